@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <cmath>
+
+#include "detectors/judge.h"
+
+namespace rankscope::engine {
+namespace {
+
+void DescribeTraining(const windows::AttemptWindow& window, int64_t wall_offset_ns,
+                      TrainingStatus& training) {
+  training.recognised = window.progress > 0 && !window.generic;
+  training.framework = !window.framework.empty() ? window.framework : window.format;
+  training.step = window.clock.last_step();
+  training.total_steps = window.clock.total_steps();
+  training.epoch = window.clock.epoch();
+  training.records = window.progress;
+  training.nonfinite_loss = window.loss.nonfinite();
+  training.checkpoints_saved = std::max(window.marker(logs::MarkerKind::kSaveEnd).count,
+                                        window.marker(logs::MarkerKind::kSaveBegin).count);
+  if (window.loss.last().present()) training.loss = window.loss.last().value;
+  if (window.loss.first().present()) training.loss_first = window.loss.first().value;
+  if (window.loss.lowest().present()) training.loss_min = window.loss.lowest().value;
+  if (const auto norms = window.loss.GradNorms(); !norms.empty()) training.grad_norm = norms.back();
+  if (const auto rates = window.loss.LearningRates(); !rates.empty())
+    training.learning_rate = rates.back();
+  training.step_seconds = window.clock.MedianStepSeconds();
+  if (window.progress > 0 && wall_offset_ns != 0) {
+    training.last_step_wall_seconds =
+        static_cast<double>(window.clock.last_progress().ns + wall_offset_ns) * 1e-9;
+  }
+  // Slope of the exact tail by least squares: cheap, and a gauge, not a judgement.
+  const std::vector<double> tail = window.loss.Tail();
+  if (tail.size() < 3) return;
+  const auto n = static_cast<double>(tail.size());
+  double sum_y = 0, sum_xy = 0;
+  for (size_t i = 0; i < tail.size(); ++i) {
+    sum_y += tail[i];
+    sum_xy += static_cast<double>(i) * tail[i];
+  }
+  const double mean_x = (n - 1) / 2;
+  const double per_record = (sum_xy - mean_x * sum_y) / (n * (n * n - 1) / 12);
+  const double steps = window.clock.last_step() - window.clock.first_step();
+  const bool stepped = std::isfinite(steps) && steps > 0 && window.progress > 1;
+  training.loss_slope_per_step =
+      stepped ? per_record * static_cast<double>(window.progress - 1) / steps : per_record;
+}
+
+void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution& processes,
+                   std::vector<RankStatus>& ranks) {
+  constexpr size_t kWindow = 60;
+  ranks.clear();
+  for (const auto& [number, window] : job.ranks()) {
+    RankStatus& rank = ranks.emplace_back();
+    rank.rank = number;
+    rank.local_rank = window.local_rank;
+    rank.process = window.process;
+    if (const attribution::ProcessInfo* process = processes.Find(window.process)) {
+      rank.alive = process->alive;
+      rank.exit_known = process->status_known;
+      rank.wait_status = process->wait_status;
+    }
+    const windows::SampleRings& rings = window.rings;
+    rank.cpu_seconds = rings.Last(SignalId::kCpuSeconds);
+    rank.resident_bytes = rings.Last(SignalId::kResidentBytes);
+    rank.threads = rings.Last(SignalId::kThreads);
+    rank.engine_activity = rings.MedianOf(SignalId::kEngineActivity, kWindow);
+    rank.sm_activity = rings.MedianOf(SignalId::kSmActivity, kWindow);
+    rank.collectives_completed = rings.Last(SignalId::kCollectivesCompleted);
+    rank.collectives_in_flight = rings.Last(SignalId::kCollectivesInFlight);
+    rank.oldest_collective_seconds = rings.Last(SignalId::kOldestCollectiveSeconds);
+  }
+}
+
+}  // namespace
+
+void DescribeStatus(const windows::JobWindow& job, const attribution::Attribution& processes,
+                    const Judge& judge, int64_t wall_offset_ns, JobStatus& status) {
+  status.job_id = job.job_id();
+  status.command = job.command();
+  status.world_size = job.world_size();
+  status.attempt = job.attempt();
+  status.running =
+      judge.verdict().state() == proto::LIVE || judge.verdict().state() == proto::STATE_UNSPECIFIED;
+  status.incidents = job.incidents().total();
+  status.verdict_changes = judge.changes();
+  status.training = {};
+  DescribeTraining(job.now(), wall_offset_ns, status.training);
+  DescribeRanks(job, processes, status.ranks);
+  const std::vector<const attribution::ProcessInfo*> members = processes.OfJob(job.job_id());
+  const attribution::ProcessInfo* root = processes.Find(job.root());
+  if (root == nullptr && !members.empty()) root = members.front();
+  if (root != nullptr) status.user = std::to_string(root->uid);
+  if (status.ranks.empty() && job.wrapped() && root != nullptr) {
+    // Nothing carries a rank: the command is rank 0 of 1, as far as anybody can tell.
+    RankStatus& rank = status.ranks.emplace_back();
+    rank.rank = 0;
+    rank.local_rank = 0;
+    rank.process = root->key;
+    rank.alive = root->alive;
+    rank.exit_known = root->status_known;
+    rank.wait_status = root->wait_status;
+  }
+  status.logs.clear();
+  for (const auto& [id, stream] : job.streams()) {
+    status.logs.push_back(
+        {stream.name, stream.lines, stream.bytes, stream.lost_bytes, stream.redactions});
+  }
+  status.verdict = judge.verdict();
+}
+
+}  // namespace rankscope::engine

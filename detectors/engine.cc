@@ -1,0 +1,446 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/engine.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "detectors/attribution/attribution.h"
+#include "detectors/judge.h"
+#include "detectors/logs/reader.h"
+#include "detectors/model/archive.h"
+#include "detectors/windows/job_window.h"
+
+namespace rankscope::engine {
+namespace {
+
+using features::kStores;
+
+// Python writes a chained traceback in one go; after this much silence what was said is complete.
+constexpr Duration kTextPause = Seconds(2);
+
+// No clock shows such times (146 years); within them sums and differences cannot overflow.
+constexpr int64_t kMaxTimeNs = int64_t{1} << 62;
+
+bool Plausible(int64_t ns) {
+  return ns > -kMaxTimeNs && ns < kMaxTimeNs;
+}
+
+// What may change a verdict that is final: the scheduler's and the kernel's records, and a job that
+// begins again. Text and exits of leftover processes may not.
+std::string RecordName(const Observation& observation) {
+  if (const auto* fact = std::get_if<SchedulerFact>(&observation.kind))
+    return "scheduler record " + fact->field + "=" + fact->value +
+           (fact->origin.empty() ? "" : " from " + fact->origin);
+  if (const auto* event = std::get_if<KernelEvent>(&observation.kind))
+    return "kernel record " + event->type;
+  if (const auto* start = std::get_if<ProcessStart>(&observation.kind))
+    return "a new process of the job, pid " + std::to_string(start->key.pid);
+  return {};
+}
+
+struct Job {
+  windows::JobWindow window;
+  std::map<uint32_t, logs::Reader> readers;  // by stream
+  bool open_text = false;                    // lines came since the readers were flushed
+  Judge judge;
+  JobStatus status;
+  bool dirty = true;
+  bool gpu_seen = false;    // a process of it holds a GPU device
+  bool gpu_absent = false;  // processes were looked at, and hold none
+  std::string record;       // the newest authoritative one since the last evaluation
+
+  void Touch(const Observation& observation) {
+    dirty = true;
+    if (judge.is_final()) record = RecordName(observation);
+  }
+};
+
+}  // namespace
+
+struct Engine::Impl {
+  Config config;
+  std::string node;
+  attribution::Attribution processes;
+  std::map<std::string, Job, std::less<>> jobs;
+  std::vector<SourceState> sources;  // by id
+  std::string boot_id;
+  int64_t wall_offset_ns = 0;
+  double clock_uncertainty_s = 0;
+  Counters counters;
+
+  Job* FindJob(std::string_view id) {
+    const auto found = jobs.find(id);
+    return found == jobs.end() ? nullptr : &found->second;
+  }
+
+  Job* FindOrAddJob(const std::string& id, Timestamp t) {
+    if (Job* job = FindJob(id)) return job;
+    if (jobs.size() >= static_cast<size_t>(config.max_jobs) && !DropFinished()) {
+      ++counters.jobs_dropped;
+      return nullptr;
+    }
+    Job& job = jobs[id];
+    job.window = windows::JobWindow(id, t);
+    return &job;
+  }
+
+  // Room for a new job: the one that has been final for longest goes.
+  bool DropFinished() {
+    auto oldest = jobs.end();
+    for (auto it = jobs.begin(); it != jobs.end(); ++it) {
+      if (!it->second.judge.is_final()) continue;
+      if (oldest == jobs.end() ||
+          it->second.judge.final_since() < oldest->second.judge.final_since())
+        oldest = it;
+    }
+    if (oldest == jobs.end()) return false;
+    processes.ForgetJob(oldest->first);
+    jobs.erase(oldest);
+    return true;
+  }
+
+  void On(const Epoch& epoch, const Observation&) {
+    if (!Plausible(epoch.wall_offset_ns)) {
+      ++counters.malformed;
+      return;
+    }
+    wall_offset_ns = epoch.wall_offset_ns;
+    clock_uncertainty_s = static_cast<double>(epoch.uncertainty_ns) * 1e-9;
+    if (!epoch.boot_id.empty()) boot_id = epoch.boot_id;
+  }
+
+  void On(const rankscope::Tick&, const Observation&) {}  // the driver calls Engine::Tick
+  void On(const std::monostate&, const Observation&) { ++counters.malformed; }
+
+  void On(const SourceState& state, const Observation&) {
+    for (SourceState& known : sources) {
+      if (known.source == state.source && known.name == state.name) {
+        known = state;
+        return;
+      }
+    }
+    constexpr size_t kMaxSources = 64;
+    if (sources.size() < kMaxSources) sources.push_back(state);
+  }
+
+  void On(const RunMark& mark, const Observation& observation) {
+    if (mark.job_id.empty()) {
+      ++counters.malformed;
+      return;
+    }
+    if (mark.what == RunMark::What::kBegin) {
+      // An id that comes back after its job has ended is another job.
+      if (Job* old = FindJob(mark.job_id);
+          old != nullptr && old->window.end().ended && old->window.wrapped()) {
+        processes.ForgetJob(mark.job_id);
+        jobs.erase(mark.job_id);
+      }
+    }
+    Job* job = FindOrAddJob(mark.job_id, observation.t);
+    if (job == nullptr) return;
+    job->dirty = true;
+    if (mark.what == RunMark::What::kBegin) {
+      job->window.OnRunBegin(mark, observation.t);
+      processes.OnRunBegin(mark, observation.t);
+      return;
+    }
+    if (mark.what == RunMark::What::kStreamsClosed || mark.what == RunMark::What::kLost)
+      FlushReaders(*job, observation.t);
+    job->window.OnRunEnd(mark, observation.t);
+  }
+
+  void FlushReaders(Job& job, Timestamp t) {
+    job.open_text = false;
+    for (auto& [stream, reader] : job.readers) {
+      for (const logs::Record& record : reader.Flush())
+        job.window.OnRecord(record, stream, nullptr, t);
+    }
+  }
+
+  void On(const ProcessStart& start, const Observation& observation) {
+    // An exec tells the facts again; the process is not another one.
+    const attribution::ProcessInfo* known = processes.Find(start.key);
+    const bool again = known != nullptr && known->role != attribution::ProcessRole::kUnknown;
+    const attribution::ProcessInfo* process = processes.OnStart(start, boot_id, observation.t);
+    if (process == nullptr) return;
+    Job* job = FindOrAddJob(process->job_id, observation.t);
+    if (job == nullptr) return;
+    if (job->window.wrapped()) {
+      job->dirty = true;
+    } else {
+      job->Touch(observation);
+    }
+    job->window.OnProcessStart(*process, again, observation.t);
+    if (!start.gpu_uuids.empty()) job->gpu_seen = true;
+  }
+
+  void On(const ProcessExit& exit, const Observation& observation) {
+    const attribution::ProcessInfo* before = processes.Find(exit.key);
+    const bool was_alive = before != nullptr && before->alive;
+    const attribution::ProcessInfo* process = processes.OnExit(exit, observation.t);
+    if (process == nullptr || !was_alive) return;
+    Job* job = FindJob(process->job_id);
+    if (job == nullptr) return;
+    job->dirty = true;
+    job->window.OnProcessExit(*process, observation.t);
+  }
+
+  void On(const SignalSent& signal, const Observation& observation) {
+    const attribution::ProcessInfo* target = processes.Find(signal.target);
+    Job* job = target == nullptr ? nullptr : FindJob(target->job_id);
+    if (job == nullptr) return;
+    job->dirty = true;
+    job->window.OnSignal(signal, *target, observation.t);
+  }
+
+  void On(const LogLine& line, const Observation& observation) {
+    Job* job = nullptr;
+    if (!line.job_id.empty()) {
+      job = FindOrAddJob(line.job_id, observation.t);
+    } else if (const attribution::ProcessInfo* writer = processes.Find(line.writer)) {
+      job = FindJob(writer->job_id);
+    }
+    if (job == nullptr) {
+      ++counters.unattributed_lines;
+      return;
+    }
+    job->dirty = true;
+    job->window.OnLine(line, observation.t);
+    job->open_text = true;
+    if (job->readers.size() >= windows::JobWindow::kMaxStreams &&
+        !job->readers.contains(line.stream))
+      return;
+    for (const logs::Record& record : job->readers[line.stream].Feed(line, observation.t)) {
+      job->window.OnRecord(record, line.stream, &line, observation.t);
+    }
+  }
+
+  void On(const SampleBatch& batch, const Observation& observation) {
+    const attribution::ProcessInfo* process = nullptr;
+    std::string_view job_id;
+    int32_t rank = -1;
+    switch (batch.subject.kind) {
+      case Subject::Kind::kRank:
+        job_id = batch.subject.rank.job_id;
+        rank = batch.subject.rank.rank;
+        break;
+      case Subject::Kind::kProcess:
+        process = processes.Find(batch.subject.process);
+        if (process == nullptr) return;
+        job_id = process->job_id;
+        if (process->role == attribution::ProcessRole::kRank) rank = process->rank;
+        break;
+      case Subject::Kind::kGpu:
+      case Subject::Kind::kJob:
+      case Subject::Kind::kHost:
+      case Subject::Kind::kNone:
+        return;
+    }
+    Job* job = FindJob(job_id);
+    if (job == nullptr) return;
+    for (const Sample& sample : batch.samples) {
+      if (sample.signal != SignalId::kGpuDevicesOpen) continue;
+      job->gpu_seen = job->gpu_seen || sample.value > 0;
+      job->gpu_absent = true;
+    }
+    job->window.OnSample(rank, batch, observation.t);
+  }
+
+  void On(const KernelEvent& event, const Observation& observation) {
+    const attribution::ProcessInfo* victim = processes.Find(event.victim);
+    Job* job = victim == nullptr ? nullptr : FindJob(victim->job_id);
+    if (job == nullptr) return;
+    job->Touch(observation);
+    job->window.OnKernelEvent(event, victim, observation.t);
+  }
+
+  void On(const SchedulerFact& fact, const Observation& observation) {
+    Job* job = FindJob(fact.job_id);
+    if (job == nullptr) return;
+    job->Touch(observation);
+    job->window.OnSchedulerFact(fact, observation.t);
+  }
+
+  void On(const Event&, const Observation&) {}
+  void On(const EngineState&, const Observation&) {}  // the driver decides whether to restore
+
+  Availability SourceAvailability(std::string_view name) const {
+    for (const SourceState& source : sources) {
+      if (source.name == name) return source.state;
+    }
+    return Availability::kUnspecified;
+  }
+
+  std::array<Availability, kStores> Stores(const Job& job) const {
+    std::array<Availability, kStores> stores{};
+    stores.fill(Availability::kUnsupported);
+    const auto set = [&stores](proto::Store store, Availability state) {
+      stores[static_cast<size_t>(store)] = state;
+    };
+    if (!job.window.streams().empty() || job.window.wrapped())
+      set(proto::STORE_LOG, Availability::kUp);
+    if (job.window.end().status_known || job.window.processes_seen() > 0)
+      set(proto::STORE_PROCESS, Availability::kUp);
+    for (const auto& [store, source] :
+         {std::pair{proto::STORE_HOST, "procfs"}, std::pair{proto::STORE_KERNEL, "kmsg"},
+          std::pair{proto::STORE_SCHEDULER, "slurm"}, std::pair{proto::STORE_GPU, "nvml"},
+          std::pair{proto::STORE_CUDA, "cuda"}, std::pair{proto::STORE_NCCL, "nccl"},
+          std::pair{proto::STORE_FLEET, "fleet"}}) {
+      if (const Availability state = SourceAvailability(source);
+          state != Availability::kUnspecified)
+        set(store, state);
+    }
+    if (!job.window.scheduler_fields().empty()) set(proto::STORE_SCHEDULER, Availability::kUp);
+    if (job.gpu_absent && !job.gpu_seen) {
+      for (const proto::Store store : {proto::STORE_GPU, proto::STORE_CUDA})
+        set(store, Availability::kNotApplicable);
+    }
+    return stores;
+  }
+};
+
+Engine::Engine(Config config, std::string node) : impl_(std::make_unique<Impl>()) {
+  impl_->config = config;
+  impl_->node = std::move(node);
+}
+
+Engine::~Engine() = default;
+
+void Engine::Accept(const Observation& observation) {
+  ++impl_->counters.observations;
+  if (!Plausible(observation.t.ns)) {
+    ++impl_->counters.malformed;
+    return;
+  }
+  std::visit([&](const auto& kind) { impl_->On(kind, observation); }, observation.kind);
+}
+
+Output Engine::Tick(Timestamp now) {
+  Output output;
+  if (!Plausible(now.ns)) return output;
+  for (auto it = impl_->jobs.begin(); it != impl_->jobs.end();) {
+    Job& job = it->second;
+    const bool final_before = job.judge.is_final();
+    // A traceback waits for the rest of its chain; after a pause, or when another attempt has begun,
+    // there is none.
+    if (job.open_text &&
+        (now - job.window.last_text() >= kTextPause || job.window.attempt_ended())) {
+      impl_->FlushReaders(job, now);
+      job.dirty = true;
+    }
+    // A running job is judged at each tick, for silence is an observation too; a final one only by
+    // an authoritative record.
+    if (job.dirty || !final_before) {
+      const JudgeContext context{&impl_->config,
+                                 impl_->node,
+                                 impl_->wall_offset_ns,
+                                 impl_->clock_uncertainty_s,
+                                 impl_->Stores(job),
+                                 &impl_->sources,
+                                 job.record};
+      const bool judged = !final_before || !job.record.empty();
+      if (judged && job.judge.Evaluate(job.window, context, now))
+        output.changed.push_back(it->first);
+      DescribeStatus(job.window, impl_->processes, job.judge, impl_->wall_offset_ns, job.status);
+      job.dirty = false;
+      job.record.clear();
+    }
+    if (job.judge.is_final() && now - job.judge.final_since() >= impl_->config.forget_after_end) {
+      output.ended.push_back(it->first);
+      impl_->processes.ForgetJob(it->first);
+      it = impl_->jobs.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return output;
+}
+
+std::vector<const JobStatus*> Engine::Jobs() const {
+  std::vector<const JobStatus*> all;
+  all.reserve(impl_->jobs.size());
+  for (const auto& [id, job] : impl_->jobs) {
+    if (!job.status.job_id.empty()) all.push_back(&job.status);
+  }
+  return all;
+}
+
+const JobStatus* Engine::Find(std::string_view job_id) const {
+  const Job* job = impl_->FindJob(job_id);
+  return job == nullptr || job->status.job_id.empty() ? nullptr : &job->status;
+}
+
+std::string Engine::Explain(int32_t pid) const {
+  const attribution::ProcessInfo* process = impl_->processes.FindPid(pid);
+  if (process == nullptr) return {};
+  std::string text = "pid " + std::to_string(pid) + " (" + process->comm + "), started at tick " +
+                     std::to_string(process->key.start_ticks) +
+                     (process->alive ? ", alive" : ", ended") + "\n";
+  text += "job " + process->job_id + ": by " + process->job_by + "\n";
+  if (process->rank >= 0) {
+    text += "rank " + std::to_string(process->rank) + " of " + std::to_string(process->world_size) +
+            ": by " + process->rank_by + "\n";
+  } else {
+    text += "no rank: none of RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, SLURM_PROCID applies to it\n";
+  }
+  return text;
+}
+
+const Engine::Counters& Engine::counters() const {
+  return impl_->counters;
+}
+
+std::string Engine::Save() const {
+  ArchiveWriter archive;
+  archive(impl_->processes, impl_->sources, impl_->boot_id, impl_->wall_offset_ns,
+          impl_->clock_uncertainty_s, static_cast<uint64_t>(impl_->jobs.size()));
+  for (auto& [id, job] : impl_->jobs) {
+    job.judge.BeforeSave();
+    archive(id, job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
+            static_cast<uint64_t>(job.readers.size()));
+    for (const auto& [stream, reader] : job.readers) archive(stream, reader.Save());
+  }
+  return archive.TakeSealed();
+}
+
+bool Engine::Restore(std::string_view bytes) {
+  const std::optional<std::string_view> content = ArchiveReader::Unseal(bytes);
+  if (!content) return false;
+  auto next = std::make_unique<Impl>();
+  next->config = impl_->config;
+  next->node = impl_->node;
+  next->counters = impl_->counters;
+  ArchiveReader archive(*content);
+  uint64_t jobs = 0;
+  archive(next->processes, next->sources, next->boot_id, next->wall_offset_ns,
+          next->clock_uncertainty_s, jobs);
+  for (uint64_t i = 0; i < jobs && archive.ok(); ++i) {
+    std::string id;
+    archive(id);
+    Job& job = next->jobs[id];
+    uint64_t readers = 0;
+    archive(job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
+            readers);
+    for (uint64_t r = 0; r < readers && archive.ok(); ++r) {
+      uint32_t stream = 0;
+      std::string state;
+      archive(stream, state);
+      if (!job.readers[stream].Restore(state)) return false;
+    }
+    if (!archive.ok() || !job.judge.AfterRestore()) return false;
+  }
+  if (!archive.Complete()) return false;
+  // What the sources of this process have said goes before what was stored.
+  for (const SourceState& state : impl_->sources) next->On(state, {});
+  for (auto& [id, job] : next->jobs) {
+    if (!job.judge.verdict().job_id().empty())  // it had been judged
+      DescribeStatus(job.window, next->processes, job.judge, next->wall_offset_ns, job.status);
+  }
+  impl_ = std::move(next);
+  return true;
+}
+
+}  // namespace rankscope::engine

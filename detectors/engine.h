@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The engine: observations in, one verdict per job and attempt out. The only place with memory
+// across ticks (hold, clear, finality, revisions). Single writer: everything here is called on the
+// loop thread. Knows no clock: `now` is handed in.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "detectors/job_status.h"
+#include "detectors/model/observation.h"
+#include "detectors/model/sink.h"
+
+namespace rankscope::engine {
+
+// The families' knobs and the engine's budgets; the defaults are the product's.
+struct Config {
+  Duration hang_floor = Seconds(60);  // C2: no verdict of a hang before this
+  Duration rendezvous_suspect = Seconds(120);
+  Duration rendezvous_fire = Seconds(300);
+  Duration final_after_end = Seconds(2);     // streams drained and this long after the last process
+  Duration forget_after_end = Seconds(600);  // a finished job's state leaves memory
+  int32_t max_jobs = 64;
+};
+
+// What the engine asks of the world; executed by workers, answered by observations. Replay ignores
+// them.
+struct Request {
+  std::string what;  // process_facts | hang_snapshot | scheduler_job
+  std::string job_id;
+  ProcessKey process;
+  Timestamp deadline;
+};
+
+struct Output {
+  std::vector<std::string> changed;  // jobs whose verdict document changed
+  std::vector<std::string> ended;    // jobs that left memory
+  std::vector<Request> requests;
+};
+
+class Engine final : public Sink {
+ public:
+  explicit Engine(Config config = {}, std::string node = {});
+  ~Engine() override;
+
+  void Accept(const Observation& observation) override;
+
+  // Evaluates the jobs that changed since the last tick. The driver records the same instant as a
+  // Tick observation.
+  Output Tick(Timestamp now);
+
+  // All jobs known, by job id. References are valid until the next call of Accept or Tick.
+  std::vector<const JobStatus*> Jobs() const;
+  const JobStatus* Find(std::string_view job_id) const;
+
+  // How a process came to its job and rank, as text lines; empty when unknown. For `rankscope
+  // explain`.
+  std::string Explain(int32_t pid) const;
+
+  // Counters of the engine itself, for metrics.
+  struct Counters {
+    int64_t observations = 0;
+    int64_t malformed = 0;
+    int64_t unattributed_lines = 0;
+    int64_t jobs_dropped = 0;  // max_jobs reached
+  };
+  const Counters& counters() const;
+
+  // Restorable state of all jobs; exact only for the same build.
+  std::string Save() const;
+  bool Restore(std::string_view bytes);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rankscope::engine

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A1 and X1: the program's own exception, before the first training step (A1) or after it (X1). A
+// training step that was seen in a recognised dialect makes it X1. Where no dialect was recognised,
+// the run may have trained unseen: then A1 needs an import, configuration or loading frame, and
+// everything else is X1 at the lowest tier with A1 named as the alternative.
+#include <algorithm>
+
+#include "detectors/families/rows.h"
+#include "detectors/features/gpu_error.h"
+#include "detectors/logs/exception_table.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::Cause;
+using features::JobFeatures;
+using logs::FrameKind;
+using logs::Incident;
+using logs::IncidentKind;
+
+// A GPU that cannot be used at all is a matter of the environment.
+bool IsGpuEnvironment(const Incident& incident) {
+  return features::OwnerOfGpuError(incident) == features::GpuErrorOwner::kEnvironment;
+}
+
+bool IsMine(const Cause& cause) {
+  return cause.incident().kind == IncidentKind::kException ||
+         cause.incident().kind == IncidentKind::kUsageError || IsGpuEnvironment(cause.incident());
+}
+
+bool BeforeTraining(FrameKind frame) {
+  switch (frame) {
+    case FrameKind::kImport:
+    case FrameKind::kConfig:
+    case FrameKind::kDataset:
+    case FrameKind::kAssetLoad:
+    case FrameKind::kCheckpointLoad:
+    case FrameKind::kRendezvous:
+      return true;
+    case FrameKind::kUnknown:
+    case FrameKind::kCheckpointSave:
+    case FrameKind::kDataLoader:
+    case FrameKind::kCollective:
+    case FrameKind::kTrainStep:
+    case FrameKind::kTeardown:
+      return false;
+  }
+  return false;
+}
+
+enum class When { kStart, kProbablyStart, kPerhapsStart, kTraining, kUnknown };
+
+// A library's training loop is on the stack and printed no step: rarely, because it prints every few hundred only.
+bool InKnownTrainer(const Incident& incident) {
+  return std::any_of(incident.fields.begin(), incident.fields.end(),
+                     [](const KeyValue& field) { return field.key == "trainer"; });
+}
+
+When Place(const JobFeatures& f, const Cause& cause) {
+  const Incident& incident = cause.incident();
+  // Records that arrived before the exception, or any at all where a buffer may have held them
+  // back.
+  if (f.recognised && (cause.candidate->progress_before > 0 || f.progress > 0))
+    return When::kTraining;
+  if (incident.kind == IncidentKind::kUsageError || BeforeTraining(incident.frame))
+    return When::kStart;
+  if (f.generic) return When::kUnknown;
+  // A framework that announces its training loop, and had not.
+  if (!f.framework.empty() && !f.train_begin) return When::kStart;
+  if (!f.framework.empty()) return When::kProbablyStart;
+  if (f.progress == 0 && InKnownTrainer(incident)) return When::kPerhapsStart;
+  if (!logs::FaultClass(incident).empty() && incident.frame != FrameKind::kTrainStep)
+    return When::kProbablyStart;
+  return When::kUnknown;
+}
+
+Finding Describe(const JobFeatures& f, const Cause& primary) {
+  Finding finding = FromPrimary(f);
+  finding.domain = proto::DOMAIN_WORKLOAD;
+  finding.component = "program";
+  finding.sub = logs::ExceptionSub(primary.incident());
+  finding.open.push_back(Question::kFixSemantics);
+  return finding;
+}
+
+}  // namespace
+
+Finding EvaluateA1(const JobFeatures& f) {
+  if (f.exec_failed) {
+    Finding finding;
+    finding.matched = true;
+    finding.sub = "exec";
+    finding.fault_class = "env";
+    finding.domain = proto::DOMAIN_WORKLOAD;
+    finding.component = "command";
+    finding.tier = proto::TIER_P;
+    finding.shows = finding.root = {f.exit_evidence};
+    return finding;
+  }
+  const Cause* primary = f.Primary();
+  if (primary == nullptr || !IsMine(*primary)) return {};
+  const When when = Place(f, *primary);
+  if (when == When::kTraining || when == When::kUnknown) return {};
+  Finding finding = Describe(f, *primary);
+  finding.fault_class = logs::FaultClass(primary->incident());
+  if (IsGpuEnvironment(primary->incident())) finding.fault_class = "env";
+  if (finding.fault_class.empty()) finding.fault_class = "config";
+  if (when == When::kProbablyStart) finding.cap = 0.55;
+  if (when == When::kPerhapsStart) finding.tier = proto::TIER_W;
+  return finding;
+}
+
+RuledOut RuleOutA1(const JobFeatures& f) {
+  if (f.recognised)
+    return Excluded(
+        "training was under way: " + Number(f.steps) + (f.steps_known ? " steps" : " records"),
+        {f.steps_evidence});
+  for (const Cause& cause : f.causes) {
+    if (IsMine(cause) && cause.role != Cause::Role::kInitiating) {
+      return Excluded("the exception is a consequence, or was survived", {cause.evidence});
+    }
+    if (IsMine(cause) && &cause == f.Primary()) {
+      return NotDecidable(proto::STORE_LOG,
+                          "no training record is readable, so the exception may also have come "
+                          "before the first step");
+    }
+  }
+  return NoSuchText(f, "no exception");
+}
+
+Finding EvaluateX1(const JobFeatures& f) {
+  const Cause* primary = f.Primary();
+  if (primary == nullptr || !IsMine(*primary)) return {};
+  const When when = Place(f, *primary);
+  if (when != When::kTraining && when != When::kUnknown) return {};
+  Finding finding = Describe(f, *primary);
+  if (when == When::kUnknown) finding.tier = proto::TIER_W;
+  if (f.steps_evidence != features::kNoEvidence) finding.shows.push_back(f.steps_evidence);
+  return finding;
+}
+
+RuledOut RuleOutX1(const JobFeatures& f) {
+  for (const Cause& cause : f.causes) {
+    if (!IsMine(cause)) continue;
+    if (cause.role == Cause::Role::kRecovered) {
+      return Excluded("the run went on after the exception",
+                      {cause.evidence, f.last_progress_evidence});
+    }
+    if (cause.role != Cause::Role::kInitiating)
+      return Excluded("the exception is a consequence", {cause.evidence});
+    if (f.progress == 0)
+      return Excluded("no training step was seen before the exception", {cause.evidence});
+  }
+  return NoSuchText(f, "no exception");
+}
+
+}  // namespace rankscope::families

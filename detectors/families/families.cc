@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <array>
+
+#include "detectors/families/family.h"
+#include "detectors/families/rows.h"
+
+namespace rankscope::families {
+namespace {
+
+constexpr Duration kAtOnce{};
+constexpr Duration kTwoTicks = Seconds(2);
+
+//               code  prec. incident hold       clear      evaluate            rule_out
+constexpr std::array kFamilies = {
+    FamilyRow{"F2", 1, true, kAtOnce, kAtOnce, EvaluateF2, RuleOutF2},
+    FamilyRow{"F1", 2, true, kAtOnce, kAtOnce, EvaluateF1, RuleOutF1},
+    FamilyRow{"B2", 3, true, kAtOnce, kAtOnce, EvaluateB2, RuleOutB2},
+    FamilyRow{"A2", 4, true, kAtOnce, kAtOnce, EvaluateA2, RuleOutA2},
+    FamilyRow{"B1", 5, true, kAtOnce, kAtOnce, EvaluateB1, RuleOutB1},
+    FamilyRow{"X2", 6, true, kAtOnce, kAtOnce, EvaluateX2, RuleOutX2},
+    FamilyRow{"X3", 7, true, kAtOnce, kAtOnce, EvaluateX3, RuleOutX3},
+    FamilyRow{"X21", 8, true, kAtOnce, kAtOnce, EvaluateX21, RuleOutX21},
+    FamilyRow{"E2", 9, true, kAtOnce, kAtOnce, EvaluateE2, RuleOutE2},
+    FamilyRow{"X24", 10, true, kAtOnce, kAtOnce, EvaluateX24, RuleOutX24},
+    FamilyRow{"A1", 11, true, kAtOnce, kAtOnce, EvaluateA1, RuleOutA1},
+    FamilyRow{"X1", 12, true, kAtOnce, kAtOnce, EvaluateX1, RuleOutX1},
+    FamilyRow{"C1", 13, true, kAtOnce, kTwoTicks, EvaluateC1, RuleOutC1},
+    FamilyRow{"C2", 14, true, kAtOnce, kTwoTicks, EvaluateC2, RuleOutC2},
+    FamilyRow{"X5", 15, true, kAtOnce, kAtOnce, EvaluateX5, RuleOutX5},
+    FamilyRow{"F3", 16, true, kAtOnce, kAtOnce, EvaluateF3, RuleOutF3},
+    FamilyRow{"X20", 17, true, kAtOnce, kAtOnce, EvaluateX20, RuleOutX20},
+    FamilyRow{"E1", 20, false, kTwoTicks, kTwoTicks, EvaluateE1, RuleOutE1},
+    FamilyRow{"E3", 21, false, kAtOnce, kAtOnce, EvaluateE3, RuleOutE3},
+    FamilyRow{"C3", 22, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutC3},
+    FamilyRow{"D3", 30, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutD3},
+    FamilyRow{"D2", 31, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutD2},
+    FamilyRow{"B3", 32, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutB3},
+    FamilyRow{"D1", 33, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutD1},
+    FamilyRow{"X10", 34, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX10},
+    FamilyRow{"X12", 35, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX12},
+    FamilyRow{"X14", 36, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX14},
+    FamilyRow{"X15", 37, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX15},
+    FamilyRow{"X16", 38, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX16},
+    FamilyRow{"X17", 39, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX17},
+    FamilyRow{"X19", 40, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX19},
+    FamilyRow{"X26", 41, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX26},
+    FamilyRow{"G1", 90, false, kAtOnce, kAtOnce, EvaluateG1, RuleOutG1},
+    FamilyRow{"U0", 99, false, kAtOnce, kAtOnce, EvaluateU0, RuleOutU0},
+};
+
+}  // namespace
+
+std::span<const FamilyRow> Families() {
+  return kFamilies;
+}
+
+}  // namespace rankscope::families

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A failure family: does it look like me *now*, and if not, what rules me out? Stateless, timeless
+// functions of JobFeatures in an explicit table. The engine alone has memory and makes sentences; a
+// family returns references and names.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "detectors/features/job_features.h"
+#include "detectors/model/time.h"
+
+namespace rankscope::families {
+
+// Questions that a verdict leaves open; the row (question, store that would decide it, next test)
+// is in wording's table.
+enum class Question : uint8_t {
+  kWhoKilled,          // who sent the signal, or which limit was hit
+  kNativeCrashSite,    // which library crashed
+  kMemoryKnob,         // which setting to change
+  kRendezvousTrigger,  // coordinator, firewall or DNS
+  kHangTrigger,        // why the rank never arrived
+  kHangCulprit,        // which rank did not arrive
+  kDivergenceCause,    // learning rate, precision, data
+  kHungOrSlow,         // at the time limit: progressing or stuck
+  kCorrectness,        // whether it learned: no training record is readable
+  kWhoCancelled,
+  kWhyExit,  // abnormal exit, no text
+  kExitStatusUnknown,
+  kFixSemantics,  // whether the obvious fix is the right one
+  kHardwareOrSoftware,
+  kTooEarly,
+};
+
+struct Finding {
+  bool matched = false;
+  std::string_view sub;          // at most 16 values per family
+  std::string_view fault_class;  // A1
+  std::string exception_type;
+  int32_t signal = 0;
+  proto::Domain domain = proto::DOMAIN_UNKNOWN;
+  proto::Tier tier = proto::TIER_S;
+  double cap = 1.0;            // of confidence, for what the family cannot see
+  double contradiction = 1.0;  // 0.5 per store that contradicts without explanation
+  std::string_view symptom;    // empty: the engine derives it from who failed
+  std::string_view component;  // what the fault is isolated to
+  std::vector<int32_t> ranks;
+  std::vector<features::EvidenceRef> shows;  // in the order of the story
+  std::vector<features::EvidenceRef> root;   // of shows: what began it
+  std::vector<Question> open;
+  features::Captures values;  // for the sentences
+  Timestamp onset;
+};
+
+// Why a family is not the answer.
+struct RuledOut {
+  proto::FamilyState::S state = proto::FamilyState::NOT_DECIDABLE;
+  std::string by;  // the deciding counter-signal, with its numbers
+  std::vector<features::EvidenceRef> evidence;
+  proto::Store needs = proto::STORE_UNSPECIFIED;  // NOT_DECIDABLE: what would decide
+};
+
+struct FamilyRow {
+  std::string_view code;
+  int32_t precedence;  // among findings that no incident began; lower is tried first
+  bool incident;       // explains the primary cause; else judges the whole run
+  Duration hold;       // must match this long before it is raised
+  Duration clear;      // must be absent this long before it falls
+  Finding (*evaluate)(const features::JobFeatures& f);
+  RuledOut (*rule_out)(const features::JobFeatures& f);
+};
+
+// Every family of FamilyNames(), in order of precedence.
+std::span<const FamilyRow> Families();
+
+// `evaluate` of a family that no store of this build can show yet.
+Finding EvaluateNever(const features::JobFeatures& f);
+inline constexpr auto kNeverRaised = &EvaluateNever;
+
+// --- shared by the families' files ---
+
+// The finding of a family that the primary cause belongs to: evidence, ranks, onset, tier by how
+// many voices agree.
+Finding FromPrimary(const features::JobFeatures& f);
+
+// "no ... in N lines" for families that only text can show here.
+RuledOut NoSuchText(const features::JobFeatures& f, std::string_view what);
+RuledOut NotDecidable(proto::Store needs, std::string_view by = {});
+RuledOut Excluded(std::string by, std::vector<features::EvidenceRef> evidence = {});
+
+// Whether an incident of this kind is among the causes in any role.
+const features::Cause* FindCause(const features::JobFeatures& f, logs::IncidentKind kind);
+
+// Seconds of silence after which a run that made progress counts as hung: max(floor, 10 x record, 3
+// x p99), with the budgets of saving and evaluating.
+double HangTimeout(const features::JobFeatures& f);
+
+std::string Number(double value);
+
+}  // namespace rankscope::families

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// C1 and C2: the process group never forms, or training freezes inside a collective. Text decides
+// when somebody's timeout speaks; silence alone is a suspicion, and only where arrival times tell
+// anything. The survivors' complaint names the waiting ranks, never the one that is missing.
+#include <cmath>
+
+#include "detectors/families/rows.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::Cause;
+using features::JobFeatures;
+using logs::IncidentKind;
+
+// Silence means anything only after this much regularity.
+constexpr int64_t kProgressForSilence = 3;
+
+bool MultiProcess(const JobFeatures& f) {
+  return f.world_size > 1;
+}
+
+bool StuckInRendezvous(const JobFeatures& f) {
+  return f.running && f.timed && f.in_rendezvous && f.progress == 0 &&
+         f.phase_seconds >= f.rendezvous_suspect_seconds;
+}
+
+bool Silent(const JobFeatures& f) {
+  return f.running && f.timed && f.progress >= kProgressForSilence && !f.train_end &&
+         f.silence_seconds >= HangTimeout(f);
+}
+
+}  // namespace
+
+Finding EvaluateC1(const JobFeatures& f) {
+  const Cause* primary = f.Primary();
+  if (primary != nullptr) {
+    // A group that had formed and trained is not forming any more.
+    if (primary->incident().kind != IncidentKind::kRendezvous || f.progress > 0) return {};
+    Finding finding = FromPrimary(f);
+    finding.sub = primary->incident().sub;
+    finding.domain = finding.sub == "dns" || finding.sub == "refused"
+                         ? proto::DOMAIN_UNKNOWN
+                         : proto::DOMAIN_INFRASTRUCTURE;
+    if (finding.sub == "port_in_use" || finding.sub == "bind")
+      finding.domain = proto::DOMAIN_WORKLOAD;
+    if (finding.sub == "timeout" || finding.sub == "join" || finding.sub == "store_lost") {
+      finding.domain = proto::DOMAIN_UNKNOWN;
+      finding.open.push_back(Question::kRendezvousTrigger);
+    }
+    finding.component = "rendezvous";
+    finding.symptom = "hang";
+    if (f.rendezvous_begin_evidence != features::kNoEvidence)
+      finding.shows.push_back(f.rendezvous_begin_evidence);
+    return finding;
+  }
+  if (!StuckInRendezvous(f)) return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "silent";
+  finding.tier = f.phase_seconds >= f.rendezvous_fire_seconds ? proto::TIER_S : proto::TIER_W;
+  finding.cap = 0.7;  // peers of other nodes are not seen
+  finding.component = "rendezvous";
+  finding.symptom = "hang";
+  finding.shows = finding.root = {f.rendezvous_begin_evidence};
+  if (f.alive_evidence != features::kNoEvidence) finding.shows.push_back(f.alive_evidence);
+  finding.values.push_back({"seconds", Number(f.phase_seconds)});
+  finding.onset = f.now - Seconds(f.phase_seconds);
+  finding.open.push_back(Question::kRendezvousTrigger);
+  return finding;
+}
+
+RuledOut RuleOutC1(const JobFeatures& f) {
+  if (f.progress > 0) {
+    return Excluded("the process group stood: " + std::to_string(f.progress) + " training records",
+                    {f.last_progress_evidence});
+  }
+  if (f.world_size == 1) return Excluded("one process needs no rendezvous");
+  if (const Cause* cause = FindCause(f, IncidentKind::kRendezvous)) {
+    return Excluded("the rendezvous failure is a consequence of an earlier event",
+                    {cause->evidence});
+  }
+  if (const Cause* primary = f.Primary())
+    return Excluded("the run was ended by another event", {primary->evidence});
+  if (f.ended && f.exit_known && f.exit_code == 0)
+    return Excluded("the command exited with 0", {f.exit_evidence});
+  return NotDecidable(proto::STORE_NCCL);
+}
+
+Finding EvaluateC2(const JobFeatures& f) {
+  const Cause* primary = f.Primary();
+  if (primary != nullptr) {
+    if (primary->incident().kind != IncidentKind::kCollectiveTimeout) return {};
+    Finding finding = FromPrimary(f);
+    finding.sub = "watchdog";
+    finding.domain = proto::DOMAIN_UNKNOWN;
+    finding.component = "collective";
+    finding.symptom = "hang";
+    finding.cap = 0.85;
+    if (f.last_progress_evidence != features::kNoEvidence)
+      finding.shows.push_back(f.last_progress_evidence);
+    finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+    return finding;
+  }
+  if (!MultiProcess(f) || !Silent(f)) return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "silent";
+  // All processes alive and none speaking: two stores agree that it is not over and not moving.
+  finding.tier = f.processes_alive > 1 ? proto::TIER_S : proto::TIER_W;
+  finding.cap = 0.7;  // no cross-rank view of collectives
+  finding.component = "collective";
+  finding.symptom = "hang";
+  finding.shows = finding.root = {f.silence_evidence};
+  if (f.alive_evidence != features::kNoEvidence) finding.shows.push_back(f.alive_evidence);
+  finding.values = {{"seconds", Number(f.silence_seconds)}, {"timeout", Number(HangTimeout(f))}};
+  finding.onset = f.now - Seconds(f.silence_seconds);
+  finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+  return finding;
+}
+
+RuledOut RuleOutC2(const JobFeatures& f) {
+  if (f.world_size == 1) return Excluded("one rank has no collectives to wait in");
+  if (const Cause* cause = FindCause(f, IncidentKind::kCollectiveTimeout)) {
+    return Excluded("the collective's timeout is a consequence of an earlier event",
+                    {cause->evidence});
+  }
+  if (const Cause* primary = f.Primary())
+    return Excluded("the run was ended by another event", {primary->evidence});
+  if (f.ended && f.train_end)
+    return Excluded("training says that it finished", {f.train_end_evidence});
+  if (f.ended && f.exit_known && f.exit_code == 0)
+    return Excluded("the command exited with 0", {f.exit_evidence});
+  if (f.running && f.timed && f.progress >= kProgressForSilence &&
+      f.silence_seconds < HangTimeout(f)) {
+    return Excluded("the last training record is " + Number(f.silence_seconds) + " s old, below " +
+                        Number(HangTimeout(f)) + " s",
+                    {f.silence_evidence});
+  }
+  return NotDecidable(proto::STORE_NCCL);
+}
+
+}  // namespace rankscope::families

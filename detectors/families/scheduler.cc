@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// F1, F2, F3 and X20: somebody other than the program ended the run. A time limit is a disposition,
+// not a cause: it is the answer only when nothing failed and nothing hung.
+#include <cmath>
+
+#include "detectors/families/rows.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::Cause;
+using features::JobFeatures;
+using logs::IncidentKind;
+
+const Cause* PrimarySchedulerEnd(const JobFeatures& f, std::string_view sub) {
+  const Cause* primary = f.Primary();
+  if (primary == nullptr || primary->incident().kind != IncidentKind::kSchedulerEnd) return nullptr;
+  return primary->incident().sub == sub ? primary : nullptr;
+}
+
+Finding SchedulerFinding(const JobFeatures& f, std::string_view sub) {
+  Finding finding = FromPrimary(f);
+  finding.sub = sub;
+  finding.symptom = "ended_by_scheduler";
+  finding.domain = proto::DOMAIN_SCHEDULER;
+  finding.component = "scheduler";
+  // The scheduler's own record proves; its daemon's line in the job's output is one voice.
+  if (f.Primary()->candidate->store == proto::STORE_SCHEDULER) finding.tier = proto::TIER_P;
+  if (f.last_progress_evidence != features::kNoEvidence)
+    finding.shows.push_back(f.last_progress_evidence);
+  return finding;
+}
+
+RuledOut NoSchedulerText(const JobFeatures& f, std::string_view what) {
+  if (f.exit_known && f.exit_code == 0)
+    return Excluded("the command exited with 0", {f.exit_evidence});
+  if (f.store(proto::STORE_SCHEDULER) == Availability::kUp) return NoSuchText(f, what);
+  if (const Cause* primary = f.Primary()) {
+    if (primary->incident().kind != IncidentKind::kSchedulerEnd && primary->precedence < 80) {
+      return Excluded("the run failed by itself", {primary->evidence});
+    }
+  }
+  if (f.running) return Excluded("the run is going on");
+  return NotDecidable(proto::STORE_SCHEDULER);
+}
+
+}  // namespace
+
+Finding EvaluateF1(const JobFeatures& f) {
+  if (PrimarySchedulerEnd(f, "node_failure") == nullptr) return {};
+  Finding finding = SchedulerFinding(f, "node_failure");
+  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+  finding.component = "node";
+  return finding;
+}
+RuledOut RuleOutF1(const JobFeatures& f) {
+  return NoSchedulerText(f, "no node failure");
+}
+
+Finding EvaluateF2(const JobFeatures& f) {
+  if (PrimarySchedulerEnd(f, "preemption") != nullptr) return SchedulerFinding(f, "preemption");
+  if (PrimarySchedulerEnd(f, "requeue") != nullptr) return SchedulerFinding(f, "requeue");
+  return {};
+}
+RuledOut RuleOutF2(const JobFeatures& f) {
+  return NoSchedulerText(f, "no preemption and no requeue");
+}
+
+Finding EvaluateF3(const JobFeatures& f) {
+  if (PrimarySchedulerEnd(f, "time_limit") == nullptr) return {};
+  Finding finding = SchedulerFinding(f, "unknown");
+  if (f.timed && f.progress > 0) {
+    finding.sub = f.silence_seconds < HangTimeout(f) ? "slow" : "stalled";
+    finding.shows.push_back(f.silence_evidence);
+  } else if (f.progress > 0) {
+    finding.sub = "slow";
+    finding.open.push_back(Question::kHungOrSlow);
+  } else {
+    finding.open.push_back(Question::kHungOrSlow);
+  }
+  if (std::isfinite(f.total_steps) && std::isfinite(f.step_seconds) && f.steps_known &&
+      f.total_steps > f.steps) {
+    finding.values.push_back(
+        {"remaining_seconds", Number((f.total_steps - f.steps) * f.step_seconds)});
+  }
+  return finding;
+}
+RuledOut RuleOutF3(const JobFeatures& f) {
+  return NoSchedulerText(f, "no time limit");
+}
+
+Finding EvaluateX20(const JobFeatures& f) {
+  const Cause* primary = f.Primary();
+  if (primary == nullptr) {
+    // Killed from outside without a word: only the wait status speaks.
+    if (!f.ended || !f.exit_known || (f.exit_code != 143 && f.exit_code != 130)) return {};
+    Finding finding;
+    finding.matched = true;
+    finding.sub = f.exit_code == 143 ? "sigterm" : "sigint";
+    finding.signal = f.exit_code - 128;
+    finding.tier = f.exit_signal != 0 ? proto::TIER_P : proto::TIER_S;
+    finding.cap = 0.85;  // the signal is proved, that it came from outside is inferred
+    finding.symptom = "ended_by_scheduler";
+    finding.component = "external";
+    finding.shows = finding.root = {f.exit_evidence};
+    if (f.last_progress_evidence != features::kNoEvidence)
+      finding.shows.push_back(f.last_progress_evidence);
+    finding.open.push_back(Question::kWhoCancelled);
+    return finding;
+  }
+  const logs::Incident& incident = primary->incident();
+  const bool cancelled =
+      incident.kind == IncidentKind::kSchedulerEnd && incident.sub == "cancelled";
+  const bool told = incident.kind == IncidentKind::kTerminated ||
+                    (incident.kind == IncidentKind::kSignalDeath &&
+                     (incident.signal == 15 || incident.signal == 2));
+  if (!cancelled && !told) return {};
+  Finding finding = cancelled ? SchedulerFinding(f, "cancelled") : FromPrimary(f);
+  if (told) {
+    finding.sub = incident.signal == 2 ? "sigint" : "sigterm";
+    if (finding.signal == 0) finding.signal = 15;
+    finding.symptom = "ended_by_scheduler";
+    finding.component = "external";
+    finding.domain = proto::DOMAIN_UNKNOWN;
+    finding.cap = 0.85;
+    if (f.last_progress_evidence != features::kNoEvidence)
+      finding.shows.push_back(f.last_progress_evidence);
+  }
+  finding.open.push_back(Question::kWhoCancelled);
+  return finding;
+}
+
+RuledOut RuleOutX20(const JobFeatures& f) {
+  if (f.running) return Excluded("the run is going on");
+  if (f.exit_known && f.exit_code == 0)
+    return Excluded("the command exited with 0", {f.exit_evidence});
+  for (const Cause& cause : f.causes) {
+    if (cause.role == Cause::Role::kCascade && cause.precedence >= 80) {
+      return Excluded("the termination follows an earlier failure", {cause.evidence});
+    }
+  }
+  return NoSuchText(f, "no cancellation and no termination signal");
+}
+
+}  // namespace rankscope::families

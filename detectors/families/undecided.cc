@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Families whose deciding stores (GPU, CUDA, NCCL, kernel) have no source in this build: never
+// raised, and each says what it would need, so that their absence from a verdict is never taken for
+// their absence from the run.
+#include "detectors/families/rows.h"
+
+namespace rankscope::families {
+
+Finding EvaluateNever(const features::JobFeatures&) {
+  return {};
+}
+
+namespace {
+
+// Families of a slow or idle run say nothing about one that ended by an event of its own.
+RuledOut SlowFamily(const features::JobFeatures& f, proto::Store needs) {
+  if (const features::Cause* primary = f.Primary()) {
+    return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
+  }
+  return NotDecidable(needs);
+}
+
+}  // namespace
+
+RuledOut RuleOutB3(const features::JobFeatures&) {
+  return NotDecidable(proto::STORE_GPU);
+}
+RuledOut RuleOutC3(const features::JobFeatures& f) {
+  return SlowFamily(f, proto::STORE_GPU);
+}
+RuledOut RuleOutD1(const features::JobFeatures& f) {
+  return SlowFamily(f, proto::STORE_GPU);
+}
+RuledOut RuleOutD2(const features::JobFeatures& f) {
+  return SlowFamily(f, proto::STORE_NCCL);
+}
+RuledOut RuleOutD3(const features::JobFeatures& f) {
+  if (f.world_size == 1) return Excluded("one rank has no peers");
+  return SlowFamily(f, proto::STORE_NCCL);
+}
+RuledOut RuleOutX10(const features::JobFeatures& f) {
+  if (f.world_size == 1) return Excluded("one rank has no peers");
+  return NotDecidable(proto::STORE_NCCL);
+}
+RuledOut RuleOutX12(const features::JobFeatures& f) {
+  return SlowFamily(f, proto::STORE_HOST);
+}
+RuledOut RuleOutX14(const features::JobFeatures& f) {
+  return SlowFamily(f, proto::STORE_KERNEL);
+}
+RuledOut RuleOutX15(const features::JobFeatures&) {
+  return NotDecidable(proto::STORE_KERNEL);
+}
+RuledOut RuleOutX16(const features::JobFeatures&) {
+  return NotDecidable(proto::STORE_GPU);
+}
+RuledOut RuleOutX17(const features::JobFeatures& f) {
+  if (f.world_size == 1) return Excluded("one rank has no peers");
+  return SlowFamily(f, proto::STORE_NCCL);
+}
+RuledOut RuleOutX19(const features::JobFeatures&) {
+  return NotDecidable(proto::STORE_SCHEDULER);
+}
+RuledOut RuleOutX26(const features::JobFeatures& f) {
+  if (!f.reward_objective) return NoSuchText(f, "no reward is printed");
+  return NotDecidable(proto::STORE_LOG);
+}
+
+}  // namespace rankscope::families

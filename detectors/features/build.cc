@@ -1,0 +1,365 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/features/build.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+
+#include "detectors/features/causes.h"
+#include "detectors/features/loss_features.h"
+
+namespace rankscope::features {
+namespace {
+
+using logs::IncidentKind;
+using logs::MarkerKind;
+
+EvidenceKind KindOf(const logs::Incident& incident) {
+  switch (incident.kind) {
+    case IncidentKind::kException:
+      return EvidenceKind::kException;
+    case IncidentKind::kSignalDeath:
+      return EvidenceKind::kSignalDeath;
+    case IncidentKind::kNonZeroExit:
+      return EvidenceKind::kNonZeroExit;
+    case IncidentKind::kCudaOom:
+      return EvidenceKind::kCudaOom;
+    case IncidentKind::kHostOom:
+      return EvidenceKind::kHostOom;
+    case IncidentKind::kCudaError:
+      return EvidenceKind::kCudaError;
+    case IncidentKind::kXid:
+      return EvidenceKind::kXid;
+    case IncidentKind::kCollectiveTimeout:
+      return EvidenceKind::kCollectiveTimeout;
+    case IncidentKind::kPeerLost:
+      return EvidenceKind::kPeerLost;
+    case IncidentKind::kRendezvous:
+      return EvidenceKind::kRendezvous;
+    case IncidentKind::kSchedulerEnd:
+      return EvidenceKind::kSchedulerEnd;
+    case IncidentKind::kTerminated:
+      return EvidenceKind::kTerminated;
+    case IncidentKind::kNonFiniteLoss:
+      return EvidenceKind::kNonFiniteText;
+    case IncidentKind::kUsageError:
+      return EvidenceKind::kUsageError;
+    case IncidentKind::kStorage:
+      return EvidenceKind::kStorage;
+  }
+  return EvidenceKind::kException;
+}
+
+class Builder {
+ public:
+  Builder(const windows::JobWindow& job, const windows::AttemptWindow& window, bool earlier,
+          const std::array<Availability, kStores>& stores, Timestamp now)
+      : job_(job), window_(window), earlier_(earlier) {
+    f_.stores = stores;
+    f_.now = now;
+  }
+
+  JobFeatures Run() {
+    DescribeRun();
+    DescribeText();
+    DescribeTime();
+    f_.loss = BuildLossFeatures(window_.loss);
+    CiteLoss();
+    f_.causes = earlier_ ? OrderCausesOf(job_, window_, job_.previous_attempt().ordinal, f_)
+                         : OrderCauses(job_, f_);
+    for (Cause& cause : f_.causes) cause.evidence = Add(FromCause(cause));
+    return std::move(f_);
+  }
+
+ private:
+  EvidenceRef Add(Evidence evidence) {
+    f_.evidence.push_back(std::move(evidence));
+    return static_cast<EvidenceRef>(f_.evidence.size() - 1);
+  }
+
+  std::string StreamName(uint32_t stream) const {
+    const auto found = job_.streams().find(stream);
+    return found == job_.streams().end() ? std::string() : found->second.name;
+  }
+
+  Evidence Quote(EvidenceKind kind, uint32_t stream, int64_t offset, std::string_view line,
+                 Timestamp t) const {
+    Evidence evidence;
+    evidence.kind = kind;
+    evidence.stream = StreamName(stream);
+    evidence.offset = offset;
+    evidence.line = line;
+    evidence.begin = evidence.end = t;
+    return evidence;
+  }
+
+  Evidence Quote(EvidenceKind kind, const windows::MarkerSeen& seen) const {
+    Evidence evidence = Quote(kind, seen.stream, seen.offset, seen.line, seen.last);
+    if (std::isfinite(seen.number)) evidence.observed = seen.number;
+    evidence.captures = {{"name", seen.name}, {"text", seen.text}};
+    return evidence;
+  }
+
+  Evidence Quote(EvidenceKind kind, const windows::CitedPoint& point) const {
+    Evidence evidence = Quote(kind, point.stream, point.offset, point.line, point.t);
+    evidence.observed = point.value;
+    if (std::isfinite(point.step)) {
+      char step[32];
+      std::snprintf(step, sizeof step, "%.0f", point.step);
+      evidence.captures.push_back({"step", step});
+    } else {
+      evidence.captures.push_back({"record", std::to_string(point.index + 1)});
+    }
+    return evidence;
+  }
+
+  void DescribeRun() {
+    f_.job_id = job_.job_id();
+    f_.begin = job_.begin();
+    const windows::JobEnd& end = job_.end();
+    // Without the wrapper a job lives as long as a process of it does.
+    f_.ended = earlier_ || end.ended || (end.wrapper_lost && job_.processes_alive() == 0);
+    f_.running = !f_.ended;
+    f_.exec_failed = !end.error.empty();
+    f_.wrapper_lost = !earlier_ && end.wrapper_lost && !end.ended;
+    f_.world_size = job_.world_size();
+    f_.processes_seen = job_.processes_seen();
+    f_.processes_alive = job_.processes_alive();
+    for (const auto& [rank, window] : job_.ranks()) {
+      if (window.process.pid != 0) f_.rank_pids.push_back(window.process.pid);
+    }
+    f_.phase = window_.phase.phase();
+    if (!earlier_ && end.ended && end.status_known) {
+      f_.exit_known = true;
+      f_.exit_signal = end.wait_status & 0x7f;
+      f_.exit_code = f_.exit_signal != 0 ? 128 + f_.exit_signal : (end.wait_status >> 8) & 0xff;
+      Evidence evidence;
+      evidence.kind = f_.exec_failed ? EvidenceKind::kExecFailure : EvidenceKind::kExitStatus;
+      evidence.store = proto::STORE_PROCESS;
+      evidence.observed = f_.exit_code;
+      evidence.process = job_.root();
+      evidence.begin = evidence.end = end.t;
+      evidence.captures = {{"signal", std::to_string(f_.exit_signal)}, {"error", end.error}};
+      f_.exit_evidence = Add(std::move(evidence));
+    }
+    if (f_.wrapper_lost) {
+      Evidence evidence;
+      evidence.kind = EvidenceKind::kWrapperLost;
+      evidence.store = proto::STORE_PROCESS;
+      evidence.begin = evidence.end = end.streams_closed_t;
+      Add(std::move(evidence));
+    }
+    if (f_.processes_seen > 0) {
+      Evidence evidence;
+      evidence.kind = EvidenceKind::kProcessesAlive;
+      evidence.store = proto::STORE_PROCESS;
+      evidence.observed = static_cast<double>(f_.processes_alive);
+      evidence.expected = static_cast<double>(f_.processes_seen);
+      evidence.begin = evidence.end = f_.now;
+      f_.alive_evidence = Add(std::move(evidence));
+    }
+  }
+
+  void DescribeText() {
+    Timestamp last;
+    std::string name;
+    for (const auto& [id, stream] : job_.streams()) {
+      f_.lines += stream.lines;
+      if (name.empty()) name = stream.name;
+      last = std::max(last, stream.last);
+    }
+    f_.progress = window_.progress;
+    f_.recognised = window_.progress > 0 && !window_.generic;
+    f_.generic = window_.progress > 0 && window_.generic;
+    f_.reward_objective = window_.reward_seen;
+    f_.framework = !window_.framework.empty() ? window_.framework : window_.format;
+    f_.steps = window_.clock.steps_done();
+    f_.steps_known = window_.clock.steps_known();
+    f_.total_steps = window_.clock.total_steps();
+    f_.train_begin = window_.marker(MarkerKind::kTrainBegin).count > 0;
+    f_.train_end = window_.marker(MarkerKind::kTrainEnd).count > 0;
+    f_.no_checkpoint = window_.marker(MarkerKind::kNoCheckpoint).count > 0;
+    const windows::MarkerSeen& rendezvous = window_.marker(MarkerKind::kRendezvousBegin);
+    f_.in_rendezvous = f_.phase == proto::PHASE_RENDEZVOUS;
+    if (rendezvous.count > 0)
+      f_.rendezvous_begin_evidence = Add(Quote(EvidenceKind::kRendezvousBegin, rendezvous));
+    if (f_.train_begin) {
+      f_.train_begin_evidence =
+          Add(Quote(EvidenceKind::kTrainBegin, window_.marker(MarkerKind::kTrainBegin)));
+    }
+    if (f_.train_end)
+      f_.train_end_evidence =
+          Add(Quote(EvidenceKind::kTrainEnd, window_.marker(MarkerKind::kTrainEnd)));
+    if (f_.no_checkpoint) {
+      f_.no_checkpoint_evidence =
+          Add(Quote(EvidenceKind::kNoCheckpoint, window_.marker(MarkerKind::kNoCheckpoint)));
+    }
+    if (!f_.steps_known && f_.train_end) {
+      // The end says how many steps there were: by its own number, or by reaching the announced
+      // budget.
+      const windows::MarkerSeen& end = window_.marker(MarkerKind::kTrainEnd);
+      const double steps = std::isfinite(end.number) ? end.number : f_.total_steps;
+      if (std::isfinite(steps)) {
+        f_.steps = steps;
+        f_.steps_known = true;
+      }
+      if (f_.steps_known && window_.progress == 0) {
+        const windows::MarkerSeen& said =
+            std::isfinite(end.number) ? end : window_.marker(MarkerKind::kTrainBegin);
+        Evidence evidence = Quote(EvidenceKind::kSteps, said);
+        evidence.observed = f_.steps;
+        if (std::isfinite(f_.total_steps)) evidence.expected = f_.total_steps;
+        evidence.captures = {{"known", "step"}};
+        f_.steps_evidence = Add(std::move(evidence));
+      }
+    }
+    if (window_.progress > 0) {
+      Evidence evidence = Quote(EvidenceKind::kSteps, window_.last_progress);
+      evidence.observed = f_.steps;
+      if (std::isfinite(f_.total_steps)) evidence.expected = f_.total_steps;
+      evidence.captures = {{"known", f_.steps_known ? "step" : "record"},
+                           {"records", std::to_string(f_.progress)}};
+      f_.steps_evidence = Add(std::move(evidence));
+      f_.last_progress_evidence = Add(Quote(EvidenceKind::kLastProgress, window_.last_progress));
+    }
+    if (f_.lines > 0) {
+      Evidence evidence;
+      evidence.kind = f_.progress > 0 ? EvidenceKind::kLinesRead : EvidenceKind::kNoProgress;
+      evidence.observed = static_cast<double>(f_.lines);
+      evidence.stream = name;
+      evidence.end = last;
+      f_.lines_evidence = Add(std::move(evidence));
+    }
+  }
+
+  void DescribeTime() {
+    // Text that was read from a file arrives all at once and tells no time.
+    f_.timed = job_.last_text() > job_.begin() || f_.now - job_.begin() > Seconds(30);
+    const Timestamp until = f_.ended && !earlier_ && job_.end().ended ? job_.end().t : f_.now;
+    const Timestamp since = window_.progress > 0 ? window_.clock.last_progress() : window_.begin;
+    f_.silence_seconds = std::max(0.0, (until - since).seconds());
+    f_.usual_record_seconds = window_.clock.MedianRecordSeconds();
+    f_.p99_record_seconds = window_.clock.P99RecordSeconds();
+    f_.step_seconds = window_.clock.MedianStepSeconds();
+    f_.early_step_seconds = window_.clock.EarlyStepSeconds();
+    if (std::isfinite(f_.step_seconds) && window_.progress > 0) {
+      Evidence evidence = Quote(EvidenceKind::kStepTime, window_.last_progress);
+      evidence.observed = f_.step_seconds;
+      if (std::isfinite(f_.early_step_seconds)) evidence.expected = f_.early_step_seconds;
+      evidence.unit = "s";
+      f_.step_time_evidence = Add(std::move(evidence));
+    }
+    f_.phase_seconds = std::max(0.0, (until - window_.phase.since()).seconds());
+    f_.longest_save_seconds = window_.phase.longest_save_seconds();
+    f_.longest_eval_seconds = window_.phase.longest_eval_seconds();
+    if (window_.progress > 0 && f_.timed) {
+      Evidence evidence = Quote(EvidenceKind::kSilence, window_.last_progress);
+      evidence.observed = f_.silence_seconds;
+      if (std::isfinite(f_.usual_record_seconds)) evidence.expected = f_.usual_record_seconds;
+      evidence.unit = "s";
+      evidence.end = until;
+      f_.silence_evidence = Add(std::move(evidence));
+    }
+  }
+
+  void CiteLoss() {
+    const windows::LossTracker& tracker = window_.loss;
+    LossFeatures& loss = f_.loss;
+    if (tracker.first().present()) {
+      Evidence evidence = Quote(EvidenceKind::kLossStart, tracker.first());
+      evidence.captures.push_back({"median", {}});
+      evidence.expected = loss.start;
+      loss.start_evidence = Add(std::move(evidence));
+    }
+    if (tracker.last().present()) {
+      Evidence evidence = Quote(EvidenceKind::kLossEnd, tracker.last());
+      evidence.expected = loss.end;
+      evidence.captures.push_back({"points", std::to_string(loss.points)});
+      loss.end_evidence = Add(std::move(evidence));
+    }
+    if (tracker.lowest().present())
+      loss.lowest_evidence = Add(Quote(EvidenceKind::kLossLowest, tracker.lowest()));
+    if (tracker.first_nonfinite().present()) {
+      Evidence evidence = Quote(EvidenceKind::kLossNonFinite, tracker.first_nonfinite());
+      evidence.times = tracker.trailing_nonfinite();
+      loss.nonfinite_evidence = Add(std::move(evidence));
+    }
+    if (tracker.first_silent_nan().present()) {
+      Evidence evidence = Quote(EvidenceKind::kLossSilentNan, tracker.first_silent_nan());
+      evidence.times = tracker.silent_nan();
+      loss.silent_nan_evidence = Add(std::move(evidence));
+    }
+    if (tracker.last_spike().present()) {
+      Evidence evidence = Quote(EvidenceKind::kLossSpike, tracker.last_spike());
+      evidence.times = tracker.spikes();
+      evidence.expected = loss.end;
+      loss.spike_evidence = Add(std::move(evidence));
+    }
+    if (std::isfinite(loss.late_grad_norm)) {
+      Evidence evidence = Quote(EvidenceKind::kGradNorm, window_.last_progress);
+      evidence.observed = loss.late_grad_norm;
+      evidence.expected = loss.early_grad_norm;
+      loss.grad_norm_evidence = Add(std::move(evidence));
+    }
+    if (std::isfinite(loss.late_learning_rate)) {
+      Evidence evidence = Quote(EvidenceKind::kLearningRate, window_.last_progress);
+      evidence.observed = loss.late_learning_rate;
+      loss.learning_rate_evidence = Add(std::move(evidence));
+    }
+  }
+
+  Evidence FromCause(const Cause& cause) const {
+    const windows::Candidate& candidate = *cause.candidate;
+    const logs::Incident& incident = candidate.incident;
+    Evidence evidence;
+    evidence.kind = KindOf(incident);
+    evidence.store = candidate.store;
+    evidence.ranks = candidate.ranks;
+    evidence.times = candidate.times;
+    evidence.begin = evidence.end = incident.t;
+    evidence.process = candidate.process;
+    if (evidence.process.pid == 0) evidence.process.pid = incident.pid;
+    if (candidate.store == proto::STORE_LOG) {
+      evidence.stream = StreamName(candidate.stream);
+      evidence.offset = incident.offset;
+    }
+    evidence.line = incident.line;
+    if (incident.kind == IncidentKind::kSignalDeath) evidence.observed = -incident.signal;
+    if (incident.kind == IncidentKind::kNonZeroExit) evidence.observed = incident.exit_code;
+    evidence.captures = incident.fields;
+    const auto capture = [&evidence](std::string_view key, std::string value) {
+      if (!value.empty()) evidence.captures.push_back({std::string(key), std::move(value)});
+    };
+    capture("type", incident.exception_type);
+    capture("message", incident.message);
+    capture("cause_type", incident.cause_type);
+    capture("cause_message", incident.cause_message);
+    capture("file", incident.file);
+    capture("function", incident.function);
+    capture("sub", incident.sub);
+    capture("shape", incident.shape);
+    return evidence;
+  }
+
+  const windows::JobWindow& job_;
+  const windows::AttemptWindow& window_;
+  bool earlier_;
+  JobFeatures f_;
+};
+
+}  // namespace
+
+JobFeatures BuildFeatures(const windows::JobWindow& job,
+                          const std::array<Availability, kStores>& stores, Timestamp now) {
+  return Builder(job, job.now(), false, stores, now).Run();
+}
+
+JobFeatures BuildPreviousFeatures(const windows::JobWindow& job,
+                                  const std::array<Availability, kStores>& stores, Timestamp now) {
+  return Builder(job, job.previous(), true, stores, now).Run();
+}
+
+}  // namespace rankscope::features

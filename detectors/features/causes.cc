@@ -1,0 +1,353 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/features/causes.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "detectors/features/gpu_error.h"
+
+namespace rankscope::features {
+namespace {
+
+using logs::FrameKind;
+using logs::Incident;
+using logs::IncidentKind;
+using Role = Cause::Role;
+
+// The scheduler declares a node lost when its daemon has been silent for SlurmdTimeout, 300 s by
+// default.
+constexpr Duration kNodeTimeout = Seconds(300);
+
+// Events closer than this have no order of their own: a launcher's timestamps have whole seconds.
+constexpr Duration kSimultaneous = Seconds(2);
+
+// Training records after an incident that show that the run went on.
+constexpr int64_t kProgressedAfter = 3;
+
+// A weak card may train on for minutes before it fails for good.
+constexpr Duration kWeakCard = Seconds(600);
+
+// Lower goes first among simultaneous events: acts of the scheduler, then hardware, kills, memory,
+// exceptions, transport, hangs, dispositions.
+int32_t Precedence(const Incident& incident) {
+  switch (incident.kind) {
+    case IncidentKind::kSchedulerEnd:
+      if (incident.sub == "time_limit") return 80;
+      if (incident.sub == "cancelled" || incident.sub == "failed") return 85;
+      return 10;
+    case IncidentKind::kXid:
+    case IncidentKind::kCudaError:
+      return OwnerOfGpuError(incident) == GpuErrorOwner::kHardware ? 20 : 45;
+    case IncidentKind::kHostOom:
+      return 30;
+    case IncidentKind::kSignalDeath:
+      if (incident.signal == SIGTERM || incident.signal == SIGINT) return 90;
+      return incident.signal == SIGABRT ? 60 : 32;
+    case IncidentKind::kCudaOom:
+      return 40;
+    case IncidentKind::kStorage:
+      return 48;
+    case IncidentKind::kException:
+    case IncidentKind::kUsageError:
+      return 50;
+    case IncidentKind::kRendezvous:
+      return 66;
+    case IncidentKind::kCollectiveTimeout:
+      return 70;
+    case IncidentKind::kPeerLost:
+      return 75;
+    case IncidentKind::kTerminated:
+      return 90;
+    case IncidentKind::kNonFiniteLoss:
+      return 95;
+    case IncidentKind::kNonZeroExit:
+      return 99;
+  }
+  return 99;
+}
+
+bool SharesProcess(const windows::Candidate& a, const windows::Candidate& b) {
+  const Incident& x = a.incident;
+  const Incident& y = b.incident;
+  if (x.pid != 0 && y.pid != 0) return x.pid == y.pid;
+  if (x.rank >= 0 && y.rank >= 0) return x.rank == y.rank;
+  return true;  // nobody says otherwise
+}
+
+// A second voice for the same event.
+bool Supports(const Cause& other, const Cause& cause) {
+  const Incident& a = other.incident();
+  const Incident& b = cause.incident();
+  if (!SharesProcess(*other.candidate, *cause.candidate)) return false;
+  if (b.kind == IncidentKind::kSignalDeath || b.kind == IncidentKind::kHostOom) {
+    if (a.kind == IncidentKind::kSignalDeath)
+      return a.signal == (b.signal != 0 ? b.signal : SIGKILL);
+    return a.kind == IncidentKind::kHostOom &&
+           (b.signal == SIGKILL || b.kind == IncidentKind::kHostOom);
+  }
+  return a.kind == IncidentKind::kNonZeroExit && a.role == logs::Role::kWrapper;
+}
+
+// Whether `incident` is the program being taken down rather than failing.
+bool IsTakedown(const Incident& incident) {
+  return incident.kind == IncidentKind::kTerminated ||
+         (incident.kind == IncidentKind::kSignalDeath &&
+          (incident.signal == SIGTERM || incident.signal == SIGINT));
+}
+
+// A broken pipe to a logger or a helper process is no peer of the process group.
+bool OfProcessGroup(const Incident& incident) {
+  if (incident.frame == FrameKind::kCollective || incident.frame == FrameKind::kRendezvous)
+    return true;
+  if (incident.shape.starts_with("nccl")) return true;
+  return std::any_of(incident.fields.begin(), incident.fields.end(),
+                     [](const KeyValue& field) { return field.key == "backend"; });
+}
+
+class Orderer {
+ public:
+  // Incidents of attempts `from` to `to`: a suspected attempt that was never confirmed is part of
+  // the current one.
+  Orderer(const windows::JobWindow& job, const windows::AttemptWindow& window, int32_t from,
+          int32_t to, const JobFeatures& f)
+      : job_(job), window_(window), from_(from), to_(to), f_(f) {}
+
+  std::vector<Cause> Run() {
+    for (const windows::Candidate& candidate : job_.incidents().all()) {
+      if (candidate.attempt < from_ || candidate.attempt > to_) continue;
+      if (candidate.incident.role == logs::Role::kAdvice) continue;
+      causes_.push_back(
+          {&candidate, OwnRole(candidate), Precedence(candidate.incident), kNoEvidence});
+    }
+    DemoteConsequences();
+    Sort();
+    MarkSupport();
+    return std::move(causes_);
+  }
+
+ private:
+  Role OwnRole(const windows::Candidate& candidate) const {
+    const Incident& incident = candidate.incident;
+    if (incident.role == logs::Role::kCascade) return Role::kCascade;
+    if (incident.role == logs::Role::kWrapper) return Role::kWrapper;
+    if (incident.frame == FrameKind::kTeardown) return Role::kTeardown;
+    if (incident.kind == IncidentKind::kXid && OwnerOfGpuError(incident) == GpuErrorOwner::kNone)
+      return Role::kCascade;
+    if (incident.kind == IncidentKind::kXid && SurvivedXid(candidate)) return Role::kRecovered;
+    const bool own_fault =
+        incident.kind == IncidentKind::kException || incident.kind == IncidentKind::kCudaOom ||
+        incident.kind == IncidentKind::kCudaError || incident.kind == IncidentKind::kRendezvous ||
+        incident.kind == IncidentKind::kStorage || incident.kind == IncidentKind::kPeerLost ||
+        incident.kind == IncidentKind::kCollectiveTimeout ||
+        (incident.kind == IncidentKind::kSignalDeath && incident.sub == "dataloader_worker");
+    if (!own_fault) return Role::kInitiating;
+    // An exit status of 0 says that whatever was printed was survived.
+    if (f_.exit_known && f_.exit_code == 0) return Role::kRecovered;
+    const int64_t after = f_.progress - candidate.progress_before;
+    // Records before it show that text is not held back by a buffer, so records after it show that
+    // the run went on.
+    if (candidate.progress_before > 0 && after >= kProgressedAfter) return Role::kRecovered;
+    if (f_.train_end && !f_.exit_known && AfterTrainEnd(candidate)) return Role::kTeardown;
+    if (f_.train_end && !f_.exit_known && !AfterTrainEnd(candidate)) return Role::kRecovered;
+    return Role::kInitiating;
+  }
+
+  // The driver reports what it sees, whether or not the run felt it.
+  bool SurvivedXid(const windows::Candidate& xid) const {
+    if (f_.exit_known && f_.exit_code == 0) return true;
+    if (f_.progress - xid.progress_before < kProgressedAfter) return false;
+    // In a job's own text the driver's lines are a script's print of its log, before the run or
+    // after its end: before it they tell of another day.
+    if (xid.store == proto::STORE_LOG) return true;
+    return window_.clock.last_progress() - xid.incident.t > kWeakCard;
+  }
+
+  bool AfterTrainEnd(const windows::Candidate& candidate) const {
+    const windows::MarkerSeen& end = window_.marker(logs::MarkerKind::kTrainEnd);
+    if (end.stream == candidate.stream) return candidate.incident.offset > end.offset;
+    return candidate.incident.t > end.last;
+  }
+
+  bool AnyInitiating(const auto& matches) const {
+    return std::any_of(causes_.begin(), causes_.end(), [&](const Cause& cause) {
+      return cause.role == Role::kInitiating && matches(cause);
+    });
+  }
+
+  // Somebody had already ended with a code when the others were told to stop.
+  bool AfterAnExit(const Cause& takedown) const {
+    return std::any_of(causes_.begin(), causes_.end(), [&](const Cause& cause) {
+      const Incident& incident = cause.incident();
+      return incident.kind == IncidentKind::kNonZeroExit && incident.exit_code != 128 + SIGTERM &&
+             incident.exit_code != 128 + SIGINT &&
+             cause.candidate->order < takedown.candidate->order;
+    });
+  }
+
+  // What the loss of a node, or of all nodes, looks like from inside before the scheduler says so:
+  // a requeue, kills, connections that break and collectives that wait for ranks that are gone.
+  void DemoteWhatTheSchedulerDid() {
+    for (const Cause& act : causes_) {
+      const Incident& record = act.incident();
+      if (record.kind != IncidentKind::kSchedulerEnd || act.role != Role::kInitiating) continue;
+      const bool node = record.sub == "node_failure";
+      if (!node && record.sub != "preemption") continue;
+      for (Cause& cause : causes_) {
+        const Incident& incident = cause.incident();
+        const bool requeue =
+            incident.kind == IncidentKind::kSchedulerEnd && incident.sub == "requeue";
+        const bool kill = incident.kind == IncidentKind::kSignalDeath && incident.signal == SIGKILL;
+        const bool lost = node && (incident.kind == IncidentKind::kPeerLost ||
+                                   incident.kind == IncidentKind::kCollectiveTimeout);
+        if (cause.role != Role::kInitiating || !(requeue || kill || lost)) continue;
+        if (requeue || record.t - incident.t <= kNodeTimeout) cause.role = Role::kCascade;
+      }
+    }
+  }
+
+  void DemoteConsequences() {
+    DemoteWhatTheSchedulerDid();
+    const auto own_failure = [](const Cause& cause) {
+      return !IsTakedown(cause.incident()) && cause.precedence < 75;
+    };
+    const bool failed = AnyInitiating(own_failure);
+    const bool scheduled = AnyInitiating(
+        [](const Cause& cause) { return cause.incident().kind == IncidentKind::kSchedulerEnd; });
+    const bool explained_abort = AnyInitiating([](const Cause& cause) {
+      const IncidentKind kind = cause.incident().kind;
+      return kind != IncidentKind::kSignalDeath && kind != IncidentKind::kTerminated &&
+             cause.precedence < 80;
+    });
+    const bool explained_terminate = AnyInitiating([](const Cause& cause) {
+      const Incident& other = cause.incident();
+      return cause.precedence < 80 && other.kind != IncidentKind::kSignalDeath &&
+             !(other.kind == IncidentKind::kException && other.shape.starts_with("cpp_"));
+    });
+    const bool someone_died = AnyInitiating(
+        [](const Cause& cause) { return cause.precedence < 60 && !IsTakedown(cause.incident()); });
+    for (Cause& cause : causes_) {
+      if (cause.role != Role::kInitiating) continue;
+      const Incident& incident = cause.incident();
+      if (IsTakedown(incident) && (failed || scheduled || AfterAnExit(cause)))
+        cause.role = Role::kCascade;
+      // A plain cancel after a failure is the launcher or --kill-on-bad-exit cleaning up.
+      if (incident.kind == IncidentKind::kSchedulerEnd &&
+          (incident.sub == "cancelled" || incident.sub == "failed") && failed) {
+        cause.role = Role::kCascade;
+      }
+      // std::terminate repeats what a watchdog or an error handler has already said.
+      if (incident.kind == IncidentKind::kException && incident.shape.starts_with("cpp_") &&
+          explained_terminate) {
+        cause.role = Role::kCascade;
+      }
+      // abort() is how C++ ends after an error that was already said.
+      if (incident.kind == IncidentKind::kSignalDeath && incident.signal == SIGABRT &&
+          explained_abort) {
+        cause.role = Role::kCascade;
+      }
+      // Survivors lose their connections, or wait until their timeout, because somebody else is
+      // gone.
+      if ((incident.kind == IncidentKind::kPeerLost ||
+           incident.kind == IncidentKind::kRendezvous) &&
+          someone_died) {
+        cause.role = Role::kCascade;
+      }
+      if (incident.kind == IncidentKind::kNonZeroExit && failed) cause.role = Role::kWrapper;
+    }
+    // The launcher's word alone: a child died by a signal, or with a code.
+    if (!AnyInitiating([](const Cause& cause) { return cause.precedence < 80; })) PromoteWrappers();
+    // A lost peer that nothing explains is the best that is known.
+    if (!AnyInitiating([](const Cause&) { return true; })) {
+      for (Cause& cause : causes_) {
+        if (cause.role == Role::kCascade && cause.incident().kind == IncidentKind::kPeerLost &&
+            OfProcessGroup(cause.incident()) && !(f_.exit_known && f_.exit_code == 0) && f_.ended) {
+          cause.role = Role::kInitiating;
+        }
+      }
+    }
+  }
+
+  void PromoteWrappers() {
+    for (Cause& cause : causes_) {
+      if (cause.role != Role::kWrapper || cause.incident().kind != IncidentKind::kSignalDeath)
+        continue;
+      if (IsTakedown(cause.incident())) continue;
+      cause.role = Role::kInitiating;
+    }
+    if (AnyInitiating([](const Cause&) { return true; })) return;
+    for (Cause& cause : causes_) {
+      if (cause.role == Role::kWrapper && IsTakedown(cause.incident()) && !AfterAnExit(cause))
+        cause.role = Role::kInitiating;
+    }
+  }
+
+  void Sort() {
+    // Time decides only between events that the clocks can tell apart, so times are compared in
+    // blocks that begin with the earliest event of each block.
+    std::vector<Cause*> by_time;
+    for (Cause& cause : causes_) {
+      if (cause.role == Role::kInitiating) by_time.push_back(&cause);
+    }
+    std::stable_sort(by_time.begin(), by_time.end(), [](const Cause* a, const Cause* b) {
+      return a->incident().t < b->incident().t;
+    });
+    int64_t block = 0;
+    Timestamp block_begin;
+    std::vector<std::pair<const windows::Candidate*, int64_t>> blocks;
+    for (const Cause* cause : by_time) {
+      if (blocks.empty() || (f_.timed && cause->incident().t - block_begin > kSimultaneous)) {
+        ++block;
+        block_begin = cause->incident().t;
+      }
+      blocks.emplace_back(cause->candidate, block);
+    }
+    const auto block_of = [&blocks](const Cause& cause) {
+      for (const auto& [candidate, number] : blocks) {
+        if (candidate == cause.candidate) return number;
+      }
+      return int64_t{0};
+    };
+    std::stable_sort(causes_.begin(), causes_.end(), [&](const Cause& a, const Cause& b) {
+      if (a.role != b.role) return a.role < b.role;
+      if (a.role == Role::kInitiating) {
+        // Dispositions (time limit, cancel) never go before a failure, however late the failure was
+        // said.
+        const bool a_late = a.precedence >= 80, b_late = b.precedence >= 80;
+        if (a_late != b_late) return b_late;
+        if (const int64_t x = block_of(a), y = block_of(b); x != y) return x < y;
+        if (a.precedence != b.precedence) return a.precedence < b.precedence;
+      }
+      return a.candidate->order < b.candidate->order;
+    });
+  }
+
+  void MarkSupport() {
+    if (causes_.empty() || causes_.front().role != Role::kInitiating) return;
+    for (size_t i = 1; i < causes_.size(); ++i) {
+      if (Supports(causes_[i], causes_.front())) causes_[i].role = Role::kSupport;
+    }
+  }
+
+  const windows::JobWindow& job_;
+  const windows::AttemptWindow& window_;
+  int32_t from_;
+  int32_t to_;
+  const JobFeatures& f_;
+  std::vector<Cause> causes_;
+};
+
+}  // namespace
+
+std::vector<Cause> OrderCauses(const windows::JobWindow& job, const JobFeatures& f) {
+  return Orderer(job, job.now(), job.attempt().ordinal, INT32_MAX, f).Run();
+}
+
+std::vector<Cause> OrderCausesOf(const windows::JobWindow& job,
+                                 const windows::AttemptWindow& window, int32_t ordinal,
+                                 const JobFeatures& f) {
+  return Orderer(job, window, ordinal, ordinal, f).Run();
+}
+
+}  // namespace rankscope::features

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One observation that a verdict may cite: what was seen, where, against what. Structured; the
+// engine alone makes sentences of it (detectors/wording). Built by features from windows. Any
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "detectors/model/observation.h"
+#include "detectors/proto/verdict.pb.h"
+
+namespace rankscope::features {
+
+enum class EvidenceKind : uint8_t {
+  kException,
+  kSignalDeath,
+  kNonZeroExit,
+  kCudaOom,
+  kHostOom,
+  kCudaError,
+  kXid,
+  kCollectiveTimeout,
+  kPeerLost,
+  kRendezvous,
+  kSchedulerEnd,
+  kTerminated,
+  kUsageError,
+  kStorage,
+  kNonFiniteText,
+  kExitStatus,  // of the whole command, from the wrapper or the kernel
+  kExecFailure,
+  kWrapperLost,
+  kLossStart,
+  kLossEnd,
+  kLossLowest,
+  kLossNonFinite,
+  kLossSilentNan,
+  kLossSpike,
+  kGradNorm,
+  kLearningRate,
+  kSteps,
+  kTrainBegin,
+  kTrainEnd,
+  kLastProgress,
+  kSilence,     // seconds without progress against what is usual
+  kNoProgress,  // lines read, no training record among them
+  kLinesRead,   // lines read, no error among them
+  kRendezvousBegin,
+  kProcessesAlive,
+  kNoCheckpoint,
+  kStepTime,
+};
+
+// Values of an evidence by name, for the sentences: "type", "message", "signal", "host", ...
+using Captures = std::vector<KeyValue>;
+
+struct Evidence {
+  EvidenceKind kind{};
+  proto::Store store = proto::STORE_LOG;
+  std::optional<double> observed;
+  std::optional<double> expected;
+  std::string_view unit;  // static text
+  std::vector<int32_t> ranks;
+  Captures captures;
+  int64_t times = 1;
+  Timestamp begin, end;
+  // The citation: a line of a stream, or a process fact.
+  std::string stream;
+  int64_t offset = -1;
+  std::string line;
+  ProcessKey process;
+
+  std::string_view Capture(std::string_view key) const {
+    for (const KeyValue& capture : captures) {
+      if (capture.key == key) return capture.value;
+    }
+    return {};
+  }
+};
+
+// Index into JobFeatures::evidence; -1 = there is none.
+using EvidenceRef = int32_t;
+inline constexpr EvidenceRef kNoEvidence = -1;
+
+// A number that a family may judge: what it is, whether its store could see it, and what to cite
+// for it.
+struct Measured {
+  double value = 0;
+  Availability availability = Availability::kUnspecified;
+  EvidenceRef evidence = kNoEvidence;
+
+  bool present() const { return availability == Availability::kUp; }
+};
+
+}  // namespace rankscope::features

@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a family may look at: a plain struct that a test builds by hand. No state, no time but
+// `now`, no thresholds.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "detectors/features/evidence.h"
+#include "detectors/logs/record.h"
+#include "detectors/model/ids.h"
+#include "detectors/model/time.h"
+#include "detectors/windows/incident_log.h"
+
+namespace rankscope::features {
+
+inline constexpr size_t kStores = proto::Store_ARRAYSIZE;
+
+// An incident of the judged attempt with the role that the whole run gives it.
+struct Cause {
+  enum class Role : uint8_t { kInitiating, kSupport, kCascade, kWrapper, kRecovered, kTeardown };
+
+  const windows::Candidate* candidate = nullptr;  // valid as long as the window is not fed
+  Role role = Role::kInitiating;
+  int32_t precedence = 0;  // class of the event, lower goes first among simultaneous ones
+  EvidenceRef evidence = kNoEvidence;
+
+  const logs::Incident& incident() const { return candidate->incident; }
+};
+
+struct LossFeatures {
+  int64_t points = 0;  // records with a loss
+  int64_t nonfinite = 0;
+  int64_t trailing_nonfinite = 0;
+  int64_t trailing_silent_nan = 0;
+  int64_t spikes = 0;
+  std::vector<double> curve;      // finite, decimated evenly over the run
+  int64_t stride = 1;             // records per point of the curve
+  double start = logs::kAbsent;   // median of the first points
+  double end = logs::kAbsent;     // median of the last points
+  double lowest = logs::kAbsent;  // lowest median of a window
+  double noise = 0;               // sigma around the trend
+  double log_noise = 0;           // the same of the logarithm; 0 = some value is not positive
+  int64_t start_points = 0;       // how many values each median speaks for
+  int64_t end_points = 0;
+  int64_t lowest_points = 0;
+  double slope_per_point = 0;
+  double trend_z = 0;       // Mann-Kendall over the whole curve
+  double late_trend_z = 0;  // over the last third
+  int64_t points_since_lowest = 0;
+  double early_grad_norm = logs::kAbsent;
+  double late_grad_norm = logs::kAbsent;
+  double late_learning_rate = logs::kAbsent;
+  EvidenceRef start_evidence = kNoEvidence;
+  EvidenceRef end_evidence = kNoEvidence;
+  EvidenceRef lowest_evidence = kNoEvidence;
+  EvidenceRef nonfinite_evidence = kNoEvidence;
+  EvidenceRef silent_nan_evidence = kNoEvidence;
+  EvidenceRef spike_evidence = kNoEvidence;
+  EvidenceRef grad_norm_evidence = kNoEvidence;
+  EvidenceRef learning_rate_evidence = kNoEvidence;
+};
+
+struct JobFeatures {
+  // The run.
+  std::string job_id;
+  Timestamp now;
+  Timestamp begin;
+  bool running = true;
+  bool ended = false;
+  bool timed = false;  // observations carry arrival times that tell anything; false for text read
+                       // from a file
+  bool exit_known = false;  // of the whole command
+  int32_t exit_code = 0;    // 128 + signal when killed
+  int32_t exit_signal = 0;
+  bool exec_failed = false;
+  bool wrapper_lost = false;
+  int32_t world_size = 0;  // 0 = not known
+  int64_t processes_seen = 0;
+  int64_t processes_alive = 0;
+  std::vector<int32_t> rank_pids;  // as the process source knows them
+  proto::Phase phase = proto::PHASE_INIT;
+  std::array<Availability, kStores> stores{};
+  EvidenceRef exit_evidence = kNoEvidence;
+  EvidenceRef lines_evidence = kNoEvidence;
+  EvidenceRef alive_evidence = kNoEvidence;
+
+  // Text.
+  int64_t lines = 0;
+  bool recognised = false;  // training records in a dialect that is not the generic fallback
+  bool generic = false;     // training records, all from the generic fallback
+  bool reward_objective = false;
+  std::string framework;
+  int64_t progress = 0;
+  double steps = 0;  // steps done, by number where printed
+  bool steps_known = false;
+  double total_steps = logs::kAbsent;
+  bool train_begin = false;
+  bool train_end = false;
+  EvidenceRef steps_evidence = kNoEvidence;
+  EvidenceRef train_end_evidence = kNoEvidence;
+  EvidenceRef train_begin_evidence = kNoEvidence;
+  EvidenceRef last_progress_evidence = kNoEvidence;
+  EvidenceRef rendezvous_begin_evidence = kNoEvidence;
+  bool in_rendezvous = false;
+  bool no_checkpoint = false;
+  EvidenceRef no_checkpoint_evidence = kNoEvidence;
+  LossFeatures loss;
+
+  // Time; meaningful only when `timed`.
+  double silence_seconds = 0;  // since the last training record, up to now or the end
+  double usual_record_seconds = logs::kAbsent;
+  double p99_record_seconds = logs::kAbsent;
+  double step_seconds = logs::kAbsent;        // median of the newest
+  double early_step_seconds = logs::kAbsent;  // median of the first after warm-up
+  double phase_seconds = 0;                   // in the current phase
+  double longest_save_seconds = 0;
+  double longest_eval_seconds = 0;
+  // The operator's knobs, for silence; the defaults are the product's.
+  double hang_floor_seconds = 60;
+  double rendezvous_suspect_seconds = 120;
+  double rendezvous_fire_seconds = 300;
+  EvidenceRef silence_evidence = kNoEvidence;
+  EvidenceRef step_time_evidence = kNoEvidence;
+
+  // Incidents, the initiating ones first and in order of precedence.
+  std::vector<Cause> causes;
+
+  std::vector<Evidence> evidence;
+
+  // The event that explains the end, if any.
+  const Cause* Primary() const {
+    return !causes.empty() && causes.front().role == Cause::Role::kInitiating ? &causes.front()
+                                                                              : nullptr;
+  }
+  Availability store(proto::Store which) const { return stores[static_cast<size_t>(which)]; }
+  const Evidence* At(EvidenceRef ref) const {
+    return ref >= 0 && static_cast<size_t>(ref) < evidence.size()
+               ? &evidence[static_cast<size_t>(ref)]
+               : nullptr;
+  }
+};
+
+}  // namespace rankscope::features

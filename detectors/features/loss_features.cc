@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/features/loss_features.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "detectors/windows/statistics.h"
+
+namespace rankscope::features {
+namespace {
+
+constexpr size_t kTrendPoints = 64;  // Theil-Sen and Mann-Kendall are quadratic
+
+// How many points speak for the beginning and the end: the last max(20, 5 %), and a quarter of a
+// short run.
+size_t EndPoints(size_t n) {
+  return n < 80 ? std::max<size_t>(1, n / 4) : std::max<size_t>(20, n / 20);
+}
+size_t StartPoints(size_t n) {
+  return n < 40 ? std::max<size_t>(1, n / 4) : 10;
+}
+
+}  // namespace
+
+LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
+  LossFeatures f;
+  f.points = tracker.points();
+  f.nonfinite = tracker.nonfinite();
+  f.trailing_nonfinite = tracker.trailing_nonfinite();
+  f.trailing_silent_nan = tracker.silent_nan();
+  f.spikes = tracker.spikes();
+  f.curve = tracker.curve();
+  f.stride = tracker.curve_stride();
+  f.early_grad_norm = tracker.early_grad_norm();
+  if (const std::vector<double> norms = tracker.GradNorms(); norms.size() >= 3) {
+    f.late_grad_norm = windows::Median(std::span(norms).last(std::min<size_t>(norms.size(), 10)));
+  }
+  if (const std::vector<double> rates = tracker.LearningRates(); !rates.empty())
+    f.late_learning_rate = rates.back();
+  const std::span<const double> curve(f.curve);
+  if (curve.empty()) return f;
+  const size_t n = curve.size();
+  f.start = windows::Median(curve.first(StartPoints(n)));
+  // The exact tail, not its decimation, speaks for the end.
+  const std::vector<double> tail = tracker.Tail();
+  const size_t end_points = std::min(tail.size(), EndPoints(n));
+  f.end = windows::Median(std::span(tail).last(end_points));
+  f.noise = windows::NoiseSigma(curve);
+  f.start_points = static_cast<int64_t>(StartPoints(n));
+  f.end_points = static_cast<int64_t>(end_points);
+  if (std::all_of(curve.begin(), curve.end(), [](double loss) { return loss > 0; })) {
+    std::vector<double> logs(n);
+    std::transform(curve.begin(), curve.end(), logs.begin(), [](double loss) { return std::log(loss); });
+    f.log_noise = windows::NoiseSigma(logs);
+  }
+  // Lowest median of a window, so that one lucky batch is no plateau to fall from.
+  const size_t width = std::max<size_t>(1, std::min<size_t>(EndPoints(n), n / 4));
+  f.lowest = f.start;
+  f.lowest_points = static_cast<int64_t>(width);
+  size_t lowest_at = 0;
+  for (size_t i = 0; i + width <= n; i += std::max<size_t>(1, width / 2)) {
+    const double level = windows::Median(curve.subspan(i, width));
+    if (level < f.lowest) {
+      f.lowest = level;
+      lowest_at = i;
+    }
+  }
+  f.points_since_lowest = static_cast<int64_t>(n - lowest_at) * f.stride;
+  const std::vector<double> whole = windows::Decimate(curve, kTrendPoints);
+  const windows::Trend trend = windows::MonotonicTrend(whole);
+  f.trend_z = trend.z;
+  f.slope_per_point = trend.slope_per_index * static_cast<double>(whole.size() - 1) /
+                      std::max(1.0, static_cast<double>(n - 1) * static_cast<double>(f.stride));
+  const std::vector<double> late =
+      windows::Decimate(curve.last(std::max<size_t>(1, n / 3)), kTrendPoints);
+  f.late_trend_z = windows::MonotonicTrend(late).z;
+  return f;
+}
+
+}  // namespace rankscope::features

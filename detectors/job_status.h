@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The engine's public state of one job, as the exporter shows it: plain data, rewritten at each
+// tick that changes it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "detectors/model/ids.h"
+#include "detectors/model/time.h"
+#include "detectors/proto/verdict.pb.h"
+
+namespace rankscope {
+
+inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();  // absent: no series
+
+struct TrainingStatus {
+  bool recognised = false;  // progress lines in a dialect we know
+  std::string framework;    // empty = none
+  double step = kUnknown;
+  double total_steps = kUnknown;
+  double epoch = kUnknown;
+  double loss = kUnknown;  // last printed; may be a real NaN: see loss_nonfinite
+  double loss_first = kUnknown;
+  double loss_min = kUnknown;
+  double loss_slope_per_step = kUnknown;
+  double grad_norm = kUnknown;
+  double learning_rate = kUnknown;
+  double step_seconds = kUnknown;            // median of the recent window
+  double last_step_wall_seconds = kUnknown;  // wall time of the last progress record
+  int64_t records = 0;
+  int64_t nonfinite_loss = 0;  // records
+  int64_t checkpoints_saved = 0;
+};
+
+struct RankStatus {
+  int32_t rank = -1;
+  int32_t local_rank = -1;
+  ProcessKey process;
+  bool alive = false;
+  bool exit_known = false;
+  int32_t wait_status = 0;
+  double cpu_seconds = kUnknown;
+  double resident_bytes = kUnknown;
+  double threads = kUnknown;
+  double engine_activity = kUnknown;  // median of the window; GPU store
+  double sm_activity = kUnknown;
+  double collectives_completed = kUnknown;
+  double collectives_in_flight = kUnknown;
+  double oldest_collective_seconds = kUnknown;
+};
+
+struct LogStatus {
+  std::string stream;  // stdout | stderr | a file's name
+  int64_t lines = 0;
+  int64_t bytes = 0;
+  int64_t lost_bytes = 0;
+  int64_t redactions = 0;
+};
+
+struct JobStatus {
+  std::string job_id;
+  std::string user;        // uid as text when no name is known
+  std::string command;     // argv, redacted, at most 200 bytes
+  int32_t world_size = 0;  // 0 = not known
+  Attempt attempt;
+  bool running = true;
+  int64_t incidents = 0;
+  int64_t verdict_changes = 0;
+  TrainingStatus training;
+  std::vector<RankStatus> ranks;
+  std::vector<LogStatus> logs;
+  proto::Verdict verdict;  // the whole answer: families[] has every family's state and score
+};
+
+// One row per failure family, in the order of the product's documents; every gauge and every
+// verdict lists them all.
+struct FamilyName {
+  std::string_view code;    // A1
+  std::string_view family;  // startup_crash
+  std::string_view what;    // one phrase
+};
+
+}  // namespace rankscope

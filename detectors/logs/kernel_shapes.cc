@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include <cctype>
+#include <string>
+
+#include "detectors/logs/incident_text.h"
+#include "detectors/logs/shape_groups.h"
+
+namespace rankscope::logs {
+namespace {
+
+constexpr std::string_view kXidAnchors[] = {"NVRM: Xid ("};
+constexpr std::string_view kBusAnchors[] = {"fallen off the bus"};
+constexpr std::string_view kOomAnchors[] = {
+    "oom-kill:constraint=", "Out of memory: Killed process ",
+    "Memory cgroup out of memory: ", "Out of memory: Kill process "};
+constexpr std::string_view kFaultAnchors[] = {": segfault at ", "general protection fault",
+                                              "trap invalid opcode", "trap divide error"};
+constexpr std::string_view kMceAnchors[] = {"Machine check events logged", "Hardware Error",
+                                            "Memory failure: "};
+
+// "PCI:0000:9b:00", "0000:9b:00.0", "PCI:0018:01:00" -> domain:bus:device in lower case, the
+// function dropped.
+std::string NormalBus(std::string_view text) {
+  if (text.starts_with("PCI:")) text.remove_prefix(4);
+  text = Before(text, ".");
+  std::string bus;
+  for (char c : Capped(text, 32)) {
+    const bool valid = c == ':' || std::isxdigit(static_cast<unsigned char>(c)) != 0;
+    if (!valid) break;
+    bus.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+  }
+  while (bus.ends_with(':')) bus.pop_back();
+  return bus;
+}
+
+// Old: "NVRM: Xid (PCI:0000:9b:00): 119, pid=2024380, name=x, text". NVLink 5: "..., RLW_RXPIPE
+// Nonfatal XC0 i0 Link 13 (0x..".
+void ParseXid(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  const std::string_view bus = Between(text, "NVRM: Xid (", ")");
+  std::string_view rest = After(After(text, "NVRM: Xid ("), ")");
+  // The code is the first number that a comma follows: newer drivers put words before it.
+  std::optional<int64_t> code;
+  for (std::string_view part = After(rest, ": "); !part.empty(); part = After(part, ": ")) {
+    const std::string_view digits = NumberText(part);
+    if (!digits.empty() && part.substr(digits.size()).starts_with(",")) {
+      code = LeadingInt(digits);
+      rest = part.substr(digits.size() + 1);
+      break;
+    }
+  }
+  if (!code || *code < 0 || *code > 9999) return;
+  Incident incident = MakeIncident(IncidentKind::kXid, line, "xid");
+  AddField(incident, "code", *code);
+  AddField(incident, "bus_id", NormalBus(bus));
+  const auto pid = IntAfter(rest, "pid=");
+  if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
+  AddField(incident, "name", Capped(LeadingWord(After(rest, "name=")), 64));
+  // Follow-on codes and pure information by NVIDIA's catalogue: they never come first.
+  static constexpr int64_t kFollow[] = {43, 45, 63, 92, 93, 106, 107, 154};
+  for (int64_t follow : kFollow) {
+    if (*code == follow) incident.role = Role::kCascade;
+  }
+  if (*code >= 144 && *code <= 150) {
+    for (std::string_view severity : {"Nonfatal", "Fatal"}) {
+      if (!Contains(rest, severity)) continue;
+      AddField(incident, "severity", severity);
+      break;
+    }
+    if (const auto link = IntAfter(rest, " Link "); link) AddField(incident, "link", *link);
+    AddField(incident, "detail", Capped(Between(rest, "(", ")"), 120));
+  }
+  if (*code == 154) AddField(incident, "action", Between(After(rest, " to "), "(", ")"));
+  out.push_back(std::move(incident));
+}
+
+// Without an Xid, and the line that comes with Xid 79: "NVRM: GPU 0000:18:00.0: GPU has fallen off
+// the bus."
+void ParseBus(const CleanLine& line, RecordList& out) {
+  if (!Contains(line.text, "NVRM") || Contains(line.text, "Xid (")) return;
+  Incident incident = MakeIncident(IncidentKind::kXid, line, "fallen_off_bus");
+  AddField(incident, "code", int64_t{79});
+  AddField(incident, "bus_id", NormalBus(LeadingWord(After(line.text, "NVRM: GPU "))));
+  out.push_back(std::move(incident));
+}
+
+void ParseOom(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  Incident incident = MakeIncident(IncidentKind::kHostOom, line, "kernel_oom");
+  std::string_view constraint = LeadingWord(After(text, "oom-kill:constraint="));
+  AddField(incident, "constraint", constraint);
+  incident.sub =
+      constraint == "CONSTRAINT_MEMCG" || Contains(text, "Memory cgroup") ? "cgroup" : "host";
+  AddField(incident, "oom_memcg", Capped(LeadingWord(After(text, "oom_memcg=")), 255));
+  AddField(incident, "comm", Capped(LeadingWord(After(text, ",task=")), 64));
+  auto pid = IntAfter(text, ",pid=");
+  if (!pid) pid = IntAfter(text, "Killed process ");
+  if (!pid) pid = IntAfter(text, "Kill process ");
+  if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
+  out.push_back(std::move(incident));
+}
+
+// "python3[4711]: segfault at 10 ip 00007f.. sp 00007f.. error 4 in libnccl.so.2[7f..+1000]"
+void ParseFault(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  const bool kernel = Contains(text, " ip ") || Contains(text, " ip:") || Contains(text, "rip");
+  if (!kernel) return;
+  Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "kernel_fault");
+  SetSignal(incident, Contains(text, "invalid opcode") ? 4
+                      : Contains(text, "divide error") ? 8
+                                                       : 11);
+  const auto pid =
+      LeadingInt(Between(text.substr(text.find('[') == 0 ? 1 + text.find(']') : 0), "[", "]"));
+  if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
+  AddField(incident, "library",
+           Capped(Before(LeadingWord(After(After(text, " ip"), " in ")), "["), 128));
+  out.push_back(std::move(incident));
+}
+
+void ParseMce(const CleanLine& line, RecordList& out) {
+  const bool memory = Contains(line.text, "Memory failure: 0x");
+  const bool fatal = Contains(line.text, "[Hardware Error]") && Contains(line.text, "Uncorrected");
+  if (!memory && !fatal) return;
+  Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "machine_check");
+  SetSignal(incident, 7);
+  incident.sub = "machine_check";
+  out.push_back(std::move(incident));
+}
+
+constexpr ShapeRow kRows[] = {
+    {"xid", "the NVIDIA driver reports an Xid", kXidAnchors, ParseXid,
+     "[18812.004511] NVRM: Xid (PCI:0000:4F:00): 94, pid=33120, name=python3, Contained: SM (0x1)"},
+    {"fallen_off_bus", "the NVIDIA driver lost a GPU", kBusAnchors, ParseBus,
+     "NVRM: GPU 0000:b1:00.0: GPU has fallen off the bus."},
+    {"kernel_oom", "the kernel's out-of-memory killer chose a victim", kOomAnchors, ParseOom,
+     "[901.22] Memory cgroup out of memory: Killed process 5521 (python3) total-vm:90112kB, "
+     "anon-rss:65536kB"},
+    {"kernel_fault", "the kernel logs a fatal fault of a process", kFaultAnchors, ParseFault,
+     "[77.1] python3[6100]: segfault at 20 ip 00007f10aa01 sp 00007ffc1200 error 4 in "
+     "libtorch_cpu.so[7f10a000+99000]"},
+    {"machine_check", "the kernel logs an uncorrected memory error", kMceAnchors, ParseMce,
+     "[50.5] Memory failure: 0x3a1c2: Killing python3:812 due to hardware memory corruption"},
+};
+
+}  // namespace
+
+std::span<const ShapeRow> KernelShapes() {
+  return kRows;
+}
+
+}  // namespace rankscope::logs

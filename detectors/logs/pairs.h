@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The grammar that hand-written training loops share: words, then a number that belongs to them
+// ("Step [100/500]", "train loss: 0.5", "lr=1e-4", "dt 53.1ms"). Splits a line into such pairs and
+// says what the well-known keys mean. Stateless, no allocation; any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "detectors/logs/number.h"
+#include "detectors/logs/record.h"
+
+namespace rankscope::logs {
+
+// What a key means, whatever its spelling.
+enum class Key : uint8_t {
+  kOther,
+  kStep,
+  kEpoch,
+  kLoss,         // of training
+  kForeignLoss,  // of half a GAN, a style, a policy: such a line is no record
+  kGradNorm,
+  kLearningRate,
+  kStepTime,          // seconds, or as the unit says
+  kStepMilliseconds,  // the key names the unit
+  kTime,              // of a step in some dialects, of the whole run in others
+  kLossScale,
+  kReward,
+  kEvaluation,  // a word, not a key: "eval", "validation"
+};
+
+inline constexpr size_t kKeys = static_cast<size_t>(Key::kEvaluation) + 1;
+
+struct Meaning {
+  Key key = Key::kOther;
+  uint8_t rank = 0;  // among keys of one meaning, the lower the more telling
+};
+
+// Keys are compared without case, and ' ', '-', '/' and '.' count as '_': "Train Loss" is
+// "train_loss".
+Meaning MeaningOf(std::string_view words);
+bool KeyIs(std::string_view words, std::string_view name);
+
+struct Pair {
+  std::string_view key;  // the words before the value; empty where a number stands alone
+  Meaning meaning;
+  Number value;
+  Number total;           // "/ N" or "of N" behind it
+  std::string_view unit;  // the word glued to the value or next behind it: "ms", "s", "batches"
+  size_t at = 0;          // where the key (or the lone number) begins in the text
+};
+
+class PairList {
+ public:
+  PairList() {}  // empty
+  explicit PairList(std::string_view text);
+  PairList(const PairList&) = delete;
+  PairList& operator=(const PairList&) = delete;
+
+  // Reads a line that is nothing but lower-case words of known meaning, each with its number: "step
+  // 5 loss 1.8, lr: 0.05 dt 0.3s". The pairs are those that the constructor would find; false where
+  // the line holds anything else. For an empty list.
+  bool ReadPlain(std::string_view text);
+
+  const Pair* begin() const { return pairs_; }
+  const Pair* end() const { return pairs_ + size_; }
+  size_t size() const { return size_; }
+  const Pair& operator[](size_t i) const { return pairs_[i]; }
+
+  // The most telling pair of this meaning; nullptr where there is none.
+  const Pair* Find(Key key) const;
+  const Pair* FindNamed(std::string_view name) const;
+
+  // Words that belong to no number and say that this line is not about training: "eval:", "| test
+  // |".
+  bool speaks_of_evaluation() const { return evaluation_; }
+  // Words that belong to no number at all.
+  int stray_words() const { return stray_words_; }
+
+ private:
+  static constexpr size_t kMaxPairs = 48;  // the longest metric lines in use have about thirty
+
+  void Stray(std::string_view words);
+  void TakeLastWord(Pair& pair);
+  void Add(const Pair& pair);
+  void Note(const Meaning& meaning, size_t at);
+
+  union {  // only the first size_ are alive: most lines have five
+    Pair pairs_[kMaxPairs];
+  };
+  size_t size_ = 0;
+  static constexpr uint8_t kNone = 0xff;
+  // The most telling pair of each meaning.
+  std::array<uint8_t, kKeys> best_ = [] {
+    std::array<uint8_t, kKeys> none{};
+    none.fill(kNone);
+    return none;
+  }();
+  int stray_words_ = 0;
+  bool evaluation_ = false;
+};
+
+// Fills what the pairs say besides step and loss: grad norm, learning rate, epoch, seconds per
+// step, loss scale, reward.
+void FillFromPairs(const PairList& pairs, Progress& progress);
+
+// Seconds that a value with this unit means; NaN where the unit is no time.
+double InSeconds(double value, std::string_view unit);
+
+}  // namespace rankscope::logs

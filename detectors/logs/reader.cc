@@ -1,0 +1,345 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include "detectors/logs/reader.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "detectors/logs/dialects.h"
+#include "detectors/logs/elastic_summary.h"
+#include "detectors/logs/formats.h"
+#include "detectors/logs/keras.h"
+#include "detectors/logs/prefix.h"
+#include "detectors/logs/progress_fields.h"
+#include "detectors/logs/scanner.h"
+#include "detectors/logs/traceback.h"
+#include "detectors/model/archive.h"
+
+namespace rankscope::logs {
+namespace {
+
+// Rows of both tables and the two machines, with room to grow; a set of them is four words.
+constexpr size_t kMaxRows = 256;
+using RowSet = std::array<uint64_t, kMaxRows / 64>;
+
+// A node's ranks; a stream with more speakers than that shares the last machine among the rest.
+constexpr size_t kMaxSpeakers = 16;
+
+// Progress records of other writers between the lines of a traceback, before it is taken to be
+// over.
+constexpr int32_t kInterleavedRecords = 4;
+
+// All anchors in one scanner. Rows: formats, then shapes, then the traceback machine, then the
+// summary machine.
+struct Tables {
+  std::span<const FormatRow> formats = Formats();
+  std::span<const ShapeRow> shapes = Shapes();
+  uint32_t traceback_row = static_cast<uint32_t>(formats.size() + shapes.size());
+  uint32_t summary_row = traceback_row + 1;
+  uint32_t keras_row = 0;
+  Scanner scanner;
+
+  Tables() : scanner(Literals(), Scanner::Case::kSensitive) {
+    assert(summary_row < kMaxRows);
+    while (keras_row < formats.size() && formats[keras_row].name != "keras") ++keras_row;
+  }
+
+  std::vector<Scanner::Literal> Literals() const {
+    std::vector<Scanner::Literal> literals;
+    uint32_t row = 0;
+    for (const FormatRow& format : formats) {
+      for (const std::string_view anchor : format.anchors) literals.push_back({anchor, row});
+      ++row;
+    }
+    for (const ShapeRow& shape : shapes) {
+      for (const std::string_view anchor : shape.anchors) literals.push_back({anchor, row});
+      ++row;
+    }
+    literals.push_back({TracebackMachine::kAnchor, traceback_row});
+    for (const std::string_view anchor : TracebackMachine::kContextAnchors)
+      literals.push_back({anchor, traceback_row});
+    for (const std::string_view anchor : ElasticSummaryMachine::kAnchors)
+      literals.push_back({anchor, summary_row});
+    return literals;
+  }
+};
+
+const Tables& SharedTables() {
+  static const Tables tables;
+  return tables;
+}
+
+bool Has(const RowSet& rows, uint32_t row) {
+  return (rows[row / 64] >> (row % 64)) & 1;
+}
+
+// Calls fn(row) for the rows in [begin, end) by rising number, until it returns true.
+template <typename Fn>
+bool AnyRow(const RowSet& rows, uint32_t begin, uint32_t end, Fn&& fn) {
+  for (uint32_t word = begin / 64; word < rows.size() && word * 64 < end; ++word) {
+    uint64_t bits = rows[word];
+    if (word == begin / 64) bits &= ~uint64_t{0} << (begin % 64);
+    while (bits != 0) {
+      const uint32_t row = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
+      if (row >= end) return false;
+      if (fn(row)) return true;
+      bits &= bits - 1;
+    }
+  }
+  return false;
+}
+
+// One writer within the stream, as far as launcher prefixes tell writers apart.
+struct Speaker {
+  int32_t rank = -1;
+  bool local_rank = false;
+  int32_t foreign_records = 0;
+  TracebackMachine traceback;
+  ElasticSummaryMachine summary;
+
+  bool open() const { return traceback.open() || summary.open(); }
+  template <class A>
+  void Fields(A& a) {
+    a(rank, local_rank, foreign_records, traceback, summary);
+  }
+};
+
+}  // namespace
+
+struct Reader::State {
+  const Tables& tables = SharedTables();
+  std::vector<Speaker> speakers;
+  KerasContext keras;
+  int32_t strength = 0;  // of the strongest dialect so far
+  RecordList records;
+  std::string plain;        // the line without ANSI sequences
+  std::string number_text;  // numbers without their thousands separators; views point into it
+
+  template <class A>
+  void Fields(A& a) {
+    a(speakers, keras, strength);
+  }
+
+  Speaker* FindSpeaker(const CleanLine& line);
+  Speaker& NeedSpeaker(const CleanLine& line);
+  bool FeedMachines(const CleanLine& line, const RowSet& rows);
+  bool ParsePlain(std::string_view text);
+  bool ParseFormats(const CleanLine& line, const RowSet& rows);
+  bool Adopt(const CleanLine& line, Progress& progress);
+  void Normalise(std::string_view& text);
+  void Finish(const CleanLine& line, size_t from);
+};
+
+Speaker* Reader::State::FindSpeaker(const CleanLine& line) {
+  for (Speaker& speaker : speakers) {
+    if (speaker.rank == line.rank && speaker.local_rank == line.local_rank) return &speaker;
+  }
+  return nullptr;
+}
+
+Speaker& Reader::State::NeedSpeaker(const CleanLine& line) {
+  if (Speaker* known = FindSpeaker(line)) return *known;
+  if (speakers.size() == kMaxSpeakers) {
+    for (Speaker& speaker : speakers) {
+      if (speaker.open()) continue;
+      speaker.rank = line.rank;
+      speaker.local_rank = line.local_rank;
+      speaker.foreign_records = 0;
+      return speaker;
+    }
+    return speakers.back();
+  }
+  Speaker& speaker = speakers.emplace_back();
+  speaker.rank = line.rank;
+  speaker.local_rank = line.local_rank;
+  return speaker;
+}
+
+// Offers the line to what spans lines; true where it belongs there.
+bool Reader::State::FeedMachines(const CleanLine& line, const RowSet& rows) {
+  const bool begins_traceback = Has(rows, tables.traceback_row);
+  const bool begins_summary = Has(rows, tables.summary_row);
+  if (speakers.empty() && !begins_traceback && !begins_summary) return false;
+  Speaker* speaker = begins_traceback || begins_summary ? &NeedSpeaker(line) : FindSpeaker(line);
+  if (speaker == nullptr) return false;
+  if ((speaker->summary.open() || begins_summary) && speaker->summary.Feed(line, records))
+    return true;
+  if (!speaker->traceback.open() && !begins_traceback) return false;
+  // A clear progress record is nobody's message, however it is indented: another process of the
+  // stream goes on.
+  if (!begins_traceback && ParseFormats(line, rows) && !records.empty()) {
+    const Progress* progress = std::get_if<Progress>(&records.back());
+    if (progress != nullptr && !progress->generic) {
+      if (++speaker->foreign_records >= kInterleavedRecords) {
+        speaker->traceback.Flush(records);
+        speaker->foreign_records = 0;
+      }
+      return true;
+    }
+    records.clear();
+  }
+  speaker->foreign_records = 0;
+  return speaker->traceback.Feed(line, records);
+}
+
+// Removes thousands separators; the text then lies in number_text, which Feed has given room for
+// all four numbers.
+void Reader::State::Normalise(std::string_view& text) {
+  constexpr size_t kShortest = 5;  // "1,000"
+  if (text.size() < kShortest || std::find(text.begin(), text.end(), ',') == text.end()) return;
+  const size_t begin = number_text.size();
+  if (begin + text.size() > number_text.capacity()) return;
+  for (const char c : text) {
+    if (c != ',') number_text.push_back(c);
+  }
+  text = std::string_view(number_text).substr(begin);
+}
+
+// Decides whether the record counts in this stream, and completes it.
+bool Reader::State::Adopt(const CleanLine& line, Progress& progress) {
+  if (progress.format == "keras" && !keras.Complete(line.text, progress)) return false;
+  const int own = DialectStrength(progress);
+  if (own < strength) return false;
+  strength = own;
+  Normalise(progress.step_text);
+  Normalise(progress.loss_text);
+  Normalise(progress.grad_norm_text);
+  Normalise(progress.learning_rate_text);
+  return true;
+}
+
+// A line that can be nothing but a training record need not be searched for anything else; its
+// record goes where the last one lies.
+bool Reader::State::ParsePlain(std::string_view text) {
+  const auto open = [](const Speaker& speaker) { return speaker.open(); };
+  const bool dict = text.starts_with('{');
+  const bool loop = !text.empty() && text[0] >= 'a' && text[0] <= 'z';
+  if ((!dict && !loop) || std::any_of(speakers.begin(), speakers.end(), open)) return false;
+  const bool reuse = records.size() == 1 && std::holds_alternative<Progress>(records.front());
+  if (!reuse) {
+    records.clear();
+    records.emplace_back(std::in_place_type<Progress>);
+  }
+  auto& progress = std::get<Progress>(records.front());
+  if (!(dict ? ParsePlainDict(text, progress) : ParsePlainLoop(text, progress))) return false;
+  strength = std::max(strength, DialectStrength(progress));
+  return true;
+}
+
+// Offers the line to the dialects and markers; true where one of them claims it.
+bool Reader::State::ParseFormats(const CleanLine& line, const RowSet& rows) {
+  const auto count = static_cast<uint32_t>(tables.formats.size());
+  if (Has(rows, tables.keras_row)) keras.Observe(line.text);
+  return AnyRow(rows, 0, count, [&](uint32_t row) {
+    const size_t before = records.size();
+    if (!tables.formats[row].parse(line, records)) {
+      records.resize(before);
+      return false;
+    }
+    for (size_t i = before; i < records.size();) {
+      if (auto* progress = std::get_if<Progress>(&records[i])) {
+        if (!Adopt(line, *progress)) {
+          records.erase(records.begin() + static_cast<ptrdiff_t>(i));
+          continue;
+        }
+      } else if (const auto* marker = std::get_if<Marker>(&records[i]);
+                 marker != nullptr && marker->kind == MarkerKind::kTrainEnd &&
+                 marker->name == "hf_trainer") {
+        strength = 2;  // the Trainer's last dict: DeepSpeed's lines beside it were not records
+      }
+      ++i;
+    }
+    return true;
+  });
+}
+
+// Gives the incidents from `from` on what their row did not say.
+void Reader::State::Finish(const CleanLine& line, size_t from) {
+  for (size_t i = from; i < records.size(); ++i) {
+    auto* incident = std::get_if<Incident>(&records[i]);
+    if (incident == nullptr) continue;
+    if (incident->line.empty()) {
+      incident->line = line.original.substr(0, kCitationCap);
+      incident->offset = line.offset;
+      incident->t = line.t;
+    }
+    if (line.rank >= 0 && incident->rank < 0 && incident->local_rank < 0) {
+      (line.local_rank ? incident->local_rank : incident->rank) = line.rank;
+    }
+  }
+}
+
+Reader::Reader() : state_(std::make_unique<State>()) {
+  state_->number_text.reserve(4 * 64);
+}
+Reader::~Reader() = default;
+Reader::Reader(Reader&&) noexcept = default;
+Reader& Reader::operator=(Reader&&) noexcept = default;
+
+std::span<const Record> Reader::Feed(const LogLine& line, Timestamp t) {
+  State& state = *state_;
+  if (state.ParsePlain(line.text)) return state.records;
+  state.records.clear();
+  state.number_text.clear();
+  std::string_view text = line.text;
+  if (!text.empty() && std::memchr(text.data(), 0x1b, text.size()) != nullptr)
+    text = StripAnsi(text, state.plain);
+  const Unprefixed unprefixed = StripLauncherPrefixes(text);
+  const CleanLine clean = {
+      unprefixed.text, line.text, line.offset, unprefixed.rank, unprefixed.local_rank, line.end, t};
+  RowSet rows{};
+  uint64_t any = 0;
+  state.tables.scanner.Scan(clean.text, [&](uint32_t row, size_t) {
+    const uint64_t bit = uint64_t{1} << (row % 64);
+    rows[row / 64] |= bit;
+    any |= bit;
+    return true;
+  });
+  if (any == 0 && state.speakers.empty()) return {};
+  if (!state.FeedMachines(clean, rows)) {
+    if (any != 0) {
+      state.ParseFormats(clean, rows);
+      const auto first = static_cast<uint32_t>(state.tables.formats.size());
+      AnyRow(rows, first, state.tables.traceback_row, [&](uint32_t row) {
+        state.tables.shapes[row - first].parse(clean, state.records);
+        return false;
+      });
+    }
+  }
+  state.Finish(clean, 0);
+  return state.records;
+}
+
+std::span<const Record> Reader::Flush() {
+  State& state = *state_;
+  state.records.clear();
+  for (Speaker& speaker : state.speakers) {
+    speaker.traceback.Flush(state.records);
+    speaker.summary.Flush(state.records);
+  }
+  return state.records;
+}
+
+std::string Reader::Save() const {
+  ArchiveWriter writer;
+  writer(*state_);
+  return writer.Take();
+}
+
+bool Reader::Restore(std::string_view bytes) {
+  State restored;
+  ArchiveReader reader(bytes);
+  restored.Fields(reader);
+  if (!reader.Complete() || restored.speakers.size() > kMaxSpeakers) return false;
+  state_->speakers = std::move(restored.speakers);
+  state_->keras = std::move(restored.keras);
+  state_->strength = restored.strength;
+  return true;
+}
+
+}  // namespace rankscope::logs

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "detectors/logs/formats.h"
+#include "detectors/logs/shape_groups.h"
+
+namespace rankscope::logs {
+namespace {
+
+std::vector<ShapeRow> JoinGroups() {
+  std::vector<ShapeRow> rows;
+  for (const std::span<const ShapeRow> group :
+       {SlurmShapes(), KernelShapes(), LauncherShapes(), MemoryShapes(), CudaShapes(),
+        CollectiveShapes(), RendezvousShapes(), StorageShapes(), SignalShapes(), ProseShapes()}) {
+    rows.insert(rows.end(), group.begin(), group.end());
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::span<const ShapeRow> Shapes() {
+  static const std::vector<ShapeRow> rows = JoinGroups();
+  return rows;
+}
+
+}  // namespace rankscope::logs

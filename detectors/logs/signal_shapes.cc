@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "detectors/logs/exception_text.h"
+#include "detectors/logs/incident_text.h"
+#include "detectors/logs/shape_groups.h"
+
+namespace rankscope::logs {
+namespace {
+
+constexpr std::string_view kShellAnchors[] = {
+    "Killed",     "Segmentation fault",       "Aborted",      "Bus error", "Illegal instruction",
+    "Terminated", "Floating point exception", "(core dumped)"};
+// zsh words signals in its own way.
+struct ZshRow {
+  std::string_view text;
+  int32_t signal;
+};
+constexpr ZshRow kZsh[] = {
+    {"zsh: killed ", 9},    {"zsh: segmentation fault ", 11},          {"zsh: abort ", 6},
+    {"zsh: bus error ", 7}, {"zsh: illegal hardware instruction ", 4}, {"zsh: terminated ", 15}};
+constexpr std::string_view kZshAnchors[] = {"zsh: "};
+struct WorkerRow {
+  std::string_view text;
+  int32_t signal;
+};
+constexpr std::string_view kFaultAnchors[] = {"Fatal Python error: "};
+constexpr std::string_view kTerminateAnchors[] = {"terminate called "};
+constexpr std::string_view kWhatAnchors[] = {"what():"};
+constexpr std::string_view kHandlerAnchors[] = {"*** SIG", "Caught signal ", "*** Aborted at ",
+                                                "Signal: ", "*** Process received signal"};
+constexpr std::string_view kWorkerAnchors[] = {"DataLoader worker (pid", " encountered in worker"};
+constexpr std::string_view kTermAnchors[] = {
+    "SIGTERM", "eceived signal ", "got signal: ", "KeyboardInterrupt", "SIGINT", "SIGUSR1"};
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// "[1]  " of job control, "script.sh: line 3: ", "bash: line 3: ", then perhaps a pid, then
+// strsignal()'s words, perhaps
+// "(core dumped)", perhaps the command. Words elsewhere in a line ("3 jobs Killed by user") are
+// prose.
+void ParseShell(const CleanLine& line, RecordList& out) {
+  std::string_view text = Trim(line.text);
+  bool from_shell = false;
+  int64_t pid = 0;
+  // The shell's name is a path without spaces.
+  const size_t marker = text.find(": line ");
+  if (marker != std::string_view::npos && text.find(' ') == marker + 1) {
+    const std::string_view rest = text.substr(marker + 7);
+    const size_t colon = rest.find(": ");
+    if (colon != std::string_view::npos && IsNumber(rest.substr(0, colon))) {
+      text = TrimLeft(rest.substr(colon + 2));
+      from_shell = true;
+    }
+  } else if (text.starts_with("[") && IsNumber(Between(text, "[", "]"))) {
+    text = TrimLeft(After(text, "]"));
+    if (text.starts_with("+") || text.starts_with("-")) text = TrimLeft(text.substr(1));
+    from_shell = true;
+  }
+  if (from_shell) {
+    const std::string_view digits = NumberText(text);
+    if (!digits.empty() && digits.size() < text.size()) {
+      pid = LeadingInt(digits).value_or(0);
+      text = TrimLeft(text.substr(digits.size()));
+    }
+  }
+  const int32_t signal = SignalOfDescription(text);
+  static constexpr int32_t kDeadly[] = {4, 5, 6, 7, 8, 9, 11, 15};
+  if (std::find(std::begin(kDeadly), std::end(kDeadly), signal) == std::end(kDeadly)) return;
+  const std::string name = SignalName(signal);
+  // Without the shell's own prefix only the whole line counts: the words, and "(core dumped)".
+  const bool dumped = Contains(text, "(core dumped)");
+  const size_t spaces = text.find("  ");
+  const std::string_view words = Trim(Before(text.substr(0, spaces), "(core dumped)"));
+  const bool bare = SignalOfDescription(words) == signal && words.size() <= 24 &&
+                    !Contains(words, ":") && Trim(Before(text, "(core dumped)")) == words;
+  if (!from_shell && !bare) return;
+  // "Terminated" alone is a word that programs say of themselves.
+  if (!from_shell && signal == 15) return;
+  if (!from_shell && words != "Killed" && words != "Segmentation fault" && words != "Aborted" &&
+      words != "Bus error" && words != "Illegal instruction" &&
+      words != "Floating point exception") {
+    return;
+  }
+  Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "shell_signal");
+  if (!from_shell) incident.sub = "bare";
+  if (pid > 0 && pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(pid);
+  SetSignal(incident, signal);
+  if (dumped) AddField(incident, "core", "yes");
+  out.push_back(std::move(incident));
+}
+
+void ParseZsh(const CleanLine& line, RecordList& out) {
+  for (const ZshRow& row : kZsh) {
+    if (!line.text.starts_with(row.text)) continue;
+    Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "zsh_signal");
+    SetSignal(incident, row.signal);
+    out.push_back(std::move(incident));
+    return;
+  }
+}
+
+// faulthandler, and CPython's own last words.
+void ParseFault(const CleanLine& line, RecordList& out) {
+  const std::string_view words = After(line.text, "Fatal Python error: ");
+  Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "faulthandler");
+  const int32_t signal = SignalOfDescription(words);
+  SetSignal(incident, signal != 0 ? signal : 6);  // every other fatal error aborts
+  incident.message = Capped(words, kMessageCap);
+  out.push_back(std::move(incident));
+}
+
+// std::terminate: SIGABRT follows. The what() line comes next and tells the reason by itself.
+void ParseTerminate(const CleanLine& line, RecordList& out) {
+  Incident incident = MakeIncident(IncidentKind::kException, line, "cpp_terminate");
+  incident.exception_type = Capped(Between(line.text, "instance of '", "'"), 200);
+  SetSignal(incident, 6);
+  // torch's own types say nothing without their what(), which is the next line.
+  const bool told_next =
+      incident.exception_type.starts_with("c10") || incident.exception_type.empty();
+  if (told_next) incident.role = Role::kCascade;
+  if (incident.exception_type == "c10::CUDAError") incident.role = Role::kInitiating;
+  ClassifyText({}, incident);
+  out.push_back(std::move(incident));
+}
+
+void ParseWhat(const CleanLine& line, RecordList& out) {
+  const std::string_view text = TrimLeft(line.text);
+  if (!text.starts_with("what():")) return;
+  Incident incident = MakeIncident(IncidentKind::kException, line, "cpp_what");
+  incident.message = Capped(Trim(text.substr(7)), kMessageCap);
+  SetSignal(incident, 6);
+  if (ClassifyText(text.substr(7), incident)) out.push_back(std::move(incident));
+}
+
+void ParseHandler(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  int32_t signal = 0;
+  if (Contains(text, "*** SIG")) signal = SignalNumber(LeadingWord(After(text, "*** ")));
+  if (const auto n = IntAfter(text, "Caught signal "); n && *n > 0 && *n < 65)
+    signal = static_cast<int32_t>(*n);
+  // Open MPI's handler: "[host:pid] Signal: Segmentation fault (11)".
+  const std::string_view named = After(text, "] Signal: ");
+  if (!named.empty()) {
+    const auto n = LeadingInt(Between(named, "(", ")"));
+    if (n && *n > 0 && *n < 65) signal = static_cast<int32_t>(*n);
+  }
+  if (signal == 0) return;
+  Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "signal_handler");
+  if (signal == 15 || signal == 2) incident.kind = IncidentKind::kTerminated;
+  SetSignal(incident, signal);
+  if (const auto pid = IntAfter(text, "PID "); pid && *pid > 0 && *pid < (int64_t{1} << 31)) {
+    incident.pid = static_cast<int32_t>(*pid);
+  }
+  out.push_back(std::move(incident));
+}
+
+void ParseWorker(const CleanLine& line, RecordList& out) {
+  if (HasOwnRow(line.text)) return;
+  Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "dataloader_worker");
+  if (ReadWorkerDeath(line.text, incident)) out.push_back(std::move(incident));
+}
+
+// A program says that it was told to stop. The verb decides: handlers are also *installed* for
+// signals.
+void ParseTold(const CleanLine& line, RecordList& out) {
+  if (HasOwnRow(line.text)) return;
+  Incident incident = MakeIncident(IncidentKind::kTerminated, line, "told_to_stop");
+  if (ReadTermination(line.text, incident)) out.push_back(std::move(incident));
+}
+
+constexpr ShapeRow kRows[] = {
+    {"shell_signal", "a shell reports a child killed by a signal", kShellAnchors, ParseShell,
+     "launch.sh: line 42: 90817 Killed                  python finetune.py --bf16"},
+    {"zsh_signal", "zsh reports a child killed by a signal", kZshAnchors, ParseZsh,
+     "zsh: segmentation fault (core dumped)  python demo.py"},
+    {"faulthandler", "Python's fault handler names a fatal signal", kFaultAnchors, ParseFault,
+     "Fatal Python error: Segmentation fault"},
+    {"cpp_terminate", "an uncaught C++ exception", kTerminateAnchors, ParseTerminate,
+     "terminate called after throwing an instance of 'std::out_of_range'"},
+    {"cpp_what", "what an uncaught C++ exception says", kWhatAnchors, ParseWhat,
+     "  what():  CUDA error: misaligned address"},
+    {"signal_handler", "a library's signal handler names the signal", kHandlerAnchors, ParseHandler,
+     "[n4:01877:0:1877] Caught signal 11 (Segmentation fault: address not mapped to object at "
+     "address 0x18)"},
+    {"dataloader_worker", "a data loader's worker process died", kWorkerAnchors, ParseWorker,
+     "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient "
+     "shared memory (shm)."},
+    {"told_to_stop", "a program says that it was told to stop", kTermAnchors, ParseTold,
+     "exiting program after receiving SIGTERM."},
+};
+
+}  // namespace
+
+bool ReadWorkerDeath(std::string_view text, Incident& incident) {
+  static constexpr WorkerRow kHandled[] = {
+      {"Unexpected bus error encountered in worker", 7},
+      {"Unexpected segmentation fault encountered in worker", 11},
+      {"Unexpected floating-point exception encountered in worker", 8}};
+  for (const WorkerRow& row : kHandled) {
+    if (!Contains(text, row.text)) continue;
+    incident.kind = IncidentKind::kSignalDeath;
+    incident.sub = "dataloader_worker";
+    incident.frame = FrameKind::kDataLoader;
+    SetSignal(incident, row.signal);
+    return true;
+  }
+  // torch.multiprocessing: "process 0 terminated with signal SIGKILL", "process 1 terminated with
+  // exit code 1"
+  const bool spawned = LastComponent(incident.exception_type) == "ProcessExitedException";
+  if (spawned) {
+    incident.role = Role::kWrapper;
+    if (const auto rank = IntAfter(text, "process "); rank && *rank >= 0 && *rank < (1 << 24)) {
+      incident.local_rank = static_cast<int32_t>(*rank);
+    }
+    const int32_t signal = SignalNumber(LeadingWord(After(text, "with signal ")));
+    incident.kind = signal != 0 ? IncidentKind::kSignalDeath : IncidentKind::kNonZeroExit;
+    if (signal != 0) SetSignal(incident, signal);
+    incident.exit_code = static_cast<int32_t>(IntAfter(text, "exit code ").value_or(0));
+    return true;
+  }
+  const std::string_view worker = After(text, "DataLoader worker (pid");
+  if (worker.empty()) return false;
+  const bool killed = Contains(worker, "is killed by signal");
+  if (!killed && !Contains(worker, "exited unexpectedly")) return false;
+  const auto pid = LeadingInt(TrimLeft(worker.starts_with("(s)") ? worker.substr(3) : worker));
+  if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
+  incident.kind = killed ? IncidentKind::kSignalDeath : IncidentKind::kNonZeroExit;
+  incident.sub = "dataloader_worker";
+  incident.frame = FrameKind::kDataLoader;
+  if (killed) SetSignal(incident, SignalOfDescription(TrimLeft(After(worker, "by signal:"))));
+  return true;
+}
+
+bool ReadTermination(std::string_view text, Incident& incident) {
+  const std::string_view type = LastComponent(incident.exception_type);
+  int32_t signal = 0;
+  if (type == "KeyboardInterrupt") signal = 2;
+  if (const auto n = IntAfter(text, "got signal: "); n && *n > 0 && *n < 65)
+    signal = static_cast<int32_t>(*n);
+  if (const auto n = IntAfter(text, "eceived signal "); n && *n > 0 && *n < 65) {
+    signal = static_cast<int32_t>(*n);
+  }
+  if (Contains(text, "Detected KeyboardInterrupt")) signal = 2;
+  if (signal == 0 && (type == "SignalException" || type.empty())) {
+    static constexpr std::string_view kVerbs[] = {"received",  "Received", "caught ",
+                                                  "Caught ",   "got ",     "Got ",
+                                                  "receiving", "handling", "Handling"};
+    static constexpr std::string_view kNames[] = {"SIGTERM", "SIGINT", "SIGUSR1", "SIGUSR2",
+                                                  "SIGHUP"};
+    if (!ContainsAny(text, kVerbs) || IsAdvice(text)) return false;
+    for (std::string_view name : kNames) {
+      if (Contains(text, name)) signal = SignalNumber(name);
+      if (signal != 0) break;
+    }
+  }
+  if (signal == 0) return false;
+  // Fatal signals by the same words are deaths, and USR1 is a warning that other rules may read.
+  if (signal == 10 || signal == 12) incident.role = Role::kAdvice;
+  incident.kind = IncidentKind::kTerminated;
+  if (const auto pid = IntAfter(text, "Process "); pid && *pid > 0 && *pid < (int64_t{1} << 31)) {
+    incident.pid = static_cast<int32_t>(*pid);
+  }
+  SetSignal(incident, signal);
+  return true;
+}
+
+std::span<const ShapeRow> SignalShapes() {
+  return kRows;
+}
+
+}  // namespace rankscope::logs

@@ -1,0 +1,381 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include "detectors/logs/traceback.h"
+
+#include <algorithm>
+
+#include "detectors/logs/exception_text.h"
+#include "detectors/logs/incident_text.h"
+
+namespace rankscope::logs {
+namespace {
+
+constexpr std::string_view kDuring =
+    "During handling of the above exception, another exception occurred:";
+constexpr std::string_view kDirect =
+    "The above exception was the direct cause of the following exception:";
+
+constexpr size_t kFileCap = 256;
+constexpr size_t kCodeCap = 160;
+constexpr size_t kTailCap = 4096;  // of a message of many lines, what is searched for telling words
+constexpr int32_t kPatience = 4;   // foreign lines between a message and its chain's connector
+constexpr int32_t kFramePatience =
+    64;  // foreign lines inside a traceback before it is given up as cut short
+constexpr int32_t kMaxHeaders = 4096;  // more writers than any node has
+
+// The header may follow other text on its line (a progress bar without its newline), but it ends
+// the line; in prose and in serialised text it does not.
+bool IsHeader(std::string_view text) {
+  static constexpr std::string_view kEnding = "Traceback (most recent call last):";
+  return text.ends_with(kEnding);
+}
+
+// An exception group draws margins: "  | ", "  + Exception Group Traceback", "  +-+---- 1 ----".
+std::string_view StripMargin(std::string_view text) {
+  const size_t at = text.find_first_not_of(' ');
+  if (at == std::string_view::npos || at == 0 || text[at] != '|') return text;
+  std::string_view rest = text.substr(at + 1);
+  if (rest.starts_with(" ")) rest.remove_prefix(1);
+  return rest;
+}
+
+bool IsGroupRule(std::string_view text) {
+  return TrimLeft(text).starts_with("+-");
+}
+
+bool IsGroup(const Incident& incident) {
+  return LastComponent(incident.exception_type).ends_with("ExceptionGroup");
+}
+
+// Column-zero lines that continue a message: what torch, NCCL and the spawners print below theirs.
+bool ContinuesMessage(std::string_view text) {
+  static constexpr std::string_view kStarts[] = {
+      "nccl",          "Last error:",    "Failed to",      "Cuda failure",  "CUDA kernel",
+      "For debugging", "Compile with",   "Device-side",    "-- Process",    "Exception raised from",
+      "frame #",       "\"\"\"",         "socketProgress", "Duplicate GPU", "You can suppress",
+      "Set TORCH",     "from user code", "Command:",
+  };
+  return std::any_of(std::begin(kStarts), std::end(kStarts),
+                     [text](std::string_view start) { return text.starts_with(start); });
+}
+
+// Kinds that stay true when a vaguer exception is raised in their wake.
+bool OutlivesChain(const Incident& incident) {
+  switch (incident.kind) {
+    case IncidentKind::kCudaOom:
+    case IncidentKind::kCudaError:
+    case IncidentKind::kHostOom:
+    case IncidentKind::kStorage:
+    case IncidentKind::kSignalDeath:
+    case IncidentKind::kCollectiveTimeout:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool TracebackMachine::Feed(const CleanLine& line, RecordList& out) {
+  const std::string_view text = StripMargin(TrimRight(line.text));
+  if (IsHeader(text)) {
+    FeedHeader(text, out);
+    return !Contains(text, "%|");  // a progress bar before it is somebody else's
+  }
+  switch (state_) {
+    case State::kFrames:
+      return FeedFrames(text, line, out);
+    case State::kMessage:
+      return FeedMessage(text, line, out);
+    case State::kChain:
+      return FeedChain(text, line, out);
+    case State::kIdle:
+    case State::kPreamble:
+      break;
+  }
+  if (ContainsAny(text, kContextAnchors)) {
+    BeginAside();
+    return true;
+  }
+  if (state_ == State::kPreamble && ++waited_lines_ > 2) EndLine(out);
+  return false;
+}
+
+bool TracebackMachine::FeedHeader(std::string_view text, RecordList& out) {
+  waited_lines_ = 0;
+  switch (state_) {
+    case State::kIdle:
+    case State::kPreamble:
+      headers_ = 1;
+      BeginFrames(Join::kNone);
+      break;
+    case State::kFrames:
+      // Another writer's traceback in the same stream; the frames of such a pair are nearly always
+      // the same.
+      headers_ = std::min(headers_ + 1, kMaxHeaders);
+      break;
+    case State::kMessage:
+      if (text.starts_with("Original Traceback") || WrapsInner()) {
+        BeginFrames(Join::kInner);
+        break;
+      }
+      Emit(out);
+      headers_ = std::min(headers_ + 1, kMaxHeaders);
+      BeginFrames(Join::kNone);
+      break;
+    case State::kChain:
+      headers_ = std::min(headers_ + 1, kMaxHeaders);
+      BeginFrames(Join::kNext);
+      break;
+  }
+  return true;
+}
+
+void TracebackMachine::BeginAside() {
+  state_ = State::kPreamble;
+  waited_lines_ = 0;
+  aside_ = true;
+}
+
+// What stands below the message is what the exception wraps: a spawner's or a group's report,
+// "...:" and a traceback.
+bool TracebackMachine::WrapsInner() const {
+  const std::string_view last = LastComponent(pending_.exception_type);
+  return last == "ProcessRaisedException" || IsGroup(pending_) || TrimRight(tail_).ends_with(":");
+}
+
+void TracebackMachine::BeginFrames(Join join) {
+  state_ = State::kFrames;
+  join_ = join;
+  frame_count_ = 0;
+  after_frame_ = false;
+  waited_lines_ = 0;
+}
+
+bool TracebackMachine::AddFrame(std::string_view text) {
+  const std::string_view rest = TrimLeft(text);
+  if (!rest.starts_with("File \"")) return false;
+  const size_t quote = rest.find('"', 6);
+  if (quote == std::string_view::npos || !rest.substr(quote).starts_with("\", line ")) return false;
+  if (frames_.size() < kMaxFrames) frames_.emplace_back();
+  Frame& frame = frames_[frame_count_++ % kMaxFrames];
+  // The end of a long path tells more than its beginning.
+  std::string_view file = rest.substr(6, quote - 6);
+  if (file.size() > kFileCap) file.remove_prefix(file.size() - kFileCap);
+  frame.file.assign(file);
+  const std::string_view number = rest.substr(quote + 8);
+  const auto line = LeadingInt(number);
+  frame.line = line && *line > 0 && *line < (1 << 30) ? static_cast<int32_t>(*line) : 0;
+  frame.function.assign(Capped(After(number, ", in "), kCodeCap));
+  frame.code.clear();
+  return true;
+}
+
+bool TracebackMachine::FeedFrames(std::string_view text, const CleanLine& line, RecordList& out) {
+  if (text.empty() || IsGroupRule(text)) return true;
+  if (text[0] == ' ' || text[0] == '\t') {
+    if (AddFrame(text)) {
+      after_frame_ = true;
+      return true;
+    }
+    const std::string_view code = TrimLeft(text);
+    if (code.starts_with("[Previous line repeated")) return true;
+    const bool deep = text.size() - code.size() >= 4 || text[0] == '\t';
+    if (deep && frame_count_ > 0 && !Contains(code, "%|")) {
+      Frame& frame = frames_[(frame_count_ - 1) % kMaxFrames];
+      if (frame.code.empty()) frame.code.assign(Capped(code, kCodeCap));
+      return true;
+    }
+  } else {
+    const ExceptionLine exception = ParseExceptionLine(text, after_frame_);
+    if (!exception.type.empty()) {
+      Complete(exception.type, exception.message, line, out);
+      return true;
+    }
+  }
+  if (++waited_lines_ > kFramePatience) {
+    if (has_pending_) Emit(out);
+    EndLine(out);
+  }
+  return false;
+}
+
+void TracebackMachine::Complete(std::string_view type, std::string_view message,
+                                const CleanLine& line, RecordList& out) {
+  Incident next = MakeIncident(IncidentKind::kException, line, "traceback");
+  next.exception_type = type;
+  next.message = Capped(message, kMessageCap);
+  const bool aside = aside_;
+  if (has_pending_ && join_ == Join::kNext) {
+    if (!has_cause_) ToCause();
+    next.cause_type = pending_.cause_type.empty() ? pending_.exception_type : pending_.cause_type;
+    next.cause_message = pending_.cause_type.empty() ? pending_.message : pending_.cause_message;
+  } else if (has_pending_ && join_ == Join::kInner) {
+    if (next.local_rank < 0) next.local_rank = pending_.local_rank;
+    next.cause_type = pending_.cause_type;
+    next.cause_message = pending_.cause_message;
+  } else if (has_pending_) {
+    Emit(out);
+  }
+  aside_ = aside;
+  pending_ = std::move(next);
+  has_pending_ = true;
+  if (join_ != Join::kInner) headers_ = std::max(headers_ - 1, 0);
+  tail_.assign(Capped(message, kTailCap));
+  const std::vector<const Frame*> frames = OrderedFrames();
+  PlaceFrames(frames, pending_);
+  if (!frames.empty()) {
+    const Frame& outermost = *frames.front();
+    const bool thread =
+        Contains(outermost.file, "threading.py") && Contains(outermost.function, "_bootstrap");
+    const bool log_call = Contains(outermost.file, "logging/__init__.py");
+    if (thread || log_call || outermost.function == "__del__") aside_ = true;
+  }
+  state_ = State::kMessage;
+  join_ = Join::kNone;
+  waited_lines_ = 0;
+  after_frame_ = false;
+  // The launcher's report follows and has a machine of its own.
+  if (LastComponent(type) == "ChildFailedError") {
+    Emit(out);
+    EndLine(out);
+  }
+}
+
+// The pending exception is followed by another of its chain: keep what it was if that says more
+// than the last will.
+void TracebackMachine::ToCause() {
+  Incident cause = pending_;
+  ClassifyText(tail_, cause);
+  if (!OutlivesChain(cause)) return;
+  cause_ = std::move(cause);
+  has_cause_ = true;
+}
+
+bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line, RecordList& out) {
+  if (text.empty() || IsGroupRule(text)) return true;
+  if (text.ends_with(kDuring) || text.ends_with(kDirect)) {
+    state_ = State::kChain;
+    waited_lines_ = 0;
+    return true;
+  }
+  if (ContainsAny(text, kContextAnchors)) {
+    Emit(out);
+    BeginAside();
+    return true;
+  }
+  const bool indented = text[0] == ' ' || text[0] == '\t';
+  // Frames without a header: the inside of a Ray task, or a writer whose header came before this
+  // exception.
+  const bool ray = waited_lines_ == 0 && pending_.message.starts_with("ray::");
+  if (indented && (ray || headers_ > 0) && TrimLeft(text).starts_with("File \"")) {
+    BeginFrames(headers_ > 0 ? Join::kNone : Join::kInner);
+    if (!AddFrame(text)) return false;
+    after_frame_ = true;
+    return true;
+  }
+  const ExceptionLine exception =
+      indented ? ExceptionLine() : ParseExceptionLine(text, headers_ > 0);
+  const bool introduced = TrimRight(tail_).ends_with("raised:");
+  if (!exception.type.empty() && (headers_ > 0 || introduced)) {
+    join_ = introduced ? Join::kInner : Join::kNone;
+    Complete(exception.type, exception.message, line, out);
+    return true;
+  }
+  const bool own = indented || ContinuesMessage(text);
+  const bool expected = own || tail_.empty() || TrimRight(tail_).ends_with(":");
+  if (expected && tail_.size() < kTailCap) {
+    if (tail_.empty()) pending_.message = Capped(Trim(text), kMessageCap);
+    tail_.append("\n").append(Capped(text, kTailCap - tail_.size()));
+    if (const auto rank = IntAfter(text, "-- Process "); rank && *rank >= 0 && *rank < (1 << 24)) {
+      pending_.local_rank = static_cast<int32_t>(*rank);
+    }
+  }
+  if (own) return true;
+  if (++waited_lines_ > kPatience) {
+    Emit(out);
+    EndLine(out);
+  }
+  return false;
+}
+
+bool TracebackMachine::FeedChain(std::string_view text, const CleanLine& line, RecordList& out) {
+  if (text.empty() || text.ends_with(kDuring) || text.ends_with(kDirect)) return true;
+  // Ray prints "ray::Actor.method() (pid=..)" in the header's place.
+  if (text.starts_with("ray::")) return true;
+  if (text[0] == ' ' && TrimLeft(text).starts_with("File \"")) {
+    BeginFrames(Join::kNext);
+    after_frame_ = AddFrame(text);
+    return true;
+  }
+  const ExceptionLine exception = ParseExceptionLine(text, true);
+  if (!exception.type.empty()) {
+    frame_count_ = 0;
+    join_ = Join::kNext;
+    Complete(exception.type, exception.message, line, out);
+    return true;
+  }
+  if (++waited_lines_ > kPatience) {
+    Emit(out);
+    EndLine(out);
+  }
+  return false;
+}
+
+// Appends the pending exception; other writers' tracebacks stay open.
+void TracebackMachine::Emit(RecordList& out) {
+  if (!has_pending_) return;
+  const FrameKind worded = FrameKindOfMessage(pending_.exception_type, tail_);
+  if (worded != FrameKind::kUnknown) pending_.frame = worded;
+  const bool told = ClassifyText(tail_, pending_);
+  const bool vague = !told || pending_.role != Role::kInitiating;
+  if (has_cause_ && vague) {
+    pending_.kind = cause_.kind;
+    pending_.role = cause_.role;
+    pending_.sub = std::move(cause_.sub);
+    pending_.signal = cause_.signal;
+    pending_.pid = cause_.pid;
+    pending_.fields = std::move(cause_.fields);
+  }
+  if (aside_) {
+    if (pending_.role == Role::kInitiating) pending_.role = Role::kCascade;
+    pending_.frame = FrameKind::kTeardown;
+  }
+  out.push_back(std::move(pending_));
+  pending_ = Incident();
+  has_pending_ = false;
+  has_cause_ = false;
+  aside_ = false;
+  tail_.clear();
+}
+
+// Nothing pending any more: idle, or back to the tracebacks that other writers left open.
+void TracebackMachine::EndLine(RecordList& out) {
+  if (has_pending_) Emit(out);
+  const bool others = headers_ > 0 && state_ == State::kMessage;
+  state_ = others ? State::kFrames : State::kIdle;
+  if (!others) {
+    headers_ = 0;
+    frame_count_ = 0;
+    aside_ = false;
+  }
+  waited_lines_ = 0;
+  join_ = Join::kNone;
+}
+
+void TracebackMachine::Flush(RecordList& out) {
+  Emit(out);
+  headers_ = 0;
+  EndLine(out);
+}
+
+std::vector<const TracebackMachine::Frame*> TracebackMachine::OrderedFrames() const {
+  std::vector<const Frame*> ordered;
+  const uint32_t size = std::min<uint32_t>(frame_count_, kMaxFrames);
+  for (uint32_t i = frame_count_ - size; i < frame_count_; ++i) {
+    if (i % kMaxFrames < frames_.size()) ordered.push_back(&frames_[i % kMaxFrames]);
+  }
+  return ordered;
+}
+
+}  // namespace rankscope::logs

@@ -1,0 +1,429 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/windows/job_window.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rankscope::windows {
+namespace {
+
+using logs::Incident;
+using logs::IncidentKind;
+using logs::MarkerKind;
+using logs::Role;
+
+// Kinds after which a program is usually gone.
+bool IsTerminal(const Incident& incident) {
+  if (incident.role != Role::kInitiating && incident.role != Role::kWrapper) return false;
+  switch (incident.kind) {
+    case IncidentKind::kException:
+    case IncidentKind::kSignalDeath:
+    case IncidentKind::kNonZeroExit:
+    case IncidentKind::kCudaOom:
+    case IncidentKind::kHostOom:
+    case IncidentKind::kCudaError:
+    case IncidentKind::kRendezvous:
+    case IncidentKind::kSchedulerEnd:
+    case IncidentKind::kUsageError:
+    case IncidentKind::kTerminated:
+      return true;
+    case IncidentKind::kXid:
+    case IncidentKind::kCollectiveTimeout:
+    case IncidentKind::kPeerLost:
+    case IncidentKind::kNonFiniteLoss:
+    case IncidentKind::kStorage:
+      return false;
+  }
+  return false;
+}
+
+// Somebody other than the program itself says that it is dead.
+bool IsDeathReport(const Incident& incident) {
+  return incident.kind == IncidentKind::kNonZeroExit ||
+         incident.kind == IncidentKind::kSchedulerEnd ||
+         (incident.kind == IncidentKind::kSignalDeath && incident.sub != "dataloader_worker") ||
+         incident.kind == IncidentKind::kUsageError;
+}
+
+}  // namespace
+
+JobWindow::JobWindow(std::string job_id, Timestamp begin)
+    : job_id_(std::move(job_id)), begin_(begin) {
+  current_.begin = begin;
+}
+
+void JobWindow::OnRunBegin(const RunMark& mark, Timestamp t) {
+  wrapped_ = true;
+  argv_ = mark.argv;
+  command_.clear();
+  for (const std::string& argument : mark.argv) {
+    if (!command_.empty()) command_ += ' ';
+    command_ += argument;
+  }
+  command_.resize(std::min<size_t>(command_.size(), 200));
+  begin_ = t;
+  current_.begin = t;
+  root_ = mark.root;
+  if (mark.world_size > 0) world_size_ = mark.world_size;
+}
+
+void JobWindow::OnRunEnd(const RunMark& mark, Timestamp t) {
+  switch (mark.what) {
+    case RunMark::What::kEnd:
+      end_.ended = true;
+      end_.t = t;
+      end_.status_known = mark.status_known;
+      end_.wait_status = mark.wait_status;
+      end_.error = mark.error;
+      if (mark.status_known && mark.error.empty()) NoteCommandDeath(t);
+      break;
+    case RunMark::What::kStreamsClosed:
+      end_.streams_closed = true;
+      end_.streams_closed_t = t;
+      break;
+    case RunMark::What::kLost:
+      end_.wrapper_lost = true;
+      if (!end_.streams_closed) {
+        end_.streams_closed = true;
+        end_.streams_closed_t = t;
+      }
+      break;
+    case RunMark::What::kBegin:
+    case RunMark::What::kUnspecified:
+      break;
+  }
+}
+
+// The command itself died by a signal, or is a shell that says so of its last child (128 + N).
+void JobWindow::NoteCommandDeath(Timestamp t) {
+  const int signal = end_.wait_status & 0x7f;
+  const int code = (end_.wait_status >> 8) & 0xff;
+  constexpr int kShellCodes[] = {128 + 4, 128 + 6, 128 + 7,
+                                 128 + 8, 128 + 9, 128 + 11};  // ILL ABRT BUS FPE KILL SEGV
+  const bool by_shell = signal == 0 && std::find(std::begin(kShellCodes), std::end(kShellCodes),
+                                                 code) != std::end(kShellCodes);
+  if (signal == 0 && !by_shell) return;
+  Candidate candidate;
+  candidate.incident.kind = IncidentKind::kSignalDeath;
+  candidate.incident.signal = signal != 0 ? signal : code - 128;
+  candidate.incident.shape = signal != 0 ? "wait_status" : "exit_code";
+  candidate.incident.pid = root_.pid;
+  if (world_size_ <= 1) candidate.incident.rank = 0;
+  for (const auto& [number, rank] : ranks_) {
+    if (rank.process == root_) candidate.incident.rank = number;
+  }
+  candidate.incident.t = t;
+  candidate.store = proto::STORE_PROCESS;
+  candidate.attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
+  candidate.progress_before = current_.progress;
+  candidate.process = root_;
+  incidents_.Add(std::move(candidate));
+}
+
+void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool again, Timestamp t) {
+  if (!again) {
+    ++processes_seen_;
+    ++processes_alive_;
+  }
+  if (!wrapped_ && !end_.ended && command_.empty()) command_ = process.command;
+  if (!wrapped_) end_ = {};  // a job known only by its processes lives while one does
+  if (process.role != attribution::ProcessRole::kRank) return;
+  world_size_ = std::max(world_size_, process.world_size);
+  Attempt next = attempt_;
+  next.slurm_restart = std::max(next.slurm_restart, process.slurm_restart);
+  next.elastic_restart = std::max(next.elastic_restart, process.elastic_restart);
+  if (next.slurm_restart != attempt_.slurm_restart ||
+      next.elastic_restart != attempt_.elastic_restart) {
+    if (restart_balance_ > 0) {
+      --restart_balance_;
+    } else if (processes_seen_ > 1 && !ranks_.empty()) {
+      BeginAttempt(t);
+      --restart_balance_;
+    }
+    attempt_.slurm_restart = next.slurm_restart;
+    attempt_.elastic_restart = next.elastic_restart;
+  }
+  if (process.rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(process.rank))) return;
+  RankWindow& rank = ranks_[process.rank];
+  rank.rank = process.rank;
+  rank.local_rank = process.local_rank;
+  rank.process = process.key;
+}
+
+void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp t) {
+  processes_alive_ = std::max<int64_t>(0, processes_alive_ - 1);
+  last_process_exit_ = t;
+  if (wrapped_ && end_.wrapper_lost && !end_.ended && process.key == root_) {
+    // The wrapper cannot tell any more how its command ended; the kernel does.
+    end_.ended = true;
+    end_.t = t;
+    end_.status_known = process.status_known;
+    end_.wait_status = process.wait_status;
+  }
+  if (!wrapped_ && processes_alive_ == 0) {
+    end_.ended = true;
+    end_.t = t;
+    end_.streams_closed = true;
+    end_.streams_closed_t = t;
+  }
+  if (!process.status_known || process.wait_status == 0) return;
+  if (process.role != attribution::ProcessRole::kRank) return;
+  Incident incident;
+  const int signal = process.wait_status & 0x7f;
+  incident.kind = signal != 0 ? IncidentKind::kSignalDeath : IncidentKind::kNonZeroExit;
+  incident.role = signal != 0 ? Role::kInitiating : Role::kWrapper;
+  incident.signal = signal;
+  incident.exit_code = signal != 0 ? 0 : (process.wait_status >> 8) & 0xff;
+  incident.rank = process.rank;
+  incident.local_rank = process.local_rank;
+  incident.pid = process.key.pid;
+  incident.shape = "wait_status";
+  incident.t = t;
+  Candidate candidate;
+  candidate.incident = std::move(incident);
+  candidate.store = proto::STORE_PROCESS;
+  candidate.attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
+  candidate.progress_before = current_.progress;
+  candidate.process = process.key;
+  incidents_.Add(std::move(candidate));
+}
+
+void JobWindow::OnLine(const LogLine& line, Timestamp t) {
+  if (streams_.size() >= kMaxStreams && !streams_.contains(line.stream)) return;
+  StreamWindow& stream = streams_[line.stream];
+  if (stream.name.empty()) stream.name = line.stream_name;
+  ++stream.lines;
+  stream.bytes +=
+      static_cast<int64_t>(line.text.size()) + line.cut_bytes + (line.end == LineEnd::kLf ? 1 : 0);
+  stream.lost_bytes += line.lost_before;
+  stream.cut_bytes += line.cut_bytes;
+  stream.redactions += line.redactions;
+  stream.last = t;
+  last_text_ = t;
+}
+
+void JobWindow::OnRecord(const logs::Record& record, uint32_t stream, const LogLine* line,
+                         Timestamp t) {
+  if (const auto* progress = std::get_if<logs::Progress>(&record)) {
+    if (line != nullptr) OnProgress(*progress, *line, t);
+  } else if (const auto* incident = std::get_if<Incident>(&record)) {
+    OnIncident(*incident, stream, t);
+  } else {
+    OnMarker(std::get<logs::Marker>(record), stream, line, t);
+  }
+}
+
+void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, Timestamp t) {
+  const auto add = [&](AttemptWindow& attempt) {
+    attempt.loss.Add(progress, line.stream, line.offset, line.text, t);
+    attempt.clock.Add(progress, t);
+    attempt.phase.OnProgress(t);
+    CitedPoint& last = attempt.last_progress;
+    last.value = progress.loss;
+    last.step = progress.step;
+    last.index = attempt.progress;
+    last.stream = line.stream;
+    last.offset = line.offset;
+    last.t = t;
+    last.line.assign(line.text.substr(0, logs::kCitationCap));
+    ++attempt.progress;
+    if (attempt.format != progress.format) attempt.format = progress.format;
+    attempt.generic = attempt.generic && progress.generic;
+    attempt.reward_seen = attempt.reward_seen || std::isfinite(progress.reward);
+  };
+  if (terminal_) ++progress_since_terminal_;
+  add(current_);
+  if (!suspected_) return;
+  add(*suspected_);
+  // Training was seen before the death, so text is not held back by a buffer: this is a second
+  // training.
+  if (terminal_reported_ || current_.progress > suspected_->progress) ConfirmSuspected(t);
+}
+
+void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp t) {
+  if (incident.rank >= 0 || incident.local_rank >= 0) ranked_text_ = true;
+  if (suspected_ && IsTerminal(incident) && incident.role == Role::kInitiating &&
+      !IsDeathReport(incident) && !ranked_text_ && world_size_ <= 1) {
+    ConfirmSuspected(t);
+  }
+  Candidate candidate;
+  candidate.incident = incident;
+  // An exception is complete some lines, or a pause, after it was said.
+  if (incident.t.ns == 0 || incident.t > t) candidate.incident.t = t;
+  candidate.store = proto::STORE_LOG;
+  candidate.stream = stream;
+  candidate.attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
+  candidate.progress_before = current_.progress;
+  const bool before_begin = stream == begin_stream_ && incident.offset < begin_offset_;
+  const bool of_previous = attempt_.ordinal > 1 && !suspected_ &&
+                           (before_begin || candidate.incident.t < current_.begin);
+  if (of_previous) {
+    --candidate.attempt;
+    candidate.progress_before = 0;
+  }
+  incidents_.Add(std::move(candidate));
+  if (of_previous) return;
+  if (IsTerminal(incident) && before_begin && progress_at_begin_ > 0 && !suspected_) {
+    // The banner that followed it was met first.
+    suspected_.emplace();
+    suspected_->begin = t;
+    suspected_ordinal_ = attempt_.ordinal + 1;
+  }
+  if (IsTerminal(incident)) {
+    terminal_ = true;
+    progress_since_terminal_ = 0;
+    terminal_reported_ = terminal_reported_ || IsDeathReport(incident);
+  }
+}
+
+void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line,
+                         Timestamp t) {
+  const bool begins = marker.kind == MarkerKind::kBanner ||
+                      marker.kind == MarkerKind::kTrainBegin ||
+                      marker.kind == MarkerKind::kLauncherBegin;
+  if (marker.kind == MarkerKind::kRestart) {
+    if (restart_balance_++ >= 0) BeginAttempt(t);
+  } else if (begins && terminal_ && !suspected_) {
+    suspected_.emplace();
+    suspected_->begin = t;
+    suspected_ordinal_ = attempt_.ordinal + 1;
+  } else if (marker.kind == MarkerKind::kTrainBegin &&
+             current_.marker(MarkerKind::kTrainEnd).count > 0) {
+    BeginAttempt(t);  // one training after another in one log: the last one is judged
+  }
+  if (begins || marker.kind == MarkerKind::kRestart) {
+    begin_stream_ = stream;
+    begin_offset_ = marker.line.empty() && line != nullptr ? line->offset : marker.offset;
+    progress_at_begin_ = current_.progress;
+  }
+  const auto note = [&](AttemptWindow& attempt) {
+    MarkerSeen& seen = attempt.markers[static_cast<size_t>(marker.kind)];
+    if (seen.count++ == 0) seen.first = t;
+    seen.last = t;
+    seen.name = marker.name;
+    seen.text.assign(marker.text.substr(0, logs::kCitationCap));
+    seen.number = marker.number;
+    seen.stream = stream;
+    const bool quoted = !marker.line.empty() || line == nullptr;
+    seen.offset = quoted ? marker.offset : line->offset;
+    seen.line.assign((quoted ? marker.line : line->text).substr(0, logs::kCitationCap));
+    attempt.phase.OnMarker(marker.kind, t);
+    if (marker.kind == MarkerKind::kBanner && !marker.text.empty())
+      attempt.framework.assign(marker.text.substr(0, 64));
+    if (marker.kind == MarkerKind::kTrainBegin && std::isfinite(marker.number))
+      attempt.clock.SetTotalSteps(marker.number);
+  };
+  note(current_);
+  if (suspected_) note(*suspected_);
+  if (suspected_ && marker.kind == MarkerKind::kTrainEnd) ConfirmSuspected(t);
+}
+
+void JobWindow::OnSample(int32_t rank, const SampleBatch& batch, Timestamp t) {
+  if (rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(rank))) return;
+  RankWindow& window = ranks_[rank];
+  window.rank = rank;
+  for (const Sample& sample : batch.samples) window.rings.Add(sample.signal, sample.value, t);
+}
+
+void JobWindow::OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target,
+                         Timestamp t) {
+  Candidate candidate;
+  candidate.incident.kind = IncidentKind::kSignalDeath;
+  candidate.incident.role =
+      signal.signo == 15 || signal.signo == 2 ? Role::kCascade : Role::kInitiating;
+  candidate.incident.signal = signal.signo;
+  candidate.incident.rank = target.rank;
+  candidate.incident.pid = target.key.pid;
+  candidate.incident.shape = "signal_sent";
+  candidate.incident.fields = {{"sender", signal.sender_comm},
+                               {"sender_uid", std::to_string(signal.sender_uid)}};
+  candidate.incident.t = t;
+  candidate.store = proto::STORE_KERNEL;
+  candidate.attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
+  candidate.progress_before = current_.progress;
+  candidate.process = signal.target;
+  incidents_.Add(std::move(candidate));
+}
+
+void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t) {
+  constexpr size_t kMaxFacts = 64;
+  if (scheduler_fields_.size() < kMaxFacts) scheduler_fields_.push_back({fact.field, fact.value});
+  if (fact.field != "state") return;
+  struct StateRow {
+    std::string_view state, sub;
+  };
+  constexpr StateRow kStates[] = {{"TIMEOUT", "time_limit"},  {"PREEMPTED", "preemption"},
+                                  {"REQUEUED", "requeue"},    {"NODE_FAIL", "node_failure"},
+                                  {"CANCELLED", "cancelled"}, {"OUT_OF_MEMORY", "oom"}};
+  for (const StateRow& row : kStates) {
+    if (!fact.value.starts_with(row.state)) continue;
+    Candidate candidate;
+    candidate.incident.kind =
+        row.sub == "oom" ? IncidentKind::kHostOom : IncidentKind::kSchedulerEnd;
+    candidate.incident.sub = row.sub;
+    candidate.incident.shape = "scheduler_state";
+    candidate.incident.fields = {
+        {"field", fact.field}, {"value", fact.value}, {"origin", fact.origin}};
+    candidate.incident.t = t;
+    candidate.store = proto::STORE_SCHEDULER;
+    candidate.attempt = attempt_.ordinal;
+    candidate.progress_before = current_.progress;
+    incidents_.Add(std::move(candidate));
+  }
+}
+
+void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::ProcessInfo* victim,
+                              Timestamp t) {
+  Candidate candidate;
+  Incident& incident = candidate.incident;
+  if (event.type == "oom_kill") {
+    incident.kind = IncidentKind::kHostOom;
+    incident.signal = 9;
+  } else if (event.type == "xid") {
+    incident.kind = IncidentKind::kXid;
+    incident.fields = {{"code", std::to_string(event.code)}, {"bus_id", event.gpu_bus_id}};
+  } else if (event.type == "segfault") {
+    incident.kind = IncidentKind::kSignalDeath;
+    incident.signal = 11;
+  } else {
+    return;
+  }
+  incident.shape = "kernel_event";
+  incident.line.assign(std::string_view(event.text).substr(0, logs::kCitationCap));
+  incident.t = t;
+  if (victim != nullptr) {
+    incident.rank = victim->rank;
+    incident.pid = victim->key.pid;
+    candidate.process = victim->key;
+  }
+  candidate.store = proto::STORE_KERNEL;
+  candidate.attempt = attempt_.ordinal;
+  candidate.progress_before = current_.progress;
+  incidents_.Add(std::move(candidate));
+}
+
+void JobWindow::BeginAttempt(Timestamp t) {
+  if (ended_attempts_.size() == kMaxEnded) ended_attempts_.pop_front();
+  ended_attempts_.push_back({attempt_, t, std::move(current_)});
+  current_ = {};
+  current_.begin = t;
+  current_.framework = ended_attempts_.back().window.framework;
+  // What was only suspected to be another attempt was the end of this one.
+  if (suspected_) incidents_.MoveToAttempt(suspected_ordinal_, attempt_.ordinal);
+  ++attempt_.ordinal;
+  suspected_.reset();
+  terminal_ = terminal_reported_ = false;
+  progress_since_terminal_ = 0;
+}
+
+void JobWindow::ConfirmSuspected(Timestamp t) {
+  AttemptWindow next = std::move(*suspected_);
+  suspected_.reset();
+  BeginAttempt(t);
+  if (next.framework.empty()) next.framework = current_.framework;
+  current_ = std::move(next);
+}
+
+}  // namespace rankscope::windows

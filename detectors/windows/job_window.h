@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Everything that is remembered of one job, bounded: trackers of the current attempt, the incident
+// log of all attempts, per rank rings, streams. Fed with attributed facts and records in order;
+// read by features. Single writer.
+//
+// Attempts. A launcher's restart line or the scheduler's requeue begins a new attempt at once. A
+// banner after a terminal event is only suspected to: Python's stdout is block-buffered into files
+// while stderr is not, so a dead program's banner and progress may well follow its traceback.
+// Suspected attempts keep trackers of their own, and become real when
+//   - the death between was said by somebody else (launcher summary, scheduler, shell), or
+//   - training had been seen before it and begins again, or
+//   - the suspected attempt says that it finished, or dies by an error of its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "detectors/attribution/attribution.h"
+#include "detectors/logs/record.h"
+#include "detectors/windows/incident_log.h"
+#include "detectors/windows/loss_tracker.h"
+#include "detectors/windows/phase_machine.h"
+#include "detectors/windows/sample_rings.h"
+#include "detectors/windows/step_clock.h"
+
+namespace rankscope::windows {
+
+struct StreamWindow {
+  std::string name;
+  int64_t lines = 0;
+  int64_t bytes = 0;
+  int64_t lost_bytes = 0;
+  int64_t cut_bytes = 0;
+  int64_t redactions = 0;
+  Timestamp last;
+
+  template <class A>
+  void Fields(A& a) {
+    a(name, lines, bytes, lost_bytes, cut_bytes, redactions, last);
+  }
+};
+
+// The newest marker of a kind, quotable.
+struct MarkerSeen {
+  int64_t count = 0;
+  Timestamp first, last;
+  std::string name;
+  std::string text;
+  double number = logs::kAbsent;
+  uint32_t stream = 0;
+  int64_t offset = 0;
+  std::string line;
+
+  template <class A>
+  void Fields(A& a) {
+    a(count, first, last, name, text, number, stream, offset, line);
+  }
+};
+inline constexpr size_t kMarkerKinds = static_cast<size_t>(logs::MarkerKind::kLauncherBegin) + 1;
+
+// Trackers that an attempt begins anew.
+struct AttemptWindow {
+  LossTracker loss;
+  StepClock clock;
+  PhaseMachine phase;
+  std::array<MarkerSeen, kMarkerKinds> markers;
+  std::string format;     // of the newest progress record
+  std::string framework;  // by banner, else by format
+  bool generic = true;    // every progress record came from the generic fallback
+  bool reward_seen = false;
+  int64_t progress = 0;
+  CitedPoint last_progress;  // newest record, with or without a loss
+  Timestamp begin;
+
+  const MarkerSeen& marker(logs::MarkerKind kind) const {
+    return markers[static_cast<size_t>(kind)];
+  }
+
+  template <class A>
+  void Fields(A& a) {
+    a(loss, clock, phase, markers, format, framework, generic, reward_seen, progress, last_progress,
+      begin);
+  }
+};
+
+// An attempt that is over and not yet judged.
+struct EndedAttempt {
+  Attempt attempt;
+  Timestamp end;
+  AttemptWindow window;
+
+  template <class A>
+  void Fields(A& a) {
+    a(attempt, end, window);
+  }
+};
+
+struct RankWindow {
+  int32_t rank = -1;
+  int32_t local_rank = -1;
+  ProcessKey process;
+  SampleRings rings;
+
+  template <class A>
+  void Fields(A& a) {
+    a(rank, local_rank, process, rings);
+  }
+};
+
+struct JobEnd {
+  bool ended = false;
+  Timestamp t;
+  bool status_known = false;
+  int32_t wait_status = 0;
+  std::string error;  // why the command could not be executed
+  bool wrapper_lost = false;
+  bool streams_closed = false;
+  Timestamp streams_closed_t;
+
+  template <class A>
+  void Fields(A& a) {
+    a(ended, t, status_known, wait_status, error, wrapper_lost, streams_closed, streams_closed_t);
+  }
+};
+
+class JobWindow {
+ public:
+  static constexpr size_t kMaxStreams = 4096;
+  static constexpr size_t kMaxRanks = 4096;
+  static constexpr size_t kMaxEnded = 16;  // attempts between two ticks; of more, the newest
+
+  JobWindow() = default;
+  JobWindow(std::string job_id, Timestamp begin);
+
+  void OnRunBegin(const RunMark& mark, Timestamp t);
+  void OnRunEnd(const RunMark& mark, Timestamp t);
+  // A process of this job began or ended; `process` is attribution's view of it. `again`: it was
+  // known, and has told more.
+  void OnProcessStart(const attribution::ProcessInfo& process, bool again, Timestamp t);
+  void OnProcessExit(const attribution::ProcessInfo& process, Timestamp t);
+  void OnLine(const LogLine& line, Timestamp t);
+  // `line`: the line that completed the record; null when the stream ended.
+  void OnRecord(const logs::Record& record, uint32_t stream, const LogLine* line, Timestamp t);
+  void OnSample(int32_t rank, const SampleBatch& batch, Timestamp t);
+  void OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target, Timestamp t);
+  void OnSchedulerFact(const SchedulerFact& fact, Timestamp t);
+  void OnKernelEvent(const KernelEvent& event, const attribution::ProcessInfo* victim, Timestamp t);
+
+  const std::string& job_id() const { return job_id_; }
+  const std::vector<std::string>& argv() const { return argv_; }
+  const std::string& command() const { return command_; }
+  Timestamp begin() const { return begin_; }
+  const JobEnd& end() const { return end_; }
+  bool wrapped() const { return wrapped_; }
+  const ProcessKey& root() const { return root_; }  // the wrapped command; pid 0 = not known
+  int32_t world_size() const { return world_size_; }
+  const Attempt& attempt() const { return attempt_; }
+  const AttemptWindow& now() const { return current_; }
+  const IncidentLog& incidents() const { return incidents_; }
+  const std::map<uint32_t, StreamWindow>& streams() const { return streams_; }
+  const std::map<int32_t, RankWindow>& ranks() const { return ranks_; }
+  const std::vector<KeyValue>& scheduler_fields() const { return scheduler_fields_; }
+  int64_t processes_seen() const { return processes_seen_; }
+  int64_t processes_alive() const { return processes_alive_; }
+  Timestamp last_process_exit() const { return last_process_exit_; }
+  Timestamp last_text() const { return last_text_; }
+  bool ranked_text() const { return ranked_text_; }  // lines carry a rank prefix
+
+  // Attempts that have ended since the engine last looked, oldest first; it judges each before the
+  // window forgets it.
+  bool attempt_ended() const { return !ended_attempts_.empty(); }
+  const AttemptWindow& previous() const { return ended_attempts_.front().window; }
+  const Attempt& previous_attempt() const { return ended_attempts_.front().attempt; }
+  Timestamp previous_end() const { return ended_attempts_.front().end; }
+  void TakeEndedAttempt() { ended_attempts_.pop_front(); }
+
+  template <class A>
+  void Fields(A& a) {
+    a(job_id_, argv_, command_, begin_, end_, wrapped_, world_size_, attempt_, current_, suspected_,
+      suspected_ordinal_, incidents_, streams_, ranks_, scheduler_fields_, processes_seen_,
+      processes_alive_, last_process_exit_, last_text_, ranked_text_, terminal_, terminal_reported_,
+      progress_since_terminal_, root_, ended_attempts_, restart_balance_, begin_stream_,
+      begin_offset_, progress_at_begin_);
+  }
+
+ private:
+  void OnProgress(const logs::Progress& progress, const LogLine& line, Timestamp t);
+  void OnIncident(const logs::Incident& incident, uint32_t stream, Timestamp t);
+  void OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line, Timestamp t);
+  void NoteCommandDeath(Timestamp t);
+  void BeginAttempt(Timestamp t);
+  void ConfirmSuspected(Timestamp t);
+
+  std::string job_id_;
+  std::vector<std::string> argv_;
+  std::string command_;
+  Timestamp begin_;
+  JobEnd end_;
+  bool wrapped_ = false;
+  int32_t world_size_ = 0;
+  Attempt attempt_;
+  AttemptWindow current_;
+  std::optional<AttemptWindow> suspected_;
+  int32_t suspected_ordinal_ = 0;  // incidents carry it while suspected
+  std::deque<EndedAttempt> ended_attempts_;
+  // Text and the workers' environment tell of the same restart, in either order: above zero, told
+  // by text and not yet seen; below, seen and not yet told.
+  int32_t restart_balance_ = 0;
+  // Where the newest text that may begin an attempt stands, and the records before it.
+  uint32_t begin_stream_ = 0;
+  int64_t begin_offset_ = 0;
+  int64_t progress_at_begin_ = 0;
+  IncidentLog incidents_;
+  std::map<uint32_t, StreamWindow> streams_;
+  std::map<int32_t, RankWindow> ranks_;
+  std::vector<KeyValue> scheduler_fields_;
+  ProcessKey root_;
+  int64_t processes_seen_ = 0;
+  int64_t processes_alive_ = 0;
+  Timestamp last_process_exit_;
+  Timestamp last_text_;
+  bool ranked_text_ = false;
+  bool terminal_ = false;  // the attempt has said something that usually ends a run
+  bool terminal_reported_ =
+      false;  // and somebody else (launcher, scheduler, shell) has said that it ended
+  int64_t progress_since_terminal_ = 0;
+};
+
+}  // namespace rankscope::windows

@@ -1,0 +1,401 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/wording.h"
+
+#include <array>
+#include <cmath>
+#include <csignal>
+
+namespace rankscope::engine {
+namespace {
+
+using families::Number;
+using families::Question;
+using features::Evidence;
+using features::EvidenceKind;
+
+struct KindRow {
+  EvidenceKind kind;
+  std::string_view signal;
+};
+constexpr std::array kKinds = {
+    KindRow{EvidenceKind::kException, "exception"},
+    KindRow{EvidenceKind::kSignalDeath, "termination_signal"},
+    KindRow{EvidenceKind::kNonZeroExit, "exit_code"},
+    KindRow{EvidenceKind::kCudaOom, "gpu_allocation"},
+    KindRow{EvidenceKind::kHostOom, "oom_kill"},
+    KindRow{EvidenceKind::kCudaError, "cuda_error"},
+    KindRow{EvidenceKind::kXid, "xid"},
+    KindRow{EvidenceKind::kCollectiveTimeout, "collective_timeout"},
+    KindRow{EvidenceKind::kPeerLost, "peer_connection"},
+    KindRow{EvidenceKind::kRendezvous, "rendezvous"},
+    KindRow{EvidenceKind::kSchedulerEnd, "scheduler_event"},
+    KindRow{EvidenceKind::kTerminated, "termination_request"},
+    KindRow{EvidenceKind::kUsageError, "usage_error"},
+    KindRow{EvidenceKind::kStorage, "storage_error"},
+    KindRow{EvidenceKind::kNonFiniteText, "loss"},
+    KindRow{EvidenceKind::kExitStatus, "wait_status"},
+    KindRow{EvidenceKind::kExecFailure, "exec"},
+    KindRow{EvidenceKind::kWrapperLost, "wrapper"},
+    KindRow{EvidenceKind::kLossStart, "loss"},
+    KindRow{EvidenceKind::kLossEnd, "loss"},
+    KindRow{EvidenceKind::kLossLowest, "loss"},
+    KindRow{EvidenceKind::kLossNonFinite, "loss"},
+    KindRow{EvidenceKind::kLossSilentNan, "loss"},
+    KindRow{EvidenceKind::kLossSpike, "loss"},
+    KindRow{EvidenceKind::kGradNorm, "grad_norm"},
+    KindRow{EvidenceKind::kLearningRate, "learning_rate"},
+    KindRow{EvidenceKind::kSteps, "step"},
+    KindRow{EvidenceKind::kTrainBegin, "phase"},
+    KindRow{EvidenceKind::kTrainEnd, "phase"},
+    KindRow{EvidenceKind::kLastProgress, "progress"},
+    KindRow{EvidenceKind::kSilence, "progress_age"},
+    KindRow{EvidenceKind::kNoProgress, "progress"},
+    KindRow{EvidenceKind::kLinesRead, "log_lines"},
+    KindRow{EvidenceKind::kRendezvousBegin, "phase"},
+    KindRow{EvidenceKind::kProcessesAlive, "processes_alive"},
+    KindRow{EvidenceKind::kNoCheckpoint, "checkpoint"},
+    KindRow{EvidenceKind::kStepTime, "step_seconds"},
+};
+
+constexpr std::array kQuestions = {
+    QuestionRow{Question::kWhoKilled,
+                "who sent the signal: the kernel's OOM killer, a cgroup limit, the scheduler or "
+                "somebody else",
+                proto::STORE_KERNEL,
+                "dmesg -T | grep -iE 'oom-kill|killed process|out of memory' | tail",
+                "a line for pid {pid} means an OOM kill, with its cgroup; none means that the "
+                "signal was sent by a process"},
+    QuestionRow{Question::kNativeCrashSite, "which library crashed", proto::STORE_KERNEL,
+                "dmesg -T | grep -E 'segfault|trap' | tail -5",
+                "'segfault at ... in <library>' names the mapping; rerun with PYTHONFAULTHANDLER=1 "
+                "for the Python frame"},
+    QuestionRow{Question::kMemoryKnob,
+                "which setting to turn: the configuration behind the allocation is not in the text",
+                proto::STORE_GPU, "", ""},
+    QuestionRow{Question::kRendezvousTrigger,
+                "whether the coordinator is down, filtered or not resolvable", proto::STORE_KERNEL,
+                "getent hosts {host}; nc -vz -w 5 {host} {port}",
+                "no address: DNS; refused: nothing listens; a timeout: filtered or down; open: "
+                "fewer ranks joined than expected"},
+    QuestionRow{Question::kHangTrigger, "why the missing rank did not arrive", proto::STORE_KERNEL,
+                "py-spy dump --pid <pid of the rank that is not in the collective>",
+                "the frame it waits in: data loader, lock, file system, or an exception that never "
+                "surfaced"},
+    QuestionRow{
+        Question::kHangCulprit, "which rank did not enter the collective", proto::STORE_NCCL,
+        "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 on the next run",
+        "the flight recorder's dump of the rank with the smallest last-completed sequence number"},
+    QuestionRow{Question::kDivergenceCause,
+                "whether learning rate, precision or data made it diverge: the configuration is "
+                "not in the text",
+                proto::STORE_LOG, "", ""},
+    QuestionRow{Question::kHungOrSlow,
+                "whether it still made progress at the limit: the text carries no times",
+                proto::STORE_PROCESS, "", ""},
+    QuestionRow{Question::kCorrectness,
+                "whether the model learned: no readable loss to judge it by", proto::STORE_LOG, "",
+                ""},
+    QuestionRow{Question::kWhoCancelled, "who asked for the end", proto::STORE_SCHEDULER,
+                "sacct -j {job_id} --format=JobID,State,ExitCode,DerivedExitCode,End",
+                "'CANCELLED by <uid>' names who; other states name the scheduler's own reason"},
+    QuestionRow{Question::kWhyExit, "why it ended: no text and no record says so",
+                proto::STORE_KERNEL, "", ""},
+    QuestionRow{Question::kExitStatusUnknown, "how the command exited: text has no exit status",
+                proto::STORE_PROCESS, "rankscope run -- <the command>",
+                "the wait status, recorded by the wrapper"},
+    QuestionRow{
+        Question::kFixSemantics,
+        "whether the obvious fix is what was meant: the program's intent is not in the text",
+        proto::STORE_LOG, "", ""},
+    QuestionRow{Question::kHardwareOrSoftware, "whether the card or the program is at fault",
+                proto::STORE_GPU, "nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg -T | grep 'NVRM: Xid'",
+                "counters that rose during the run, or an Xid on the same GPU under another job, "
+                "mean the card"},
+    QuestionRow{Question::kTooEarly, "how it goes: too little has been seen yet", proto::STORE_LOG,
+                "", ""},
+};
+
+std::string Said(const Evidence& evidence) {
+  std::string who = RankList(evidence.ranks);
+  if (who.empty() && evidence.process.pid != 0) who = "pid " + std::to_string(evidence.process.pid);
+  return who;
+}
+
+std::string WithSubject(const Evidence& evidence, std::string_view verb) {
+  const std::string who = Said(evidence);
+  return (who.empty() ? std::string("a process") : who) + " " + std::string(verb);
+}
+
+std::string At(const Evidence& evidence) {
+  if (const std::string_view step = evidence.Capture("step"); !step.empty())
+    return " at step " + std::string(step);
+  if (const std::string_view record = evidence.Capture("record"); !record.empty())
+    return " at record " + std::string(record);
+  return {};
+}
+
+std::string Gib(std::string_view bytes) {
+  double value = 0;
+  if (std::sscanf(std::string(bytes).c_str(), "%lf", &value) != 1) return {};
+  if (value >= 1024.0 * 1024 * 1024) return Number(value / (1024.0 * 1024 * 1024)) + " GiB";
+  if (value >= 1024.0 * 1024) return Number(value / (1024.0 * 1024)) + " MiB";
+  return Number(value) + " B";
+}
+
+std::string Optional(std::string_view before, std::string_view value, std::string_view after = {}) {
+  return value.empty() ? std::string()
+                       : std::string(before) + std::string(value) + std::string(after);
+}
+
+std::string ExceptionText(const Evidence& evidence) {
+  std::string text = WithSubject(evidence, "raised ") + std::string(evidence.Capture("type"));
+  text += Optional(": ", evidence.Capture("message"));
+  if (const std::string_view cause = evidence.Capture("cause_type");
+      !cause.empty() && cause != evidence.Capture("type")) {
+    text +=
+        " (after " + std::string(cause) + Optional(": ", evidence.Capture("cause_message")) + ")";
+  }
+  return text + Optional(", in ", evidence.Capture("file"));
+}
+
+std::string SignalText(const Evidence& evidence) {
+  const int32_t signal = evidence.observed ? -static_cast<int32_t>(*evidence.observed) : 0;
+  std::string text = WithSubject(evidence, "ended by ") + SignalName(signal);
+  if (evidence.store == proto::STORE_PROCESS) {
+    return text + (evidence.Capture("shape") == "exit_code" ? ", says the shell's exit code"
+                                                            : ", says its wait status");
+  }
+  if (evidence.store == proto::STORE_KERNEL)
+    return text + Optional(", sent by ", evidence.Capture("sender"));
+  return text + ", no traceback";
+}
+
+std::string OomText(const Evidence& evidence) {
+  std::string text = WithSubject(evidence, "ran out of GPU memory");
+  text += Optional(": asked for ", Gib(evidence.Capture("requested")));
+  text += Optional(", card has ", Gib(evidence.Capture("total")));
+  text += Optional(", ", Gib(evidence.Capture("free")), " free");
+  text += Optional(", ", Gib(evidence.Capture("allocated")), " allocated by PyTorch");
+  return text;
+}
+
+std::string RendezvousText(const Evidence& evidence) {
+  std::string text = "the process group did not form: ";
+  const std::string_view sub = evidence.Capture("sub");
+  const std::string peer =
+      Optional(" ", evidence.Capture("host"), Optional(":", evidence.Capture("port")));
+  if (sub == "refused") return text + "connection to" + peer + " refused";
+  if (sub == "dns") return text + "the coordinator's name" + peer + " does not resolve";
+  if (sub == "port_in_use" || sub == "bind")
+    return text + "port" + Optional(" ", evidence.Capture("port")) + " is in use";
+  if (sub == "timeout") return text + "timed out" + (peer.empty() ? "" : " connecting to" + peer);
+  return text + (sub.empty() ? std::string("see the line") : std::string(sub)) + peer;
+}
+
+std::string SchedulerText(const Evidence& evidence) {
+  const std::string_view sub = evidence.Capture("sub");
+  if (sub == "time_limit") return "the scheduler ended the run at its time limit";
+  if (sub == "preemption") return "the scheduler preempted the run";
+  if (sub == "requeue") return "the scheduler requeued the run";
+  if (sub == "node_failure") return "the scheduler ended the run because a node failed";
+  if (sub == "cancelled") return "the run was cancelled";
+  return "the scheduler ended the run" + Optional(": ", sub);
+}
+
+std::string ExitText(const Evidence& evidence) {
+  const std::string_view signal = evidence.Capture("signal");
+  if (!signal.empty() && signal != "0")
+    return "the command was ended by " + SignalName(std::atoi(std::string(signal).c_str()));
+  return "the command exited with " + Number(*evidence.observed);
+}
+
+}  // namespace
+
+std::string RankList(const std::vector<int32_t>& ranks) {
+  if (ranks.empty()) return {};
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size();) {
+    size_t j = i;
+    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
+    if (i > 0) text += ", ";
+    text += std::to_string(ranks[i]);
+    if (j > i) text += (j == i + 1 ? ", " : "-") + std::to_string(ranks[j]);
+    i = j + 1;
+  }
+  return text;
+}
+
+std::string SignalName(int32_t signal) {
+  struct Row {
+    int32_t number;
+    std::string_view name;
+  };
+  constexpr Row kNames[] = {{SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"},
+                            {SIGILL, "SIGILL"},   {SIGTRAP, "SIGTRAP"}, {SIGABRT, "SIGABRT"},
+                            {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGKILL, "SIGKILL"},
+                            {SIGUSR1, "SIGUSR1"}, {SIGSEGV, "SIGSEGV"}, {SIGUSR2, "SIGUSR2"},
+                            {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"}, {SIGTERM, "SIGTERM"},
+                            {SIGXCPU, "SIGXCPU"}, {SIGSYS, "SIGSYS"}};
+  for (const Row& row : kNames) {
+    if (row.number == signal) return std::string(row.name);
+  }
+  return signal == 0 ? "a signal" : "signal " + std::to_string(signal);
+}
+
+std::string_view EvidenceSignal(EvidenceKind kind) {
+  for (const KindRow& row : kKinds) {
+    if (row.kind == kind) return row.signal;
+  }
+  return "unknown";
+}
+
+std::string EvidenceText(const Evidence& e) {
+  const std::string value = e.observed ? Number(*e.observed) : std::string();
+  const std::string expected =
+      e.expected && std::isfinite(*e.expected) ? Number(*e.expected) : std::string();
+  switch (e.kind) {
+    case EvidenceKind::kException:
+      return ExceptionText(e);
+    case EvidenceKind::kSignalDeath:
+      return SignalText(e);
+    case EvidenceKind::kNonZeroExit:
+      return WithSubject(e, "exited with ") + value +
+             (e.store == proto::STORE_PROCESS ? ", says its wait status" : ", says the launcher");
+    case EvidenceKind::kCudaOom:
+      return OomText(e);
+    case EvidenceKind::kHostOom:
+      return WithSubject(e, "was killed for lack of host memory") +
+             (e.store == proto::STORE_KERNEL ? ", says the kernel"
+                                             : ", says the scheduler's or kernel's text");
+    case EvidenceKind::kCudaError:
+      return WithSubject(e, "got a CUDA error: ") +
+             std::string(!e.Capture("error").empty() ? e.Capture("error") : e.Capture("message"));
+    case EvidenceKind::kXid:
+      return "the driver reported Xid " + std::string(e.Capture("code")) +
+             Optional(" on ", e.Capture("bus_id"));
+    case EvidenceKind::kCollectiveTimeout:
+      return WithSubject(e, "gave up waiting in a collective") +
+             Optional(" (", e.Capture("op"), ")") +
+             Optional(" after ", e.Capture("timeout_ms"), " ms") +
+             Optional(", sequence ", e.Capture("seq"));
+    case EvidenceKind::kPeerLost:
+      return WithSubject(e, "lost its connection to a peer") + Optional(": ", e.Capture("message"));
+    case EvidenceKind::kRendezvous:
+      return RendezvousText(e);
+    case EvidenceKind::kSchedulerEnd:
+      return SchedulerText(e);
+    case EvidenceKind::kTerminated:
+      return WithSubject(e, "was told to stop") + Optional(" by ", e.Capture("signal"));
+    case EvidenceKind::kUsageError:
+      return "the program refused its arguments: " + std::string(e.Capture("message"));
+    case EvidenceKind::kStorage:
+      return WithSubject(e, "could not write") + Optional(": ", e.Capture("message")) +
+             Optional(" (", e.Capture("errno"), ")");
+    case EvidenceKind::kNonFiniteText:
+      if (e.Capture("sub") == "scale_minimum")
+        return "the program itself reports that its loss scale cannot get smaller";
+      return "the program itself reports a loss that is not finite";
+    case EvidenceKind::kExitStatus:
+      return ExitText(e);
+    case EvidenceKind::kExecFailure:
+      return "the command could not be executed: " + std::string(e.Capture("error"));
+    case EvidenceKind::kWrapperLost:
+      return "the wrapper died before the command ended; how the command ended is not recorded";
+    case EvidenceKind::kLossStart:
+      return "the loss began at " + value + At(e) +
+             Optional(" (median of the first points ", expected, ")");
+    case EvidenceKind::kLossEnd:
+      return "the loss was last " + value + At(e) +
+             Optional(" (median of the last points ", expected) +
+             Optional(" of ", e.Capture("points"), ")");
+    case EvidenceKind::kLossLowest:
+      return "the loss was lowest, " + value + "," + At(e);
+    case EvidenceKind::kLossNonFinite:
+      return "the loss became " + value + At(e) + " and stayed so for " + std::to_string(e.times) +
+             " records";
+    case EvidenceKind::kLossSilentNan:
+      return "the loss is printed as 0 or left out while the gradient norm or the iterations are "
+             "NaN" +
+             At(e) + ", for " + std::to_string(e.times) + " records";
+    case EvidenceKind::kLossSpike:
+      return "the loss spiked to " + value + At(e) + Optional(" against ", expected) + ", " +
+             std::to_string(e.times) + " spikes in all";
+    case EvidenceKind::kGradNorm:
+      return "the gradient norm is " + value + Optional(", ", expected, " at first");
+    case EvidenceKind::kLearningRate:
+      return "the learning rate is " + value;
+    case EvidenceKind::kSteps:
+      return value + (e.Capture("known") == "step" ? " steps" : " training records") +
+             Optional(" of ", expected) + " were seen";
+    case EvidenceKind::kTrainBegin:
+      return "training began" + Optional(", ", value, " steps planned");
+    case EvidenceKind::kTrainEnd:
+      return "the program says that training finished";
+    case EvidenceKind::kLastProgress:
+      return "the last training record" + At(e) + Optional(", loss ", value);
+    case EvidenceKind::kSilence:
+      return "no training record for " + value + " s" +
+             Optional(", against ", expected, " s between records before");
+    case EvidenceKind::kNoProgress:
+      return "no training record in a known form in " + value + " lines";
+    case EvidenceKind::kLinesRead:
+      return value + " lines read";
+    case EvidenceKind::kRendezvousBegin:
+      return "the process group was being formed";
+    case EvidenceKind::kProcessesAlive:
+      return value + " of " + expected + " processes seen are alive";
+    case EvidenceKind::kNoCheckpoint:
+      return "no checkpoint was found, the run started from scratch";
+    case EvidenceKind::kStepTime:
+      return "a step takes " + value + " s" + Optional(", against ", expected, " s at first");
+  }
+  return {};
+}
+
+std::string ObservedText(const Evidence& evidence) {
+  switch (evidence.kind) {
+    case EvidenceKind::kException:
+    case EvidenceKind::kCudaOom:
+      return std::string(evidence.Capture("type"));
+    case EvidenceKind::kRendezvous:
+    case EvidenceKind::kSchedulerEnd:
+      return std::string(evidence.Capture("sub"));
+    case EvidenceKind::kCudaError:
+      return std::string(evidence.Capture("error"));
+    default:
+      return {};
+  }
+}
+
+const QuestionRow& FindQuestion(Question question) {
+  for (const QuestionRow& row : kQuestions) {
+    if (row.question == question) return row;
+  }
+  return kQuestions.back();
+}
+
+std::string Fill(std::string_view pattern, const features::Captures& values) {
+  std::string text;
+  while (!pattern.empty()) {
+    const size_t open = pattern.find('{');
+    text += pattern.substr(0, open);
+    if (open == std::string_view::npos) break;
+    const size_t close = pattern.find('}', open);
+    if (close == std::string_view::npos) break;
+    const std::string_view name = pattern.substr(open + 1, close - open - 1);
+    bool found = false;
+    for (const KeyValue& value : values) {
+      if (value.key != name || value.value.empty()) continue;
+      text += value.value;
+      found = true;
+      break;
+    }
+    if (!found) return {};
+    pattern.remove_prefix(close + 1);
+  }
+  return text;
+}
+
+}  // namespace rankscope::engine

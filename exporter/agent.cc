@@ -1,0 +1,352 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/agent.h"
+
+#include <algorithm>
+#include <future>
+#include <optional>
+#include <utility>
+
+#include "detectors/verdict_json.h"
+#include "exporter/collectors/process_table.h"
+#include "exporter/replay/player.h"
+#include "exporter/replay/reading.h"
+#include "exporter/run/clock.h"
+#include "exporter/run/process_facts.h"
+#include "exporter/run/run_listener.h"
+#include "exporter/sources.h"
+#include "exporter/version.h"
+
+namespace rankscope::exporter {
+namespace {
+
+constexpr Duration kTick = Seconds(1);
+// House-keeping of files, in ticks: expired verdicts, the node's budget.
+constexpr int64_t kHouseKeepingTicks = 60;
+// A wrapper looks for its daemon each second.
+constexpr Duration kWrapperPatience = Seconds(10);
+// How long an HTTP thread may wait for the loop: less than the daemon has to end in.
+constexpr Duration kExplainPatience = Milliseconds(500);
+
+engine::Config EngineConfig(const Config& config) {
+  engine::Config engine;
+  engine.hang_floor = config.families.hang_floor;
+  engine.rendezvous_suspect = config.families.rendezvous_suspect;
+  engine.rendezvous_fire = config.families.rendezvous_fire;
+  return engine;
+}
+
+recording::Header RecordingHeader(const std::string& node, const std::string& boot_id) {
+  recording::Header header;
+  header.tool_version = kVersionText;
+  header.node = node;
+  header.boot_id = boot_id;
+  return header;
+}
+
+metrics::SnapshotOptions SnapshotOptionsOf(const Config& config) {
+  metrics::SnapshotOptions options;
+  options.profile =
+      config.metrics.profile == "full" ? metrics::Profile::kFull : metrics::Profile::kDefault;
+  options.max_series = static_cast<int32_t>(config.metrics.max_series);
+  return options;
+}
+
+}  // namespace
+
+Agent::Agent(Config config, EventLoop& loop, Logger& log)
+    : config_(std::move(config)),
+      loop_(loop),
+      log_(log),
+      node_(run::ReadHostName()),
+      boot_id_(run::ReadBootId()),
+      engine_(EngineConfig(config_), node_),
+      recordings_({config_.state.dir, config_.state.job_bytes, config_.state.total_bytes,
+                   RecordingHeader(node_, boot_id_)},
+                  log),
+      processes_(std::make_shared<collectors::ProcessTable>()),
+      waiting_room_([this](const ProcessKey& key) { return recordings_.Knows(key); },
+                    [this](const Observation& observation) { Record(observation); }),
+      sources_(loop, log, node_, [this](const Observation& observation) { Pass(observation); }),
+      snapshots_(SnapshotOptionsOf(config_)) {}
+
+Agent::~Agent() {
+  Stop();
+}
+
+Observation Agent::OfAgent(auto kind) {
+  Observation observation;
+  observation.t = loop_.Now();
+  observation.seq = ++seq_;
+  observation.source = kAgentSource;
+  observation.node = node_;
+  observation.kind = std::move(kind);
+  return observation;
+}
+
+Status Agent::Start() {
+  const Epoch epoch = run::ReadEpoch();
+  wall_offset_ns_ = epoch.wall_offset_ns;
+  start_wall_seconds_ = static_cast<double>(run::WallNowNs()) * 1e-9;
+
+  // The address first: when it is taken, nothing else may have been touched.
+  http::ListenerOptions options;
+  options.addresses = config_.web.listen;
+  options.max_requests = static_cast<int>(config_.web.max_requests);
+  http::RouterOptions router;
+  router.explain = [this](int32_t pid, Duration deadline) { return Explain(pid, deadline); };
+  Publish(loop_.Now(), 0);
+  auto listener = http::Listener::Start(
+      options, [this] { return state_.Current(); }, http::Router(std::move(router)));
+  if (!listener) return Error{listener.error()};
+  listener_ = std::move(*listener);
+
+  // Broken or foreign state costs memory of the past, not the present.
+  const Status recordings = recordings_.Open();
+  const Status verdicts = recordings.ok() ? verdicts_.Open(config_.state.dir + "/verdicts",
+                                                           run::WallNowNs(), config_.state.keep)
+                                          : recordings;
+  if (recordings.ok() && !verdicts.ok()) log_.Warn("state", {{"reason", verdicts.error()}});
+  CheckTrouble();
+
+  engine_.Accept(OfAgent(epoch));
+  recordings_.SetPreamble({OfAgent(epoch)});
+  Restore();
+  StartSources();
+  std::vector<Observation> preamble = sources_.States();
+  preamble.insert(preamble.begin(), OfAgent(epoch));
+  recordings_.SetPreamble(std::move(preamble));
+
+  ready_ = true;
+  tick_timer_ = loop_.Every(kTick, [this] { OnTick(); });
+  Publish(loop_.Now(), 0);
+  return {};
+}
+
+void Agent::Restore() {
+  replay::Player player({[this](const Observation& observation) { engine_.Accept(observation); },
+                         [this](Timestamp now) { Handle(engine_.Tick(now)); }});
+  player.Begin(true);
+  const auto judge_alone = [this](const std::string& directory) {
+    engine::Engine engine(EngineConfig(config_), node_);
+    replay::Player alone({[&](const Observation& observation) { engine.Accept(observation); },
+                          [&](Timestamp now) { static_cast<void>(engine.Tick(now)); }});
+    alone.Begin(true);
+    replay::ReadCallbacks callbacks;
+    callbacks.observation = [&](const Observation& observation) { alone.Observe(observation); };
+    static_cast<void>(replay::ReadRecording(directory, callbacks));
+  };
+  const auto deliver = [&](const Observation& observation) {
+    if (const auto* mark = std::get_if<RunMark>(&observation.kind)) {
+      if (mark->what == RunMark::What::kBegin) awaited_[mark->job_id] = mark->root;
+      if (mark->what == RunMark::What::kEnd || mark->what == RunMark::What::kLost) {
+        awaited_.erase(mark->job_id);
+      }
+    }
+    player.Observe(observation);
+  };
+  recordings_.Restore(deliver, judge_alone);
+  if (!awaited_.empty()) loop_.After(kWrapperPatience, [this] { GiveUpWrappers(); });
+  // What the recordings believe to be alive is looked at again: the next scan tells who is gone.
+  for (const attribution::ProcessInfo& process : recordings_.LiveProcesses()) {
+    collectors::TrackedProcess tracked;
+    tracked.key = process.key;
+    tracked.parent = process.parent;
+    tracked.uid = process.uid;
+    tracked.job_id = process.job_id;
+    processes_->Add(std::move(tracked));
+  }
+}
+
+// A wrapper that does not come back died with its daemon, or ended in between: what it still had to
+// say is not to be had.
+void Agent::GiveUpWrappers() {
+  for (const auto& [job_id, root] : std::exchange(awaited_, {})) {
+    log_.Warn("the wrapper of a job did not come back", {{"job_id", job_id}});
+    RunMark lost;
+    lost.job_id = job_id;
+    lost.what = RunMark::What::kLost;
+    lost.root = root;
+    Pass(OfAgent(std::move(lost)));
+    const collectors::TrackedProcess* tracked = processes_->Find(root.pid);
+    if (tracked != nullptr && tracked->key == root) continue;  // its end will be seen
+    ProcessExit gone;
+    gone.key = root;
+    Pass(OfAgent(std::move(gone)));
+  }
+}
+
+void Agent::StartSources() {
+  SourceContext context{config_, processes_, {}, {}};
+  context.on_wrapper_end = [this](const std::string& job_id) {
+    Judge();
+    const JobStatus* job = engine_.Find(job_id);
+    if (job != nullptr && job->verdict.state() != proto::LIVE) Answer(*job);
+    recordings_.Flush();
+    Publish(loop_.Now(), 0);
+  };
+  context.resume_after = [this](const std::string& job_id, int slot) {
+    awaited_.erase(job_id);
+    return recordings_.LastWrapperSeq(job_id, slot);
+  };
+  uint32_t number = 0;
+  for (const SourceRow& row : SourceTable()) {
+    const SourceSettings* settings = config_.FindSource(row.name);
+    const bool enabled = settings == nullptr || settings->enabled;
+    std::unique_ptr<Source> source = enabled ? row.make(context) : nullptr;
+    if (number == kRunSource) wrappers_ = static_cast<run::RunListener*>(source.get());
+    sources_.Add(number, std::string(row.name), settings ? settings->interval : Duration{},
+                 std::move(source),
+                 "switched off: sources." + std::string(row.name) + ".enabled is false");
+    ++number;
+  }
+  sources_.Start();
+}
+
+void Agent::Pass(const Observation& observation) {
+  // The wrapper's own ticks and clock are for its own judgement; here the agent's count.
+  if (std::holds_alternative<Tick>(observation.kind) ||
+      std::holds_alternative<Epoch>(observation.kind) ||
+      std::holds_alternative<EngineState>(observation.kind)) {
+    return;
+  }
+  if (const auto* mark = std::get_if<RunMark>(&observation.kind)) {
+    if (mark->what == RunMark::What::kBegin && mark->root.pid > 0) {
+      processes_->AddRoot(mark->root, mark->job_id);
+    }
+  }
+  waiting_room_.Accept(observation, loop_.Now());
+}
+
+void Agent::Record(const Observation& observation) {
+  recordings_.Accept(observation);
+  engine_.Accept(observation);
+}
+
+void Agent::Judge() {
+  const Observation tick = OfAgent(Tick{});
+  recordings_.Accept(tick);
+  Handle(engine_.Tick(tick.t));
+}
+
+void Agent::OnTick() {
+  const Timestamp now = loop_.Now();
+  const Epoch epoch = run::ReadEpoch();
+  if (std::abs(epoch.wall_offset_ns - wall_offset_ns_) > Seconds(1).ns) {
+    // The wall clock was set: times that are printed from now on are the new ones.
+    const Observation observation = OfAgent(epoch);
+    recordings_.Accept(observation);
+    engine_.Accept(observation);
+  }
+  wall_offset_ns_ = epoch.wall_offset_ns;
+
+  waiting_room_.Release(now);
+  Judge();
+  recordings_.Flush();
+  if (++ticks_ % kHouseKeepingTicks == 0) {
+    verdicts_.Expire(now.ns + wall_offset_ns_, config_.state.keep);
+    recordings_.EnforceTotal();
+  }
+  CheckTrouble();
+  Publish(now, static_cast<double>(run::MonotonicNow().ns - now.ns) * 1e-9);
+}
+
+void Agent::Handle(const engine::Output& output) {
+  for (const std::string& job_id : output.changed) {
+    const JobStatus* job = engine_.Find(job_id);
+    if (job == nullptr) continue;
+    const proto::Verdict& verdict = job->verdict;
+    log_.Info("verdict changed",
+              {{"job_id", job_id},
+               {"family", verdict.family()},
+               {"sub", verdict.sub()},
+               {"state", proto::State_Name(verdict.state())},
+               {"confidence", std::to_string(verdict.confidence()).substr(0, 4)}});
+    if (verdict.state() == proto::FINAL) {
+      const Status status = verdicts_.Put(*job, loop_.Now().ns + wall_offset_ns_);
+      if (!status.ok()) {
+        ++verdict_errors_;
+        log_.Warn("a verdict is not on disk", {{"job_id", job_id}, {"reason", status.error()}});
+      }
+      recordings_.Finish(job_id);
+    }
+    if (verdict.state() == proto::PROVISIONAL || verdict.state() == proto::FINAL) Answer(*job);
+  }
+  for (const engine::Request& request : output.requests) {
+    if (request.what == "process_facts") processes_->AskFacts(request.process);
+  }
+}
+
+void Agent::Answer(const JobStatus& job) {
+  if (wrappers_ == nullptr) return;
+  wrappers_->Answer(job.job_id, VerdictToJson(job.verdict), VerdictToText(job.verdict));
+}
+
+void Agent::CheckTrouble() {
+  const std::string trouble = recordings_.trouble();
+  if (trouble == trouble_) return;
+  trouble_ = trouble;
+  if (trouble.empty()) {
+    log_.Info("recording works again");
+  } else {
+    log_.Warn("recording fails, everything else goes on", {{"reason", trouble}});
+  }
+}
+
+void Agent::Publish(Timestamp now, double tick_seconds) {
+  auto published = std::make_shared<metrics::Published>();
+  published->tick = now;
+  published->wall_seconds = static_cast<double>(now.ns + wall_offset_ns_) * 1e-9;
+  metrics::AgentStatus& agent = published->agent;
+  agent.version = kVersionText;
+  agent.node = node_;
+  agent.start_wall_seconds = start_wall_seconds_;
+  agent.ready = ready_;
+  if (!ready_) agent.not_ready_reason = "starting: reading the recordings of running jobs";
+  agent.sources = sources_.Status(wall_offset_ns_);
+  agent.engine = engine_.counters();
+  agent.recorder_bytes = recordings_.bytes();
+  agent.recorder_write_errors = recordings_.errors() + verdict_errors_;
+  agent.tick_seconds = tick_seconds;
+
+  for (const JobStatus* job : engine_.Jobs()) published->jobs.push_back(*job);
+  for (const JobStatus* job : verdicts_.Jobs()) {
+    if (engine_.Find(job->job_id) == nullptr) published->jobs.push_back(*job);
+  }
+  std::sort(published->jobs.begin(), published->jobs.end(),
+            [](const JobStatus& a, const JobStatus& b) { return a.job_id < b.job_id; });
+  if (!trouble_.empty()) {
+    for (JobStatus& job : published->jobs) {
+      if (job.running) job.verdict.mutable_data_quality()->add_notes("not recorded: " + trouble_);
+    }
+  }
+  auto state = std::make_shared<http::State>();
+  state->snapshot = snapshots_.Build(*published);
+  state->published = std::move(published);
+  state_.Publish(std::move(state));
+}
+
+std::optional<std::string> Agent::Explain(int32_t pid, Duration deadline) {
+  const auto answer = std::make_shared<std::promise<std::string>>();
+  auto future = answer->get_future();
+  loop_.Post([this, pid, answer] { answer->set_value(engine_.Explain(pid)); });
+  const Duration patience = std::min(deadline, kExplainPatience);
+  if (future.wait_for(std::chrono::nanoseconds(patience.ns)) != std::future_status::ready) {
+    return std::nullopt;
+  }
+  return future.get();
+}
+
+void Agent::Stop() {
+  if (tick_timer_ == 0) {
+    listener_.reset();
+    return;
+  }
+  loop_.Cancel(std::exchange(tick_timer_, 0));
+  listener_.reset();
+  sources_.Stop();
+  recordings_.Flush();
+}
+
+}  // namespace rankscope::exporter

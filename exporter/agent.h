@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The wiring: sources -> doors -> recordings -> engine -> verdicts on disk, metrics and HTTP. Owns
+// everything that the loop thread writes. Construct, Start, run the loop, Stop; all on the loop
+// thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "detectors/engine.h"
+#include "detectors/model/result.h"
+#include "exporter/config.h"
+#include "exporter/event_loop.h"
+#include "exporter/http/listener.h"
+#include "exporter/http/state.h"
+#include "exporter/job_recordings.h"
+#include "exporter/logger.h"
+#include "exporter/metrics/snapshot.h"
+#include "exporter/source_keeper.h"
+#include "exporter/verdict_store.h"
+#include "exporter/waiting_room.h"
+
+namespace rankscope::collectors {
+class ProcessTable;
+}
+namespace rankscope::run {
+class RunListener;
+}
+
+namespace rankscope::exporter {
+
+class Agent {
+ public:
+  Agent(Config config, EventLoop& loop, Logger& log);
+  ~Agent();
+
+  // An error is one that nothing can be done without: a listen address that cannot be taken.
+  Status Start();
+  void Stop();
+
+  // In the order of web.listen.
+  std::vector<uint16_t> ports() const { return listener_->ports(); }
+
+ private:
+  void Restore();
+  void StartSources();
+  void GiveUpWrappers();
+  void Pass(const Observation& observation);
+  void Record(const Observation& observation);
+  void OnTick();
+  // Ticks the engine now; recorded, so that a replay judges at the same instants.
+  void Judge();
+  void Handle(const engine::Output& output);
+  void Answer(const JobStatus& job);
+  void Publish(Timestamp now, double tick_seconds);
+  void CheckTrouble();
+  std::optional<std::string> Explain(int32_t pid, Duration deadline);
+  Observation OfAgent(auto kind);
+
+  Config config_;
+  EventLoop& loop_;
+  Logger& log_;
+  std::string node_;
+  std::string boot_id_;
+  int64_t wall_offset_ns_ = 0;
+  double start_wall_seconds_ = 0;
+  engine::Engine engine_;
+  VerdictStore verdicts_;
+  JobRecordings recordings_;
+  std::shared_ptr<collectors::ProcessTable> processes_;
+  WaitingRoom waiting_room_;
+  SourceKeeper sources_;
+  run::RunListener* wrappers_ = nullptr;  // owned by sources_
+  metrics::SnapshotBuilder snapshots_;
+  http::StateHolder state_;
+  std::unique_ptr<http::Listener> listener_;
+  std::map<std::string, ProcessKey>
+      awaited_;  // restored jobs whose wrapper is not back, with its command
+  EventLoop::TimerId tick_timer_ = 0;
+  int64_t ticks_ = 0;
+  int64_t seq_ = 0;
+  int64_t verdict_errors_ = 0;
+  std::string trouble_;  // as last logged
+  bool ready_ = false;
+};
+
+}  // namespace rankscope::exporter

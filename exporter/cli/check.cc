@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// `rankscope check`: is the configuration right, and what can be observed on this machine, and if
+// not, why.
+#include <linux/connector.h>
+#include <linux/netlink.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "exporter/cli/commands.h"
+#include "exporter/cli/config_options.h"
+#include "exporter/sources.h"
+
+namespace rankscope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Finding {
+  std::string name;
+  std::string state;  // yes | partly | no | off
+  std::string text;
+};
+
+bool Readable(const char* path) {
+  return access(path, R_OK) == 0;
+}
+
+std::string ParentOf(const std::string& path) {
+  fs::path at = fs::path(path);
+  std::error_code error;
+  while (!at.empty() && at != at.root_path() && !fs::exists(at, error)) at = at.parent_path();
+  return at.string();
+}
+
+Finding CheckDirectory(const std::string& name, const std::string& path, const std::string& what,
+                       const std::string& remedy) {
+  const std::string there = ParentOf(path);
+  if (access(there.c_str(), W_OK | X_OK) == 0) return {name, "yes", what + " in " + path};
+  return {name, "no", there + " is not writable: " + std::strerror(errno) + "; " + remedy};
+}
+
+Finding CheckProcfs() {
+  if (!Readable("/proc/self/stat")) {
+    return {"procfs", "no", "/proc is not mounted; no process can be seen"};
+  }
+  if (!Readable("/proc/1/stat")) {
+    return {"procfs", "partly",
+            "/proc hides other users' processes (hidepid); run as root or remount without it"};
+  }
+  if (!Readable("/proc/1/environ")) {
+    return {"procfs", "partly",
+            "only this user's processes show environment and I/O; run as root, or with "
+            "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"};
+  }
+  return {"procfs", "yes", "processes of all users, with environment and I/O"};
+}
+
+Finding CheckConnector() {
+  const int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_CONNECTOR);
+  if (fd < 0) {
+    return {"proc_connector", "no",
+            "no netlink connector in this kernel (CONFIG_PROC_EVENTS); exit statuses come from "
+            "launcher text"};
+  }
+  sockaddr_nl address{};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = CN_IDX_PROC;
+  const bool bound = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  close(fd);
+  if (!bound) {
+    return {"proc_connector", "no",
+            "needs CAP_NET_ADMIN (root); exit statuses come from launcher text"};
+  }
+  std::error_code error;
+  // The numbers of the first namespaces are fixed in the kernel (PROC_PID_INIT_INO).
+  const std::string ns = fs::read_symlink("/proc/self/ns/pid", error).string();
+  if (ns != "pid:[4026531836]") {
+    return {"proc_connector", "no",
+            "this is not the machine's own pid namespace; run rankscope on the host or with "
+            "hostPID"};
+  }
+  return {"proc_connector", "yes", "every fork, exec and exit status"};
+}
+
+Finding CheckCgroup() {
+  const std::string kind = Readable("/sys/fs/cgroup/memory/memory.usage_in_bytes") ? "v1" : "";
+  if (kind == "v1") return {"memory_cgroup", "yes", "cgroup v1: job memory, limit and OOM kills"};
+  std::FILE* const file = std::fopen("/sys/fs/cgroup/cgroup.controllers", "re");
+  char controllers[512] = {};
+  if (file != nullptr) {
+    if (std::fgets(controllers, sizeof controllers, file) == nullptr) controllers[0] = '\0';
+    std::fclose(file);
+  }
+  if (std::strstr(controllers, "memory") != nullptr) {
+    return {"memory_cgroup", "yes", "cgroup v2: job memory, limit and OOM kills"};
+  }
+  return {"memory_cgroup", "no",
+          "no memory controller below /sys/fs/cgroup; OOM kills show in the host's counter only"};
+}
+
+Finding CheckLater(const char* name, const char* path, const char* there, const char* missing) {
+  if (Readable(path)) {
+    return {name, "no", std::string(there) + "; this build has no source that reads it"};
+  }
+  return {name, "no", std::string(path) + ": " + std::strerror(errno) + "; " + missing};
+}
+
+std::vector<Finding> Look(const exporter::Config& config) {
+  std::vector<Finding> findings = {
+      CheckDirectory("run", config.run.socket, "socket of `rankscope run`",
+                     "make its folder or name another with --run.socket"),
+      CheckProcfs(),
+      CheckConnector(),
+  };
+  for (Finding& finding : findings) {
+    const exporter::SourceSettings* settings = config.FindSource(finding.name);
+    if (settings != nullptr && !settings->enabled) {
+      finding = {finding.name, "off", "sources." + finding.name + ".enabled is false"};
+    }
+  }
+  findings.push_back(CheckDirectory("state", config.state.dir, "recordings and verdicts",
+                                    "nothing would survive a restart; name another with "
+                                    "--state.dir"));
+  findings.push_back(CheckCgroup());
+  findings.push_back(
+      CheckLater("kmsg", "/dev/kmsg", "the kernel's log is readable", "needs CAP_SYSLOG or root"));
+  findings.push_back(CheckLater("pressure", "/proc/pressure/memory", "PSI is on",
+                                "boot with psi=1 where the kernel has it"));
+  findings.push_back(CheckLater("bpf", "/sys/kernel/btf/vmlinux", "the kernel has BTF",
+                                "needs a kernel with CONFIG_DEBUG_INFO_BTF"));
+  findings.push_back(CheckLater("gpu", "/proc/driver/nvidia/version",
+                                "an NVIDIA driver is loaded: open GPUs are counted",
+                                "no NVIDIA driver; GPU evidence is not applicable"));
+  findings.push_back({"slurm", config.slurm.role == "off" ? "off" : "no",
+                      "this build asks Slurm nothing; jobs and ranks come from SLURM_* in the "
+                      "environment"});
+  findings.push_back({"fleet", config.fleet.prometheus.empty() ? "off" : "no",
+                      "this build asks no Prometheus; verdicts cover this node"});
+  return findings;
+}
+
+}  // namespace
+
+int CheckCommand(int argc, char** argv) {
+  CLI::App app(
+      "Validate the configuration and say what can be observed on this machine. Exit status: 0, 2 "
+      "mistakes in the configuration or usage.",
+      "rankscope check");
+  ConfigOptions options(app);
+  const std::variant<exporter::Config, int> settled = options.Settle(argc, argv);
+  if (const int* status = std::get_if<int>(&settled)) return *status;
+  const exporter::Config& config = std::get<exporter::Config>(settled);
+  std::puts("configuration: ok");
+  for (const Finding& finding : Look(config)) {
+    std::printf("%-15s %-7s %s\n", finding.name.c_str(), finding.state.c_str(),
+                finding.text.c_str());
+  }
+  return 0;
+}
+
+}  // namespace rankscope::cli

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// rankscope classify: judges log files, one line of JSON each.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "detectors/verdict_json.h"
+#include "exporter/cli/commands.h"
+#include "exporter/replay/log_file.h"
+
+namespace rankscope::cli {
+
+namespace {
+
+// Prints the verdict, or why there is none; false for the latter.
+bool Print(const std::string& name, const Result<proto::Verdict>& verdict, bool json) {
+  if (!verdict) {
+    if (json) {
+      std::string line = "{\"file\":";
+      AppendJsonString(name, line);
+      line += ",\"error\":";
+      AppendJsonString(verdict.error(), line);
+      std::printf("%s}\n", line.c_str());
+    } else {
+      std::printf("%s: %s\n\n", name.c_str(), verdict.error().c_str());
+    }
+  } else if (json) {
+    std::printf("%s\n", VerdictToJson(*verdict, name).c_str());
+  } else {
+    std::printf("%s\n%s\n", name.c_str(), VerdictToText(*verdict).c_str());
+  }
+  return verdict.has_value();
+}
+
+bool JudgeAsOneJob(const std::vector<std::string>& paths, std::optional<int> exit_code, bool json) {
+  std::string name;
+  for (const std::string& path : paths) name += (name.empty() ? "" : " ") + path;
+  const Result<std::vector<std::string>> files = replay::LogFilesOf(paths);
+  if (!files) return Print(name, Error{files.error()}, json);
+  return Print(name, replay::JudgeLogs(*files, exit_code), json);
+}
+
+}  // namespace
+
+int ClassifyCommand(int argc, char** argv) {
+  std::vector<std::string> files;
+  std::string format = "json";
+  std::optional<int> exit_code;
+  bool job = false;
+  CLI::App app("Judges log files: one JSON object per file, in order.", "rankscope classify");
+  app.add_option("FILE", files, "log files; - for standard input")->required();
+  app.add_option("--exit-code", exit_code, "what the job's command ended with, where known")
+      ->check(CLI::Range(0, 255));
+  app.add_option("--format", format, "json or text")->check(CLI::IsMember({"json", "text"}));
+  app.add_flag("--job", job,
+               "all files, and the files below directories, are the logs of one job's ranks");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+
+  const bool json = format == "json";
+  bool all = true;
+  if (job) {
+    all = JudgeAsOneJob(files, exit_code, json);
+  } else {
+    for (const std::string& file : files) {
+      all = Print(file, replay::JudgeLogs(std::span(&file, 1), exit_code), json) && all;
+    }
+  }
+  return std::fflush(stdout) == 0 && all ? 0 : 1;
+}
+
+}  // namespace rankscope::cli

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/cli/config_options.h"
+
+#include <cstdio>
+
+#include "exporter/sources.h"
+
+namespace rankscope::cli {
+
+ConfigOptions::ConfigOptions(CLI::App& app) : app_(app) {
+  struct Flag {
+    const char* name;
+    const char* key;
+    const char* what;
+  };
+  static constexpr Flag kFlags[] = {
+      {"--log.level", "log.level", "debug, info, warn or error"},
+      {"--log.format", "log.format", "logfmt or json"},
+      {"--state.dir", "state.dir", "recordings and verdicts"},
+      {"--run.socket", "run.socket", "where `rankscope run` finds this daemon"},
+      {"--metrics.max-series", "metrics.max_series", "cap of series on /metrics"},
+      {"--web.max-requests", "web.max_requests", "requests served at once"},
+  };
+  app.add_option("--config.file,--config", file_, "YAML configuration");
+  app.add_flag("--print-config", print_config_, "Print the effective configuration and exit");
+  app.add_option("--web.listen-address", listen_, "IPv4:PORT; may be given several times")
+      ->take_all();
+  flags_.reserve(std::size(kFlags));
+  for (const Flag& flag : kFlags) {
+    auto& [key, value] = flags_.emplace_back(flag.key, std::string());
+    app.add_option(flag.name, value, flag.what);
+  }
+}
+
+std::variant<exporter::Config, int> ConfigOptions::Settle(int argc, char** argv) {
+  try {
+    app_.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app_.exit(error) == 0 ? 0 : 2;
+  }
+  exporter::ConfigOutcome outcome = Load();
+  for (const std::string& problem : outcome.problems) {
+    std::fprintf(stderr, "%s: %s\n", app_.get_name().c_str(), problem.c_str());
+  }
+  if (!outcome.problems.empty()) return 2;
+  if (print_config_) {
+    std::fputs(exporter::PrintConfig(outcome.config).c_str(), stdout);
+    return 0;
+  }
+  return std::move(outcome.config);
+}
+
+exporter::ConfigOutcome ConfigOptions::Load() const {
+  const std::vector<exporter::SourceSettings> sources = exporter::SourceDefaults();
+  exporter::ConfigOutcome outcome = file_.empty() ? exporter::ParseConfig({}, "defaults", sources)
+                                                  : exporter::LoadConfig(file_, sources);
+  const auto set = [&outcome](const std::string& key, const std::string& value) {
+    const Status status = exporter::SetConfigKey(outcome.config, key, value);
+    if (!status.ok()) outcome.problems.push_back("command line: " + status.error());
+  };
+  std::string addresses;
+  for (const std::string& address : listen_) addresses += (addresses.empty() ? "" : ",") + address;
+  if (!addresses.empty()) set("web.listen", addresses);
+  for (const auto& [key, value] : flags_) {
+    if (!value.empty()) set(key, value);
+  }
+  return outcome;
+}
+
+}  // namespace rankscope::cli

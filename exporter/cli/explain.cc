@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// `rankscope explain PID`: how a process came to its job and its rank.
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "exporter/cli/commands.h"
+#include "exporter/cli/daemon_client.h"
+
+namespace rankscope::cli {
+
+int ExplainCommand(int argc, char** argv) {
+  CLI::App app(
+      "Say how a process was attributed to a job and a rank. Exit status: 0, 1 not known or no "
+      "daemon, 2 usage.",
+      "rankscope explain");
+  int32_t pid = 0;
+  std::string address = kDefaultAddress;
+  app.add_option("PID", pid, "Process id")->required()->check(CLI::PositiveNumber);
+  app.add_option("--address", address, "HOST:PORT of the daemon")->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const auto answer = HttpGet(address, "/explain?pid=" + std::to_string(pid), "text/plain");
+  if (!answer) {
+    std::fprintf(stderr, "rankscope explain: %s\n", answer.error().c_str());
+    return 1;
+  }
+  if (answer->status != 200) {
+    std::fprintf(stderr,
+                 "rankscope explain: the daemon at %s knows nothing of process %d; it tracks "
+                 "processes with a rank's "
+                 "environment, under `rankscope run`, or with a GPU open\n",
+                 address.c_str(), pid);
+    return 1;
+  }
+  std::fwrite(answer->body.data(), 1, answer->body.size(), stdout);
+  return 0;
+}
+
+}  // namespace rankscope::cli

@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// `rankscope list TABLE`: the tables that the program is made of, as Markdown.
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "detectors/families/family_names.h"
+#include "detectors/logs/formats.h"
+#include "detectors/logs/redactor.h"
+#include "exporter/cli/commands.h"
+#include "exporter/config.h"
+#include "exporter/metrics/catalog.h"
+#include "exporter/sources.h"
+
+namespace rankscope::cli {
+namespace {
+
+using Row = std::vector<std::string>;
+
+std::string Code(std::string_view text) {
+  return text.empty() ? std::string() : '`' + std::string(text) + '`';
+}
+
+// A cell must not end its row or its code span.
+std::string Cell(std::string_view text) {
+  std::string cell;
+  for (const char c : text) {
+    if (c == '|') {
+      cell += "\\|";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      cell += ' ';
+    } else if (c == '`') {
+      cell += '\'';
+    } else {
+      cell += c;
+    }
+  }
+  return cell;
+}
+
+void Print(const Row& head, const std::vector<Row>& rows) {
+  const auto print = [](const Row& row) {
+    std::string line = "|";
+    for (const std::string& cell : row) line += ' ' + cell + " |";
+    std::puts(line.c_str());
+  };
+  print(head);
+  print(Row(head.size(), "---"));
+  for (const Row& row : rows) print(row);
+}
+
+void Families() {
+  std::vector<Row> rows;
+  for (const FamilyName& family : families::FamilyNames()) {
+    rows.push_back({std::string(family.code), Code(family.family), Cell(family.what)});
+  }
+  Print({"code", "family", "what"}, rows);
+}
+
+void Sources() {
+  std::vector<Row> rows;
+  for (const exporter::SourceRow& source : exporter::SourceTable()) {
+    rows.push_back({Code(source.name), Cell(source.what), Cell(source.needs),
+                    source.default_interval.ns == 0
+                        ? "on events"
+                        : exporter::FormatDuration(source.default_interval)});
+  }
+  Print({"source", "what it sees", "needs", "interval"}, rows);
+}
+
+void Metrics() {
+  std::vector<Row> rows;
+  for (const metrics::MetricRow& metric : metrics::kCatalog) {
+    std::string labels;
+    std::string_view rest = metric.labels;
+    while (!rest.empty()) {
+      const size_t comma = std::min(rest.find(','), rest.size());
+      labels += (labels.empty() ? "" : ", ") + Code(rest.substr(0, comma));
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+    rows.push_back({Code(metric.name), std::string(metrics::TypeName(metric.type)), labels, Cell(metric.help)});
+  }
+  Print({"metric", "type", "labels", "what"}, rows);
+}
+
+void Formats() {
+  std::vector<Row> rows;
+  for (const logs::FormatRow& format : logs::Formats()) {
+    rows.push_back({Code(format.name), Cell(format.framework), Code(Cell(format.example))});
+  }
+  Print({"format", "framework", "example"}, rows);
+}
+
+void Shapes() {
+  std::vector<Row> rows;
+  for (const logs::ShapeRow& shape : logs::Shapes()) {
+    rows.push_back({Code(shape.name), Cell(shape.what), Code(Cell(shape.example))});
+  }
+  Print({"shape", "what", "example"}, rows);
+}
+
+void Redactions() {
+  std::vector<Row> rows;
+  for (const logs::RedactionRow& redaction : logs::Redactions()) {
+    rows.push_back({Code(redaction.name), Cell(redaction.what)});
+  }
+  Print({"redaction", "what is masked"}, rows);
+}
+
+// No program in the kernel yet: the table is empty and says so by its head alone.
+void Probes() {
+  Print({"probe", "hook", "event", "cost"}, {});
+}
+
+struct Table {
+  const char* name;
+  void (*print)();
+};
+
+constexpr std::array<Table, 7> kTables = {{{"families", Families},
+                                           {"sources", Sources},
+                                           {"metrics", Metrics},
+                                           {"formats", Formats},
+                                           {"shapes", Shapes},
+                                           {"redactions", Redactions},
+                                           {"probes", Probes}}};
+
+}  // namespace
+
+int ListCommand(int argc, char** argv) {
+  CLI::App app("Print one of the tables as Markdown.", "rankscope list");
+  std::string name;
+  std::vector<std::string> names;
+  for (const Table& table : kTables) names.emplace_back(table.name);
+  app.add_option("TABLE", name, "Which table")->required()->check(CLI::IsMember(names));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  for (const Table& table : kTables) {
+    if (name == table.name) table.print();
+  }
+  return 0;
+}
+
+}  // namespace rankscope::cli

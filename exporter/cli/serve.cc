@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// `rankscope serve`: the daemon, in the foreground.
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <variant>
+
+#include "exporter/agent.h"
+#include "exporter/cli/commands.h"
+#include "exporter/cli/config_options.h"
+#include "exporter/version.h"
+
+namespace rankscope::cli {
+namespace {
+
+// Termination comes as a readable descriptor: blocked here, before any thread exists, and so in
+// every thread.
+int OpenSignals() {
+  sigset_t terminate;
+  sigemptyset(&terminate);
+  sigaddset(&terminate, SIGTERM);
+  sigaddset(&terminate, SIGINT);
+  sigprocmask(SIG_BLOCK, &terminate, nullptr);
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignore, nullptr);  // clients go away
+  sigaction(SIGHUP, &ignore, nullptr);   // a closed terminal is no reason to stop watching
+  sigaction(SIGXFSZ, &ignore, nullptr);  // `ulimit -f` shows as a write error instead
+  return signalfd(-1, &terminate, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+// Each wrapper passes up to six descriptors; the usual soft limit is 1024.
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int Serve(const exporter::Config& config) {
+  exporter::Logger log(config.log.level, config.log.format);
+  const int signals = OpenSignals();
+  RaiseFileLimit();
+  exporter::EventLoop loop;
+  if (const Status watched = loop.Watch(signals, EPOLLIN, [&loop](uint32_t) { loop.Stop(); });
+      !watched.ok()) {
+    log.Error("cannot start", {{"reason", watched.error()}});
+    return 1;
+  }
+  int status = 0;
+  {
+    exporter::Agent agent(config, loop, log);
+    log.Info("starting", {{"version", kVersionText}, {"state_dir", config.state.dir}});
+    if (const Status started = agent.Start(); started.ok()) {
+      const auto ports = agent.ports();
+      for (size_t i = 0; i < ports.size(); ++i) {
+        const std::string& address = config.web.listen[i];
+        log.Info("listening", {{"address", address.substr(0, address.rfind(':') + 1) +
+                                               std::to_string(ports[i])}});
+      }
+      loop.Run();
+      log.Info("stopping");
+      agent.Stop();
+    } else {
+      log.Error("cannot start", {{"reason", started.error()}});
+      status = 1;
+    }
+  }
+  close(signals);
+  return status;
+}
+
+}  // namespace
+
+int ServeCommand(int argc, char** argv) {
+  CLI::App app(
+      "Watch this node and serve /metrics and /verdict until SIGTERM. Exit status: 0, 1 cannot "
+      "start, 2 configuration or usage.",
+      "rankscope serve");
+  ConfigOptions options(app);
+  const std::variant<exporter::Config, int> settled = options.Settle(argc, argv);
+  if (const int* status = std::get_if<int>(&settled)) return *status;
+  const exporter::Config& config = std::get<exporter::Config>(settled);
+  return Serve(config);
+}
+
+}  // namespace rankscope::cli

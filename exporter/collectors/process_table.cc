@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/collectors/process_table.h"
+
+#include <utility>
+
+namespace rankscope::collectors {
+
+void ProcessTable::AddRoot(ProcessKey key, std::string job_id) {
+  TrackedProcess root;
+  root.key = key;
+  root.job_id = std::move(job_id);
+  if (Add(std::move(root))) AskFacts(key);
+}
+
+void ProcessTable::AskFacts(ProcessKey key) {
+  if (asked_.size() < kMaxTracked) asked_.push_back(key);
+}
+
+std::vector<ProcessKey> ProcessTable::TakeAsked() {
+  return std::exchange(asked_, {});
+}
+
+bool ProcessTable::Add(TrackedProcess process) {
+  const auto found = processes_.find(process.key.pid);
+  if (found == processes_.end() && processes_.size() >= kMaxTracked) {
+    ++dropped_;
+    return false;
+  }
+  processes_[process.key.pid] = std::move(process);
+  return true;
+}
+
+void ProcessTable::Remove(ProcessKey key) {
+  const auto found = processes_.find(key.pid);
+  if (found != processes_.end() && found->second.key == key) processes_.erase(found);
+}
+
+TrackedProcess* ProcessTable::Find(int32_t pid) {
+  const auto found = processes_.find(pid);
+  return found == processes_.end() ? nullptr : &found->second;
+}
+
+}  // namespace rankscope::collectors

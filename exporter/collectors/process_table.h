@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The processes that belong to training jobs, shared by the sources that watch processes so that
+// each birth and each death is told once. Bounded; loop thread only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "detectors/model/ids.h"
+
+namespace rankscope::collectors {
+
+struct TrackedProcess {
+  ProcessKey key;
+  ProcessKey parent;
+  uint32_t uid = 0;
+  std::string job_id;         // when known without the engine: Slurm's, or the wrapper's
+  std::string memory_cgroup;  // directory below the cgroup mount; empty = the root's
+  bool memory_is_v1 = false;
+  bool missing = false;  // not seen by the last scan; its end is told by the next one
+};
+
+class ProcessTable {
+ public:
+  // A node trains with at most some hundred ranks, each with at most some dozen data-loader
+  // workers.
+  static constexpr size_t kMaxTracked = 4096;
+
+  // The first process of a job that somebody else has announced: it and its descendants are
+  // tracked.
+  void AddRoot(ProcessKey key, std::string job_id);
+  // Takes the roots announced since the last call.
+  std::vector<std::pair<ProcessKey, std::string>> TakeRoots();
+  // A process whose facts the engine wants again.
+  void AskFacts(ProcessKey key);
+  std::vector<ProcessKey> TakeAsked();
+
+  // False when the table is full: counted, not tracked. Replaces an entry of the same pid.
+  bool Add(TrackedProcess process);
+  void Remove(ProcessKey key);
+  TrackedProcess* Find(int32_t pid);
+  const std::map<int32_t, TrackedProcess>& processes() const { return processes_; }
+  int64_t dropped() const { return dropped_; }
+
+  // Whether a source tells exits as they happen; the scan then waits one round before it tells them
+  // itself.
+  void set_exits_told(bool told) { exits_told_ = told; }
+  bool exits_told() const { return exits_told_; }
+
+ private:
+  std::map<int32_t, TrackedProcess> processes_;
+  std::vector<ProcessKey> asked_;
+  int64_t dropped_ = 0;
+  bool exits_told_ = false;
+};
+
+}  // namespace rankscope::collectors

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The daemon's configuration: strict YAML, every mistake reported with its line. A key is a member
+// here with its default and one row in config.cc; reading, printing and the reference file come
+// from that row. Plain data; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "detectors/model/result.h"
+#include "detectors/model/time.h"
+
+namespace rankscope::exporter {
+
+struct SourceSettings {
+  std::string name;  // row of sources.cc
+  bool enabled = true;
+  Duration interval;  // 0 = the source is not polled and has no such key
+};
+
+struct Config {
+  struct Web {
+    std::vector<std::string> listen = {"127.0.0.1:10177"};
+    int64_t max_requests = 40;
+  } web;
+  struct State {
+    std::string dir = "/var/lib/rankscope";
+    int64_t job_bytes = int64_t{64} << 20;
+    int64_t total_bytes = int64_t{2} << 30;
+    Duration keep = Seconds(24 * 3600);
+  } state;
+  struct Run {
+    std::string socket = "/run/rankscope/run.sock";
+  } run;
+  struct Metrics {
+    std::string profile = "default";
+    int64_t max_series = 2000;
+  } metrics;
+  std::vector<SourceSettings> sources;  // in the order of sources.cc
+  struct Slurm {
+    std::string role = "node";
+  } slurm;
+  struct Fleet {
+    std::string prometheus;
+  } fleet;
+  struct Families {
+    Duration hang_floor = Seconds(60);
+    Duration rendezvous_suspect = Seconds(120);
+    Duration rendezvous_fire = Seconds(300);
+  } families;
+  struct Log {
+    std::string level = "info";
+    std::string format = "logfmt";
+  } log;
+
+  const SourceSettings* FindSource(std::string_view name) const;
+};
+
+// One mistake, said so that it can be printed as it is: "config.yaml:7: web.max_requests: ...".
+using Problems = std::vector<std::string>;
+
+struct ConfigOutcome {
+  Config config;      // the defaults where a key was wrong
+  Problems problems;  // by line
+};
+
+// `sources` names the source keys with their defaults. `name` stands before each line number.
+ConfigOutcome ParseConfig(std::string_view text, const std::string& name,
+                          std::span<const SourceSettings> sources);
+// The same from a file; an unreadable file is one problem.
+ConfigOutcome LoadConfig(const std::string& path, std::span<const SourceSettings> sources);
+// All defaults.
+Config DefaultConfig(std::span<const SourceSettings> sources);
+
+// Sets one key by its dotted name ("web.max_requests") from a flag's text; lists are separated by
+// commas.
+Status SetConfigKey(Config& config, std::string_view key, std::string_view value);
+
+// Canonical YAML with a comment per key; reads back as the same configuration.
+std::string PrintConfig(const Config& config);
+
+// Prometheus durations: 30s, 1m30s, 500ms, 24h, 7d, 0.
+Result<Duration> ParseDuration(std::string_view text);
+std::string FormatDuration(Duration duration);
+// 64MiB, 2GiB, 512KiB, or plain bytes.
+Result<int64_t> ParseSize(std::string_view text);
+std::string FormatSize(int64_t bytes);
+// IPv4:PORT, or :PORT for all addresses.
+Status CheckListenAddress(std::string_view text);
+
+}  // namespace rankscope::exporter

@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/config_keys.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+namespace rankscope::exporter {
+namespace {
+
+std::string Quoted(const std::string& text) {
+  const bool plain = !text.empty() && text.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_./-") == std::string::npos;
+  if (plain) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+Key DurationKey(std::string path, Duration& value, Duration least, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value, least](const std::string& text) -> Status {
+            const auto parsed = ParseDuration(text);
+            if (!parsed) return Error{parsed.error()};
+            if (*parsed < least) {
+              return Error{"'" + text + "' is too short; at least " + FormatDuration(least)};
+            }
+            value = *parsed;
+            return {};
+          },
+          [&value] { return FormatDuration(value); }};
+}
+
+Key SizeKey(std::string path, int64_t& value, int64_t least, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value, least](const std::string& text) -> Status {
+            const auto parsed = ParseSize(text);
+            if (!parsed) return Error{parsed.error()};
+            if (*parsed < least) {
+              return Error{"'" + text + "' is too small; at least " + FormatSize(least)};
+            }
+            value = *parsed;
+            return {};
+          },
+          [&value] { return FormatSize(value); }};
+}
+
+Key NumberKey(std::string path, int64_t& value, int64_t least, int64_t most, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value, least, most](const std::string& text) -> Status {
+            int64_t parsed = 0;
+            const auto [end, error] =
+                std::from_chars(text.data(), text.data() + text.size(), parsed);
+            if (error != std::errc() || end != text.data() + text.size() || parsed < least ||
+                parsed > most) {
+              return Error{"'" + text + "' is no whole number from " + std::to_string(least) +
+                           " to " + std::to_string(most)};
+            }
+            value = parsed;
+            return {};
+          },
+          [&value] { return std::to_string(value); }};
+}
+
+Key FlagKey(std::string path, bool& value, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value](const std::string& text) -> Status {
+            if (text != "true" && text != "false") {
+              return Error{"'" + text + "' is neither true nor false"};
+            }
+            value = text == "true";
+            return {};
+          },
+          [&value] { return value ? "true" : "false"; }};
+}
+
+Key ChoiceKey(std::string path, std::string& value, std::vector<std::string> choices,
+              std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value, choices = std::move(choices)](const std::string& text) -> Status {
+            if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+              std::string list;
+              for (const std::string& choice : choices) list += (list.empty() ? "" : ", ") + choice;
+              return Error{"'" + text + "' is not one of " + list};
+            }
+            value = text;
+            return {};
+          },
+          [&value] { return Quoted(value); }};
+}
+
+Key PathKey(std::string path, std::string& value, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value](const std::string& text) -> Status {
+            if (text.empty() || text[0] != '/' || text.find('\0') != std::string::npos) {
+              return Error{"'" + text + "' is no absolute path"};
+            }
+            value = text;
+            return {};
+          },
+          [&value] { return Quoted(value); }};
+}
+
+Key UrlKey(std::string path, std::string& value, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value](const std::string& text) -> Status {
+            if (!text.empty() && text.rfind("http://", 0) != 0 && text.rfind("https://", 0) != 0) {
+              return Error{"'" + text + "' is no URL; write http://HOST:PORT, or \"\" for none"};
+            }
+            value = text;
+            return {};
+          },
+          [&value] { return Quoted(value); }};
+}
+
+Key ListenKey(std::string path, std::vector<std::string>& value, std::string comment) {
+  const auto set_list = [&value](const std::vector<std::string>& items) -> Status {
+    if (items.empty()) return Error{"the list is empty; write [\"127.0.0.1:10177\"]"};
+    for (const std::string& item : items) {
+      if (Status status = CheckListenAddress(item); !status.ok()) return status;
+    }
+    value = items;
+    return {};
+  };
+  const auto set = [set_list](const std::string& text) -> Status {
+    std::vector<std::string> items;
+    std::stringstream stream(text);
+    for (std::string item; std::getline(stream, item, ',');) items.push_back(item);
+    return set_list(items);
+  };
+  const auto get = [&value] {
+    std::string list;
+    for (const std::string& item : value) list += (list.empty() ? "" : ", ") + ('"' + item + '"');
+    return '[' + list + ']';
+  };
+  return {std::move(path), std::move(comment), set, get, true, set_list};
+}
+
+}  // namespace
+
+std::vector<Key> Bind(Config& c) {
+  std::vector<Key> keys = {
+      ListenKey("web.listen", c.web.listen,
+                "Addresses of /metrics, /verdict and the status page: IPv4:PORT."),
+      NumberKey("web.max_requests", c.web.max_requests, 1, 1000,
+                "Requests served at once; beyond it, 503."),
+      PathKey("state.dir", c.state.dir, "Recordings and final verdicts; mode 0700."),
+      SizeKey("state.job_bytes", c.state.job_bytes, int64_t{1} << 20, "Recording of one job."),
+      SizeKey("state.total_bytes", c.state.total_bytes, int64_t{1} << 20,
+              "All recordings; the oldest finished ones are removed first."),
+      DurationKey("state.keep", c.state.keep, Seconds(300), "How long a final verdict is kept."),
+      PathKey("run.socket", c.run.socket, "Where `rankscope run` finds this daemon."),
+      ChoiceKey("metrics.profile", c.metrics.profile, {"default", "full"},
+                "default or full: which families /metrics shows."),
+      NumberKey("metrics.max_series", c.metrics.max_series, 100, 16000,
+                "Cap of series on /metrics; what is dropped is counted."),
+  };
+  for (SourceSettings& source : c.sources) {
+    const std::string path = "sources." + source.name;
+    keys.push_back(FlagKey(path + ".enabled", source.enabled, {}));
+    if (source.interval.ns > 0) {
+      keys.push_back(DurationKey(path + ".interval", source.interval, Milliseconds(100), {}));
+    }
+  }
+  std::vector<Key> rest = {
+      ChoiceKey("slurm.role", c.slurm.role, {"node", "controller", "off"},
+                "node, controller or off. This build has no Slurm source: `check` says so."),
+      UrlKey("fleet.prometheus", c.fleet.prometheus,
+             "Prometheus that knows the other nodes. This build asks none: `check` says so."),
+      DurationKey("families.rendezvous_hang.suspect", c.families.rendezvous_suspect, Seconds(10),
+                  "Silence in rendezvous before C1 is a suspicion."),
+      DurationKey("families.rendezvous_hang.fire", c.families.rendezvous_fire, Seconds(10),
+                  "Silence in rendezvous before C1 is the verdict."),
+      DurationKey("families.collective_hang.hang_floor", c.families.hang_floor, Seconds(5),
+                  "No verdict of a hang before this, however short the steps are."),
+      ChoiceKey("log.level", c.log.level, {"debug", "info", "warn", "error"},
+                "debug, info, warn or error."),
+      ChoiceKey("log.format", c.log.format, {"logfmt", "json"}, "logfmt or json, on stderr."),
+  };
+  std::move(rest.begin(), rest.end(), std::back_inserter(keys));
+  return keys;
+}
+
+}  // namespace rankscope::exporter

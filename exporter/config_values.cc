@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// How a configuration's values are spelled: durations, sizes, addresses.
+#include <arpa/inet.h>
+
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+
+#include "exporter/config.h"
+
+namespace rankscope::exporter {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  int64_t scale;
+};
+
+// Largest first: a duration names its units in this order, each at most once.
+constexpr std::array<Unit, 7> kDurationUnits = {{
+    {"y", 365ll * 24 * 3600 * 1'000'000'000},
+    {"w", 7ll * 24 * 3600 * 1'000'000'000},
+    {"d", 24ll * 3600 * 1'000'000'000},
+    {"h", 3600ll * 1'000'000'000},
+    {"m", 60ll * 1'000'000'000},
+    {"s", 1'000'000'000},
+    {"ms", 1'000'000},
+}};
+constexpr size_t kHours = 3;
+
+constexpr std::array<Unit, 5> kSizeUnits = {{
+    {"TiB", int64_t{1} << 40},
+    {"GiB", int64_t{1} << 30},
+    {"MiB", int64_t{1} << 20},
+    {"KiB", int64_t{1} << 10},
+    {"B", 1},
+}};
+
+// Takes the digits off the front; nullopt without any or when they do not fit.
+std::optional<int64_t> TakeNumber(std::string_view& text) {
+  int64_t value = 0;
+  if (text.empty() || text[0] < '0' || text[0] > '9') return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
+Error BadDuration(std::string_view text) {
+  return Error{"'" + std::string(text) + "' is no duration; write 30s, 1m30s, 500ms or 24h"};
+}
+
+Error BadSize(std::string_view text) {
+  return Error{"'" + std::string(text) + "' is no size; write 64MiB, 2GiB, 512KiB or plain bytes"};
+}
+
+}  // namespace
+
+Result<Duration> ParseDuration(std::string_view text) {
+  if (text == "0") return Duration{};
+  std::string_view rest = text;
+  int64_t total = 0;
+  size_t next_unit = 0;
+  if (rest.empty()) return BadDuration(text);
+  while (!rest.empty()) {
+    const auto value = TakeNumber(rest);
+    if (!value) return BadDuration(text);
+    const size_t letters = std::min(rest.find_first_of("0123456789"), rest.size());
+    size_t unit = next_unit;
+    while (unit < kDurationUnits.size() && kDurationUnits[unit].name != rest.substr(0, letters)) {
+      ++unit;
+    }
+    if (unit == kDurationUnits.size()) return BadDuration(text);
+    int64_t part = 0;
+    if (__builtin_mul_overflow(*value, kDurationUnits[unit].scale, &part) ||
+        __builtin_add_overflow(total, part, &total)) {
+      return BadDuration(text);
+    }
+    next_unit = unit + 1;
+    rest.remove_prefix(letters);
+  }
+  return Duration{total};
+}
+
+std::string FormatDuration(Duration duration) {
+  if (duration.ns == 0) return "0s";
+  std::string text;
+  int64_t rest = duration.ns;
+  for (size_t unit = kHours; unit < kDurationUnits.size(); ++unit) {
+    const int64_t count = rest / kDurationUnits[unit].scale;
+    rest -= count * kDurationUnits[unit].scale;
+    if (count > 0) text += std::to_string(count) + std::string(kDurationUnits[unit].name);
+  }
+  return text;
+}
+
+Result<int64_t> ParseSize(std::string_view text) {
+  std::string_view rest = text;
+  const auto value = TakeNumber(rest);
+  if (!value) return BadSize(text);
+  if (rest.empty()) return *value;
+  for (const Unit& unit : kSizeUnits) {
+    int64_t bytes = 0;
+    if (rest == unit.name && !__builtin_mul_overflow(*value, unit.scale, &bytes)) return bytes;
+  }
+  return BadSize(text);
+}
+
+std::string FormatSize(int64_t bytes) {
+  for (const Unit& unit : kSizeUnits) {
+    if (bytes >= unit.scale && bytes % unit.scale == 0 && unit.scale > 1) {
+      return std::to_string(bytes / unit.scale) + std::string(unit.name);
+    }
+  }
+  return std::to_string(bytes);
+}
+
+Status CheckListenAddress(std::string_view text) {
+  const std::string quoted = "'" + std::string(text) + "'";
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) {
+    return Error{quoted + " has no port; write 127.0.0.1:10177"};
+  }
+  std::string_view digits = text.substr(colon + 1);
+  const auto port = TakeNumber(digits);
+  if (!port || !digits.empty() || *port > 65535) {
+    return Error{quoted + " has no port between 0 and 65535; write 127.0.0.1:10177"};
+  }
+  const std::string host(text.substr(0, colon));
+  if (host.empty()) return {};
+  if (host.find(':') != std::string::npos) {
+    return Error{quoted + " is an IPv6 address, this server speaks IPv4; write 0.0.0.0:10177"};
+  }
+  in_addr address{};
+  if (inet_pton(AF_INET, host.c_str(), &address) != 1) {
+    return Error{quoted + " names no IPv4 address; write 127.0.0.1:10177 or :10177"};
+  }
+  return {};
+}
+
+}  // namespace rankscope::exporter

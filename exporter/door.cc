@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/door.h"
+
+#include <utility>
+
+#include "detectors/logs/redactor.h"
+
+namespace rankscope::exporter {
+
+Door::Door(uint32_t source, std::string node, const EventLoop& loop,
+           std::function<void(const Observation&)> next,
+           std::function<void(const SourceState&)> on_state)
+    : source_(source),
+      node_(std::move(node)),
+      loop_(loop),
+      next_(std::move(next)),
+      on_state_(std::move(on_state)) {}
+
+void Door::Accept(const Observation& observation) {
+  if (const auto* state = std::get_if<SourceState>(&observation.kind)) {
+    on_state_(*state);
+    return;
+  }
+  Observation stamped = observation;
+  if (stamped.t.ns == 0) stamped.t = loop_.Now();
+  if (stamped.seq == 0) stamped.seq = kFirstOwnSeq + accepted_;
+  stamped.source = source_;
+  stamped.node = node_;
+  if (auto* start = std::get_if<ProcessStart>(&stamped.kind)) {
+    MaskArguments(start->argv);
+    for (KeyValue& variable : start->env) {
+      variable.value = logs::RedactValue(variable.key, variable.value);
+    }
+  }
+  ++accepted_;
+  last_ = loop_.Now();
+  next_(stamped);
+}
+
+void MaskArguments(std::vector<std::string>& argv) {
+  std::string flag;
+  for (std::string& argument : argv) {
+    const bool is_flag = argument.size() > 1 && argument[0] == '-';
+    std::string name;
+    std::string_view value = argument;
+    if (is_flag) {
+      const size_t begin = argument.find_first_not_of('-');
+      const size_t equals = argument.find('=');
+      name = begin == std::string::npos ? "" : argument.substr(begin, equals - begin);
+      value = equals == std::string::npos ? std::string_view() : value.substr(equals + 1);
+    }
+    const std::string masked = logs::RedactValue(is_flag ? name : flag, value);
+    argument.replace(argument.size() - value.size(), value.size(), masked);
+    flag = is_flag && value.empty() ? name : std::string();
+  }
+}
+
+}  // namespace rankscope::exporter

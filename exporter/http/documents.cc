@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/http/documents.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "detectors/verdict_json.h"
+#include "detectors/verdict_words.h"
+#include "exporter/metrics/shown_jobs.h"
+
+namespace rankscope::http {
+namespace {
+
+using Json = nlohmann::ordered_json;  // keys in the order of writing
+
+// The verdict's own document, so that its parts read the same everywhere. Never throws: what cannot
+// be parsed is null.
+Json VerdictDocument(const JobStatus& job) {
+  return Json::parse(VerdictToJson(job.verdict), nullptr, false);
+}
+
+Json Part(const Json& verdict, const char* key) {
+  const auto part = verdict.find(key);
+  return part == verdict.end() ? Json() : *part;
+}
+
+// What says which verdict this belongs to.
+Json Head(const JobStatus& job, const Json& verdict) {
+  Json out;
+  out["schema"] = 1;
+  out["job_id"] = job.job_id;
+  for (const char* key : {"attempt", "state", "revision", "code", "family", "confidence"}) {
+    out[key] = Part(verdict, key);
+  }
+  out["running"] = job.running;
+  return out;
+}
+
+Json Stores(const JobStatus& job) {
+  Json out = Json::array();
+  for (const proto::Store store : metrics::kStores) {
+    out.push_back(
+        {{"store", std::string(Word(store))}, {"available", metrics::StoreSpoke(job, store)}});
+  }
+  return out;
+}
+
+Json Training(const TrainingStatus& training) {
+  Json out;
+  out["recognised"] = training.recognised;
+  out["framework"] = training.framework.empty() ? Json() : Json(training.framework);
+  out["step"] = training.step;
+  out["max_steps"] = training.total_steps;
+  out["epoch"] = training.epoch;
+  out["loss"] = training.loss;  // not finite: null, and told below
+  out["loss_finite"] = training.nonfinite_loss == 0 || std::isfinite(training.loss);
+  out["loss_first"] = training.loss_first;
+  out["loss_min"] = training.loss_min;
+  out["loss_slope_per_step"] = training.loss_slope_per_step;
+  out["grad_norm"] = training.grad_norm;
+  out["learning_rate"] = training.learning_rate;
+  out["step_seconds"] = training.step_seconds;
+  out["last_step_timestamp_seconds"] = training.last_step_wall_seconds;
+  out["records"] = training.records;
+  out["nonfinite_loss_records"] = training.nonfinite_loss;
+  out["checkpoints_saved"] = training.checkpoints_saved;
+  return out;
+}
+
+Json Ranks(const JobStatus& job) {
+  Json out = Json::array();
+  for (const RankStatus& rank : job.ranks) {
+    Json one;
+    one["rank"] = rank.rank;
+    one["local_rank"] = rank.local_rank;
+    one["pid"] = rank.process.pid;
+    one["alive"] = rank.alive;
+    one["wait_status"] = rank.exit_known ? Json(rank.wait_status) : Json();
+    one["cpu_seconds"] = rank.cpu_seconds;
+    one["resident_bytes"] = rank.resident_bytes;
+    one["threads"] = rank.threads;
+    one["engine_activity"] = rank.engine_activity;
+    one["sm_activity"] = rank.sm_activity;
+    one["collectives_completed"] = rank.collectives_completed;
+    one["collectives_in_flight"] = rank.collectives_in_flight;
+    one["oldest_collective_seconds"] = rank.oldest_collective_seconds;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Json Logs(const JobStatus& job) {
+  Json out = Json::array();
+  for (const LogStatus& log : job.logs) {
+    out.push_back({{"stream", log.stream},
+                   {"lines", log.lines},
+                   {"bytes", log.bytes},
+                   {"lost_bytes", log.lost_bytes},
+                   {"redactions", log.redactions}});
+  }
+  return out;
+}
+
+// The cause chain with its evidence in place of the evidence's number.
+Json Causes(const Json& verdict) {
+  Json out = Json::array();
+  const Json shows = Part(verdict, "shows");
+  for (const Json& cause : Part(verdict, "cause_chain")) {
+    Json one;
+    one["role"] = Part(cause, "role");
+    const Json id = Part(cause, "evidence");
+    one["evidence"] = id;
+    for (const Json& evidence : shows) {
+      if (Part(evidence, "id") == id) one["shows"] = evidence;
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+// Text from the world that is not UTF-8 is told with U+FFFD.
+std::string Print(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string EvidenceJson(const JobStatus& job) {
+  const Json verdict = VerdictDocument(job);
+  Json out = Head(job, verdict);
+  out["shows"] = Part(verdict, "shows");
+  out["stores"] = Stores(job);
+  out["training"] = Training(job.training);
+  out["world_size"] = job.world_size > 0 ? Json(job.world_size) : Json();
+  out["ranks"] = Ranks(job);
+  out["logs"] = Logs(job);
+  return Print(out);
+}
+
+std::string EventsJson(const JobStatus& job) {
+  const Json verdict = VerdictDocument(job);
+  Json out = Head(job, verdict);
+  for (const char* key : {"onset", "detected", "updated", "amended_by"}) {
+    out[key] = Part(verdict, key);
+  }
+  out["changes"] = job.verdict_changes;
+  out["incidents"] = job.incidents;
+  out["attempts"] = Part(verdict, "attempts");
+  out["cause_chain"] = Causes(verdict);
+  return Print(out);
+}
+
+}  // namespace rankscope::http

@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The JSON documents of /evidence and /events. Absent numbers are null. Pure; any thread.
+#pragma once
+
+#include <string>
+
+#include "detectors/job_status.h"
+
+namespace rankscope::http {
+
+// What the verdict shows, which stores spoke, and every number known of the job.
+std::string EvidenceJson(const JobStatus& job);
+
+// Attempts, how often the verdict changed, and the cause chain with its evidence.
+std::string EventsJson(const JobStatus& job);
+
+}  // namespace rankscope::http

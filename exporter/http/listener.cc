@@ -1,0 +1,296 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/http/listener.h"
+
+#include <arpa/inet.h>
+#include <civetweb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace rankscope::http {
+namespace {
+
+struct Setting {
+  const char* name;
+  const char* value;
+};
+
+constexpr Setting kSettings[] = {
+    {"request_timeout_ms", "5000"},  // the whole head, and each write of an answer
+    {"max_request_size", "8192"},    // line and headers
+    {"enable_keep_alive", "yes"},
+    {"keep_alive_timeout_ms", "15000"},  // a scrape interval
+    {"tcp_nodelay", "1"},
+    {"connection_queue", "64"},
+    {"listen_backlog", "256"},
+    {"decode_url", "no"},                 // the router decodes, strictly
+    {"enable_auth_domain_check", "no"},   // absolute-form targets are ours whatever host they name
+    {"access_control_allow_origin", ""},  // the library's default is *
+    {"access_control_allow_methods", ""},
+    {"access_control_allow_headers", ""},
+    // Never reached, for no document root is set and every request is taken before: off all the
+    // same.
+    {"enable_directory_listing", "no"},
+    {"cgi_pattern", ""},
+    {"ssi_pattern", ""},
+    {"index_files", ""},
+    {"allow_sendfile_call", "no"},
+};
+
+struct Address {
+  std::string text;
+  sockaddr_in socket{};
+};
+
+Result<Address> ParseAddress(const std::string& text) {
+  const Error bad{"cannot listen on '" + text +
+                  "': not an IPv4 address and a port; write it like 127.0.0.1:10177"};
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return bad;
+  Address address{text};
+  address.socket.sin_family = AF_INET;
+  const std::string host = text.substr(0, colon);
+  if (inet_pton(AF_INET, host.c_str(), &address.socket.sin_addr) != 1) return bad;
+  uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + colon + 1, end, port);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return bad;
+  address.socket.sin_port = htons(port);
+  return address;
+}
+
+std::string Remedy(int error, const Address& address) {
+  switch (error) {
+    case EADDRINUSE:
+      return "port in use; stop what listens there (`ss -ltnp 'sport = :" +
+             std::to_string(ntohs(address.socket.sin_port)) +
+             "'` names it) or choose another port in web.listen";
+    case EACCES:
+      return "not permitted; choose a port from 1024 on in web.listen, or give "
+             "CAP_NET_BIND_SERVICE";
+    case EADDRNOTAVAIL:
+      return "no interface of this machine has this address; correct web.listen";
+    default:
+      return std::string(std::strerror(error)) + "; correct web.listen";
+  }
+}
+
+// Binds and lets go again: the library tells only that something failed, not why.
+Status TryBind(const Address& address) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return Error{"cannot make a socket: " + std::string(std::strerror(errno))};
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  const bool bound =
+      bind(fd, reinterpret_cast<const sockaddr*>(&address.socket), sizeof(address.socket)) == 0 &&
+      listen(fd, 1) == 0;
+  const int error = errno;
+  close(fd);
+  if (bound) return {};
+  return Error{"cannot listen on " + address.text + ": " + Remedy(error, address)};
+}
+
+// Whether the library will keep the connection: its own rule (an explicit wish, else the version's
+// default), which the Connection header of the answer must agree with.
+bool KeepsAlive(const mg_request_info& info, std::string_view connection) {
+  if (!connection.empty())
+    return connection.find("keep-alive") != std::string_view::npos ||
+           connection.find("Keep-Alive") != std::string_view::npos;
+  return info.http_version != nullptr && std::string_view(info.http_version) == "1.1";
+}
+
+// Head and body in one write: one packet where it fits.
+void Send(mg_connection* connection, const Response& response, bool head_only, bool keep_alive) {
+  std::string out;
+  out.reserve(512 + (head_only ? 0 : response.body.size()));
+  out.append("HTTP/1.1 ").append(std::to_string(response.status)).push_back(' ');
+  out.append(ReasonPhrase(response.status)).append("\r\n");
+  for (const Header& header : response.headers) {
+    out.append(header.name).append(": ").append(header.value).append("\r\n");
+  }
+  if (response.status != 304) {
+    out.append("Content-Length: ").append(std::to_string(response.body.size())).append("\r\n");
+  }
+  out.append(keep_alive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n");
+  if (!head_only) out.append(response.body);
+  mg_write(connection, out.data(), out.size());
+}
+
+// Half a second less than Prometheus will wait, so that an answer still reaches it.
+Duration Deadline(const Request& request) {
+  const std::string_view text = request.HeaderValue("X-Prometheus-Scrape-Timeout-Seconds");
+  double seconds = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const Duration longest = Request{}.deadline;
+  if (parsed.ec != std::errc() || !(seconds > 0)) return longest;
+  return std::clamp(Seconds(std::min(seconds, 60.0) - 0.5), Milliseconds(100), longest);
+}
+
+Request ToRequest(const mg_request_info& info) {
+  const auto text = [](const char* s) { return std::string(s == nullptr ? "" : s); };
+  Request request;
+  request.method = text(info.request_method);
+  request.path = text(info.request_uri);
+  request.query = text(info.query_string);
+  for (int i = 0; i < info.num_headers; ++i) {
+    request.headers.push_back({text(info.http_headers[i].name), text(info.http_headers[i].value)});
+  }
+  request.deadline = Deadline(request);
+  return request;
+}
+
+class CivetwebListener final : public Listener {
+ public:
+  CivetwebListener(StateFunction state, Router router, int max_requests)
+      : state_(std::move(state)), router_(std::move(router)), max_requests_(max_requests) {
+    mg_init_library(MG_FEATURES_DEFAULT);
+  }
+  ~CivetwebListener() override {
+    if (context_ != nullptr) Stop();
+    mg_exit_library();
+  }
+  CivetwebListener(const CivetwebListener&) = delete;
+  CivetwebListener& operator=(const CivetwebListener&) = delete;
+
+  Status Open(const std::vector<Address>& addresses);
+
+  std::vector<uint16_t> ports() const override { return ports_; }
+
+ private:
+  // Every request comes here first, whatever its path: nothing of the library's own is ever
+  // reached.
+  static int OnRequest(mg_connection* connection);
+  // What the library refuses before a request exists: malformed, too large, too slow.
+  static int OnError(mg_connection* connection, int status, const char* message);
+
+  Response Handle(const Request& request);
+  void Stop();
+
+  StateFunction state_;
+  Router router_;
+  int max_requests_;
+  std::atomic<int> in_flight_ = 0;
+  std::vector<uint16_t> ports_;
+  sockaddr_in wake_{};  // where the first socket listens
+  mg_context* context_ = nullptr;
+};
+
+Status CivetwebListener::Open(const std::vector<Address>& addresses) {
+  std::string listen;
+  for (const Address& address : addresses) {
+    if (!listen.empty()) listen.push_back(',');
+    listen.append(address.text);
+  }
+  const std::string threads = std::to_string(max_requests_ + kStalledConnections);
+  std::vector<const char*> settings = {"listening_ports", listen.c_str(), "num_threads",
+                                       threads.c_str()};
+  for (const Setting& setting : kSettings) {
+    settings.insert(settings.end(), {setting.name, setting.value});
+  }
+  settings.push_back(nullptr);
+  mg_callbacks callbacks{};
+  callbacks.begin_request = OnRequest;
+  callbacks.http_error = OnError;
+  // The library would write its log to a file or stderr; what matters is told by our own answers
+  // and counters.
+  callbacks.log_message = [](const mg_connection*, const char*) { return 1; };
+  std::array<char, 256> message{};
+  unsigned code = 0;
+  mg_error_data error{&code, message.data(), message.size()};
+  mg_init_data init{&callbacks, this, settings.data()};
+  context_ = mg_start2(&init, &error);
+  if (context_ == nullptr) {
+    return Error{"cannot listen on " + listen + ": " + message.data() + "; correct web.listen"};
+  }
+  std::vector<mg_server_port> bound(addresses.size());
+  const int count = mg_get_server_ports(context_, static_cast<int>(bound.size()), bound.data());
+  for (int i = 0; i < count; ++i) ports_.push_back(static_cast<uint16_t>(bound[i].port));
+  wake_ = addresses.front().socket;
+  wake_.sin_port = htons(ports_.front());
+  return {};
+}
+
+// The library looks at its stop flag when a connection comes or every 2 s; so one comes.
+void CivetwebListener::Stop() {
+  std::atomic<bool> stopped = false;
+  std::thread stopping([&] {
+    mg_stop(context_);
+    stopped = true;
+  });
+  while (!stopped) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    connect(fd, reinterpret_cast<const sockaddr*>(&wake_), sizeof(wake_));
+    close(fd);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  stopping.join();
+}
+
+Response CivetwebListener::Handle(const Request& request) {
+  struct InFlight {
+    std::atomic<int>& count;
+    int before = count.fetch_add(1);
+    ~InFlight() { count.fetch_sub(1); }
+  } in_flight{in_flight_};
+  if (in_flight.before >= max_requests_) {
+    Response response = Problem(503, "more than " + std::to_string(max_requests_) +
+                                         " requests at once; ask again, or raise web.max_requests");
+    response.headers.push_back({"Retry-After", "1"});
+    return response;
+  }
+  return router_.Handle(request, *state_());
+}
+
+int CivetwebListener::OnRequest(mg_connection* connection) {
+  const mg_request_info& info = *mg_get_request_info(connection);
+  auto& self = *static_cast<CivetwebListener*>(info.user_data);
+  const Request request = ToRequest(info);
+  const Response response = self.Handle(request);
+  // A body is never read, so what follows it on the connection cannot be understood.
+  const bool has_body =
+      info.content_length > 0 || !request.HeaderValue("Transfer-Encoding").empty();
+  const bool keep_alive = !has_body && KeepsAlive(info, request.HeaderValue("Connection"));
+  if (!keep_alive) mg_disable_keep_alive(connection);
+  Send(connection, response, request.method == "HEAD", keep_alive);
+  return response.status;
+}
+
+int CivetwebListener::OnError(mg_connection* connection, int status, const char* message) {
+  mg_disable_keep_alive(connection);
+  Send(connection, Problem(status, message == nullptr ? "" : message), false, false);
+  return 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::Start(ListenerOptions options, StateFunction state,
+                                                  Router router) {
+  if (options.addresses.empty()) return Error{"web.listen names no address; write 127.0.0.1:10177"};
+  std::vector<Address> addresses;
+  for (const std::string& text : options.addresses) {
+    Result<Address> address = ParseAddress(text);
+    if (!address) return Error{address.error()};
+    if (const Status free = TryBind(*address); !free) return Error{free.error()};
+    addresses.push_back(*std::move(address));
+  }
+  auto listener = std::make_unique<CivetwebListener>(std::move(state), std::move(router),
+                                                     std::max(options.max_requests, 1));
+  if (const Status open = listener->Open(addresses); !open) return Error{open.error()};
+  return std::unique_ptr<Listener>(std::move(listener));
+}
+
+}  // namespace rankscope::http

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// argv -> one subcommand, here or in the companion.
+#include <cstdio>
+#include <cstring>
+
+#include "exporter/cli/commands.h"
+#include "exporter/cli/companion.h"
+#include "exporter/version.h"
+
+namespace {
+
+struct Command {
+  const char* name;
+  int (*run)(int argc, char** argv);
+  const char* what;
+};
+
+constexpr Command kCommands[] = {
+    {"run", rankscope::cli::RunCommand, "run a command unchanged, keep its log, judge it"},
+    {"serve", rankscope::cli::CompanionCommand, "watch this node, serve /metrics and /verdict"},
+    {"classify", rankscope::cli::ClassifyCommand, "judge log files"},
+    {"progress", rankscope::cli::ProgressCommand, "print the training records of a log"},
+    {"replay", rankscope::cli::ReplayCommand, "judge a recording again"},
+    {"verdict", rankscope::cli::CompanionCommand, "ask a running daemon for its verdicts"},
+    {"check", rankscope::cli::CompanionCommand,
+     "validate the configuration; say what can be observed here"},
+    {"list", rankscope::cli::CompanionCommand,
+     "print the tables: families, formats, shapes, sources, metrics"},
+    {"explain", rankscope::cli::CompanionCommand, "say how a process was attributed"},
+};
+
+void PrintUsage(FILE* out) {
+  std::fputs("usage: rankscope COMMAND [ARGS...]\n\n", out);
+  for (const Command& command : kCommands)
+    std::fprintf(out, "  %-9s %s\n", command.name, command.what);
+  std::fputs("\n`rankscope COMMAND --help` says more.\n", out);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    PrintUsage(stderr);
+    return 2;
+  }
+  for (const Command& command : kCommands) {
+    if (std::strcmp(argv[1], command.name) == 0) return command.run(argc - 1, argv + 1);
+  }
+  if (std::strcmp(argv[1], "--version") == 0 || std::strcmp(argv[1], "version") == 0) {
+    std::printf("rankscope, version %s\n", rankscope::kVersionText);
+    return 0;
+  }
+  if (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0 ||
+      std::strcmp(argv[1], "help") == 0) {
+    PrintUsage(stdout);
+    return 0;
+  }
+  std::fprintf(stderr, "rankscope: unknown command '%s'; `rankscope --help` lists them\n", argv[1]);
+  return 2;
+}

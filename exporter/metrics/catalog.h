@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Every metric family that /metrics can show, one row each, sorted by name. Nothing is emitted that
+// is not a row: the snapshot takes families by `MetricNamed("...")`, which does not compile for a
+// name that is missing here. A new metric is a row here and a line in snapshot.cc. Any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace rankscope::metrics {
+
+enum class MetricType : uint8_t {
+  kGauge,
+  kCounter,   // name ends in _total
+  kInfo,      // always 1, the labels are the message; name ends in _info
+  kStateSet,  // a gauge of 0 and 1 with every state present
+};
+
+// Which profile shows the row: `full` shows all.
+enum class Profile : uint8_t { kDefault, kFull };
+
+// The order in which series are kept when the node's cap is reached; the last are dropped first.
+enum class Keep : uint8_t { kAlways, kVerdict, kVerdictDetail, kJob, kTraining, kLog, kRank };
+
+struct MetricRow {
+  std::string_view name;
+  MetricType type;
+  std::string_view unit;  // as it stands in the name (seconds, bytes, ratio); empty = none
+  std::string_view help;
+  std::string_view labels;  // names, comma separated, in the order of the values
+  Keep keep = Keep::kAlways;
+  Profile profile = Profile::kDefault;
+};
+
+inline constexpr std::array kCatalog = {
+    MetricRow{"process_cpu_seconds_total", MetricType::kCounter, "seconds",
+              "User and system CPU time of the exporter.", ""},
+    MetricRow{"process_max_fds", MetricType::kGauge, "",
+              "Limit of open file descriptors of the exporter.", ""},
+    MetricRow{"process_open_fds", MetricType::kGauge, "", "Open file descriptors of the exporter.",
+              ""},
+    MetricRow{"process_resident_memory_bytes", MetricType::kGauge, "bytes",
+              "Resident memory of the exporter.", ""},
+    MetricRow{"process_start_time_seconds", MetricType::kGauge, "seconds",
+              "Start of the exporter, seconds since the epoch.", ""},
+    MetricRow{"process_threads", MetricType::kGauge, "", "Threads of the exporter.", ""},
+    MetricRow{"rankscope_build_info", MetricType::kInfo, "", "The build that answers.",
+              "version,compiler"},
+    MetricRow{"rankscope_checkpoint_saves_total", MetricType::kCounter, "",
+              "Checkpoints that the job's log reports as saved.", "job_id", Keep::kTraining},
+    MetricRow{"rankscope_evidence_available", MetricType::kStateSet, "",
+              "Whether this store of evidence has said anything about the job; a missing store "
+              "caps the confidence.",
+              "job_id,store", Keep::kJob},
+    MetricRow{"rankscope_job_info", MetricType::kInfo, "",
+              "The job's user, command (redacted, cut) and attempt.", "job_id,user,command,attempt",
+              Keep::kJob},
+    MetricRow{"rankscope_job_running", MetricType::kGauge, "",
+              "Whether the job has a live process on this node.", "job_id", Keep::kJob},
+    MetricRow{"rankscope_job_world_size", MetricType::kGauge, "",
+              "Ranks of the job as its launcher declared them.", "job_id", Keep::kJob},
+    MetricRow{"rankscope_jobs_dropped_total", MetricType::kCounter, "",
+              "Jobs not watched because the limit of jobs per node was reached.", ""},
+    MetricRow{"rankscope_last_tick_timestamp_seconds", MetricType::kGauge, "seconds",
+              "When the values on this page were computed, seconds since the epoch.", ""},
+    MetricRow{"rankscope_log_bytes_total", MetricType::kCounter, "bytes",
+              "Bytes read of a log stream of the job.", "job_id,stream", Keep::kLog},
+    MetricRow{"rankscope_log_dropped_bytes_total", MetricType::kCounter, "bytes",
+              "Bytes of a log stream of the job that were lost before they could be read.",
+              "job_id,stream", Keep::kLog},
+    MetricRow{"rankscope_log_lines_total", MetricType::kCounter, "",
+              "Lines read of a log stream of the job.", "job_id,stream", Keep::kLog},
+    MetricRow{"rankscope_log_redactions_total", MetricType::kCounter, "",
+              "Secrets masked in a log stream of the job.", "job_id,stream", Keep::kLog},
+    MetricRow{"rankscope_log_unattributed_lines_total", MetricType::kCounter, "",
+              "Log lines whose job is not known.", ""},
+    MetricRow{"rankscope_observations_malformed_total", MetricType::kCounter, "",
+              "Observations that could not be used.", ""},
+    MetricRow{"rankscope_observations_total", MetricType::kCounter, "",
+              "Observations that the engine has taken.", ""},
+    MetricRow{"rankscope_rank_alive", MetricType::kGauge, "", "Whether the rank's process lives.",
+              "job_id,rank", Keep::kRank},
+    MetricRow{"rankscope_rank_collectives_completed_total", MetricType::kCounter, "",
+              "Collectives that the rank has completed.", "job_id,rank", Keep::kRank},
+    MetricRow{"rankscope_rank_collectives_in_flight", MetricType::kGauge, "",
+              "Collectives that the rank has enqueued and not completed.", "job_id,rank",
+              Keep::kRank},
+    MetricRow{"rankscope_rank_cpu_seconds_total", MetricType::kCounter, "seconds",
+              "User and system CPU time of the rank's process.", "job_id,rank", Keep::kRank},
+    MetricRow{"rankscope_rank_engine_active_median_ratio", MetricType::kGauge, "ratio",
+              "Median over the recent window of the time in which the rank's GPU ran anything.",
+              "job_id,rank", Keep::kRank},
+    MetricRow{"rankscope_rank_oldest_collective_seconds", MetricType::kGauge, "seconds",
+              "Age of the oldest collective that the rank has not completed.", "job_id,rank",
+              Keep::kRank},
+    MetricRow{"rankscope_rank_resident_bytes", MetricType::kGauge, "bytes",
+              "Resident memory of the rank's process.", "job_id,rank", Keep::kRank},
+    MetricRow{"rankscope_rank_sm_active_median_ratio", MetricType::kGauge, "ratio",
+              "Median over the recent window of the share of the rank's GPU's multiprocessors that "
+              "were busy.",
+              "job_id,rank", Keep::kRank},
+    MetricRow{"rankscope_rank_threads", MetricType::kGauge, "", "Threads of the rank's process.",
+              "job_id,rank", Keep::kRank},
+    MetricRow{"rankscope_recorder_bytes_total", MetricType::kCounter, "bytes",
+              "Bytes written to recordings.", ""},
+    MetricRow{"rankscope_recorder_write_errors_total", MetricType::kCounter, "",
+              "Writes to recordings that failed.", ""},
+    MetricRow{"rankscope_series", MetricType::kGauge, "", "Series on this page.", ""},
+    MetricRow{"rankscope_series_dropped_total", MetricType::kCounter, "",
+              "Series left out, counted at each tick, by reason: the cap of series per node or a "
+              "name not catalogued.",
+              "reason"},
+    MetricRow{"rankscope_source_last_event_timestamp_seconds", MetricType::kGauge, "seconds",
+              "When the source last said something, seconds since the epoch.", "source"},
+    MetricRow{"rankscope_source_lost_total", MetricType::kCounter, "",
+              "Events or bytes that the source knows it has lost.", "source"},
+    MetricRow{"rankscope_source_observations_total", MetricType::kCounter, "",
+              "Observations that came from the source.", "source"},
+    MetricRow{"rankscope_source_up", MetricType::kGauge, "",
+              "Whether the source works on this node.", "source"},
+    MetricRow{"rankscope_tick_seconds", MetricType::kGauge, "seconds", "What the last tick took.",
+              ""},
+    MetricRow{"rankscope_training_epoch", MetricType::kGauge, "",
+              "Last epoch that the job printed.", "job_id", Keep::kTraining},
+    MetricRow{"rankscope_training_framework_info", MetricType::kInfo, "",
+              "The dialect in which the job prints its progress.", "job_id,framework",
+              Keep::kTraining},
+    MetricRow{"rankscope_training_grad_norm", MetricType::kGauge, "",
+              "Last gradient norm that the job printed.", "job_id", Keep::kTraining},
+    MetricRow{"rankscope_training_last_step_timestamp_seconds", MetricType::kGauge, "seconds",
+              "When the last progress record came, seconds since the epoch.", "job_id",
+              Keep::kTraining},
+    MetricRow{"rankscope_training_learning_rate", MetricType::kGauge, "",
+              "Last learning rate that the job printed.", "job_id", Keep::kTraining},
+    MetricRow{"rankscope_training_loss", MetricType::kGauge, "",
+              "Last loss that the job printed; NaN when the job printed one that is not finite.",
+              "job_id", Keep::kTraining},
+    MetricRow{"rankscope_training_loss_first", MetricType::kGauge, "", "First loss of the attempt.",
+              "job_id", Keep::kTraining},
+    MetricRow{"rankscope_training_loss_min", MetricType::kGauge, "", "Lowest loss of the attempt.",
+              "job_id", Keep::kTraining},
+    MetricRow{"rankscope_training_loss_slope_per_step", MetricType::kGauge, "",
+              "Robust slope of the loss over the recent window.", "job_id", Keep::kTraining},
+    MetricRow{"rankscope_training_max_steps", MetricType::kGauge, "",
+              "Steps that the job has set out to do.", "job_id", Keep::kTraining},
+    MetricRow{"rankscope_training_nonfinite_total", MetricType::kCounter, "",
+              "Progress records whose value of this field was not finite.", "job_id,field",
+              Keep::kTraining},
+    MetricRow{"rankscope_training_progress_recognised", MetricType::kGauge, "",
+              "Whether the job prints progress in a dialect that is understood; without it nothing "
+              "proves progress.",
+              "job_id", Keep::kTraining},
+    MetricRow{"rankscope_training_step", MetricType::kGauge, "", "Last step that the job printed.",
+              "job_id", Keep::kTraining},
+    MetricRow{"rankscope_training_step_seconds", MetricType::kGauge, "seconds",
+              "Median time of a step over the recent window.", "job_id", Keep::kTraining},
+    MetricRow{"rankscope_verdict", MetricType::kStateSet, "",
+              "The job's verdict: 1 for the family that it names, 0 for every other.",
+              "job_id,family", Keep::kVerdict},
+    MetricRow{"rankscope_verdict_changes_total", MetricType::kCounter, "",
+              "Changes of the job's verdict.", "job_id", Keep::kVerdict},
+    MetricRow{"rankscope_verdict_confidence_ratio", MetricType::kGauge, "ratio",
+              "Confidence in the verdict for the family that it names; for another family, what "
+              "speaks for it.",
+              "job_id,family", Keep::kVerdictDetail},
+    MetricRow{"rankscope_verdict_info", MetricType::kInfo, "",
+              "What the verdict says, in closed lists of words.",
+              "job_id,family,code,sub,scope,domain,severity,phase,state", Keep::kVerdict},
+    MetricRow{"rankscope_verdict_onset_timestamp_seconds", MetricType::kGauge, "seconds",
+              "When it began, seconds since the epoch.", "job_id", Keep::kVerdict},
+    MetricRow{"rankscope_verdict_ruled_out", MetricType::kStateSet, "",
+              "Whether the evidence rules the family out.", "job_id,family", Keep::kVerdictDetail},
+    MetricRow{"rankscope_verdict_updated_timestamp_seconds", MetricType::kGauge, "seconds",
+              "When the verdict last changed, seconds since the epoch.", "job_id", Keep::kVerdict},
+    MetricRow{"rankscope_warning_active", MetricType::kStateSet, "",
+              "Whether the warning stands; once raised it stays, as 0, while the job is shown.",
+              "job_id,warning", Keep::kJob},
+};
+
+constexpr bool CatalogIsSorted() {
+  for (size_t i = 1; i < kCatalog.size(); ++i) {
+    if (!(kCatalog[i - 1].name < kCatalog[i].name)) return false;
+  }
+  return true;
+}
+static_assert(CatalogIsSorted(), "catalog.h: rows are sorted by name, each name once");
+
+// Place of a row in kCatalog.
+using MetricId = size_t;
+
+// At compile time; a name that is no row does not compile.
+consteval MetricId MetricNamed(std::string_view name) {
+  for (size_t i = 0; i < kCatalog.size(); ++i) {
+    if (kCatalog[i].name == name) return i;
+  }
+  throw "catalog.h has no such metric";
+}
+
+// All rows, sorted by name. For `list metrics` and contract tests.
+std::span<const MetricRow> Catalog();
+
+// nullptr when the name is no row.
+const MetricRow* FindMetric(std::string_view name);
+
+// gauge | counter | info | stateset
+std::string_view TypeName(MetricType type);
+
+}  // namespace rankscope::metrics

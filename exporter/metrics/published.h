@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the loop thread publishes at each tick and everybody else reads: immutable plain data behind a shared_ptr.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "detectors/engine.h"
+#include "detectors/job_status.h"
+#include "detectors/model/observation.h"
+#include "detectors/model/time.h"
+
+namespace rankscope::metrics {
+
+struct SourceStatus {
+  std::string name;  // row of sources.cc
+  Availability state = Availability::kUnspecified;
+  std::string reason;  // why it is not up, with the remedy
+  int64_t lost = 0;
+  int64_t observations = 0;
+  double last_event_wall_seconds = kUnknown;
+};
+
+struct AgentStatus {
+  std::string version;
+  std::string node;
+  double start_wall_seconds = 0;
+  bool ready = false;
+  std::string not_ready_reason;
+  std::vector<SourceStatus> sources;
+  engine::Engine::Counters engine;
+  int64_t recorder_write_errors = 0;
+  int64_t recorder_bytes = 0;
+  double tick_seconds = 0;  // what the last tick took
+};
+
+struct Published {
+  Timestamp tick;
+  double wall_seconds = 0;
+  AgentStatus agent;
+  std::vector<JobStatus> jobs;  // by job id; a finished job stays a while
+};
+
+class Publisher {
+ public:
+  void Publish(std::shared_ptr<const Published> next) {
+    const std::lock_guard lock(mutex_);
+    current_ = std::move(next);
+  }
+  // Never null after construction.
+  std::shared_ptr<const Published> Current() const {
+    const std::lock_guard lock(mutex_);
+    return current_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Published> current_ = std::make_shared<const Published>();
+};
+
+}  // namespace rankscope::metrics

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/metrics/shown_jobs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "exporter/metrics/snapshot.h"
+
+namespace rankscope::metrics {
+namespace {
+
+// Seconds since the verdict of a finished job last changed; nothing for a job that may still go on.
+std::optional<double> SecondsAfterEnd(const JobStatus& job, double wall_seconds) {
+  if (job.running || job.verdict.state() != proto::FINAL || job.verdict.updated_ns() == 0) {
+    return std::nullopt;
+  }
+  return wall_seconds - static_cast<double>(job.verdict.updated_ns()) * 1e-9;
+}
+
+}  // namespace
+
+std::vector<ShownJob> Shown(const Published& published) {
+  std::map<std::string_view, const JobStatus*> by_id;
+  for (const JobStatus& job : published.jobs) {
+    const JobStatus*& kept = by_id[job.job_id];
+    if (kept == nullptr || job.running || !kept->running) kept = &job;
+  }
+  std::vector<ShownJob> shown;
+  for (const auto& [id, job] : by_id) {
+    const double age = SecondsAfterEnd(*job, published.wall_seconds).value_or(0);
+    if (age <= kVerdictSeriesAfterEndSeconds) {
+      shown.push_back({job, age <= kRankSeriesAfterEndSeconds});
+    }
+  }
+  std::stable_partition(shown.begin(), shown.end(),
+                        [](const ShownJob& one) { return one.job->running; });
+  return shown;
+}
+
+bool StoreSpoke(const JobStatus& job, proto::Store store) {
+  const auto any_rank = [&](auto has) {
+    return std::any_of(job.ranks.begin(), job.ranks.end(), has);
+  };
+  if (store == proto::STORE_LOG && !job.logs.empty()) return true;
+  if (store == proto::STORE_PROCESS && !job.ranks.empty()) return true;
+  if (store == proto::STORE_GPU &&
+      any_rank([](const RankStatus& r) { return !std::isnan(r.engine_activity); })) {
+    return true;
+  }
+  if (store == proto::STORE_NCCL &&
+      any_rank([](const RankStatus& r) { return !std::isnan(r.collectives_completed); })) {
+    return true;
+  }
+  return std::any_of(job.verdict.shows().begin(), job.verdict.shows().end(),
+                     [&](const proto::Evidence& evidence) { return evidence.store() == store; });
+}
+
+}  // namespace rankscope::metrics

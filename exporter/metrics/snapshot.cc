@@ -1,0 +1,371 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/metrics/snapshot.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "detectors/families/family_names.h"
+#include "detectors/verdict_words.h"
+#include "exporter/metrics/labels.h"
+#include "exporter/metrics/process_metrics.h"
+#include "exporter/metrics/self_metrics.h"
+#include "exporter/metrics/shown_jobs.h"
+
+namespace rankscope::metrics {
+namespace {
+
+// Warnings come from a closed list; this bounds a job's series should it ever grow beyond.
+constexpr size_t kMaxWarningsPerJob = 32;
+// stdout, stderr and a few files; more streams are summed as "other".
+constexpr size_t kMaxStreamsPerJob = 16;
+
+double Seconds(int64_t ns) {
+  return static_cast<double>(ns) * 1e-9;
+}
+double Flag(bool value) {
+  return value ? 1 : 0;
+}
+double Count(int64_t value) {
+  return static_cast<double>(value);
+}
+
+// One log stream's name without its folder: paths do not stand in labels of data.
+std::string_view StreamName(std::string_view stream) {
+  const size_t slash = stream.rfind('/');
+  return slash == std::string_view::npos ? stream : stream.substr(slash + 1);
+}
+
+// What is remembered of a job from tick to tick.
+struct JobMemory {
+  LabelCache labels;
+  std::map<std::string, bool, std::less<>> warnings;  // kind -> stands now
+};
+
+}  // namespace
+
+size_t Snapshot::SeriesCount() const {
+  size_t count = 0;
+  for (const Family& family : families) count += family.series.size();
+  return count;
+}
+
+struct SnapshotBuilder::Impl {
+  explicit Impl(SnapshotOptions o) : options(std::move(o)) {
+    process = std::make_unique<ProcessMetrics>(options.proc_self, options.proc_stat);
+  }
+
+  std::shared_ptr<const Snapshot> Build(const Published& published);
+
+  void Begin(const Published& published);
+  void AddAgent(const AgentStatus& agent, double wall_seconds);
+  void AddVerdict(const JobStatus& job);
+  void AddVerdictDetail(const JobStatus& job);
+  void AddJob(const JobStatus& job);
+  void AddTraining(const JobStatus& job);
+  void AddLogs(const JobStatus& job);
+  void AddRanks(const JobStatus& job);
+  // How many series it gave.
+  size_t AddCollectable(const prometheus::Collectable& collectable);
+  void Forget(const std::vector<ShownJob>& shown);
+
+  // Whether `count` more series fit; what does not fit is counted. State sets ask once for all
+  // their states.
+  bool Room(MetricId id, size_t count = 1);
+  void Put(MetricId id, LabelPointer labels, double value);
+  // One series; an absent value (NaN) makes none.
+  void Add(MetricId id, const LabelPointer& labels, double value);
+
+  SnapshotOptions options;
+  std::unique_ptr<ProcessMetrics> process;
+  std::unique_ptr<SelfMetrics> self;  // made at the first tick, which knows the version
+  LabelCache source_labels;
+  std::unordered_map<std::string, JobMemory> jobs;
+
+  std::array<std::vector<Series>, kCatalog.size()> series;  // of the tick being built
+  size_t used = 0;
+};
+
+bool SnapshotBuilder::Impl::Room(MetricId id, size_t count) {
+  const MetricRow& row = kCatalog[id];
+  if (row.profile == Profile::kFull && options.profile != Profile::kFull) return false;
+  if (row.keep != Keep::kAlways && used + count > static_cast<size_t>(options.max_series)) {
+    self->CountDropped(DropReason(row.keep), count);
+    return false;
+  }
+  used += count;
+  return true;
+}
+
+void SnapshotBuilder::Impl::Put(MetricId id, LabelPointer labels, double value) {
+  series[id].push_back({std::move(labels), value});
+}
+
+void SnapshotBuilder::Impl::Add(MetricId id, const LabelPointer& labels, double value) {
+  if (std::isnan(value) || !Room(id)) return;
+  Put(id, labels, value);
+}
+
+void SnapshotBuilder::Impl::Begin(const Published& published) {
+  if (!self) self = std::make_unique<SelfMetrics>(published.agent.version);
+  used = self->series_count();
+}
+
+// Drops the memory of jobs and label sets that this tick has not shown.
+void SnapshotBuilder::Impl::Forget(const std::vector<ShownJob>& shown) {
+  std::erase_if(jobs, [&](const auto& entry) {
+    return std::none_of(shown.begin(), shown.end(),
+                        [&](const ShownJob& one) { return one.job->job_id == entry.first; });
+  });
+  for (auto& [id, memory] : jobs) memory.labels.Sweep();
+  source_labels.Sweep();
+}
+
+void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_seconds) {
+  Add(MetricNamed("rankscope_jobs_dropped_total"), nullptr, Count(agent.engine.jobs_dropped));
+  Add(MetricNamed("rankscope_last_tick_timestamp_seconds"), nullptr, wall_seconds);
+  Add(MetricNamed("rankscope_log_unattributed_lines_total"), nullptr,
+      Count(agent.engine.unattributed_lines));
+  Add(MetricNamed("rankscope_observations_malformed_total"), nullptr,
+      Count(agent.engine.malformed));
+  Add(MetricNamed("rankscope_observations_total"), nullptr, Count(agent.engine.observations));
+  Add(MetricNamed("rankscope_recorder_bytes_total"), nullptr, Count(agent.recorder_bytes));
+  Add(MetricNamed("rankscope_recorder_write_errors_total"), nullptr,
+      Count(agent.recorder_write_errors));
+  Add(MetricNamed("rankscope_tick_seconds"), nullptr, agent.tick_seconds);
+  std::vector<const SourceStatus*> sources;  // each name once: a series twice would fail the scrape
+  for (const SourceStatus& source : agent.sources) {
+    const bool twice = std::any_of(sources.begin(), sources.end(),
+                                   [&](const SourceStatus* s) { return s->name == source.name; });
+    if (!twice) sources.push_back(&source);
+  }
+  for (const SourceStatus* source : sources) {
+    const LabelPointer& labels = source_labels.Get("source", {source->name});
+    Add(MetricNamed("rankscope_source_up"), labels, Flag(source->state == Availability::kUp));
+    Add(MetricNamed("rankscope_source_lost_total"), labels, Count(source->lost));
+    Add(MetricNamed("rankscope_source_observations_total"), labels, Count(source->observations));
+    Add(MetricNamed("rankscope_source_last_event_timestamp_seconds"), labels,
+        source->last_event_wall_seconds);
+  }
+}
+
+void SnapshotBuilder::Impl::AddVerdict(const JobStatus& job) {
+  LabelCache& cache = jobs[job.job_id].labels;
+  const proto::Verdict& verdict = job.verdict;
+  const LabelPointer& labels = cache.Get("job_id", {job.job_id});
+  constexpr MetricId kVerdict = MetricNamed("rankscope_verdict");
+  if (Room(kVerdict, families::FamilyNames().size())) {
+    for (const FamilyName& name : families::FamilyNames()) {
+      Put(kVerdict, cache.Get("job_id,family", {job.job_id, name.family}),
+          Flag(name.code == verdict.code()));
+    }
+  }
+  Add(MetricNamed("rankscope_verdict_changes_total"), labels, Count(job.verdict_changes));
+  if (!verdict.code().empty()) {
+    constexpr MetricId kInfo = MetricNamed("rankscope_verdict_info");
+    Add(kInfo,
+        cache.Get(kCatalog[kInfo].labels,
+                  {job.job_id, verdict.family(), verdict.code(), verdict.sub(),
+                   Word(verdict.scope()), Word(verdict.domain()), verdict.triage().severity(),
+                   Word(verdict.phase()), Word(verdict.state())}),
+        1);
+  }
+  if (verdict.onset_ns() != 0) {
+    Add(MetricNamed("rankscope_verdict_onset_timestamp_seconds"), labels,
+        Seconds(verdict.onset_ns()));
+  }
+  if (verdict.updated_ns() != 0) {
+    Add(MetricNamed("rankscope_verdict_updated_timestamp_seconds"), labels,
+        Seconds(verdict.updated_ns()));
+  }
+}
+
+void SnapshotBuilder::Impl::AddVerdictDetail(const JobStatus& job) {
+  LabelCache& cache = jobs[job.job_id].labels;
+  const proto::Verdict& verdict = job.verdict;
+  const auto families = families::FamilyNames();
+  constexpr MetricId kConfidence = MetricNamed("rankscope_verdict_confidence_ratio");
+  constexpr MetricId kRuledOut = MetricNamed("rankscope_verdict_ruled_out");
+  const bool confidence_fits = Room(kConfidence, families.size());
+  const bool ruled_out_fits = Room(kRuledOut, families.size());
+  for (const FamilyName& name : families) {
+    const auto row =
+        std::find_if(verdict.families().begin(), verdict.families().end(),
+                     [&](const proto::FamilyState& f) { return f.code() == name.code; });
+    const bool judged = row != verdict.families().end();
+    const bool ruled_out = judged && row->state() == proto::FamilyState::RULED_OUT;
+    double confidence = judged && !ruled_out ? std::clamp(row->score(), 0.0, 1.0) : 0;
+    if (name.code == verdict.code()) confidence = verdict.confidence();
+    const LabelPointer& labels = cache.Get("job_id,family", {job.job_id, name.family});
+    if (confidence_fits) Put(kConfidence, labels, confidence);
+    if (ruled_out_fits) Put(kRuledOut, labels, Flag(ruled_out));
+  }
+}
+
+void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
+  JobMemory& memory = jobs[job.job_id];
+  LabelCache& cache = memory.labels;
+  const LabelPointer& labels = cache.Get("job_id", {job.job_id});
+  constexpr MetricId kInfo = MetricNamed("rankscope_job_info");
+  Add(kInfo,
+      cache.Get(kCatalog[kInfo].labels,
+                {job.job_id, job.user, job.command, std::to_string(job.attempt.ordinal)}),
+      1);
+  Add(MetricNamed("rankscope_job_running"), labels, Flag(job.running));
+  if (job.world_size > 0) Add(MetricNamed("rankscope_job_world_size"), labels, job.world_size);
+
+  constexpr MetricId kEvidence = MetricNamed("rankscope_evidence_available");
+  if (Room(kEvidence, kStores.size())) {
+    for (const proto::Store store : kStores) {
+      Put(kEvidence, cache.Get("job_id,store", {job.job_id, Word(store)}),
+          Flag(StoreSpoke(job, store)));
+    }
+  }
+  for (auto& [kind, stands] : memory.warnings) stands = false;
+  for (const proto::Warning& warning : job.verdict.warnings()) {
+    const auto known = memory.warnings.find(warning.kind());
+    if (known != memory.warnings.end()) {
+      known->second = true;
+    } else if (memory.warnings.size() < kMaxWarningsPerJob) {
+      memory.warnings.emplace(warning.kind(), true);
+    }
+  }
+  for (const auto& [kind, stands] : memory.warnings) {
+    Add(MetricNamed("rankscope_warning_active"), cache.Get("job_id,warning", {job.job_id, kind}),
+        Flag(stands));
+  }
+}
+
+void SnapshotBuilder::Impl::AddTraining(const JobStatus& job) {
+  LabelCache& cache = jobs[job.job_id].labels;
+  const TrainingStatus& training = job.training;
+  const LabelPointer& labels = cache.Get("job_id", {job.job_id});
+  Add(MetricNamed("rankscope_training_progress_recognised"), labels, Flag(training.recognised));
+  if (!training.framework.empty()) {
+    Add(MetricNamed("rankscope_training_framework_info"),
+        cache.Get("job_id,framework", {job.job_id, training.framework}), 1);
+  }
+  Add(MetricNamed("rankscope_training_step"), labels, training.step);
+  Add(MetricNamed("rankscope_training_max_steps"), labels, training.total_steps);
+  Add(MetricNamed("rankscope_training_epoch"), labels, training.epoch);
+  // Absent and "the job printed nan" are both NaN here; the count of such records tells them apart.
+  constexpr MetricId kLoss = MetricNamed("rankscope_training_loss");
+  if (!std::isnan(training.loss) || training.nonfinite_loss > 0) {
+    if (Room(kLoss)) Put(kLoss, labels, training.loss);
+  }
+  Add(MetricNamed("rankscope_training_loss_first"), labels, training.loss_first);
+  Add(MetricNamed("rankscope_training_loss_min"), labels, training.loss_min);
+  Add(MetricNamed("rankscope_training_loss_slope_per_step"), labels, training.loss_slope_per_step);
+  Add(MetricNamed("rankscope_training_grad_norm"), labels, training.grad_norm);
+  Add(MetricNamed("rankscope_training_learning_rate"), labels, training.learning_rate);
+  Add(MetricNamed("rankscope_training_step_seconds"), labels, training.step_seconds);
+  Add(MetricNamed("rankscope_training_last_step_timestamp_seconds"), labels,
+      training.last_step_wall_seconds);
+  Add(MetricNamed("rankscope_training_nonfinite_total"),
+      cache.Get("job_id,field", {job.job_id, "loss"}), Count(training.nonfinite_loss));
+  Add(MetricNamed("rankscope_checkpoint_saves_total"), labels, Count(training.checkpoints_saved));
+}
+
+void SnapshotBuilder::Impl::AddLogs(const JobStatus& job) {
+  LabelCache& cache = jobs[job.job_id].labels;
+  std::map<std::string_view, LogStatus> streams;
+  for (const LogStatus& log : job.logs) {
+    std::string_view name = StreamName(log.stream);
+    if (!streams.contains(name) && streams.size() >= kMaxStreamsPerJob) name = "other";
+    LogStatus& sum = streams[name];
+    sum.lines += log.lines;
+    sum.bytes += log.bytes;
+    sum.lost_bytes += log.lost_bytes;
+    sum.redactions += log.redactions;
+  }
+  for (const auto& [name, log] : streams) {
+    const LabelPointer& labels = cache.Get("job_id,stream", {job.job_id, name});
+    Add(MetricNamed("rankscope_log_lines_total"), labels, Count(log.lines));
+    Add(MetricNamed("rankscope_log_bytes_total"), labels, Count(log.bytes));
+    Add(MetricNamed("rankscope_log_dropped_bytes_total"), labels, Count(log.lost_bytes));
+    Add(MetricNamed("rankscope_log_redactions_total"), labels, Count(log.redactions));
+  }
+}
+
+void SnapshotBuilder::Impl::AddRanks(const JobStatus& job) {
+  LabelCache& cache = jobs[job.job_id].labels;
+  std::map<int32_t, const RankStatus*> ranks;  // a restarted rank may be listed twice: the living
+  for (const RankStatus& rank : job.ranks) {
+    const RankStatus*& kept = ranks[rank.rank];
+    if (kept == nullptr || (rank.alive && !kept->alive)) kept = &rank;
+  }
+  ranks.erase(-1);  // speaker not known
+  for (const auto& [number, rank] : ranks) {
+    const LabelPointer& labels = cache.Get("job_id,rank", {job.job_id, std::to_string(number)});
+    Add(MetricNamed("rankscope_rank_alive"), labels, Flag(rank->alive));
+    Add(MetricNamed("rankscope_rank_cpu_seconds_total"), labels, rank->cpu_seconds);
+    Add(MetricNamed("rankscope_rank_resident_bytes"), labels, rank->resident_bytes);
+    Add(MetricNamed("rankscope_rank_threads"), labels, rank->threads);
+    Add(MetricNamed("rankscope_rank_engine_active_median_ratio"), labels, rank->engine_activity);
+    Add(MetricNamed("rankscope_rank_sm_active_median_ratio"), labels, rank->sm_activity);
+    Add(MetricNamed("rankscope_rank_collectives_completed_total"), labels,
+        rank->collectives_completed);
+    Add(MetricNamed("rankscope_rank_collectives_in_flight"), labels, rank->collectives_in_flight);
+    Add(MetricNamed("rankscope_rank_oldest_collective_seconds"), labels,
+        rank->oldest_collective_seconds);
+  }
+}
+
+size_t SnapshotBuilder::Impl::AddCollectable(const prometheus::Collectable& collectable) {
+  size_t count = 0;
+  ForEachSeries(
+      collectable,
+      [&](MetricId id, LabelPointer labels, double value) {
+        Put(id, std::move(labels), value);
+        ++count;
+      },
+      [&](size_t left_out) { self->CountDropped(kNotCatalogued, left_out); });
+  return count;
+}
+
+std::shared_ptr<const Snapshot> SnapshotBuilder::Impl::Build(const Published& published) {
+  Begin(published);
+  AddAgent(published.agent, published.wall_seconds);
+  used += AddCollectable(*process);
+
+  // What matters most takes its room first, for every job, before anything that matters less.
+  const std::vector<ShownJob> shown = Shown(published);
+  for (const ShownJob& one : shown) AddVerdict(*one.job);
+  for (const ShownJob& one : shown) AddVerdictDetail(*one.job);
+  for (const ShownJob& one : shown) AddJob(*one.job);
+  for (const auto add : {&Impl::AddTraining, &Impl::AddLogs, &Impl::AddRanks}) {
+    for (const ShownJob& one : shown) {
+      if (one.whole) (this->*add)(*one.job);
+    }
+  }
+  Forget(shown);
+  self->SetSeries(used);
+  AddCollectable(self->registry());
+
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->tick = published.tick;
+  for (MetricId id = 0; id < series.size(); ++id) {
+    if (series[id].empty()) continue;
+    const size_t size = series[id].size();
+    snapshot->families.push_back({&kCatalog[id], std::move(series[id])});
+    series[id] = {};
+    series[id].reserve(size);  // the next tick's is of much the same size
+  }
+  return snapshot;
+}
+
+SnapshotBuilder::SnapshotBuilder(SnapshotOptions options)
+    : impl_(std::make_unique<Impl>(std::move(options))) {}
+SnapshotBuilder::~SnapshotBuilder() = default;
+
+std::shared_ptr<const Snapshot> SnapshotBuilder::Build(const Published& published) {
+  return impl_->Build(published);
+}
+
+}  // namespace rankscope::metrics

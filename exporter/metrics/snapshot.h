@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Metric families at one tick, immutable: what every encoder (text now; OpenMetrics and protobuf
+// over the same view) turns into bytes. SnapshotBuilder lives on the loop thread and is called once
+// per tick; a Snapshot may be read by any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "detectors/model/time.h"
+#include "exporter/metrics/catalog.h"
+#include "exporter/metrics/published.h"
+
+namespace rankscope::metrics {
+
+// Rendered once and shared by all series and snapshots that carry it.
+struct LabelSet {
+  std::string text;                 // {job_id="8841",rank="3"}, escaped for the text formats
+  std::vector<std::string> values;  // unescaped, in the order of the row's label names
+};
+
+struct Series {
+  std::shared_ptr<const LabelSet> labels;  // null: no labels
+  double value = 0;
+};
+
+struct Family {
+  const MetricRow* row = nullptr;
+  std::vector<Series> series;  // never empty
+};
+
+struct Snapshot {
+  Timestamp tick;
+  std::vector<Family> families;  // sorted by name, each once
+
+  size_t SeriesCount() const;
+};
+
+struct SnapshotOptions {
+  Profile profile = Profile::kDefault;
+  int32_t max_series =
+      2000;  // per node; what does not fit is dropped in the order of Keep, last first
+  std::string proc_self = "/proc/self";
+  std::string proc_stat = "/proc/stat";
+};
+
+// How long a finished job's series outlive its final verdict, in seconds after the verdict's last
+// change.
+inline constexpr double kRankSeriesAfterEndSeconds =
+    60;  // four scrapes at 15 s: ranks, training, logs
+inline constexpr double kVerdictSeriesAfterEndSeconds = 600;  // 5 minutes are promised
+
+class SnapshotBuilder {
+ public:
+  explicit SnapshotBuilder(SnapshotOptions options = {});
+  ~SnapshotBuilder();
+  SnapshotBuilder(const SnapshotBuilder&) = delete;
+  SnapshotBuilder& operator=(const SnapshotBuilder&) = delete;
+
+  std::shared_ptr<const Snapshot> Build(const Published& published);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rankscope::metrics

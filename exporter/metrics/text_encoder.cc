@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Prometheus text format 0.0.4: one append per family's head, three per series.
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "exporter/metrics/encoder.h"
+
+namespace rankscope::metrics {
+namespace {
+
+constexpr std::array kEncodings = {
+    Encoding{"text/plain", "text/plain; version=0.0.4; charset=utf-8", AppendText},
+};
+
+// Info and state sets have no type of their own in this format.
+std::string_view TextType(MetricType type) {
+  return type == MetricType::kCounter ? "counter" : "gauge";
+}
+
+void AppendHelp(std::string_view help, std::string& out) {
+  for (const char c : help) {
+    if (c == '\\') {
+      out.append("\\\\");
+    } else if (c == '\n') {
+      out.append("\\n");
+    } else {
+      out.push_back(c);
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const Encoding> Encodings() {
+  return kEncodings;
+}
+
+void AppendLabelValue(std::string_view value, std::string& out) {
+  for (const char c : value) {
+    if (c == '\\') {
+      out.append("\\\\");
+    } else if (c == '"') {
+      out.append("\\\"");
+    } else if (c == '\n') {
+      out.append("\\n");
+    } else {
+      out.push_back(c);
+    }
+  }
+}
+
+void AppendValue(double value, std::string& out) {
+  // The longest shortest form of a double has 24 bytes: -2.2250738585072014e-308.
+  std::array<char, 32> digits{};
+  char* const begin = digits.data();
+  char* const end = begin + digits.size();
+  std::to_chars_result written{};
+  // Most values are small whole numbers, and those print six times faster as integers.
+  constexpr double kWhole = 1e15;
+  if (value > -kWhole && value < kWhole && value == std::trunc(value)) {
+    written = std::to_chars(begin, end, static_cast<int64_t>(value));
+  } else if (std::isnan(value)) {
+    out.append("NaN");
+    return;
+  } else if (std::isinf(value)) {
+    out.append(value > 0 ? "+Inf" : "-Inf");
+    return;
+  } else {
+    written = std::to_chars(begin, end, value);
+  }
+  out.append(begin, static_cast<size_t>(written.ptr - begin));
+}
+
+void AppendText(const Snapshot& snapshot, std::string& out) {
+  constexpr size_t kTypicalLine = 72;  // name 30, labels 30, value 12
+  out.reserve(out.size() + snapshot.SeriesCount() * kTypicalLine);
+  for (const Family& family : snapshot.families) {
+    const std::string_view name = family.row->name;
+    out.append("# HELP ").append(name).push_back(' ');
+    AppendHelp(family.row->help, out);
+    out.append("\n# TYPE ").append(name).push_back(' ');
+    out.append(TextType(family.row->type)).push_back('\n');
+    for (const Series& series : family.series) {
+      out.append(name);
+      if (series.labels) out.append(series.labels->text);
+      out.push_back(' ');
+      AppendValue(series.value, out);
+      out.push_back('\n');
+    }
+  }
+}
+
+}  // namespace rankscope::metrics

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/run/clock.h"
+
+#include <time.h>
+
+#include <array>
+#include <cstdio>
+
+#include "exporter/run/process_facts.h"
+
+namespace rankscope::run {
+namespace {
+
+int64_t Read(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+}  // namespace
+
+Timestamp MonotonicNow() {
+  return {Read(CLOCK_MONOTONIC)};
+}
+int64_t WallNowNs() {
+  return Read(CLOCK_REALTIME);
+}
+
+Epoch ReadEpoch() {
+  const int64_t before = Read(CLOCK_MONOTONIC);
+  const int64_t wall = Read(CLOCK_REALTIME);
+  const int64_t after = Read(CLOCK_MONOTONIC);
+  return {wall - (before + after) / 2, after - before, ReadBootId()};
+}
+
+std::string WallText(int64_t wall_ns) {
+  const time_t seconds = wall_ns / 1'000'000'000;
+  const int milliseconds = static_cast<int>(wall_ns / 1'000'000 % 1000);
+  tm parts{};
+  gmtime_r(&seconds, &parts);
+  std::array<char, 64> text{};
+  const size_t size = strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text.data() + size, text.size() - size, ".%03dZ", milliseconds);
+  return text.data();
+}
+
+}  // namespace rankscope::run

@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Where the wrapper's observations go: recorder and engine, put together by the command line, since
+// this room knows neither. Built and called on the observer thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "detectors/model/sink.h"
+
+namespace rankscope::run {
+
+struct Judgement {
+  std::string json;  // the verdict document
+  std::string text;  // for people
+};
+
+struct Consumer {
+  std::unique_ptr<Sink> sink;
+  // What was accepted so far can be read by others.
+  std::function<void()> flush;
+  // After the last observation: the verdict on everything accepted.
+  std::function<Judgement()> judge;
+};
+
+// `recording_fd`: the folder of the recording, open for as long as the consumer lives; -1 when it
+// could not be made.
+using MakeConsumer = std::function<Consumer(int recording_fd)>;
+
+}  // namespace rankscope::run

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/run/process_facts.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include "detectors/attribution/environment_keys.h"
+#include "detectors/logs/redactor.h"
+#include "exporter/run/unique_fd.h"
+
+namespace rankscope::run {
+namespace {
+
+// Files of /proc that are read here are one line or a few; a longer one is cut.
+constexpr size_t kProcCap = 8192;
+
+std::string ReadSmallFile(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return {};
+  std::string text(kProcCap, '\0');
+  const ssize_t size = read(fd.get(), text.data(), text.size());
+  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  return text;
+}
+
+std::string ProcPath(int pid, const char* file) {
+  return "/proc/" + std::to_string(pid) + "/" + file;
+}
+
+// "NSpid:\t4711\t12" -> {4711, 12}
+std::vector<int32_t> ParseNamespacePids(std::string_view status) {
+  std::vector<int32_t> pids;
+  const size_t at = status.find("\nNSpid:");
+  if (at == std::string_view::npos) return pids;
+  std::string_view rest = status.substr(at + 7);
+  rest = rest.substr(0, rest.find('\n'));
+  while (!rest.empty()) {
+    const size_t digit = rest.find_first_of("0123456789");
+    if (digit == std::string_view::npos) break;
+    rest.remove_prefix(digit);
+    int32_t pid = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), pid);
+    if (error == std::errc()) pids.push_back(pid);
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+  }
+  return pids;
+}
+
+std::string BaseName(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+}  // namespace
+
+std::string ReadBootId() {
+  std::string id = ReadSmallFile("/proc/sys/kernel/random/boot_id");
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  return id;
+}
+
+std::string ReadHostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return {};
+  return name.data();
+}
+
+int64_t ParseStartTicks(std::string_view stat) {
+  const size_t close = stat.rfind(')');
+  if (close == std::string_view::npos) return 0;
+  std::string_view rest = stat.substr(close + 1);
+  // After the name comes field 3; field 22 is the twentieth word.
+  for (int field = 3; field < 22; ++field) {
+    const size_t space = rest.find(' ', 1);
+    if (space == std::string_view::npos) return 0;
+    rest.remove_prefix(space);
+  }
+  rest.remove_prefix(rest.starts_with(' ') ? 1 : 0);
+  int64_t ticks = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), ticks);
+  return error == std::errc() ? ticks : 0;
+}
+
+ProcessKey ReadProcessKey(int pid) {
+  return {pid, ParseStartTicks(ReadSmallFile(ProcPath(pid, "stat")))};
+}
+
+std::vector<std::string> RedactArguments(char* const* argv) {
+  std::vector<std::string> masked;
+  std::string_view flag;  // a flag whose value is the next element
+  for (; *argv != nullptr; ++argv) {
+    const std::string_view argument = *argv;
+    const size_t equals = argument.find('=');
+    if (equals != std::string_view::npos) {
+      masked.push_back(std::string(argument.substr(0, equals + 1)) +
+                       logs::RedactValue(argument.substr(0, equals), argument.substr(equals + 1)));
+      flag = {};
+    } else {
+      masked.push_back(logs::RedactValue(flag, argument));
+      flag = argument.starts_with('-') ? argument : std::string_view{};
+    }
+  }
+  return masked;
+}
+
+std::vector<KeyValue> AllowedEnvironment(char* const* environment) {
+  std::vector<KeyValue> allowed;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const size_t equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view key = entry.substr(0, equals);
+    if (!attribution::IsAllowedEnvironmentKey(key)) continue;
+    allowed.push_back({std::string(key), logs::RedactValue(key, entry.substr(equals + 1))});
+  }
+  return allowed;
+}
+
+std::string_view EnvironmentValue(char* const* environment, std::string_view key) {
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    if (entry.size() > key.size() && entry[key.size()] == '=' && entry.starts_with(key)) {
+      return entry.substr(key.size() + 1);
+    }
+  }
+  return {};
+}
+
+ProcessStart DescribeChild(const ProcessKey& key, const std::string& job_id, char* const* argv,
+                           char* const* environment) {
+  ProcessStart start;
+  start.key = key;
+  start.parent = ReadProcessKey(getpid());
+  start.uid = getuid();
+  start.comm = BaseName(argv[0]).substr(0, 15);
+  start.argv = RedactArguments(argv);
+  start.env = AllowedEnvironment(environment);
+  start.cgroup = ReadSmallFile("/proc/self/cgroup");
+  start.ns_pids = ParseNamespacePids(ReadSmallFile(ProcPath(key.pid, "status")));
+  start.complete = true;
+  start.job_id = job_id;
+  return start;
+}
+
+}  // namespace rankscope::run

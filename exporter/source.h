@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A source turns one part of the world into observations. Sources live on the loop thread; what may
+// block goes to a Worker.
+#pragma once
+
+#include <string_view>
+
+#include "detectors/model/result.h"
+#include "detectors/model/sink.h"
+
+namespace rankscope::exporter {
+
+class EventLoop;
+
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  // Registers with the loop and begins to feed `sink`. An error means: not now; the agent says so
+  // and tries again.
+  virtual Status Start(EventLoop& loop, Sink& sink) = 0;
+  virtual void Stop() = 0;
+
+  // Events and bytes that this source knows it has lost.
+  virtual int64_t lost() const { return 0; }
+};
+
+}  // namespace rankscope::exporter

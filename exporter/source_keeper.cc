@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/source_keeper.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace rankscope::exporter {
+namespace {
+
+const char* Word(Availability state) {
+  switch (state) {
+    case Availability::kUp:
+      return "up";
+    case Availability::kDown:
+      return "down";
+    case Availability::kStale:
+      return "stale";
+    case Availability::kUnsupported:
+      return "unsupported";
+    case Availability::kDenied:
+      return "denied";
+    case Availability::kNotApplicable:
+      return "not_applicable";
+    case Availability::kUnspecified:
+      break;
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+struct SourceKeeper::Kept {
+  uint32_t number = 0;
+  std::string name;
+  Duration interval;
+  std::unique_ptr<Source> source;
+  std::optional<Door> door;
+  Availability state = Availability::kUnspecified;
+  std::string reason;
+  bool running = false;
+  bool told_in_start = false;  // the source said more than its error can
+  Duration retry = kFirstRetry;
+  EventLoop::TimerId retry_timer = 0;
+};
+
+SourceKeeper::SourceKeeper(EventLoop& loop, Logger& log, std::string node,
+                           std::function<void(const Observation&)> next)
+    : loop_(loop), log_(log), node_(std::move(node)), next_(std::move(next)) {}
+
+SourceKeeper::~SourceKeeper() {
+  Stop();
+}
+
+void SourceKeeper::Add(uint32_t number, std::string name, Duration interval,
+                       std::unique_ptr<Source> source, std::string reason_off) {
+  auto kept = std::make_unique<Kept>();
+  kept->number = number;
+  kept->name = std::move(name);
+  kept->interval = interval;
+  kept->source = std::move(source);
+  if (!kept->source) {
+    kept->state = Availability::kNotApplicable;
+    kept->reason = std::move(reason_off);
+  }
+  kept->door.emplace(number, node_, loop_, next_,
+                     [this, raw = kept.get()](const SourceState& state) { OnState(*raw, state); });
+  kept_.push_back(std::move(kept));
+}
+
+void SourceKeeper::Start() {
+  for (const auto& kept : kept_) {
+    if (kept->source) {
+      TryStart(*kept);
+    } else {
+      Tell(*kept);
+    }
+  }
+}
+
+void SourceKeeper::TryStart(Kept& kept) {
+  kept.told_in_start = false;
+  const rankscope::Status status = kept.source->Start(loop_, *kept.door);
+  if (status.ok()) {
+    kept.running = true;
+    kept.retry = kFirstRetry;
+    if (kept.told_in_start) return;
+    SourceState up;
+    up.state = Availability::kUp;
+    OnState(kept, up);
+    return;
+  }
+  if (!kept.told_in_start) {
+    SourceState down;
+    down.state = Availability::kDown;
+    down.reason = status.error();
+    OnState(kept, down);
+  }
+  kept.retry_timer = loop_.After(kept.retry, [this, &kept] { TryStart(kept); });
+  kept.retry = {std::min(2 * kept.retry.ns, kLongestRetry.ns)};
+}
+
+void SourceKeeper::OnState(Kept& kept, const SourceState& state) {
+  kept.told_in_start = true;
+  if (kept.state == state.state && kept.reason == state.reason) return;
+  kept.state = state.state;
+  kept.reason = state.reason;
+  Tell(kept);
+  if (kept.state == Availability::kUp) {
+    log_.Info("source is up", {{"source", kept.name}});
+  } else {
+    log_.Warn("source is not up",
+              {{"source", kept.name}, {"state", Word(kept.state)}, {"reason", kept.reason}});
+  }
+}
+
+Observation SourceKeeper::StateOf(const Kept& kept) const {
+  SourceState state;
+  state.source = kept.number;
+  state.name = kept.name;
+  state.state = kept.state;
+  state.reason = kept.reason;
+  state.lost = kept.source ? kept.source->lost() : 0;
+  state.interval = kept.interval;
+  Observation observation;
+  observation.t = loop_.Now();
+  observation.seq = Door::kFirstOwnSeq + kept.door->accepted();
+  observation.source = kept.number;
+  observation.node = node_;
+  observation.kind = std::move(state);
+  return observation;
+}
+
+void SourceKeeper::Tell(Kept& kept) {
+  next_(StateOf(kept));
+}
+
+void SourceKeeper::Stop() {
+  for (const auto& kept : kept_) {
+    loop_.Cancel(kept->retry_timer);
+    if (std::exchange(kept->running, false)) kept->source->Stop();
+  }
+}
+
+std::vector<metrics::SourceStatus> SourceKeeper::Status(int64_t wall_offset_ns) const {
+  std::vector<metrics::SourceStatus> all;
+  for (const auto& kept : kept_) {
+    metrics::SourceStatus status;
+    status.name = kept->name;
+    status.state = kept->state;
+    status.reason = kept->reason;
+    status.lost = kept->source ? kept->source->lost() : 0;
+    status.observations = kept->door->accepted();
+    if (kept->door->accepted() > 0) {
+      status.last_event_wall_seconds =
+          static_cast<double>(kept->door->last().ns + wall_offset_ns) * 1e-9;
+    }
+    all.push_back(std::move(status));
+  }
+  return all;
+}
+
+std::vector<Observation> SourceKeeper::States() const {
+  std::vector<Observation> states;
+  for (const auto& kept : kept_) states.push_back(StateOf(*kept));
+  return states;
+}
+
+}  // namespace rankscope::exporter

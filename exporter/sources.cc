@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/sources.h"
+
+#include <array>
+
+#include "detectors/attribution/environment_keys.h"
+#include "exporter/collectors/proc_connector.h"
+#include "exporter/collectors/procfs.h"
+#include "exporter/run/run_listener.h"
+
+namespace rankscope::exporter {
+namespace {
+
+collectors::ProcReader MakeReader() {
+  return {"/proc", "/sys/fs/cgroup", attribution::IsAllowedEnvironmentKey};
+}
+
+std::unique_ptr<Source> MakeRun(const SourceContext& context) {
+  return std::make_unique<run::RunListener>(
+      context.config.run.socket,
+      run::RunListener::Hooks{context.on_wrapper_end, context.resume_after});
+}
+
+std::unique_ptr<Source> MakeProcfs(const SourceContext& context) {
+  return std::make_unique<collectors::Procfs>(MakeReader(), context.processes,
+                                              context.config.FindSource("procfs")->interval);
+}
+
+std::unique_ptr<Source> MakeProcConnector(const SourceContext& context) {
+  return std::make_unique<collectors::ProcConnector>(MakeReader(), context.processes);
+}
+
+constexpr std::array kSources = {
+    SourceRow{"run", "output, exit and recording of commands under `rankscope run`",
+              "a socket that the jobs' users may reach", Duration{}, MakeRun},
+    SourceRow{"procfs", "training processes, their use of CPU, memory and I/O, memory cgroups",
+              "root to see other users' environment and I/O", Seconds(1), MakeProcfs},
+    SourceRow{"proc_connector", "forks, execs and exit statuses as they happen",
+              "CAP_NET_ADMIN, the machine's own pid namespace, CONFIG_PROC_EVENTS", Duration{},
+              MakeProcConnector},
+};
+
+}  // namespace
+
+std::span<const SourceRow> SourceTable() {
+  return kSources;
+}
+
+std::vector<SourceSettings> SourceDefaults() {
+  std::vector<SourceSettings> settings;
+  for (const SourceRow& row : kSources) {
+    settings.push_back({std::string(row.name), true, row.default_interval});
+  }
+  return settings;
+}
+
+}  // namespace rankscope::exporter

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The table of sources: what can be asked of this machine. The row's index is the source's number
+// in recordings, so rows are only ever added at the end. Called by the agent and by `check` and
+// `list`; any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exporter/config.h"
+#include "exporter/source.h"
+
+namespace rankscope::collectors {
+class ProcessTable;
+}
+
+namespace rankscope::exporter {
+
+// What the factories build from.
+struct SourceContext {
+  const Config& config;
+  std::shared_ptr<collectors::ProcessTable> processes;
+  // A wrapped command has ended and its wrapper waits for the verdict.
+  std::function<void(const std::string& job_id)> on_wrapper_end;
+  // The last observation of a wrapper that a restart has restored.
+  std::function<int64_t(const std::string& job_id, int slot)> resume_after;
+};
+
+struct SourceRow {
+  std::string_view name;      // config key and label value
+  std::string_view what;      // one phrase
+  std::string_view needs;     // privileges, kernel options
+  Duration default_interval;  // 0 = driven by events
+  std::unique_ptr<Source> (*make)(const SourceContext& context);
+};
+
+std::span<const SourceRow> SourceTable();
+
+// The configuration's defaults for the rows above.
+std::vector<SourceSettings> SourceDefaults();
+
+inline constexpr uint32_t kRunSource = 0;
+// The number under which the agent itself speaks (Epoch, Tick): no row.
+inline constexpr uint32_t kAgentSource = 255;
+
+}  // namespace rankscope::exporter

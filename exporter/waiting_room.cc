@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/waiting_room.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace rankscope::exporter {
+namespace {
+
+constexpr std::array<std::string_view, 4> kRankKeys = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                                       "PMI_RANK"};
+
+// A rank whose job only its launcher can name.
+bool NeedsLauncher(const ProcessStart& start) {
+  if (!start.job_id.empty() || start.parent.pid <= 1) return false;
+  bool ranked = false;
+  for (const KeyValue& variable : start.env) {
+    if (variable.key == "SLURM_JOB_ID") return false;
+    ranked = ranked || std::find(kRankKeys.begin(), kRankKeys.end(), variable.key) != kRankKeys.end();
+  }
+  return ranked;
+}
+
+// The process that an observation is about; pid 0 = none.
+ProcessKey SubjectOf(const Observation& observation) {
+  if (const auto* start = std::get_if<ProcessStart>(&observation.kind)) return start->key;
+  if (const auto* exit = std::get_if<ProcessExit>(&observation.kind)) return exit->key;
+  if (const auto* sent = std::get_if<SignalSent>(&observation.kind)) return sent->target;
+  if (const auto* batch = std::get_if<SampleBatch>(&observation.kind)) {
+    if (batch->subject.kind == Subject::Kind::kProcess) return batch->subject.process;
+  }
+  return {};
+}
+
+}  // namespace
+
+WaitingRoom::WaitingRoom(std::function<bool(const ProcessKey&)> known,
+                         std::function<void(const Observation&)> next)
+    : known_(std::move(known)), next_(std::move(next)) {}
+
+bool WaitingRoom::MustWait(const Observation& observation) const {
+  if (processes_.contains(SubjectOf(observation))) return true;
+  const auto* start = std::get_if<ProcessStart>(&observation.kind);
+  if (start == nullptr) return false;
+  if (processes_.contains(start->parent)) return true;
+  return NeedsLauncher(*start) && !known_(start->parent);
+}
+
+void WaitingRoom::Accept(const Observation& observation, Timestamp now) {
+  if (MustWait(observation)) {
+    if (const auto* start = std::get_if<ProcessStart>(&observation.kind)) {
+      processes_.insert(start->key);
+    }
+    queue_.push_back({observation, now + kPatience});
+    if (queue_.size() >= kCapacity) Release(now + kPatience);
+    return;
+  }
+  next_(observation);
+  if (queue_.empty()) return;
+  const auto* mark = std::get_if<RunMark>(&observation.kind);
+  if (std::holds_alternative<ProcessStart>(observation.kind) ||
+      (mark != nullptr && mark->what == RunMark::What::kBegin)) {
+    Retry(now);
+  }
+}
+
+// Somebody new is known: whoever waited for them goes on, in order.
+void WaitingRoom::Retry(Timestamp now) {
+  std::deque<Guest> guests = std::exchange(queue_, {});
+  processes_.clear();
+  for (Guest& guest : guests) {
+    if (guest.until > now && MustWait(guest.observation)) {
+      if (const auto* start = std::get_if<ProcessStart>(&guest.observation.kind)) {
+        processes_.insert(start->key);
+      }
+      queue_.push_back(std::move(guest));
+    } else {
+      next_(guest.observation);
+    }
+  }
+}
+
+void WaitingRoom::Release(Timestamp now) {
+  if (!queue_.empty() && queue_.front().until <= now) Retry(now);
+}
+
+}  // namespace rankscope::exporter

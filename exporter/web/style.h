@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The status page's style and its hash for the content security policy; a test compares the two and
+// prints the right hash. Only status_page.cc includes this.
+#pragma once
+
+#include <string_view>
+
+namespace rankscope::web {
+
+inline constexpr std::string_view kStyleSha256 = "eMIb4BZjlPJR6p7IYssF3SMy0dy8ARNrKTAqUb/P8Qw=";
+
+inline constexpr std::string_view kStyle = R"css(
+:root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1b1f24;--soft:#59636e;--line:#d9dee4;
+--link:#0b5cad;--ok:#1a7f37;--info:#0b5cad;--warning:#9a6700;--critical:#c62828;--none:#59636e}
+@media (prefers-color-scheme:dark){:root{--bg:#0f1318;--card:#171c23;--ink:#e4e8ed;--soft:#9aa4af;
+--line:#2b333d;--link:#6cb2ff;--ok:#4cc26a;--info:#6cb2ff;--warning:#e0b13c;--critical:#ff7b72;--none:#9aa4af}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
+main,header,footer{max-width:76rem;margin:0 auto;padding:0 1.25rem}
+header{padding-top:1.5rem;display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;align-items:baseline}
+header h1{font-size:1.35rem;margin:0}
+header p{margin:0;color:var(--soft)}
+nav{margin-left:auto;display:flex;gap:1rem}
+h2{font-size:1.05rem;margin:2rem 0 .6rem}
+h3{font-size:.8rem;margin:1.1rem 0 .3rem;color:var(--soft);font-weight:600;text-transform:uppercase;letter-spacing:.04em}
+a{color:var(--link);text-decoration:none}
+a:hover,a:focus{text-decoration:underline}
+.card{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:1rem 1.25rem;margin-bottom:1rem}
+.wide{overflow-x:auto;padding:0}
+table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+th,td{text-align:left;padding:.5rem .9rem;border-top:1px solid var(--line);white-space:nowrap}
+thead th{border-top:0;color:var(--soft);font-weight:600;font-size:.85rem}
+td.number,th.number{text-align:right}
+td.text{white-space:normal;min-width:16rem}
+.chip{display:inline-block;padding:0 .55rem;border-radius:1rem;border:1px solid currentColor;font-weight:600;font-size:.85rem}
+.ok{color:var(--ok)}.info{color:var(--info)}.warning{color:var(--warning)}.critical{color:var(--critical)}.none{color:var(--none)}
+.soft{color:var(--soft)}
+meter{width:5rem;height:.7rem;vertical-align:middle}
+.title{display:flex;flex-wrap:wrap;gap:.3rem .9rem;align-items:baseline;margin:0}
+.title b{font-size:1.05rem}
+ul{margin:.2rem 0;padding-left:1.2rem}
+li{margin:.15rem 0;overflow-wrap:anywhere}
+code{font:.87em ui-monospace,SFMono-Regular,Menlo,monospace;overflow-wrap:anywhere}
+details summary{cursor:pointer;color:var(--link)}
+footer{color:var(--soft);padding-top:1rem;padding-bottom:2rem;font-size:.85rem}
+)css";
+
+}  // namespace rankscope::web

@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/worker.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace rankscope::exporter {
+namespace {
+
+// How long the destructor waits for a running job: the daemon must end within a second of SIGTERM.
+constexpr std::chrono::milliseconds kPatience{200};
+
+}  // namespace
+
+// What both threads touch. The loop pointer is cleared when the worker goes, so that a thread left
+// behind posts nothing.
+struct Worker::Shared {
+  struct Item {
+    int64_t id = 0;
+    Job job;
+  };
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<Item> queue;
+  bool stopping = false;
+  bool gone = false;  // the thread has returned
+  EventLoop* loop = nullptr;
+  std::function<void(int64_t, std::function<void()>)> deliver;
+};
+
+// What only the loop thread touches. Held by shared_ptr from posted closures through a weak one:
+// results may arrive after the worker is gone.
+struct Worker::Local {
+  EventLoop* loop = nullptr;
+  std::thread thread;
+  // Jobs not yet delivered, with the timer of each deadline.
+  std::shared_ptr<std::map<int64_t, EventLoop::TimerId>> waiting =
+      std::make_shared<std::map<int64_t, EventLoop::TimerId>>();
+  int64_t next_id = 1;
+};
+
+Worker::Worker(EventLoop& loop)
+    : shared_(std::make_shared<Shared>()), local_(std::make_unique<Local>()) {
+  local_->loop = &loop;
+  shared_->loop = &loop;
+  const std::weak_ptr<std::map<int64_t, EventLoop::TimerId>> weak = local_->waiting;
+  shared_->deliver = [weak, &loop](int64_t id, std::function<void()> result) {
+    const auto waiting = weak.lock();
+    if (!waiting) return;
+    const auto found = waiting->find(id);
+    if (found == waiting->end()) return;
+    loop.Cancel(found->second);
+    waiting->erase(found);
+    if (result) result();
+  };
+  local_->thread = std::thread([shared = shared_] {
+    for (;;) {
+      Shared::Item item;
+      {
+        std::unique_lock lock(shared->mutex);
+        shared->wake.wait(lock, [&] { return shared->stopping || !shared->queue.empty(); });
+        if (shared->stopping) break;
+        item = std::move(shared->queue.front());
+        shared->queue.pop_front();
+      }
+      std::function<void()> result = item.job();
+      const std::lock_guard lock(shared->mutex);
+      if (shared->loop == nullptr) break;
+      shared->loop->Post(
+          [deliver = shared->deliver, id = item.id, result = std::move(result)]() mutable {
+            deliver(id, std::move(result));
+          });
+    }
+    const std::lock_guard lock(shared->mutex);
+    shared->gone = true;
+    shared->wake.notify_all();
+  });
+}
+
+Worker::~Worker() {
+  for (const auto& [id, timer] : *local_->waiting) local_->loop->Cancel(timer);
+  bool gone = false;
+  {
+    std::unique_lock lock(shared_->mutex);
+    shared_->stopping = true;
+    shared_->loop = nullptr;
+    shared_->queue.clear();
+    shared_->wake.notify_all();
+    gone = shared_->wake.wait_for(lock, kPatience, [this] { return shared_->gone; });
+  }
+  if (gone) {
+    local_->thread.join();
+  } else {
+    local_->thread.detach();
+  }
+}
+
+bool Worker::Submit(Job job, Duration deadline, std::function<void()> on_late) {
+  if (pending() >= kMaxQueued) return false;
+  const int64_t id = local_->next_id++;
+  (*local_->waiting)[id] = local_->loop->After(deadline, [on_late = std::move(on_late)] {
+    if (on_late) on_late();
+  });
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->queue.push_back({id, std::move(job)});
+  }
+  shared_->wake.notify_one();
+  return true;
+}
+
+int Worker::pending() const {
+  return static_cast<int>(local_->waiting->size());
+}
+
+}  // namespace rankscope::exporter

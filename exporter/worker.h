@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One thread for a source that may block: jobs run there one after the other, what they return runs
+// on the loop thread. A job past its deadline is reported once on the loop thread, and its late
+// result is still delivered when it comes, so the source can say "down" and then "up" again.
+// Everything here is called on the loop thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "detectors/model/time.h"
+#include "exporter/event_loop.h"
+
+namespace rankscope::exporter {
+
+class Worker {
+ public:
+  // Runs on the worker's thread, shares nothing with the loop; the returned function (may be empty)
+  // runs on the loop.
+  using Job = std::function<std::function<void()>()>;
+
+  explicit Worker(EventLoop& loop);
+  // Waits a moment for the running job; a thread that does not come back is left behind, for it may
+  // hang in the kernel for good, and its result is dropped.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // False when kMaxQueued jobs wait already: the thread is stuck or too slow, and the caller has a
+  // lost job to count.
+  [[nodiscard]] bool Submit(Job job, Duration deadline, std::function<void()> on_late);
+
+  // Jobs submitted and not yet delivered.
+  int pending() const;
+
+  static constexpr int kMaxQueued = 64;  // a scan each second and a burst of new processes
+
+ private:
+  struct Shared;
+  struct Local;
+  std::shared_ptr<Shared> shared_;
+  std::unique_ptr<Local> local_;
+};
+
+}  // namespace rankscope::exporter

@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: The rankscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts rely on: exit statuses, where output goes, and the shape of machine-readable output."""
+import json
+import os
+import re
+import tempfile
+
+from contract import main, rankscope
+
+COMMANDS = ["run", "serve", "classify", "progress", "replay", "verdict", "check", "list", "explain"]
+TRACEBACK = ('Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    main()\n'
+             "ModuleNotFoundError: No module named 'apex'\n")
+
+
+def expect(findings, what, condition, detail=""):
+    if not condition:
+        findings.append(f"{what}{': ' + detail if detail else ''}")
+
+
+def test_no_command_is_a_usage_error():
+    findings = []
+    for arguments in ([], ["frobnicate"]):
+        result = rankscope(*arguments)
+        expect(findings, f"{arguments}: exit 2", result.returncode == 2, f"was {result.returncode}")
+        expect(findings, f"{arguments}: speaks on stderr", result.stderr and not result.stdout)
+    return findings
+
+
+def test_help_of_every_command():
+    findings = []
+    overview = rankscope("--help")
+    expect(findings, "--help: exit 0", overview.returncode == 0)
+    for command in COMMANDS:
+        expect(findings, f"--help names {command}", re.search(rf"^\s+{command}\s", overview.stdout, re.M))
+        result = rankscope(command, "--help")
+        expect(findings, f"{command} --help: exit 0", result.returncode == 0, f"was {result.returncode}")
+        expect(findings, f"{command} --help: on stdout", len(result.stdout) > 20)
+    return findings
+
+
+def test_version():
+    result = rankscope("--version")
+    return [] if re.fullmatch(r"rankscope, version \d+\.\d+\.\d+\n", result.stdout) else [repr(result.stdout)]
+
+
+def test_unknown_options_are_usage_errors():
+    findings = []
+    for command in COMMANDS:
+        if command == "run":  # its refusal to execute has a status of its own
+            continue
+        result = rankscope(command, "--no-such-option")
+        expect(findings, f"{command} --no-such-option: exit 2", result.returncode == 2, f"was {result.returncode}")
+    return findings
+
+
+def test_run_passes_the_status_on():
+    findings = []
+    with tempfile.TemporaryDirectory() as folder:
+        for command, status in ((["true"], 0), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -9 $$"], 137),
+                                (["/no/such/program"], 127), (["/etc/passwd"], 126)):
+            result = rankscope("run", "--dir", f"{folder}/{status}", "--socket", "", "--verdict", "none", "--", *command)
+            expect(findings, f"run {command}: exit {status}", result.returncode == status, f"was {result.returncode}")
+            expect(findings, f"run {command}: leaves a log", os.path.exists(f"{folder}/{status}/log"))
+        refused = rankscope("run", "--no-such-option")
+        expect(findings, "run --no-such-option: exit 125", refused.returncode == 125, f"was {refused.returncode}")
+    return findings
+
+
+def test_classify_status():
+    findings = []
+    judged = rankscope("classify", "--format", "json", "-", stdin=TRACEBACK)
+    expect(findings, "classify of a log: exit 0", judged.returncode == 0, f"was {judged.returncode}")
+    missing = rankscope("classify", "--format", "json", "/no/such/file.log")
+    expect(findings, "classify of no file: exit 1", missing.returncode == 1, f"was {missing.returncode}")
+    try:
+        document = json.loads(missing.stdout)
+        expect(findings, "classify of no file: an object with error", "error" in document and "file" in document)
+    except ValueError as error:
+        findings.append(f"classify of no file does not print JSON: {error}")
+    usage = rankscope("classify")
+    expect(findings, "classify without a file: exit 2", usage.returncode == 2, f"was {usage.returncode}")
+    return findings
+
+
+def test_classify_keys():
+    line = rankscope("classify", "--exit-code", "1", "--format", "json", "-", stdin=TRACEBACK).stdout
+    verdict = json.loads(line)
+    wanted = ["file", "family", "code", "sub", "fault_class", "exception_type", "signal", "ranks", "domain", "confidence",
+              "framework", "onset", "shows", "implies", "cannot_decide", "ruled_out"]
+    findings = [f"classify has no key {key}" for key in wanted if key not in verdict]
+    expect(findings, "one line per file", line.count("\n") == 1)
+    expect(findings, "the family of an ImportError", verdict.get("family") == "startup_crash", str(verdict.get("family")))
+    return findings
+
+
+def test_progress_header():
+    with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
+        log.write("step 5 loss 2.5000 lr 0.05 step_time 0.053s\nstep 10 loss 1.2500 lr 0.05 step_time 0.053s\n")
+        log.flush()
+        result = rankscope("progress", "--format", "tsv", log.name)
+    wanted = "step\tloss\tgrad_norm\tlr\n5\t2.5000\t\t0.05\n10\t1.2500\t\t0.05\n"
+    return [] if result.stdout == wanted else [f"progress prints {result.stdout!r}, not {wanted!r}"]
+
+
+def test_bad_configuration_names_every_mistake():
+    mistakes = ["web: {listen: [nonsense]}", "state: {keep: soon}", "colour: blue", "log: {level: loud}",
+                "metrics: {max_series: -4}"]
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+        config.write("\n".join(mistakes) + "\n")
+        config.flush()
+        result = rankscope("check", "--config", config.name)
+    findings = []
+    expect(findings, "check of a bad configuration: exit 2", result.returncode == 2, f"was {result.returncode}")
+    for number, mistake in enumerate(mistakes, 1):
+        expect(findings, f"the mistake in line {number} ({mistake}) is named with its line",
+               re.search(rf"(:{number}\b|line {number}\b)", result.stderr + result.stdout))
+    return findings
+
+
+if __name__ == "__main__":
+    main(globals())

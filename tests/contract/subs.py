@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: The rankscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""A family's sub is a label value: a closed list of at most 16."""
+import re
+
+from contract import ROOT, main, read
+
+LIMIT = 16
+SUB = r"[a-z][a-z0-9_]*"
+# Values that come from elsewhere: the list in the comment of the type that carries them.
+EXCEPTION = ("detectors/logs/exception_table.h", r"((?:// )?(?:%s\s*\|\s*(?://)?\s*)+%s)\nstd::string_view ExceptionSub" % (SUB, SUB))
+RENDEZVOUS = ("detectors/logs/record.h", r"could not form; sub (%s(?:\|%s)+);" % (SUB, SUB))
+BORROWED = {"A1": EXCEPTION, "X1": EXCEPTION, "C1": RENDEZVOUS}
+
+
+def borrowed(code):
+    path, pattern = BORROWED[code]
+    found = re.search(pattern, read(path))
+    return set(re.findall(SUB, found[1])) if found else None
+
+
+def subs_of_families():
+    subs = {}
+    for path in sorted((ROOT / "detectors/families").glob("*.cc")):
+        text = path.read_text(encoding="utf-8")
+        rows = set(re.findall(r'\{SIG\w+, "(%s)"\}' % SUB, text))
+        named = set(re.findall(r'return "(%s)";' % SUB, text))  # functions that name a sub
+        for code, body in re.findall(r"^Finding Evaluate([A-Z]\d+)\(.*?\{\n(.*?)^\}", text, re.M | re.S):
+            found = subs.setdefault(code, set())
+            for statement in re.findall(r"\bsub = ([^;]*);|SchedulerFinding\(f, (\"[^)]*)\)", body):
+                found |= set(re.findall(r'"(%s)"' % SUB, " ".join(statement)))
+            if "kSubs" in body:
+                found |= rows
+            if re.search(r"\b(Sub|Divergence|NotLearning)\(", body):
+                found |= named
+    return subs
+
+
+def test_subs_are_few():
+    findings = []
+    families = subs_of_families()
+    if len(families) < 20:
+        findings.append(f"only {len(families)} Evaluate functions were read: has their form changed?")
+    for code in BORROWED:
+        values = borrowed(code)
+        if values is None:
+            findings.append(f"{code}: {BORROWED[code][0]} lists its subs no more")
+        else:
+            families.setdefault(code, set()).update(values)
+    for code, subs in sorted(families.items()):
+        if len(subs) > LIMIT:
+            findings.append(f"{code} has {len(subs)} subs, more than {LIMIT}: {', '.join(sorted(subs))}")
+    return findings
+
+
+if __name__ == "__main__":
+    main(globals())

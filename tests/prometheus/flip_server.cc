@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The real snapshot, router and listener over scripted states, for tests with a real client on the
+// other side. Prints `listening PORT`; then each word on standard input (healthy, hanging,
+// finished, diverged, none) publishes that state and is answered by `published WORD`. Ends with its
+// input.
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exporter/http/listener.h"
+#include "tests/unit/metrics/published_states.h"
+
+namespace {
+
+using rankscope::JobStatus;
+using rankscope::metrics::Published;
+
+Published StateNamed(const std::string& word) {
+  std::vector<JobStatus> jobs;
+  if (word == "healthy") jobs.push_back(rankscope::test::HealthyJob());
+  if (word == "hanging") jobs.push_back(rankscope::test::HangingJob());
+  if (word == "finished") jobs.push_back(rankscope::test::FinishedJob("8841", 120));
+  if (word == "diverged") {
+    jobs.push_back(rankscope::test::HealthyJob());
+    jobs.back().training.loss = std::nan("");
+    jobs.back().training.nonfinite_loss = 3;
+    rankscope::test::SetFamily(jobs.back(), "E1", 0.85, "critical");
+  }
+  return rankscope::test::OnNode(std::move(jobs));
+}
+
+}  // namespace
+
+int main() {
+  rankscope::http::StateHolder holder;
+  rankscope::metrics::SnapshotBuilder builder;
+  const auto listener = rankscope::http::Listener::Start(
+      {.addresses = {"127.0.0.1:0"}}, [&] { return holder.Current(); }, rankscope::http::Router());
+  if (!listener) {
+    std::cerr << listener.error() << "\n";
+    return 1;
+  }
+  std::cout << "listening " << (*listener)->ports().front() << std::endl;
+  for (std::string word; std::cin >> word;) {
+    auto published = std::make_shared<const Published>(StateNamed(word));
+    auto state = std::make_shared<rankscope::http::State>();
+    state->snapshot = builder.Build(*published);
+    state->published = std::move(published);
+    holder.Publish(std::move(state));
+    std::cout << "published " << word << std::endl;
+  }
+  return 0;
+}

@@ -1,0 +1,121 @@
+# SPDX-FileCopyrightText: The rankscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""A real Prometheus in a temporary folder, and the scripted server that it scrapes."""
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+
+SKIPPED = 77
+
+
+def need(program):
+    """The program's path; without it the test is skipped, and says so."""
+    path = shutil.which(program)
+    if path is None:
+        print(f"SKIPPED: {program} is not installed (Debian package prometheus)")
+        sys.exit(SKIPPED)
+    return path
+
+
+def wait_for(what, condition, seconds=30):
+    """The first true value of `condition`; fails by name when it does not come."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+def fetch(url, **headers):
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+        return answer.read().decode()
+
+
+class FlipServer:
+    """flip_server: the real listener over scripted states."""
+
+    def __init__(self, path):
+        self._process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        word, port = self._process.stdout.readline().split()
+        assert word == "listening"
+        self.address = f"127.0.0.1:{port}"
+        self.url = f"http://{self.address}"
+
+    def publish(self, state):
+        print(state, file=self._process.stdin, flush=True)
+        assert self._process.stdout.readline().split() == ["published", state]
+
+    def close(self):
+        self._process.stdin.close()
+        assert self._process.wait(10) == 0
+
+
+class Prometheus:
+    """Scrapes `address` every 200 ms; retries with another port when somebody takes the one it found."""
+
+    def __init__(self, folder, address, rules=()):
+        config = {
+            "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "200ms"},
+            "rule_files": list(rules),
+            "scrape_configs": [{"job_name": "rankscope", "static_configs": [{"targets": [address]}]}],
+        }
+        path = os.path.join(folder, "prometheus.yml")
+        with open(path, "w", encoding="utf-8") as out:
+            json.dump(config, out)  # JSON is YAML
+        for _ in range(5):
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = probe.getsockname()[1]
+            self.url = f"http://127.0.0.1:{port}"
+            self._process = subprocess.Popen(
+                [need("prometheus"), f"--config.file={path}", f"--storage.tsdb.path={folder}/data",
+                 f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"])
+            if self._wait_ready():
+                return
+        raise AssertionError("prometheus did not start")
+
+    def _wait_ready(self):
+        end = time.monotonic() + 30
+        while time.monotonic() < end and self._process.poll() is None:
+            with contextlib.suppress(OSError):
+                fetch(self.url + "/-/ready")
+                return True
+            time.sleep(0.05)
+        return False
+
+    def query(self, expression):
+        """[(labels, value)] of an instant query now."""
+        answer = json.loads(fetch(self.url + "/api/v1/query?" + urllib.parse.urlencode({"query": expression})))
+        assert answer["status"] == "success", answer
+        return [(one["metric"], one["value"][1]) for one in answer["data"]["result"]]
+
+    def value(self, expression):
+        """The value of the one series of `expression`; None when there is none."""
+        result = self.query(expression)
+        assert len(result) <= 1, result
+        return result[0][1] if result else None
+
+    def close(self):
+        self._process.terminate()
+        self._process.wait(20)
+
+
+@contextlib.contextmanager
+def scraped(flip_server, rules=()):
+    """(server, prometheus), running until the block ends."""
+    need("prometheus")
+    with tempfile.TemporaryDirectory() as folder, \
+            contextlib.closing(FlipServer(flip_server)) as server:
+        server.publish("none")
+        with contextlib.closing(Prometheus(folder, server.address, rules)) as prometheus:
+            yield server, prometheus

@@ -1,0 +1,289 @@
+#!/usr/bin/python3
+# SPDX-FileCopyrightText: The rankscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""Real PyTorch runs, judged live and again from their recordings.
+
+    real_runs.py [--under run|serve] CASE...   runs the cases and checks their verdicts
+    real_runs.py --list                        names the cases
+    real_runs.py --accept [CASE...]            runs them and keeps recording and verdict as goldens
+
+Goldens lie in tests/fixtures/recordings/CASE/ and are judged again, without PyTorch, by replay_goldens.py.
+"""
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = Path(os.environ.get("RANKSCOPE_BINARY", ROOT / "build" / "rankscope"))
+SCRIPTS = ROOT / "tests/support/real_runs"
+GOLDENS = ROOT / "tests/fixtures/recordings"
+PYTHON = "/usr/bin/python3"  # Debian's, whose python3-torch is meant; another python3 may come first in PATH
+RUN_SECONDS = 90
+NODE = "n1"  # the host's name in goldens
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    arguments: str  # of train.py; {port} is a port that nobody listens on
+    codes: set  # acceptable family codes
+    status: int = 1
+    ranks: tuple = None  # None = not checked
+    needs_processes: bool = False  # which rank it was is not in the text: only a daemon that sees exits can say it
+    also: dict = dataclasses.field(default_factory=dict)  # other fields of the verdict
+    terminate_after: str = ""  # SIGTERM to the launcher when the output holds this
+
+
+CASES = [
+    Case("healthy", "", {"G1"}, status=0, also={"sub": "healthy"}),
+    Case("valueerror", "--optimizer adamx", {"A1"}, ranks=(0, 1), needs_processes=True,
+         also={"fault_class": "config", "exception_type": "ValueError"}),
+    Case("missing_file", "--vocab vocab/classes.json", {"A1"},
+         also={"fault_class": "asset", "exception_type": "FileNotFoundError"}),
+    Case("importerror", "--logger trackio_client", {"A1"},
+         also={"fault_class": "env", "exception_type": "ModuleNotFoundError"}),
+    Case("broken_json", "--data broken.jsonl", {"A1"},
+         also={"fault_class": "data", "exception_type": "json.decoder.JSONDecodeError"}),
+    Case("sigkill", "--fail-at 30 --fail-how kill", {"A2"}, ranks=(1,), also={"signal": "SIGKILL"}),
+    Case("segv", "--fail-at 30 --fail-how segv", {"A2"}, ranks=(1,), also={"signal": "SIGSEGV"}),
+    Case("rendezvous", "--store 127.0.0.1:{port} --timeout 10", {"C1"}),
+    Case("loss_nan", "--lr 1e9", {"E1"}, status=0),
+    Case("loss_plateau", "--clip 1 --lr 5 --warmup 400 --batch-size 32 --steps 600", {"E1"}, status=0),
+    Case("one_step", "--steps 1", {"E3"}, status=0),
+    Case("exception_step30", "--fail-at 30 --fail-how raise", {"X1"}, ranks=(1,), needs_processes=True,
+         also={"exception_type": "RuntimeError"}),
+    Case("sigterm", "--steps 100000 --step-sleep 0.02", {"X20"}, terminate_after="step 40 "),
+    Case("no_progress", "--log-every 0", {"G1"}, status=0, also={"sub": "unverifiable"}),
+]
+
+
+def write_data(folder):
+    """A learnable problem with a tenth of wrong labels, and a copy with broken lines."""
+    numbers = random.Random(7)
+    centers = [[numbers.gauss(0, 1) for _ in range(16)] for _ in range(8)]
+    lines = []
+    for index in range(512):
+        label = index % 8
+        features = [round(center + numbers.gauss(0, 1.5), 4) for center in centers[label]]
+        if numbers.random() < 0.1:
+            label = numbers.randrange(8)
+        lines.append(json.dumps({"x": features, "y": label}) + "\n")
+    (folder / "train.jsonl").write_text("".join(lines))
+    # A comma that got lost, often enough for the first batch to meet one.
+    broken = [line.replace(", ", " ", 1) if index % 7 == 3 else line for index, line in enumerate(lines)]
+    (folder / "broken.jsonl").write_text("".join(broken))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def silent_port():
+    """A port on which connections are refused for as long as this lasts: bound, and not listening."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+def launcher_of(wrapper):
+    """The pid of the wrapped command."""
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == wrapper and b"torchrun_shim" in (entry / "cmdline").read_bytes():
+                return int(entry.name)
+    return None
+
+
+def run_case(case, folder, sock=""):
+    """Runs the case below `folder`; returns (exit status, output)."""
+    for script in ("train.py", "torchrun_shim.py"):
+        shutil.copy(SCRIPTS / script, folder)
+    write_data(folder)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1",
+                   "GLOO_SOCKET_IFNAME": "lo"}
+    with silent_port() as silent:
+        command = [BINARY, "run", "--dir", folder / "run", "--job-id", case.name.replace("_", "-"), "--socket", sock,
+                   "--verdict", "none", "--", PYTHON, "torchrun_shim.py", "--nproc_per_node", "2",
+                   "--master_addr", "127.0.0.1", "--master_port", str(free_port()), "train.py",
+                   *case.arguments.format(port=silent).split()]
+        with open(folder / "output", "wb") as output:
+            process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output,
+                                       stdin=subprocess.DEVNULL, start_new_session=True)
+            try:
+                if case.terminate_after:
+                    wait_for(lambda: case.terminate_after.encode() in (folder / "output").read_bytes()
+                             or process.poll() is not None, "the run to print " + case.terminate_after)
+                    os.kill(launcher_of(process.pid), signal.SIGTERM)
+                status = process.wait(timeout=RUN_SECONDS)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    return status, (folder / "output").read_bytes()
+
+
+def wait_for(condition, what, seconds=RUN_SECONDS):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s for {what}")
+        time.sleep(0.02)
+
+
+def check(case, verdict, under):
+    findings = []
+    if verdict.get("code") not in case.codes:
+        findings.append(f"code {verdict.get('code')}, expected one of {sorted(case.codes)}")
+    checks_ranks = case.ranks is not None and (under == "serve" or not case.needs_processes)
+    if checks_ranks and tuple(verdict.get("ranks", ())) != case.ranks:
+        findings.append(f"ranks {verdict.get('ranks')}, expected {list(case.ranks)}")
+    for key, value in case.also.items():
+        if verdict.get(key) != value:
+            findings.append(f"{key} {verdict.get(key)!r}, expected {value!r}")
+    return findings
+
+
+def replay(recording):
+    result = subprocess.run([BINARY, "replay", "--format", "json", recording], capture_output=True, text=True,
+                            timeout=60, check=False)
+    if result.returncode != 0:
+        raise AssertionError(f"replay: exit {result.returncode}: {result.stderr.strip()}")
+    return result.stdout
+
+
+def compare(live, again):
+    """A verdict from the recording is the live one, byte for byte."""
+    if json.dumps(live) == json.dumps(again):
+        return []
+    return [f"replay differs in {key}: {again.get(key)!r}, live {live.get(key)!r}"
+            for key in dict.fromkeys([*live, *again]) if live.get(key) != again.get(key)] or ["replay orders its keys differently"]
+
+
+def check_under_run(case, folder):
+    status, output = run_case(case, folder)
+    findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
+    log = (folder / "run/log").read_bytes()
+    if sorted(log.splitlines()) != sorted(output.splitlines()):
+        findings.append("the log is not what the run printed")
+    live = json.loads((folder / "run/verdict.json").read_text())
+    findings += check(case, live, "run")
+    first = replay(folder / "run/recording")
+    if first != replay(folder / "run/recording"):
+        findings.append("two replays differ")
+    findings += compare(live, json.loads(first)["verdicts"][0])
+    return findings
+
+
+def ask(port, path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        return answer.read().decode()
+
+
+def check_under_serve(case, folder):
+    port, sock = free_port(), folder / "run.sock"
+    (folder / "serve.yaml").write_text(f'web: {{listen: ["127.0.0.1:{port}"]}}\n'
+                                       f'state: {{dir: "{folder}/state"}}\nrun: {{socket: "{sock}"}}\n')
+    job = case.name.replace("_", "-")
+    with open(folder / "serve.log", "wb") as log:
+        daemon = subprocess.Popen([BINARY, "serve", "--config", folder / "serve.yaml"], stdout=log, stderr=log)
+    try:
+        def ready():
+            with contextlib.suppress(OSError):
+                return bool(ask(port, "/-/ready"))
+            return daemon.poll() is not None
+
+        wait_for(ready, "serve to be ready", 20)
+        status, _ = run_case(case, folder, str(sock))
+        findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
+        verdict = {}
+
+        def final():
+            nonlocal verdict
+            with contextlib.suppress(OSError):
+                document = json.loads(ask(port, f"/verdict?job_id={job}"))
+                verdict = document["verdicts"][0] if "verdicts" in document else document
+            return verdict.get("state") == "final"
+
+        wait_for(final, "the final verdict", 30)
+        findings += check(case, verdict, "serve")
+        wait_for(lambda: f'rankscope_verdict{{job_id="{job}",family="{verdict["family"]}"}} 1' in ask(port, "/metrics"),
+                 "the gauge of the verdict", 5)
+        return findings
+    except AssertionError as error:
+        return [str(error), (folder / "serve.log").read_text()[-2000:]]
+    finally:
+        daemon.terminate()
+        daemon.wait(timeout=20)
+
+
+def accept(case, folder):
+    """Keeps what a run left as golden, when it is judged as it should be."""
+    findings = check_under_run(case, folder)
+    target = GOLDENS / case.name
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(folder / "run/recording", target / "recording")
+    for path in target.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    (target / "verdict.json").write_text(replay(target / "recording"))
+    return findings
+
+
+def torch_is_missing():
+    probe = subprocess.run([PYTHON, "-c", "import torch.distributed"], capture_output=True, check=False)
+    return probe.returncode != 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--accept", action="store_true")
+    parser.add_argument("--under", choices=["run", "serve"], default="run")
+    parser.add_argument("cases", nargs="*")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(case.name for case in CASES))
+        return 0
+    if torch_is_missing():
+        print(f"SKIP: {PYTHON} has no torch; apt-get install python3-torch")
+        return 0
+    if arguments.accept and socket.gethostname() != NODE:
+        # Goldens must not carry the names of this machine and of its cgroups: once more, in namespaces of their own.
+        os.execvp("unshare", ["unshare", "--uts", "--cgroup", "sh", "-c", f'hostname {NODE} && exec "$@"', "sh", PYTHON, *sys.argv])
+    judge = accept if arguments.accept else {"run": check_under_run, "serve": check_under_serve}[arguments.under]
+    failed = False
+    for case in CASES:
+        if arguments.cases and case.name not in arguments.cases:
+            continue
+        with tempfile.TemporaryDirectory(prefix="train-") as folder:
+            try:
+                findings = judge(case, Path(folder))
+            except AssertionError as error:
+                findings = [str(error)]
+            if findings:
+                failed = True
+                print(f"{case.name}: " + f"\n{case.name}: ".join(findings))
+                with contextlib.suppress(OSError):
+                    print((Path(folder) / "output").read_text(errors="replace")[-3000:])
+            else:
+                print(f"{case.name}: as expected")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

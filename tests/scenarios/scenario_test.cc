@@ -1,0 +1,288 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Every scenario: what it expects, and what must hold for any verdict whatsoever.
+
+#include "tests/scenarios/scenario.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "detectors/families/family_names.h"
+#include "detectors/verdict_json.h"
+
+namespace rankscope::scenarios {
+namespace {
+
+using testing::AnyOf;
+using testing::ElementsAreArray;
+using testing::Ge;
+using testing::HasSubstr;
+using testing::Le;
+
+std::vector<std::string> Words(const YAML::Node& node) {
+  if (node.IsScalar()) return {node.as<std::string>()};
+  return node.as<std::vector<std::string>>();
+}
+
+std::string StateOf(const proto::Verdict& verdict, const std::string& code) {
+  for (const auto& family : verdict.families()) {
+    if (family.code() == code) return proto::FamilyState::S_Name(family.state());
+  }
+  return "absent";
+}
+
+// `DOMAIN_WORKLOAD` -> `workload`
+std::string Lower(std::string name, size_t prefix) {
+  name = name.substr(prefix);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
+void CheckKey(const std::string& key, const YAML::Node& value, const proto::Verdict& verdict) {
+  if (key == "at") return;
+  if (key == "code") {
+    EXPECT_THAT(Words(value), testing::Contains(verdict.code())) << "expected codes";
+  } else if (key == "not_code") {
+    EXPECT_THAT(Words(value), testing::Not(testing::Contains(verdict.code())));
+  } else if (key == "sub") {
+    EXPECT_EQ(verdict.sub(), value.as<std::string>());
+  } else if (key == "fault_class") {
+    EXPECT_EQ(verdict.fault_class(), value.as<std::string>());
+  } else if (key == "exception_type") {
+    EXPECT_EQ(verdict.exception_type(), value.as<std::string>());
+  } else if (key == "signal") {
+    EXPECT_EQ(verdict.signal(), value.as<std::string>());
+  } else if (key == "domain") {
+    EXPECT_EQ(Lower(proto::Domain_Name(verdict.domain()), 7), value.as<std::string>());
+  } else if (key == "state") {
+    EXPECT_EQ(Lower(proto::State_Name(verdict.state()), 0), value.as<std::string>());
+  } else if (key == "ranks") {
+    EXPECT_THAT(verdict.ranks(), ElementsAreArray(value.as<std::vector<int>>()));
+  } else if (key == "min_confidence") {
+    EXPECT_THAT(verdict.confidence(), Ge(value.as<double>() - 1e-9));
+  } else if (key == "max_confidence") {
+    EXPECT_THAT(verdict.confidence(), Le(value.as<double>() + 1e-9));
+  } else if (key == "warning") {
+    std::vector<std::string> kinds;
+    for (const auto& warning : verdict.warnings()) kinds.push_back(warning.kind());
+    for (const std::string& kind : Words(value)) EXPECT_THAT(kinds, testing::Contains(kind));
+  } else if (key == "undecidable") {
+    for (const std::string& code : Words(value))
+      EXPECT_EQ(StateOf(verdict, code), "NOT_DECIDABLE") << code;
+  } else if (key == "ruled_out") {
+    for (const std::string& code : Words(value))
+      EXPECT_EQ(StateOf(verdict, code), "RULED_OUT") << code;
+  } else if (key == "cites") {
+    std::string cited;
+    for (const auto& evidence : verdict.shows()) cited += evidence.cite().log().line() + "\n";
+    for (const std::string& text : Words(value)) EXPECT_THAT(cited, HasSubstr(text));
+  } else {
+    ADD_FAILURE() << "unknown key '" << key << "' in expect";
+  }
+}
+
+class ScenarioTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { scenario_ = LoadScenario(GetParam()); }
+  Scenario scenario_;
+};
+
+TEST_P(ScenarioTest, JudgesAsExpected) {
+  std::vector<double> times;
+  for (const Expectation& expectation : scenario_.expectations) times.push_back(expectation.at);
+  const std::vector<proto::Verdict> verdicts = Judge(scenario_, times);
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    SCOPED_TRACE("at " + std::to_string(times[i]) + " s:\n" + VerdictToText(verdicts[i]));
+    for (const auto& entry : scenario_.expectations[i].what) {
+      CheckKey(entry.first.as<std::string>(), entry.second, verdicts[i]);
+    }
+  }
+}
+
+TEST_P(ScenarioTest, SaysSomethingOfEveryFamily) {
+  const proto::Verdict verdict = Judge(scenario_);
+  std::vector<std::string> codes;
+  std::vector<std::string> wanted;
+  for (const FamilyName& name : families::FamilyNames()) wanted.emplace_back(name.code);
+  for (const auto& family : verdict.families()) {
+    codes.push_back(family.code());
+    switch (family.state()) {
+      case proto::FamilyState::RULED_IN:
+        EXPECT_EQ(family.code(), verdict.code());
+        break;
+      case proto::FamilyState::RULED_OUT:
+        EXPECT_NE(family.by(), "") << family.code() << " is ruled out by nothing";
+        break;
+      case proto::FamilyState::NOT_DECIDABLE:
+        EXPECT_TRUE(family.needs() != proto::STORE_UNSPECIFIED || !family.by().empty())
+            << family.code() << " is not decidable for no reason";
+        break;
+      default:
+        ADD_FAILURE() << family.code() << " has no state";
+    }
+  }
+  EXPECT_THAT(codes, testing::UnorderedElementsAreArray(wanted));
+}
+
+TEST_P(ScenarioTest, HighConfidenceNeedsAuthorityOrTwoStores) {
+  const proto::Verdict verdict = Judge(scenario_);
+  EXPECT_THAT(verdict.confidence(), testing::AllOf(Ge(0.0), Le(0.95)));
+  if (verdict.confidence() <= 0.85 + 1e-9 || verdict.tier() == proto::TIER_P) return;
+  std::set<int> stores;
+  for (const auto& evidence : verdict.shows()) stores.insert(evidence.store());
+  EXPECT_GE(stores.size(), 2u) << VerdictToText(verdict);
+}
+
+TEST_P(ScenarioTest, IsTheSameWhenJudgedAgain) {
+  EXPECT_EQ(VerdictToJson(Judge(scenario_)), VerdictToJson(Judge(scenario_)));
+}
+
+// The observation that a citation quotes, or nullptr: a quoted line must exist, where and as it is
+// quoted.
+proto::LogLine* FindCited(Scenario& scenario, const proto::LogRef& cite) {
+  for (auto& observation : scenario.observations) {
+    if (!observation.has_line()) continue;
+    auto& line = *observation.mutable_line();
+    if (line.stream_name() == cite.stream() && line.offset() == cite.offset()) return &line;
+  }
+  return nullptr;
+}
+
+bool Quotes(const proto::LogRef& cite, const std::string& text) {
+  return text.starts_with(cite.line()) ||
+         (cite.line().size() > 100 && text.starts_with(cite.line().substr(0, 100)));
+}
+
+TEST_P(ScenarioTest, CitesWhatIsThere) {
+  const proto::Verdict verdict = Judge(scenario_);
+  for (const auto& evidence : verdict.shows()) {
+    if (!evidence.cite().has_log()) continue;
+    const proto::LogLine* line = FindCited(scenario_, evidence.cite().log());
+    ASSERT_NE(line, nullptr) << evidence.text() << "\ncites offset "
+                             << evidence.cite().log().offset() << " of "
+                             << evidence.cite().log().stream();
+    EXPECT_TRUE(Quotes(evidence.cite().log(), line->text()))
+        << evidence.cite().log().line() << "\nis not\n"
+        << line->text();
+  }
+}
+
+// Takes away each cited line: what rested on it must vanish, weaken, change its words or find
+// another line that says it.
+TEST_P(ScenarioTest, ClaimsFallWithTheirCitations) {
+  const proto::Verdict before = Judge(scenario_);
+  for (const auto& evidence : before.shows()) {
+    if (!evidence.cite().has_log()) continue;
+    Scenario without = scenario_;
+    proto::LogLine* cited = FindCited(without, evidence.cite().log());
+    if (cited == nullptr) continue;  // CitesWhatIsThere says so
+    const std::string text = cited->text();
+    std::erase_if(without.observations, [&](const auto& observation) {
+      return observation.has_line() && &observation.line() == cited;
+    });
+    const proto::Verdict after = Judge(without);
+    if (after.code() != before.code() || after.confidence() < before.confidence()) continue;
+    for (const auto& still : after.shows()) {
+      if (still.text() != evidence.text() || still.store() != evidence.store()) continue;
+      ASSERT_TRUE(still.cite().has_log()) << "still said, of nothing: " << still.text();
+      proto::LogLine* other = FindCited(without, still.cite().log());
+      ASSERT_NE(other, nullptr) << "still said, of a line that is gone: " << still.text();
+      EXPECT_TRUE(still.cite().log().line() == evidence.cite().log().line() ||
+                  other->text() != text)
+          << "still said: " << still.text();
+    }
+  }
+}
+
+const std::regex& NumberPattern() {
+  static const std::regex pattern(R"((^|[^\w.])(\d+(?:\.\d+)?)(?![\w.]))");
+  return pattern;
+}
+
+std::set<std::string> Numbers(const std::string& text) {
+  std::set<std::string> numbers;
+  for (std::sregex_iterator it(text.begin(), text.end(), NumberPattern()), end; it != end; ++it) {
+    numbers.insert((*it)[2].str());
+  }
+  return numbers;
+}
+
+// Changes the last digit of every such number; the length stays, so offsets do too.
+std::string ChangeNumbers(const std::string& text, const std::set<std::string>& numbers) {
+  std::string changed = text;
+  for (std::sregex_iterator it(text.begin(), text.end(), NumberPattern()), end; it != end; ++it) {
+    if (!numbers.contains((*it)[2].str())) continue;
+    char& digit = changed[static_cast<size_t>(it->position(2) + it->length(2) - 1)];
+    digit = digit == '9' ? '8' : static_cast<char>(digit + 1);
+  }
+  return changed;
+}
+
+// Changes the numbers that a sentence shares with the line it cites: the sentence must change, or
+// it was not computed.
+TEST_P(ScenarioTest, SentencesFollowTheirNumbers) {
+  const proto::Verdict before = Judge(scenario_);
+  for (const auto& evidence : before.shows()) {
+    if (!evidence.cite().has_log()) continue;
+    Scenario changed = scenario_;
+    proto::LogLine* cited = FindCited(changed, evidence.cite().log());
+    if (cited == nullptr) continue;
+    const std::set<std::string> in_line = Numbers(cited->text());
+    std::set<std::string> shared;
+    for (const std::string& number : Numbers(evidence.text())) {
+      const auto& unrelated = scenario_.unrelated_numbers;
+      if (in_line.contains(number) &&
+          std::find(unrelated.begin(), unrelated.end(), number) == unrelated.end()) {
+        shared.insert(number);
+      }
+    }
+    if (shared.empty()) continue;
+    cited->set_text(ChangeNumbers(cited->text(), shared));
+    const proto::Verdict after = Judge(changed);
+    for (const auto& still : after.shows()) {
+      const bool same_place = still.cite().log().offset() == evidence.cite().log().offset() &&
+                              still.cite().log().stream() == evidence.cite().log().stream();
+      EXPECT_FALSE(same_place && still.text() == evidence.text())
+          << "said of\n  " << evidence.cite().log().line() << "\nand of\n  " << cited->text()
+          << "\nalike: " << still.text();
+    }
+  }
+}
+
+std::string TestName(const testing::TestParamInfo<std::string>& info) {
+  const std::filesystem::path path = info.param;
+  std::string name = path.parent_path().filename().string() + "_" + path.stem().string();
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ScenarioTest, testing::ValuesIn(ScenarioPaths()), TestName);
+
+TEST(Scenarios, EachFamilyHasOneThatFiresAndTwoNearMisses) {
+  std::map<std::string, std::map<std::string, int>> kinds;
+  for (const std::string& path : ScenarioPaths()) {
+    const Scenario scenario = LoadScenario(path);
+    ++kinds[scenario.family][scenario.kind];
+  }
+  ASSERT_FALSE(kinds.empty());
+  std::set<std::string> names;
+  for (const FamilyName& name : families::FamilyNames()) names.emplace(name.family);
+  for (auto& [family, count] : kinds) {
+    EXPECT_TRUE(names.contains(family))
+        << "tests/scenarios/" << family << " is not named after a family";
+    EXPECT_GE(count["fires"], 1) << family;
+    EXPECT_GE(count["near_miss"], 2) << family;
+  }
+}
+
+}  // namespace
+}  // namespace rankscope::scenarios

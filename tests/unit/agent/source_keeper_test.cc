@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/source_keeper.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace rankscope::exporter {
+namespace {
+
+// Fails a number of times, then starts; says what it is told to say about itself.
+class StubbornSource final : public Source {
+ public:
+  StubbornSource(int failures, std::optional<Availability> own_word)
+      : failures_(failures), own_word_(own_word) {}
+
+  rankscope::Status Start(EventLoop& loop, Sink& sink) override {
+    ++starts;
+    if (failures_-- <= 0) {
+      loop.After(Milliseconds(1), [&loop] { loop.Stop(); });
+      return {};
+    }
+    if (own_word_) {
+      Observation observation;
+      SourceState state;
+      state.state = *own_word_;
+      state.reason = "needs a key";
+      observation.kind = state;
+      sink.Accept(observation);
+    }
+    return Error{"the door is locked; open it"};
+  }
+  void Stop() override { ++stops; }
+  int64_t lost() const override { return 5; }
+
+  int starts = 0;
+  int stops = 0;
+
+ private:
+  int failures_;
+  std::optional<Availability> own_word_;
+};
+
+struct Kept {
+  EventLoop loop;
+  Logger log{"error", "logfmt"};
+  std::vector<SourceState> told;
+  SourceKeeper keeper{loop, log, "n1", [this](const Observation& o) {
+                        if (const auto* s = std::get_if<SourceState>(&o.kind)) told.push_back(*s);
+                      }};
+};
+
+TEST(SourceKeeper, TriesAgainAndTellsEachChangeOnce) {
+  Kept k;
+  auto source = std::make_unique<StubbornSource>(1, std::nullopt);
+  StubbornSource& raw = *source;
+  k.keeper.Add(1, "stub", Seconds(1), std::move(source), {});
+  k.keeper.Start();
+  EXPECT_EQ(k.keeper.Status(0)[0].state, Availability::kDown);
+  k.loop.Run();  // until the second start
+  EXPECT_EQ(raw.starts, 2);
+  ASSERT_EQ(k.told.size(), 2u);
+  EXPECT_EQ(k.told[0].state, Availability::kDown);
+  EXPECT_EQ(k.told[0].reason, "the door is locked; open it");
+  EXPECT_EQ(k.told[0].name, "stub");
+  EXPECT_EQ(k.told[0].lost, 5);
+  EXPECT_EQ(k.told[1].state, Availability::kUp);
+  k.keeper.Stop();
+  EXPECT_EQ(raw.stops, 1);
+}
+
+TEST(SourceKeeper, TheSourcesOwnWordIsBetterThanDown) {
+  Kept k;
+  k.keeper.Add(1, "stub", {}, std::make_unique<StubbornSource>(1000, Availability::kDenied), {});
+  k.keeper.Start();
+  ASSERT_EQ(k.told.size(), 1u);
+  EXPECT_EQ(k.told[0].state, Availability::kDenied);
+  EXPECT_EQ(k.told[0].reason, "needs a key");
+}
+
+TEST(SourceKeeper, ASourceThatIsSwitchedOffSaysWhy) {
+  Kept k;
+  k.keeper.Add(2, "stub", {}, nullptr, "switched off: sources.stub.enabled is false");
+  k.keeper.Start();
+  ASSERT_EQ(k.told.size(), 1u);
+  EXPECT_EQ(k.told[0].state, Availability::kNotApplicable);
+  EXPECT_EQ(k.keeper.States().size(), 1u);
+}
+
+}  // namespace
+}  // namespace rankscope::exporter

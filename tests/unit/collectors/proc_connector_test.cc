@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/collectors/proc_connector.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "tests/unit/collectors/recording_sink.h"
+
+namespace rankscope::collectors {
+namespace {
+
+constexpr Duration kPatience = Seconds(20);
+
+ProcReader RealReader() {
+  return ProcReader("/proc", "/sys/fs/cgroup", [](std::string_view key) { return key == "RANK"; });
+}
+
+// The real kernel, real children. Runs where the connector may be opened.
+class ProcConnectorTest : public testing::Test {
+ protected:
+  // Runs the loop until `done` or the patience ends.
+  void RunUntil(const std::function<bool()>& done) {
+    const auto timeout = loop_.After(kPatience, [this] {
+      ADD_FAILURE() << "timed out";
+      loop_.Stop();
+    });
+    sink_.on_accept = [&](const Observation&) {
+      if (done()) loop_.Stop();
+    };
+    if (!done()) loop_.Run();
+    loop_.Cancel(timeout);
+    sink_.on_accept = nullptr;
+  }
+
+  bool StartUp() {
+    const Status status = connector_.Start(loop_, sink_);
+    if (!status.ok()) return false;
+    RunUntil([this] { return !sink_.Of<SourceState>().empty(); });
+    return sink_.Of<SourceState>().back().state == Availability::kUp;
+  }
+
+  // A child that waits for a byte, then does `what`; tracked as the root of a job.
+  template <typename What>
+  pid_t Child(What what) {
+    int go[2];
+    EXPECT_EQ(pipe(go), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      char c = 0;
+      if (read(go[0], &c, 1) != 1) _exit(99);
+      what();
+      _exit(98);
+    }
+    close(go[0]);
+    go_ = go[1];
+    const auto stat = RealReader().Stat(pid);
+    EXPECT_TRUE(stat);
+    table_->AddRoot({pid, stat->start_ticks}, "run-1");
+    return pid;
+  }
+  void Go() {
+    EXPECT_EQ(write(go_, "x", 1), 1);
+    close(go_);
+  }
+  std::optional<ProcessExit> ExitOf(pid_t pid) const {
+    for (const ProcessExit& exit : sink_.Of<ProcessExit>()) {
+      if (exit.key.pid == pid) return exit;
+    }
+    return std::nullopt;
+  }
+
+  exporter::EventLoop loop_;
+  RecordingSink sink_;
+  std::shared_ptr<ProcessTable> table_ = std::make_shared<ProcessTable>();
+  ProcConnector connector_{RealReader(), table_};
+  int go_ = -1;
+};
+
+TEST_F(ProcConnectorTest, TellsTheSignalThatKilledATrackedProcess) {
+  if (!StartUp()) GTEST_SKIP() << "process connector: " << sink_.Of<SourceState>().back().reason;
+  const pid_t pid = Child([] { pause(); });
+  kill(pid, SIGKILL);
+  RunUntil([&] { return ExitOf(pid).has_value(); });
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(ExitOf(pid)->status_known);
+  EXPECT_EQ(ExitOf(pid)->wait_status, status);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  close(go_);
+}
+
+TEST_F(ProcConnectorTest, TellsTheExitCodeOfAGrandchildAndItsBirth) {
+  if (!StartUp()) GTEST_SKIP() << "process connector: " << sink_.Of<SourceState>().back().reason;
+  const pid_t pid = Child([] {
+    const pid_t grandchild = fork();
+    if (grandchild == 0) _exit(7);
+    waitpid(grandchild, nullptr, 0);
+    _exit(3);
+  });
+  Go();
+  RunUntil([&] { return ExitOf(pid).has_value(); });
+  ASSERT_EQ(waitpid(pid, nullptr, 0), pid);
+  EXPECT_EQ(WEXITSTATUS(ExitOf(pid)->wait_status), 3);
+  // A grandchild that is gone before its start time can be read is not told; usually it is in time.
+  for (const ProcessStart& start : sink_.Of<ProcessStart>()) {
+    EXPECT_EQ(start.job_id, "run-1");
+    const auto exit = ExitOf(start.key.pid);
+    ASSERT_TRUE(exit);
+    EXPECT_EQ(WEXITSTATUS(exit->wait_status), 7);
+  }
+}
+
+TEST_F(ProcConnectorTest, ReadsTheFactsAfterExec) {
+  if (!StartUp()) GTEST_SKIP() << "process connector: " << sink_.Of<SourceState>().back().reason;
+  const pid_t pid = Child([] {
+    setenv("RANK", "5", 1);
+    execl("/bin/sleep", "sleep", "30", nullptr);
+  });
+  Go();
+  const auto complete = [&]() -> std::optional<ProcessStart> {
+    for (const ProcessStart& start : sink_.Of<ProcessStart>()) {
+      if (start.key.pid == pid && start.complete && start.comm == "sleep") return start;
+    }
+    return std::nullopt;
+  };
+  RunUntil([&] { return complete().has_value(); });
+  EXPECT_EQ(complete()->argv, (std::vector<std::string>{"sleep", "30"}));
+  ASSERT_EQ(complete()->env.size(), 1u);
+  EXPECT_EQ(complete()->env[0].value, "5");
+  kill(pid, SIGTERM);
+  RunUntil([&] { return ExitOf(pid).has_value(); });
+  waitpid(pid, nullptr, 0);
+  EXPECT_EQ(WTERMSIG(ExitOf(pid)->wait_status), SIGTERM);
+}
+
+TEST_F(ProcConnectorTest, AStrangerWithARankIsFoundAtItsExec) {
+  if (!StartUp()) GTEST_SKIP() << "process connector: " << sink_.Of<SourceState>().back().reason;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setenv("RANK", "1", 1);
+    execl("/bin/sleep", "sleep", "30", nullptr);
+    _exit(127);
+  }
+  RunUntil([&] { return table_->Find(pid) != nullptr; });
+  kill(pid, SIGKILL);
+  RunUntil([&] { return ExitOf(pid).has_value(); });
+  waitpid(pid, nullptr, 0);
+  EXPECT_TRUE(table_->exits_told());
+}
+
+}  // namespace
+}  // namespace rankscope::collectors

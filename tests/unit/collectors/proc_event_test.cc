@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/collectors/proc_event.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace rankscope::collectors {
+namespace {
+
+// nlmsghdr (16 bytes), cn_msg (20 bytes), then what, cpu, timestamp and four words, as the kernel
+// lays them out.
+std::string Message(uint32_t what, std::vector<uint32_t> words, uint32_t channel = 1) {
+  std::string payload(16, '\0');
+  std::memcpy(payload.data(), &what, 4);
+  for (const uint32_t word : words) payload.append(reinterpret_cast<const char*>(&word), 4);
+  const uint32_t netlink[] = {static_cast<uint32_t>(36 + payload.size()), 3, 0, 0};
+  const uint32_t connector[] = {channel, 1, 0, 0, static_cast<uint32_t>(payload.size())};
+  std::string message(reinterpret_cast<const char*>(netlink), sizeof netlink);
+  message.append(reinterpret_cast<const char*>(connector), sizeof connector);
+  return message + payload;
+}
+
+TEST(ParseProcEvents, ReadsForkExecAndExit) {
+  const auto events = ParseProcEvents(Message(1, {10, 11, 12, 12}) + Message(2, {13, 12, 0, 0}) +
+                                      Message(0x80000000u, {12, 12, 139, 17, 10, 11}));
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].what, ProcEvent::What::kFork);
+  EXPECT_EQ(events[0].parent, 11);
+  EXPECT_EQ(events[0].process, 12);
+  EXPECT_EQ(events[1].what, ProcEvent::What::kExec);
+  EXPECT_EQ(events[1].pid, 13);
+  EXPECT_EQ(events[1].process, 12);
+  EXPECT_EQ(events[2].what, ProcEvent::What::kExit);
+  EXPECT_EQ(events[2].wait_status, 139);
+}
+
+TEST(ParseProcEvents, ReadsTheAcknowledgement) {
+  const auto events = ParseProcEvents(Message(0, {1, 0, 0, 0}));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].what, ProcEvent::What::kAck);
+  EXPECT_EQ(events[0].error, 1u);
+}
+
+TEST(ParseProcEvents, SkipsOtherChannelsAndOtherEvents) {
+  EXPECT_TRUE(ParseProcEvents(Message(1, {10, 11, 12, 12}, 2)).empty());
+  const auto events = ParseProcEvents(Message(0x200, {1, 2, 3, 4}));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].what, ProcEvent::What::kOther);
+}
+
+TEST(ParseProcEvents, StopsAtDamage) {
+  const std::string good = Message(1, {10, 11, 12, 12});
+  for (size_t length = 0; length < good.size(); ++length) {
+    EXPECT_TRUE(ParseProcEvents(std::string_view(good).substr(0, length)).empty()) << length;
+  }
+  std::string lying = good;
+  lying[0] = 4;  // a message shorter than its header
+  EXPECT_TRUE(ParseProcEvents(lying).empty());
+  std::string long_payload = good;
+  long_payload[32] = '\xff';  // more payload than message
+  EXPECT_EQ(ParseProcEvents(long_payload).size(), 1u);
+  EXPECT_TRUE(ParseProcEvents(std::string(200, '\0')).empty());
+}
+
+}  // namespace
+}  // namespace rankscope::collectors

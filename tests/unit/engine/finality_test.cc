@@ -1,0 +1,306 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A verdict's life: live, provisional, final, amended; whose job it is; when it goes.
+#include <gtest/gtest.h>
+
+#include "tests/unit/engine/driver.h"
+
+namespace rankscope::engine {
+namespace {
+
+using namespace rankscope::testing;  // NOLINT: the tests' own vocabulary
+
+proto::State StateAt(const Tape& tape, double second) {
+  Engine engine({}, "n1");
+  PlayUntil(tape, engine, 0, second);
+  return VerdictOf(engine).state();
+}
+
+Tape Healthy() {
+  Tape tape;
+  tape.Begin(0.1);
+  tape.Train(1, 1, 60, 0.1);
+  tape.End(8.5, 0);
+  tape.Closed(9.5);
+  return tape;
+}
+
+TEST(Finality, ProvisionalWithinATickOfTheEndAndFinalTwoSecondsAfterTheStreams) {
+  Tape tape = Healthy();
+  tape.Finish(20);
+  EXPECT_EQ(StateAt(tape, 8.9), proto::LIVE);
+  EXPECT_EQ(StateAt(tape, 9), proto::PROVISIONAL);
+  EXPECT_EQ(StateAt(tape, 11), proto::PROVISIONAL) << "1.5 s after the streams closed";
+  EXPECT_EQ(StateAt(tape, 12), proto::FINAL);
+  EXPECT_EQ(StateAt(tape, 20), proto::FINAL);
+}
+
+TEST(Finality, StreamsThatNeverCloseDoNotHoldItForEver) {
+  Tape tape;
+  tape.Begin(0.1);
+  tape.End(5.5, 0);
+  tape.Finish(60);
+  EXPECT_EQ(StateAt(tape, 35), proto::PROVISIONAL);
+  EXPECT_EQ(StateAt(tape, 36), proto::FINAL);
+  const proto::Verdict verdict = JudgeTape(tape);
+  ASSERT_GE(verdict.data_quality().notes_size(), 1);
+  EXPECT_NE(verdict.data_quality().notes(0).find("still open"), std::string::npos);
+}
+
+TEST(Finality, LateTextChangesNothing) {
+  Tape tape = Healthy();
+  tape.Finish(14);
+  const std::string before = VerdictToJson(JudgeTape(tape));
+  Tape late = Healthy();
+  late.Say(13.5,
+           "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n"
+           "ValueError: late\n",
+           2);
+  late.Add(13.6, SourceState{9, "kmsg", Availability::kDown, "gone", 0, Seconds(1)});
+  late.Finish(30);
+  EXPECT_EQ(VerdictToJson(JudgeTape(late)), before);
+}
+
+TEST(Finality, ASchedulersRecordAmends) {
+  Tape tape;
+  tape.Begin(0.1);
+  tape.Train(1, 1, 20, 0.2);
+  tape.End(8.5, Killed(15));
+  tape.Closed(8.6);
+  tape.State(15.5, "state", "PREEMPTED");
+  tape.Finish(40);
+  Engine engine({}, "n1");
+  size_t at = PlayUntil(tape, engine, 0, 15);
+  const proto::Verdict before = VerdictOf(engine);
+  EXPECT_EQ(before.state(), proto::FINAL);
+  EXPECT_EQ(before.code(), "X20");
+  EXPECT_EQ(before.amended_by(), "");
+  at = PlayUntil(tape, engine, at, 16);
+  const proto::Verdict amended = VerdictOf(engine);
+  EXPECT_EQ(amended.code(), "F2");
+  EXPECT_EQ(amended.state(), proto::FINAL);
+  EXPECT_EQ(amended.revision(), before.revision() + 1);
+  EXPECT_EQ(amended.amended_by(), "scheduler record state=PREEMPTED from sacct");
+  EXPECT_EQ(amended.tier(), proto::TIER_P);
+  PlayUntil(tape, engine, at, 40);
+  EXPECT_EQ(VerdictToJson(VerdictOf(engine)), VerdictToJson(amended)) << "and stays";
+}
+
+TEST(Finality, ARecordThatSaysNothingNewKeepsTheRevision) {
+  Tape tape = Healthy();
+  tape.State(15.5, "state", "COMPLETED");
+  tape.State(16.5, "elapsed", "9");
+  tape.Finish(20);
+  Tape without = Healthy();
+  without.Finish(20);
+  EXPECT_EQ(JudgeTape(tape).revision(), JudgeTape(without).revision());
+  EXPECT_EQ(JudgeTape(tape).amended_by(), "");
+}
+
+TEST(Finality, ReportsChangesOnce) {
+  Tape tape = Healthy();
+  tape.Finish(20);
+  Engine engine({}, "n1");
+  std::vector<proto::State> states;
+  for (size_t i = 0; i < tape.size(); ++i) {
+    if (std::holds_alternative<Tick>(tape[i].kind)) {
+      if (!engine.Tick(tape[i].t).changed.empty()) states.push_back(VerdictOf(engine).state());
+    } else {
+      engine.Accept(tape[i]);
+    }
+  }
+  ASSERT_GE(states.size(), 3u);
+  EXPECT_EQ(std::count(states.begin(), states.end(), proto::PROVISIONAL), 1);
+  EXPECT_EQ(std::count(states.begin(), states.end(), proto::FINAL), 1);
+  EXPECT_EQ(states.back(), proto::FINAL);
+}
+
+TEST(Finality, AFinishedJobLeavesMemory) {
+  Config config;
+  config.forget_after_end = Seconds(10);
+  Tape tape = Healthy();
+  tape.Finish(30);
+  Engine engine(config, "n1");
+  size_t ended = 0;
+  for (size_t i = 0; i < tape.size(); ++i) {
+    if (std::holds_alternative<Tick>(tape[i].kind)) {
+      ended += engine.Tick(tape[i].t).ended.size();
+    } else {
+      engine.Accept(tape[i]);
+    }
+  }
+  EXPECT_EQ(ended, 1u);
+  EXPECT_TRUE(engine.Jobs().empty());
+}
+
+// --- the wrapper is gone ---
+
+TEST(WrapperLost, WithoutAnybodyElseItIsOver) {
+  Tape tape;
+  tape.Begin(0.1);
+  tape.Train(1, 1, 6);
+  tape.Lost(8.5);
+  tape.Finish(14);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_EQ(verdict.state(), proto::FINAL);
+  EXPECT_EQ(verdict.code(), "U0");
+  EXPECT_EQ(verdict.sub(), "wrapper_lost");
+  EXPECT_FALSE(verdict.exit_known());
+}
+
+Tape LostWithProcesses() {
+  Tape tape;
+  tape.Begin(0.1, {"python", "train.py"}, 1, {50, 1});
+  tape.Start(0.2, {50, 1}, {49, 1}, {{"RANK", "0"}, {"WORLD_SIZE", "1"}});
+  tape.Train(1, 1, 6);
+  tape.Lost(8.5);
+  return tape;
+}
+
+TEST(WrapperLost, WhileProcessesLiveTheJobLives) {
+  Tape tape = LostWithProcesses();
+  tape.Finish(30);
+  EXPECT_EQ(JudgeTape(tape).state(), proto::LIVE);
+}
+
+TEST(WrapperLost, TheKernelTellsHowTheCommandEnded) {
+  Tape tape = LostWithProcesses();
+  tape.Exit(20.5, {50, 1}, Killed(9));
+  tape.Finish(24);
+  EXPECT_EQ(StateAt(tape, 21), proto::PROVISIONAL);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_EQ(verdict.state(), proto::FINAL);
+  EXPECT_EQ(verdict.code(), "A2");
+  EXPECT_TRUE(verdict.exit_known());
+  EXPECT_EQ(verdict.exit_code(), 137);
+}
+
+TEST(WrapperLost, AnExitWithoutAStatusIsAnEndWithoutAStatus) {
+  Tape tape = LostWithProcesses();
+  tape.Exit(20.5, {50, 1}, 0, false);
+  tape.Finish(24);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_EQ(verdict.state(), proto::FINAL);
+  EXPECT_FALSE(verdict.exit_known());
+}
+
+// --- whose job ---
+
+TEST(Jobs, AnIdThatComesBackAfterItsEndIsAnotherJob) {
+  Tape tape = Healthy();
+  tape.Begin(15.1, {"python", "other.py"});
+  tape.Say(15.2,
+           "Traceback (most recent call last):\n  File \"/u/a.py\", line 1, in <module>\n"
+           "ModuleNotFoundError: No module named 'apex'\n",
+           2);
+  tape.End(15.5, Exited(1));
+  tape.Closed(15.6);
+  tape.Finish(20);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_EQ(verdict.code(), "A1") << "60 steps of the earlier job are not its own";
+  EXPECT_EQ(verdict.attempts_size(), 0);
+  EXPECT_EQ(verdict.attempt().ordinal(), 1);
+}
+
+TEST(Jobs, ABeginToldTwiceIsOneJob) {
+  Tape tape;
+  tape.Begin(0.1);
+  tape.Train(1, 1, 20, 0.1);
+  tape.Begin(4.5);  // the wrapper has found the daemon again
+  tape.Finish(6);
+  Engine engine({}, "n1");
+  Play(tape, engine, 0, tape.size());
+  EXPECT_EQ(engine.Find("j1")->training.records, 20);
+}
+
+TEST(Jobs, MakeRoomForNewOnesOnlyWhenFinal) {
+  Config config;
+  config.max_jobs = 3;
+  Engine engine(config, "n1");
+  const auto begin = [&](const std::string& id, double second, bool end) {
+    Tape tape(id);
+    tape.Begin(second);
+    if (end) {
+      tape.End(second + 0.1, 0);
+      tape.Closed(second + 0.1);
+    }
+    tape.Finish(0);
+    Play(tape, engine, 0, tape.size());
+  };
+  begin("a", 1, true);
+  engine.Tick(AtSecond(4));
+  begin("b", 5, true);
+  engine.Tick(AtSecond(8));
+  begin("c", 9, false);
+  engine.Tick(AtSecond(10));
+  begin("d", 11, false);  // takes the place of a, final for longest
+  engine.Tick(AtSecond(12));
+  EXPECT_EQ(engine.Find("a"), nullptr);
+  EXPECT_NE(engine.Find("b"), nullptr);
+  EXPECT_NE(engine.Find("d"), nullptr);
+  begin("e", 13, false);
+  begin("f", 14, false);  // nobody is final any more
+  engine.Tick(AtSecond(15));
+  EXPECT_EQ(engine.Find("b"), nullptr);
+  EXPECT_EQ(engine.Find("f"), nullptr);
+  EXPECT_EQ(engine.Jobs().size(), 3u);
+  EXPECT_EQ(engine.counters().jobs_dropped, 1);
+}
+
+TEST(Jobs, AJobWithoutAWrapperEndsWithItsLastProcess) {
+  Tape tape;
+  for (int rank = 0; rank < 2; ++rank) {
+    tape.Start(0.5, {100 + rank, 9}, {99, 8},
+               {{"SLURM_JOB_ID", "j1"}, {"RANK", std::to_string(rank)}, {"WORLD_SIZE", "2"}});
+  }
+  tape.Exit(5.2, {100, 9}, 0);
+  tape.Exit(6.2, {101, 9}, 0);
+  tape.Finish(12);
+  EXPECT_EQ(StateAt(tape, 6), proto::LIVE);
+  EXPECT_EQ(StateAt(tape, 7), proto::PROVISIONAL);
+  EXPECT_EQ(StateAt(tape, 12), proto::FINAL);
+}
+
+TEST(Attempts, AreListedWithWhatEndedThem) {
+  Tape tape;
+  tape.Begin(0.1, {"torchrun", "train.py"}, 2);
+  for (int i = 0; i < 3; ++i) {
+    tape.Train(1 + 5 * i, 1, 6, 0.1);
+    tape.Say(2 + 5 * i,
+             "Traceback (most recent call last):\n  File \"/u/train.py\", line 7, in <module>\n"
+             "    step()\nIndexError: list index out of range\n",
+             2);
+    tape.Say(2.1 + 5 * i,
+             "[default] Worker group FAILED. 2/3 attempts left; will restart worker group", 2);
+  }
+  tape.Train(20, 1, 60, 0.05);
+  tape.End(25, 0);
+  tape.Closed(25);
+  tape.Finish(30);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_EQ(verdict.attempt().ordinal(), 4);
+  EXPECT_EQ(verdict.code(), "G1") << "the last attempt is judged";
+  ASSERT_EQ(verdict.attempts_size(), 3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(verdict.attempts(i).attempt().ordinal(), i + 1);
+    EXPECT_EQ(verdict.attempts(i).code(), "X1") << i;
+    EXPECT_EQ(verdict.attempts(i).last_step(), 6);
+  }
+}
+
+TEST(Attempts, OfAFileReadAtOnceAreAllListed) {
+  Tape tape;
+  tape.Begin(0.1);
+  for (int i = 0; i < 3; ++i) {
+    tape.Train(0.2, 1, 6 + i, 0);
+    tape.Say(0.2, "[default] Worker group FAILED. 2/3 attempts left; will restart worker group");
+  }
+  tape.Train(0.2, 1, 60, 0);
+  tape.Closed(0.2);
+  tape.Finish(2);
+  EXPECT_EQ(JudgeTape(tape).attempts_size(), 3);
+}
+
+}  // namespace
+}  // namespace rankscope::engine

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Silence: how long is too long, and for whom.
+#include <gtest/gtest.h>
+
+#include "detectors/families/rows.h"
+
+namespace rankscope::families {
+namespace {
+
+features::JobFeatures Silent(double seconds) {
+  features::JobFeatures f;
+  f.now = {int64_t{10'000} * 1'000'000'000};
+  f.running = true;
+  f.timed = true;
+  f.world_size = 8;
+  f.processes_alive = 8;
+  f.progress = 100;
+  f.phase = proto::PHASE_TRAIN;
+  f.usual_record_seconds = 1;
+  f.step_seconds = 1;
+  f.p99_record_seconds = 1;
+  f.silence_seconds = seconds;
+  return f;
+}
+
+TEST(HangTimeout, IsTheLargestOfFloorTenRecordsAndThreeTimesTheSlowest) {
+  features::JobFeatures f = Silent(0);
+  EXPECT_DOUBLE_EQ(HangTimeout(f), 60);
+  f.usual_record_seconds = 30;
+  EXPECT_DOUBLE_EQ(HangTimeout(f), 300);
+  f.p99_record_seconds = 200;
+  EXPECT_DOUBLE_EQ(HangTimeout(f), 600);
+  f.step_seconds = 90;
+  EXPECT_DOUBLE_EQ(HangTimeout(f), 900);
+  features::JobFeatures unknown;
+  EXPECT_DOUBLE_EQ(HangTimeout(unknown), 60);
+  unknown.hang_floor_seconds = 17;
+  EXPECT_DOUBLE_EQ(HangTimeout(unknown), 17);
+}
+
+TEST(HangTimeout, SavingAndEvaluatingMayTakeLong) {
+  features::JobFeatures f = Silent(0);
+  f.phase = proto::PHASE_SAVE;
+  EXPECT_DOUBLE_EQ(HangTimeout(f), 600);
+  f.longest_save_seconds = 400;
+  EXPECT_DOUBLE_EQ(HangTimeout(f), 1200);
+  f.phase = proto::PHASE_EVAL;
+  EXPECT_DOUBLE_EQ(HangTimeout(f), 600);
+  f.longest_eval_seconds = 250;
+  EXPECT_DOUBLE_EQ(HangTimeout(f), 750);
+}
+
+TEST(CollectiveHang, FiresAtTheTimeoutAndNotBefore) {
+  EXPECT_FALSE(EvaluateC2(Silent(59.9)).matched);
+  const Finding finding = EvaluateC2(Silent(60));
+  EXPECT_TRUE(finding.matched);
+  EXPECT_EQ(finding.sub, "silent");
+  EXPECT_LE(finding.cap, 0.7) << "collectives of other ranks are not seen";
+}
+
+TEST(CollectiveHang, NotOfOneRankNorWithoutRegularityNorAfterTheEnd) {
+  features::JobFeatures f = Silent(5000);
+  f.world_size = 1;
+  EXPECT_FALSE(EvaluateC2(f).matched);
+  f = Silent(5000);
+  f.progress = 2;
+  EXPECT_FALSE(EvaluateC2(f).matched);
+  f = Silent(5000);
+  f.train_end = true;
+  EXPECT_FALSE(EvaluateC2(f).matched);
+  f = Silent(5000);
+  f.running = false;
+  f.ended = true;
+  EXPECT_FALSE(EvaluateC2(f).matched);
+  f = Silent(5000);
+  f.timed = false;
+  EXPECT_FALSE(EvaluateC2(f).matched) << "text from a file tells no time";
+  f = Silent(599);
+  f.phase = proto::PHASE_SAVE;
+  EXPECT_FALSE(EvaluateC2(f).matched);
+  f.silence_seconds = 600;
+  EXPECT_TRUE(EvaluateC2(f).matched);
+}
+
+TEST(RendezvousHang, IsSuspectedThenBelieved) {
+  features::JobFeatures f;
+  f.now = {int64_t{10'000} * 1'000'000'000};
+  f.running = f.timed = f.in_rendezvous = true;
+  f.phase = proto::PHASE_RENDEZVOUS;
+  f.phase_seconds = 119;
+  EXPECT_FALSE(EvaluateC1(f).matched);
+  f.phase_seconds = 120;
+  EXPECT_TRUE(EvaluateC1(f).matched);
+  EXPECT_EQ(EvaluateC1(f).tier, proto::TIER_W);
+  f.phase_seconds = 300;
+  EXPECT_EQ(EvaluateC1(f).tier, proto::TIER_S);
+  f.rendezvous_fire_seconds = 400;
+  EXPECT_EQ(EvaluateC1(f).tier, proto::TIER_W) << "the operator's knob";
+  f.progress = 1;
+  EXPECT_FALSE(EvaluateC1(f).matched);
+}
+
+}  // namespace
+}  // namespace rankscope::families

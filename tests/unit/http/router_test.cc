@@ -1,0 +1,222 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/http/router.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "detectors/verdict_json.h"
+#include "tests/unit/metrics/published_states.h"
+
+namespace rankscope::http {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+using Json = nlohmann::json;
+
+State StateOf(metrics::Published published) {
+  metrics::SnapshotBuilder builder;
+  State state;
+  state.snapshot = builder.Build(published);
+  state.published = std::make_shared<const metrics::Published>(std::move(published));
+  return state;
+}
+
+class RouterTest : public testing::Test {
+ protected:
+  Response Ask(const std::string& target, std::vector<Header> headers = {},
+               std::string method = "GET") {
+    const size_t mark = target.find('?');
+    Request request;
+    request.method = std::move(method);
+    request.path = target.substr(0, mark);
+    if (mark != std::string::npos) request.query = target.substr(mark + 1);
+    request.headers = std::move(headers);
+    return router_.Handle(request, state_);
+  }
+
+  State state_ = StateOf(test::OnNode({test::HealthyJob("8841"), test::HangingJob("a b/c")}));
+  Router router_;
+};
+
+TEST_F(RouterTest, EveryRouteAnswersGetAndHeadAlike) {
+  for (const char* path :
+       {"/", "/metrics", "/verdict", "/verdict?job_id=8841", "/evidence?job_id=8841",
+        "/events?job_id=8841", "/-/healthy", "/-/ready", "/health"}) {
+    const Response get = Ask(path);
+    EXPECT_EQ(get.status, 200) << path;
+    EXPECT_FALSE(get.body.empty()) << path;
+    EXPECT_EQ(get.HeaderValue("cache-control"), "no-store") << path;
+    EXPECT_EQ(Ask(path, {}, "HEAD").body, get.body) << path;
+  }
+}
+
+TEST_F(RouterTest, OtherMethodsAre405WithAllow) {
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "get", ""}) {
+    const Response response = Ask("/metrics", {}, method);
+    EXPECT_EQ(response.status, 405) << method;
+    EXPECT_EQ(response.HeaderValue("Allow"), "GET, HEAD");
+  }
+}
+
+TEST_F(RouterTest, PathsAreExact) {
+  for (const char* path : {"/metrics/", "/metricsX", "/verdict/8841", "//metrics", "/Metrics",
+                           "/../metrics", "/etc/passwd", "/%2e%2e/metrics", "/-/reload"}) {
+    EXPECT_EQ(Ask(path).status, 404) << path;
+  }
+  EXPECT_EQ(Ask("/%6Detrics").status, 200);
+  EXPECT_EQ(Ask("http://other.example/metrics").status, 200);
+}
+
+TEST_F(RouterTest, OddTargetsAre400OrTooLong) {
+  for (const char* target :
+       {"/%", "/%zz", "/metrics?a=%", "*", "metrics", "/%00",
+        "/verdict?job_id=", "/verdict?job_id=1&slurm_job_id=2", "/evidence", "/events"}) {
+    const Response response = Ask(target);
+    EXPECT_EQ(response.status, 400) << target;
+    EXPECT_EQ(response.HeaderValue("Content-Type"), "application/problem+json");
+    EXPECT_EQ(Json::parse(response.body)["status"], 400) << response.body;
+  }
+  EXPECT_EQ(Ask("/" + std::string(3000, 'a')).status, 414);
+  EXPECT_EQ(Ask("/metrics?" + std::string(3000, 'a')).status, 414);
+}
+
+TEST_F(RouterTest, MetricsIsTextWhateverIsAccepted) {
+  for (const char* accept :
+       {"", "*/*",
+        "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+        "application/vnd.google.protobuf", "image/png", "garbage;;;"}) {
+    const Response response = Ask("/metrics", {{"Accept", accept}});
+    EXPECT_EQ(response.status, 200);
+    EXPECT_EQ(response.HeaderValue("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
+    EXPECT_THAT(response.body, StartsWith("# HELP "));
+  }
+  EXPECT_EQ(Ask("/metrics?collect%5B%5D=a").status, 200);
+}
+
+TEST_F(RouterTest, VerdictComesInThreeFormats) {
+  const Response json = Ask("/verdict?job_id=8841");
+  EXPECT_EQ(json.HeaderValue("Content-Type"), "application/json");
+  EXPECT_EQ(Json::parse(json.body)["code"], "G1");
+  EXPECT_EQ(Ask("/verdict?slurm_job_id=8841").body, json.body);
+
+  const Json all = Json::parse(Ask("/verdict").body);
+  EXPECT_EQ(all["schema"], 1);
+  EXPECT_EQ(all["node"], "n1");
+  EXPECT_EQ(all["verdicts"].size(), 2u);
+  EXPECT_EQ(all["verdicts"][1]["code"], "C2");
+
+  const Response text = Ask("/verdict?job_id=8841", {{"accept", "text/plain"}});
+  EXPECT_EQ(text.HeaderValue("Content-Type"), "text/plain; charset=utf-8");
+  EXPECT_EQ(text.body, VerdictToText(state_.published->jobs[0].verdict));
+
+  const Response binary = Ask("/verdict", {{"Accept", "application/x-protobuf"}});
+  proto::VerdictDocument document;
+  ASSERT_TRUE(document.ParseFromString(binary.body));
+  EXPECT_EQ(document.verdicts_size(), 2);
+  EXPECT_EQ(document.node(), "n1");
+  EXPECT_EQ(binary.HeaderValue("Vary"), "Accept");
+}
+
+TEST_F(RouterTest, JobIdsAreDecoded) {
+  EXPECT_EQ(Json::parse(Ask("/verdict?job_id=a+b%2Fc").body)["job_id"], "a b/c");
+}
+
+TEST_F(RouterTest, UnknownJobIs404AndNamesTheKnown) {
+  for (const char* path : {"/verdict?job_id=9", "/evidence?job_id=9", "/events?job_id=9"}) {
+    const Response response = Ask(path);
+    EXPECT_EQ(response.status, 404);
+    EXPECT_EQ(response.HeaderValue("Content-Type"), "application/problem+json");
+    EXPECT_EQ(Json::parse(response.body)["detail"], "no job '9' on this node; known: 8841, a b/c");
+  }
+}
+
+TEST_F(RouterTest, NoJobAtAllIsAnEmptyDocument) {
+  state_ = StateOf(test::OnNode({}));
+  EXPECT_TRUE(Json::parse(Ask("/verdict").body)["verdicts"].empty());
+  EXPECT_THAT(Ask("/verdict", {{"Accept", "text/plain"}}).body, HasSubstr("no job has been seen"));
+  EXPECT_EQ(Ask("/verdict?job_id=1").status, 404);
+}
+
+TEST_F(RouterTest, EntityTagsSaveTheBody) {
+  const std::string tag(Ask("/verdict?job_id=8841").HeaderValue("ETag"));
+  ASSERT_FALSE(tag.empty());
+  const Response same = Ask("/verdict?job_id=8841", {{"If-None-Match", "\"old\", " + tag}});
+  EXPECT_EQ(same.status, 304);
+  EXPECT_TRUE(same.body.empty());
+  EXPECT_EQ(same.HeaderValue("ETag"), tag);
+  const std::vector<Header> as_text = {{"If-None-Match", tag}, {"Accept", "text/plain"}};
+  EXPECT_EQ(Ask("/verdict?job_id=8841", as_text).status, 200);
+  state_ = StateOf(test::OnNode({test::HangingJob("8841")}));
+  EXPECT_EQ(Ask("/verdict?job_id=8841", {{"If-None-Match", tag}}).status, 200);
+}
+
+TEST_F(RouterTest, EvidenceHasWhatIsShownAndEveryNumber) {
+  const Json evidence = Json::parse(Ask("/evidence?job_id=8841").body);
+  EXPECT_EQ(evidence["shows"], Json::parse(Ask("/verdict?job_id=8841").body)["shows"]);
+  EXPECT_EQ(evidence["training"]["loss"], 2.3125);
+  EXPECT_EQ(evidence["ranks"].size(), 2u);
+  EXPECT_EQ(evidence["ranks"][0]["sm_activity"], nullptr);
+  EXPECT_EQ(evidence["logs"][0]["stream"], "stdout");
+  EXPECT_EQ(evidence["stores"][0], (Json{{"store", "log"}, {"available", true}}));
+}
+
+TEST_F(RouterTest, EventsHaveTheCauseChainWithItsEvidence) {
+  const Json events = Json::parse(Ask("/events?job_id=a+b%2Fc").body);
+  EXPECT_EQ(events["changes"], 2);
+  EXPECT_EQ(events["onset"], "2026-05-28T20:25:09.500Z");
+  ASSERT_EQ(events["cause_chain"].size(), 1u);
+  EXPECT_EQ(events["cause_chain"][0]["role"], "root");
+  EXPECT_EQ(events["cause_chain"][0]["shows"]["text"],
+            "loss fell from 10.5 to 2.3125 in 120 steps");
+}
+
+TEST_F(RouterTest, AnyBytesOfAJobMakeValidJson) {
+  JobStatus job = test::HealthyJob("x\xFF\"\\\n<");
+  job.logs[0].stream = "\xC3\x28";
+  state_ = StateOf(test::OnNode({job}));
+  for (const char* page : {"/verdict?job_id=", "/evidence?job_id=", "/events?job_id="}) {
+    // The control character cannot be asked for, so ask for everything or a job that is not there.
+    EXPECT_EQ(Ask(std::string(page) + "x%FF").status, 404);
+    EXPECT_TRUE(Json::accept(Ask(std::string(page) + "x%FF").body));
+  }
+  EXPECT_TRUE(Json::accept(Ask("/verdict").body));
+}
+
+TEST_F(RouterTest, ReadyOnlyWhenTheAgentIs) {
+  metrics::Published published = test::OnNode({});
+  published.agent.ready = false;
+  published.agent.not_ready_reason = "procfs has not answered yet";
+  state_ = StateOf(std::move(published));
+  const Response response = Ask("/-/ready");
+  EXPECT_EQ(response.status, 503);
+  EXPECT_THAT(response.body, HasSubstr("procfs has not answered yet"));
+  EXPECT_EQ(Ask("/-/healthy").status, 200);
+  EXPECT_EQ(Ask("/metrics").status, 200);
+}
+
+TEST_F(RouterTest, ExplainAsksTheAgent) {
+  EXPECT_EQ(Ask("/explain?pid=7").status, 404);  // nobody to ask
+  router_ = Router({.explain = [](int32_t pid, Duration) -> std::optional<std::string> {
+    if (pid == 7) return "rank 0 of job 8841 (environ RANK=0)\n";
+    if (pid == 8) return std::nullopt;
+    return "";
+  }});
+  EXPECT_EQ(Ask("/explain?pid=7").body, "rank 0 of job 8841 (environ RANK=0)\n");
+  EXPECT_EQ(Ask("/explain?pid=8").status, 503);
+  EXPECT_EQ(Ask("/explain?pid=9").status, 404);
+  for (const char* bad : {"/explain", "/explain?pid=", "/explain?pid=x", "/explain?pid=-1",
+                          "/explain?pid=0", "/explain?pid=7x", "/explain?pid=99999999999"}) {
+    EXPECT_EQ(Ask(bad).status, 400) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace rankscope::http

@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/logs_shapes/feed.h"
+
+namespace rankscope::logs {
+namespace {
+
+// Lines that hold a failure's words and tell of none. None may become an incident that competes for
+// the verdict.
+class NearMiss : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NearMiss, InitiatesNothing) {
+  for (const Incident& incident : RunAll(GetParam())) {
+    EXPECT_NE(incident.role, Role::kInitiating) << incident.shape << " read " << GetParam();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Numbers, NearMiss,
+    ::testing::Values("{'loss': 1.25, 'val_error': 0.03, 'error': 0.1, 'epoch': 2.0}",
+                      "{'train_error': 0.5, 'killed': 0, 'epoch': 1.0}",
+                      "step 40: killed 3 slow requests, loss 2.25",
+                      "Build finished: 0 errors, 2 warnings", "0 errors", "error rate: 0.02",
+                      "eval/error: 0.125 | eval/loss: 2.5",
+                      "Epoch 3/10 [Killed experts: 0] loss=2.1",
+                      "iteration 20/100 | number of errors: 0 |", "Task 3: Killed zombies found: 0",
+                      "dead workers: 0, terminated: 0",
+                      "|  GPU   PID   Type   Process name      |  No running processes found  |"));
+
+INSTANTIATE_TEST_SUITE_P(
+    Advice, NearMiss,
+    ::testing::Values("CUDA kernel errors might be asynchronously reported at some other API call, "
+                      "so the stacktrace below might be "
+                      "incorrect.",
+                      "For debugging consider passing CUDA_LAUNCH_BLOCKING=1.",
+                      "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
+                      "If you see CUDA out of memory, lower --batch-size.",
+                      "Tip: CUDA out of memory errors can be avoided with gradient checkpointing",
+                      "Setting OMP_NUM_THREADS environment variable for each process to be 1 in "
+                      "default, to avoid your system being "
+                      "overloaded",
+                      "UserWarning: This DataLoader will create 8 worker processes in total, which "
+                      "may slow down or even freeze",
+                      "[W ProcessGroupNCCL.cpp:1569] Rank 0 using GPU 0 to perform barrier as "
+                      "devices used by this process are "
+                      "currently unknown. This can potentially cause a hang if this rank to GPU "
+                      "mapping is incorrect.",
+                      "if loss is nan the trainer will be stopping training",
+                      "FutureWarning: use torch.load with weights_only=True",
+                      "/e/x.py:4: UserWarning: segmentation fault possible on this platform",
+                      "Warning: Killed processes are not restarted"));
+
+INSTANTIATE_TEST_SUITE_P(
+    Handled, NearMiss,
+    ::testing::Values(
+        "Retrying (Retry(total=4)) after connection broken by 'MaxRetryError: timed out': "
+        "/api/models",
+        "WARNING: ran out of memory with exception: CUDA out of memory. Tried to allocate 2.00 "
+        "GiB; skipping batch",
+        "'(MaxRetryError(\"HTTPSConnectionPool(host='hub.example', port=443): Max retries "
+        "exceeded\"))' thrown while "
+        "requesting HEAD https://hub.example/x",
+        "Retry 2/5: ConnectionError: Connection reset by peer", "caught ValueError, using default",
+        "bfc_allocator.cc:290] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.00GiB. "
+        "The caller indicates "
+        "that this is not a failure",
+        "signal handler for SIGTERM installed", "register SIGTERM handler",
+        "SLURM auto-requeueing enabled. Setting signal handlers.",
+        "INFO: attempt 2, previous attempt: DataLoader worker (pid 3) exited normally"));
+
+INSTANTIATE_TEST_SUITE_P(
+    Prose, NearMiss,
+    ::testing::Values(
+        "Traceback (most recent call last) is printed above", "the word Traceback in a sentence",
+        "{\"event\": \"Traceback (most recent call last):\\n  File \\\"a.py\\\"\", \"level\": "
+        "\"info\"}",
+        "Terminated", "Killed by the user's patience", "The job was Killed",
+        "Aborted saving of step 4", "Aborted: user pressed q twice but training goes on",
+        "srun: job 44 queued and waiting for resources",
+        "srun: job 44 has been allocated resources", "clang: error: no input files",
+        "kernels.cu(12): error: identifier undefined", "ld: error: cannot find -lfoo",
+        "rsync: error: some files could not be transferred",
+        "loading dataset SignalError: a corpus of radio signals",
+        "Loss: nan-safe reduction enabled", "loss is nan-masked",
+        "model.py:3: note: Error: see docs", "Errors: none", "Exception handling enabled",
+        "What(): a function that returns its argument",
+        "Writing 3 files, No errors, Input/output shapes checked", "TimeoutHandler: disabled",
+        "SystemError rate 0", "KeyError", "module: command not found",
+        "activate.sh: line 3: conda: command not found",
+        "Pod status: restarts 0, previously OOM-checked", "zsh: no matches found: *.pt",
+        "Workers (tasks / actors) killed due to memory pressure (OOM): see the docs",
+        "0 Workers (tasks / actors) killed due to memory pressure (OOM)",
+        "srun: Node failure on purpose is tested elsewhere", "processing task 4: Outlook good",
+        "tasks 3: done"));
+
+TEST(NearMisses, ClosingSignalIsACascade) {
+  const auto got = RunShapes("Sending process 42 closing signal SIGTERM");
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].role, Role::kCascade);
+}
+
+// The row of lone exceptions leaves a line to the traceback machine where one is open, and reads it
+// once otherwise.
+TEST(NearMisses, AnExceptionIsReadOnce) {
+  EXPECT_EQ(RunAll("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n")
+                .size(),
+            1u);
+  EXPECT_EQ(RunAll("  what():  CUDA error: unspecified launch failure\n").size(), 1u);
+  EXPECT_EQ(RunAll("Traceback (most recent call last):\n"
+                   "  File \"a.py\", line 2, in f\n"
+                   "    g()\n"
+                   "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+                   "CUDA kernel errors might be asynchronously reported at some other API call\n"
+                   "For debugging consider passing CUDA_LAUNCH_BLOCKING=1.\n")
+                .size(),
+            1u);
+}
+
+}  // namespace
+}  // namespace rankscope::logs

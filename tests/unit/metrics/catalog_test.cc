@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/metrics/catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace rankscope::metrics {
+namespace {
+
+TEST(Catalog, NamesFollowTheirTypeAndUnit) {
+  for (const MetricRow& row : Catalog()) {
+    SCOPED_TRACE(row.name);
+    EXPECT_TRUE(row.name.starts_with("rankscope_") || row.name.starts_with("process_"));
+    EXPECT_EQ(row.name.ends_with("_total"), row.type == MetricType::kCounter);
+    EXPECT_EQ(row.name.ends_with("_info"), row.type == MetricType::kInfo);
+    std::string_view stem = row.name;
+    if (row.type == MetricType::kCounter) stem.remove_suffix(6);
+    if (!row.unit.empty()) {
+      EXPECT_TRUE(stem.ends_with("_" + std::string(row.unit)) ||
+                  row.name.starts_with("rankscope_training_step_seconds"));
+    }
+    EXPECT_TRUE(row.help.ends_with('.'));
+  }
+}
+
+TEST(Catalog, LabelsAreTheHousesOwn) {
+  // What scrapers attach themselves, what would be unbounded, and what has a meaning elsewhere.
+  const std::set<std::string_view> forbidden = {"job",       "instance", "pod", "namespace",
+                                                "container", "cluster",  "pid", "node",
+                                                "le",        "quantile", "type"};
+  for (const MetricRow& row : Catalog()) {
+    for (std::string_view rest = row.labels; !rest.empty();) {
+      const std::string_view name = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+      EXPECT_FALSE(forbidden.contains(name)) << row.name << " " << name;
+      const bool of_a_person_or_path = name == "user" || name == "command";
+      if (of_a_person_or_path) {
+        EXPECT_EQ(row.type, MetricType::kInfo) << row.name << " " << name;
+      }
+    }
+  }
+}
+
+TEST(Catalog, FindsRowsByName) {
+  for (const MetricRow& row : Catalog()) EXPECT_EQ(FindMetric(row.name), &row);
+  EXPECT_EQ(FindMetric("rankscope_verdic"), nullptr);
+  EXPECT_EQ(FindMetric("zzz"), nullptr);
+  EXPECT_EQ(FindMetric(""), nullptr);
+}
+
+}  // namespace
+}  // namespace rankscope::metrics

@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Published states as the agent would publish them, for tests of everything that reads one: fixed
+// numbers, no clock.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "detectors/families/family_names.h"
+#include "exporter/metrics/published.h"
+
+namespace rankscope::test {
+
+inline constexpr double kWallSeconds = 1780000000;  // the tick's wall time, unless a test moves it
+
+inline int64_t WallNs(double seconds) {
+  return std::llround(seconds * 1e9);
+}
+
+inline void SetFamily(JobStatus& job, std::string_view code, double confidence,
+                      std::string_view severity) {
+  const FamilyName name = families::FindFamily(code);
+  proto::Verdict& verdict = job.verdict;
+  verdict.set_code(std::string(name.code));
+  verdict.set_family(std::string(name.family));
+  verdict.set_confidence(confidence);
+  verdict.mutable_triage()->set_severity(std::string(severity));
+  verdict.clear_families();
+  for (const FamilyName& family : families::FamilyNames()) {
+    proto::FamilyState& state = *verdict.add_families();
+    state.set_code(std::string(family.code));
+    if (family.code == code) {
+      state.set_state(proto::FamilyState::RULED_IN);
+      state.set_score(confidence);
+    } else if (family.code == "B2") {
+      state.set_state(proto::FamilyState::NOT_DECIDABLE);
+      state.set_needs(proto::STORE_GPU);
+      state.set_why(proto::UNSUPPORTED);
+    } else {
+      state.set_state(proto::FamilyState::RULED_OUT);
+      state.set_by("no sign of it in 120 log lines");
+    }
+  }
+}
+
+// Two ranks of a job that trains well.
+inline JobStatus HealthyJob(std::string job_id = "8841") {
+  JobStatus job;
+  job.job_id = job_id;
+  job.user = "ada";
+  job.command = "python train.py --lr 3e-4";
+  job.world_size = 2;
+  job.verdict_changes = 1;
+  job.training = {.recognised = true,
+                  .framework = "hf_trainer",
+                  .step = 120,
+                  .total_steps = 1000,
+                  .epoch = 0.12,
+                  .loss = 2.3125,
+                  .loss_first = 10.5,
+                  .loss_min = 2.25,
+                  .loss_slope_per_step = -0.0125,
+                  .grad_norm = 1.5,
+                  .learning_rate = 3e-4,
+                  .step_seconds = 0.125,
+                  .last_step_wall_seconds = kWallSeconds - 0.5,
+                  .records = 120,
+                  .nonfinite_loss = 0,
+                  .checkpoints_saved = 2};
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    RankStatus status;
+    status.rank = rank;
+    status.local_rank = rank;
+    status.process = {4000 + rank, 777};
+    status.alive = true;
+    status.cpu_seconds = 33.25 + rank;
+    status.resident_bytes = 1073741824;
+    status.threads = 18;
+    status.collectives_completed = 960;
+    status.collectives_in_flight = 1;
+    status.oldest_collective_seconds = 0.015625;
+    job.ranks.push_back(status);
+  }
+  job.logs.push_back({"stdout", 120, 9600, 0, 1});
+  job.logs.push_back({"stderr", 3, 200, 16, 0});
+
+  proto::Verdict& verdict = job.verdict;
+  verdict.set_job_id(job_id);
+  verdict.mutable_attempt()->set_ordinal(1);
+  verdict.set_state(proto::LIVE);
+  verdict.set_revision(1);
+  verdict.set_scope(proto::SCOPE_JOB);
+  verdict.set_node("n1");
+  verdict.set_domain(proto::DOMAIN_WORKLOAD);
+  verdict.set_tier(proto::TIER_C);
+  verdict.set_phase(proto::PHASE_TRAIN);
+  verdict.set_framework("hf_trainer");
+  verdict.set_detected_ns(WallNs(kWallSeconds - 10));
+  verdict.set_updated_ns(WallNs(kWallSeconds - 10));
+  verdict.mutable_triage()->set_running(true);
+  proto::Evidence& evidence = *verdict.add_shows();
+  evidence.set_id(0);
+  evidence.set_store(proto::STORE_LOG);
+  evidence.set_text("loss fell from 10.5 to 2.3125 in 120 steps");
+  evidence.set_observed(2.3125);
+  evidence.mutable_cite()->mutable_log()->set_stream("stdout");
+  evidence.mutable_cite()->mutable_log()->set_offset(9520);
+  evidence.mutable_cite()->mutable_log()->set_line("{'loss': 2.3125, 'epoch': 0.12}");
+  SetFamily(job, "G1", 0.85, "ok");
+  return job;
+}
+
+// The same job frozen in a collective.
+inline JobStatus HangingJob(std::string job_id = "8841") {
+  JobStatus job = HealthyJob(std::move(job_id));
+  SetFamily(job, "C2", 0.65, "critical");
+  job.verdict_changes = 2;
+  job.verdict.set_revision(2);
+  job.verdict.set_onset_ns(WallNs(kWallSeconds - 90.5));
+  job.verdict.set_updated_ns(WallNs(kWallSeconds - 1));
+  job.verdict.set_domain(proto::DOMAIN_UNKNOWN);
+  proto::Cause& cause = *job.verdict.add_cause_chain();
+  cause.set_evidence(0);
+  cause.set_role(proto::Cause::ROOT);
+  proto::Warning& warning = *job.verdict.add_warnings();
+  warning.set_kind("straggler_mild");
+  warning.set_subject("rank 1");
+  warning.set_text("rank 1 is 6 % slower than the median");
+  for (RankStatus& rank : job.ranks) rank.oldest_collective_seconds = 90.5;
+  return job;
+}
+
+// It has ended by itself, `ago` seconds before the tick.
+inline JobStatus FinishedJob(std::string job_id, double ago) {
+  JobStatus job = HealthyJob(std::move(job_id));
+  job.running = false;
+  for (RankStatus& rank : job.ranks) rank.alive = false;
+  job.verdict.set_state(proto::FINAL);
+  job.verdict.set_phase(proto::PHASE_ENDED);
+  job.verdict.mutable_triage()->set_running(false);
+  job.verdict.set_updated_ns(WallNs(kWallSeconds - ago));
+  return job;
+}
+
+inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
+  metrics::Published published;
+  published.tick = {1'000'000'000'000};
+  published.wall_seconds = kWallSeconds;
+  published.agent.version = "0.1.0";
+  published.agent.node = "n1";
+  published.agent.start_wall_seconds = kWallSeconds - 1000;
+  published.agent.ready = true;
+  published.agent.sources.push_back(
+      {"procfs", Availability::kUp, "", 0, 5000, kWallSeconds - 0.25});
+  published.agent.sources.push_back({"proc_connector", Availability::kDenied,
+                                     "proc_connector: not permitted; give CAP_NET_ADMIN", 0, 0,
+                                     kUnknown});
+  published.agent.engine = {5120, 1, 7, 0};
+  published.agent.recorder_bytes = 40960;
+  published.agent.tick_seconds = 0.000244140625;
+  published.jobs = std::move(jobs);
+  return published;
+}
+
+}  // namespace rankscope::test

@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/metrics/snapshot.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "exporter/metrics/encoder.h"
+#include "tests/unit/metrics/published_states.h"
+
+namespace rankscope::metrics {
+namespace {
+
+using test::FinishedJob;
+using test::HangingJob;
+using test::HealthyJob;
+using test::OnNode;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string Scrape(SnapshotBuilder& builder, const Published& published) {
+  std::string out;
+  AppendText(*builder.Build(published), out);
+  return out;
+}
+
+std::string Scrape(const Published& published, SnapshotOptions options = {}) {
+  SnapshotBuilder builder(options);
+  return Scrape(builder, published);
+}
+
+// Series of this family.
+size_t CountOf(const std::string& text, std::string_view name) {
+  size_t count = 0;
+  for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+    const std::string_view line = std::string_view(text).substr(at);
+    if (line.starts_with(name) && (line[name.size()] == '{' || line[name.size()] == ' ')) ++count;
+  }
+  return count;
+}
+
+TEST(Snapshot, VerdictNamesItsFamilyAndEveryOther) {
+  const std::string text = Scrape(OnNode({HangingJob()}));
+  for (const FamilyName& name : families::FamilyNames()) {
+    const std::string labels = "{job_id=\"8841\",family=\"" + std::string(name.family) + "\"} ";
+    EXPECT_THAT(text, HasSubstr("\nrankscope_verdict" + labels + (name.code == "C2" ? "1" : "0")));
+    const std::string confidence = name.code == "C2" ? "0.65" : "0";
+    EXPECT_THAT(text, HasSubstr("\nrankscope_verdict_confidence_ratio" + labels + confidence));
+    const bool kept = name.code == "C2" || name.code == "B2";  // B2 is not decidable here
+    EXPECT_THAT(text, HasSubstr("\nrankscope_verdict_ruled_out" + labels + (kept ? "0" : "1")));
+  }
+  EXPECT_THAT(text, HasSubstr(R"(rankscope_verdict_info{job_id="8841",family="collective_hang",)"
+                              R"(code="C2",sub="",scope="job",domain="unknown",)"
+                              R"(severity="critical",phase="train",state="live"} 1)"));
+  EXPECT_THAT(text,
+              HasSubstr("rankscope_verdict_onset_timestamp_seconds{job_id=\"8841\"} 1779999909.5"));
+}
+
+TEST(Snapshot, FamiliesAreSortedContiguousAndNeverEmpty) {
+  SnapshotBuilder builder;
+  const auto snapshot = builder.Build(OnNode({HealthyJob("1"), HangingJob("2")}));
+  for (size_t i = 0; i < snapshot->families.size(); ++i) {
+    EXPECT_FALSE(snapshot->families[i].series.empty());
+    if (i > 0) {
+      EXPECT_LT(snapshot->families[i - 1].row->name, snapshot->families[i].row->name);
+    }
+  }
+}
+
+TEST(Snapshot, NoSeriesIsShownTwice) {
+  JobStatus job = HealthyJob();
+  job.ranks.push_back(job.ranks.front());             // a restarted rank
+  job.logs.push_back({"/tmp/a/stdout", 1, 1, 0, 0});  // another folder, the same name
+  Published published = OnNode({job, HealthyJob(), FinishedJob("8841", 1)});
+  published.agent.sources.push_back(published.agent.sources.front());
+  published.jobs[0].verdict.add_warnings()->set_kind("w");
+  published.jobs[0].verdict.add_warnings()->set_kind("w");
+  const std::string text = Scrape(published);
+  std::set<std::string> seen;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    const std::string line = text.substr(at, end - at);
+    if (line[0] != '#') {
+      EXPECT_TRUE(seen.insert(line.substr(0, line.rfind(' '))).second) << line;
+    }
+    at = end + 1;
+  }
+}
+
+TEST(Snapshot, AbsentValuesMakeNoSeriesAndRealNanDoes) {
+  JobStatus job = HealthyJob();
+  job.training.loss = kUnknown;
+  EXPECT_EQ(CountOf(Scrape(OnNode({job})), "rankscope_training_loss"), 0u);
+  job.training.nonfinite_loss = 2;
+  const std::string text = Scrape(OnNode({job}));
+  EXPECT_THAT(text, HasSubstr("rankscope_training_loss{job_id=\"8841\"} NaN\n"));
+  EXPECT_THAT(text,
+              HasSubstr("rankscope_training_nonfinite_total{job_id=\"8841\",field=\"loss\"} 2\n"));
+  EXPECT_EQ(CountOf(text, "rankscope_rank_sm_active_median_ratio"), 0u);
+  EXPECT_EQ(CountOf(text, "rankscope_rank_alive"), 2u);
+}
+
+TEST(Snapshot, SourcesSayWhetherTheyWork) {
+  const std::string text = Scrape(OnNode({}));
+  EXPECT_THAT(text, HasSubstr("rankscope_source_up{source=\"procfs\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("rankscope_source_up{source=\"proc_connector\"} 0\n"));
+  EXPECT_EQ(CountOf(text, "rankscope_source_last_event_timestamp_seconds"), 1u);
+}
+
+TEST(Snapshot, FinishedJobLosesItsRanksAfterAMinuteAndItsVerdictAfterTen) {
+  const auto scrape = [](double ago) { return Scrape(OnNode({FinishedJob("7", ago)})); };
+  EXPECT_EQ(CountOf(scrape(59), "rankscope_rank_alive"), 2u);
+  for (const double ago : {61.0, 299.0, 599.0}) {
+    const std::string text = scrape(ago);
+    EXPECT_EQ(CountOf(text, "rankscope_rank_alive"), 0u);
+    EXPECT_EQ(CountOf(text, "rankscope_training_loss"), 0u);
+    EXPECT_EQ(CountOf(text, "rankscope_verdict"), families::FamilyNames().size());
+    EXPECT_EQ(CountOf(text, "rankscope_job_running"), 1u);
+  }
+  EXPECT_EQ(CountOf(scrape(601), "rankscope_verdict"), 0u);
+}
+
+TEST(Snapshot, RunningJobKeepsItsSeriesHoweverOldItsVerdict) {
+  JobStatus job = HealthyJob();
+  job.verdict.set_updated_ns(test::WallNs(test::kWallSeconds - 86400));
+  EXPECT_EQ(CountOf(Scrape(OnNode({job})), "rankscope_rank_alive"), 2u);
+}
+
+TEST(Snapshot, WarningStaysAsZeroAfterItFell) {
+  SnapshotBuilder builder;
+  EXPECT_THAT(
+      Scrape(builder, OnNode({HangingJob()})),
+      HasSubstr("rankscope_warning_active{job_id=\"8841\",warning=\"straggler_mild\"} 1\n"));
+  EXPECT_THAT(
+      Scrape(builder, OnNode({HealthyJob()})),
+      HasSubstr("rankscope_warning_active{job_id=\"8841\",warning=\"straggler_mild\"} 0\n"));
+  EXPECT_EQ(CountOf(Scrape(builder, OnNode({HealthyJob("other")})), "rankscope_warning_active"),
+            0u);
+}
+
+TEST(Snapshot, CapHoldsAndDropsRanksFirstVerdictsLast) {
+  std::vector<JobStatus> jobs;
+  for (int i = 0; i < 20; ++i) jobs.push_back(HealthyJob(std::to_string(i)));
+  const Published published = OnNode(jobs);
+  for (const int cap : {500, 1000, 2000, 2600}) {
+    SnapshotBuilder builder({.max_series = cap});
+    const auto snapshot = builder.Build(published);
+    EXPECT_LE(snapshot->SeriesCount(), static_cast<size_t>(cap));
+    std::string text;
+    AppendText(*snapshot, text);
+    EXPECT_THAT(text,
+                HasSubstr("rankscope_series " + std::to_string(snapshot->SeriesCount()) + "\n"));
+    EXPECT_THAT(text, Not(HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank\"} 0\n")))
+        << cap;
+    // A state set is whole or not there.
+    EXPECT_EQ(CountOf(text, "rankscope_verdict") % families::FamilyNames().size(), 0u);
+    if (cap >= 1000) {
+      EXPECT_EQ(CountOf(text, "rankscope_verdict"), 20 * families::FamilyNames().size());
+      EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"cap_verdict\"} 0\n"));
+    }
+  }
+  const std::string all = Scrape(published, {.max_series = 16000});
+  EXPECT_THAT(all, HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank\"} 0\n"));
+}
+
+TEST(Snapshot, CapTakesFinishedJobsFirst) {
+  const Published published = OnNode({FinishedJob("1", 5), HealthyJob("2")});
+  const std::string text = Scrape(published, {.max_series = 90});
+  EXPECT_THAT(text, HasSubstr("rankscope_verdict{job_id=\"2\""));
+  EXPECT_THAT(text, Not(HasSubstr("rankscope_verdict{job_id=\"1\"")));
+}
+
+TEST(Snapshot, CountersOfDropsRiseTickByTick) {
+  SnapshotBuilder builder({.max_series = 10});
+  const Published published = OnNode({HealthyJob()});
+  Scrape(builder, published);
+  EXPECT_THAT(Scrape(builder, published),
+              HasSubstr("rankscope_series_dropped_total{reason=\"cap_verdict\"} " +
+                        std::to_string(2 * (families::FamilyNames().size() + 3))));
+}
+
+TEST(Snapshot, LabelsAreSharedFromTickToTick) {
+  SnapshotBuilder builder;
+  const Published published = OnNode({HealthyJob()});
+  const auto labels = [](const Snapshot& snapshot) {
+    for (const Family& family : snapshot.families) {
+      if (family.row->name == "rankscope_rank_alive") return family.series.front().labels.get();
+    }
+    return static_cast<const LabelSet*>(nullptr);
+  };
+  const auto first = builder.Build(published);
+  const auto second = builder.Build(published);
+  EXPECT_NE(labels(*first), nullptr);
+  EXPECT_EQ(labels(*first), labels(*second));
+}
+
+TEST(Snapshot, ManyStreamsAreSummedAsOther) {
+  JobStatus job = HealthyJob();
+  for (int i = 0; i < 40; ++i)
+    job.logs.push_back({"rank" + std::to_string(i) + ".log", 1, 10, 0, 0});
+  const std::string text = Scrape(OnNode({job}));
+  EXPECT_EQ(CountOf(text, "rankscope_log_lines_total"), 17u);
+  EXPECT_THAT(text, HasSubstr("rankscope_log_lines_total{job_id=\"8841\",stream=\"other\"} 26\n"));
+}
+
+}  // namespace
+}  // namespace rankscope::metrics

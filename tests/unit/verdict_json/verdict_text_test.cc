@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <sstream>
+
+#include "detectors/model/utf8.h"
+#include "detectors/verdict_json.h"
+#include "tests/unit/verdict_json/example.h"
+
+namespace rankscope {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+size_t Columns(const std::string& line) {
+  size_t count = 0;
+  for (const char c : line) count += (static_cast<uint8_t>(c) & 0xC0) != 0x80;
+  return count;
+}
+
+TEST(VerdictText, HeadlineSaysItAll) {
+  EXPECT_THAT(
+      VerdictToText(testing::ExampleVerdict()),
+      StartsWith(
+          "job 8841 attempt 2  A2 signal_kill (sigkill)  confidence 0.85 (C)  rank 1  final\n"));
+}
+
+TEST(VerdictText, SaysTheThreePartsAndWhatToDo) {
+  const std::string text = VerdictToText(testing::ExampleVerdict());
+  EXPECT_THAT(text, HasSubstr("\nShows\n  [0] rank 1 ended by SIGKILL, no traceback\n"
+                              "      | run log @18231: exitcode  : -9 (pid: 312)\n"));
+  EXPECT_THAT(text, HasSubstr("\nImplies\n  - the process did not end itself -> rerun [0]\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nCannot decide\n  - who sent SIGKILL (needs kernel: unsupported)\n"));
+  EXPECT_THAT(text, HasSubstr("\nRuled out\n  - B1 E1: no allocator text\n"));
+  EXPECT_THAT(text, HasSubstr("\nNot decidable here\n  - B2: needs gpu (not_applicable)\n"));
+  EXPECT_THAT(text, HasSubstr("\nWarnings\n  - loss_spike rank 0: loss rose and came back\n"));
+  EXPECT_THAT(text, HasSubstr("\nDo now\n  - rerun from step 40\n"));
+  EXPECT_THAT(text, HasSubstr("\nNext tests\n  $ journalctl -k"));
+  EXPECT_THAT(text, Not(HasSubstr("Data quality")));
+}
+
+TEST(VerdictText, SaysWhenTheDataWasNotWhole) {
+  proto::Verdict verdict = testing::ExampleVerdict();
+  verdict.mutable_data_quality()->set_exact(false);
+  verdict.mutable_data_quality()->set_truncated_at(4096);
+  verdict.mutable_data_quality()->set_lost_bytes(17);
+  const std::string text = VerdictToText(verdict);
+  EXPECT_THAT(text, HasSubstr("\nData quality\n"));
+  EXPECT_THAT(text, HasSubstr("ends at byte 4096"));
+  EXPECT_THAT(text, HasSubstr("17 bytes lost"));
+}
+
+TEST(VerdictText, NoLineIsWiderThanTheTerminal) {
+  proto::Verdict verdict = testing::ExampleVerdict();
+  for (int i = 0; i < 500; ++i) verdict.add_ranks(i);
+  std::string words;
+  for (int i = 0; i < 60; ++i) words += "word" + std::to_string(i) + " ";
+  verdict.add_implies()->set_text(words);
+  verdict.add_implies()->set_text(std::string(350, 'x'));
+  std::string accents;
+  for (int i = 0; i < 250; ++i) accents += "\xC3\xA9";
+  verdict.add_implies()->set_text(accents);
+  const std::string text = VerdictToText(verdict);
+  for (const std::string& line : Lines(text)) {
+    EXPECT_LE(Columns(line), 100u) << line;
+    EXPECT_TRUE(IsUtf8(line));
+  }
+  std::string joined = text;
+  std::erase_if(joined, [](char c) { return c == ' ' || c == '\n'; });
+  EXPECT_THAT(joined, HasSubstr(std::string(350, 'x')));
+  EXPECT_THAT(joined, HasSubstr(accents));
+  EXPECT_THAT(joined, HasSubstr("word58word59"));
+}
+
+TEST(VerdictText, NothingQuotedCanSteerTheTerminal) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    std::string hostile =
+        "\x1B]0;owned\x07\x1B[2J\xC2\x9B"
+        "31m\r\n\b\x7F";
+    for (int i = 0; i < 100; ++i) hostile.push_back(static_cast<char>(random() % 256));
+    proto::Verdict verdict = testing::ExampleVerdict();
+    verdict.set_job_id(hostile);
+    verdict.mutable_shows(0)->mutable_cite()->mutable_log()->set_line(hostile);
+    const std::string text = VerdictToText(verdict);
+    ASSERT_TRUE(IsUtf8(text));
+    ASSERT_EQ(text.find("\xC2\x9B"), std::string::npos);
+    for (const char byte : text) {
+      ASSERT_TRUE(byte == '\n' || (static_cast<uint8_t>(byte) >= 0x20 && byte != 0x7F))
+          << int{byte};
+    }
+    for (const std::string& line : Lines(text)) ASSERT_LE(Columns(line), 100u);
+  }
+}
+
+TEST(VerdictText, AnEmptyVerdictIsItsHeadlineAndItsDataQuality) {
+  EXPECT_EQ(Lines(VerdictToText({})).size(), 4u);
+}
+
+}  // namespace
+}  // namespace rankscope

@@ -1,0 +1,259 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Where one attempt ends and the next begins, told from text, from processes, and from both.
+#include "detectors/windows/job_window.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "detectors/logs/reader.h"
+
+namespace rankscope::windows {
+namespace {
+
+using logs::MarkerKind;
+
+constexpr char kTraceback[] =
+    "Traceback (most recent call last):\n"
+    "  File \"/home/u/train.py\", line 9, in <module>\n"
+    "    main()\n"
+    "ValueError: no\n";
+constexpr char kBanner[] =
+    "[INFO] [logging.py:96:log_dist] [Rank -1] DeepSpeed info: version=0.9.1, git-hash=unknown\n";
+constexpr char kRestart[] =
+    "[default] Worker group FAILED. 2/3 attempts left; will restart worker group\n";
+constexpr char kSlurmKilled[] =
+    "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-02-03T04:05:06 ***\n";
+
+std::string Steps(int from, int to) {
+  std::string text;
+  for (int step = from; step <= to; ++step)
+    text +=
+        "step " + std::to_string(step) + " loss 1." + std::to_string(1000 + step) + " lr 0.01\n";
+  return text;
+}
+
+class JobWindowTest : public ::testing::Test {
+ protected:
+  void Say(double second, const std::string& text, uint32_t stream = 1) {
+    const Timestamp t = At(second);
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = text.find('\n', begin);
+      const std::string one = text.substr(begin, end - begin);
+      LogLine line;
+      line.stream = stream;
+      line.stream_name = "log";
+      line.text = one;
+      line.offset = offset_;
+      line.end = LineEnd::kLf;
+      offset_ += static_cast<int64_t>(one.size()) + 1;
+      job_.OnLine(line, t);
+      for (const logs::Record& record : readers_[stream].Feed(line, t))
+        job_.OnRecord(record, stream, &line, t);
+      begin = end + 1;
+    }
+  }
+  void Flush(double second) {
+    for (auto& [stream, reader] : readers_) {
+      for (const logs::Record& record : reader.Flush())
+        job_.OnRecord(record, stream, nullptr, At(second));
+    }
+  }
+  void StartRank(double second, int32_t pid, int32_t rank, int32_t elastic, int32_t slurm = 0) {
+    attribution::ProcessInfo process;
+    process.key = {pid, pid};
+    process.role = attribution::ProcessRole::kRank;
+    process.rank = rank;
+    process.world_size = 2;
+    process.elastic_restart = elastic;
+    process.slurm_restart = slurm;
+    job_.OnProcessStart(process, false, At(second));
+  }
+  static Timestamp At(double second) { return {static_cast<int64_t>((1000 + second) * 1e9)}; }
+
+  JobWindow job_{"j", At(0)};
+  std::map<uint32_t, logs::Reader> readers_;
+  int64_t offset_ = 0;
+};
+
+TEST_F(JobWindowTest, OneRunIsOneAttempt) {
+  Say(1, kBanner + Steps(1, 20));
+  EXPECT_EQ(job_.attempt().ordinal, 1);
+  EXPECT_EQ(job_.now().progress, 20);
+  EXPECT_FALSE(job_.attempt_ended());
+}
+
+TEST_F(JobWindowTest, TheLaunchersRestartIsAnAttempt) {
+  Say(1, kBanner + Steps(1, 9));
+  Say(4, kRestart, 2);
+  EXPECT_EQ(job_.attempt().ordinal, 2);
+  ASSERT_TRUE(job_.attempt_ended());
+  EXPECT_EQ(job_.previous().progress, 9);
+  EXPECT_EQ(job_.previous_attempt().ordinal, 1);
+  EXPECT_EQ(job_.previous_end(), At(4));
+  EXPECT_EQ(job_.now().progress, 0);
+}
+
+TEST_F(JobWindowTest, RestartsBetweenTwoTicksAreAllRemembered) {
+  for (int i = 0; i < 3; ++i) Say(i, Steps(1, 3 + i) + kRestart);
+  EXPECT_EQ(job_.attempt().ordinal, 4);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(job_.attempt_ended());
+    EXPECT_EQ(job_.previous_attempt().ordinal, i + 1);
+    EXPECT_EQ(job_.previous().progress, 3 + i);
+    job_.TakeEndedAttempt();
+  }
+  EXPECT_FALSE(job_.attempt_ended());
+}
+
+TEST_F(JobWindowTest, AStormOfRestartsIsBounded) {
+  for (int i = 0; i < 1000; ++i) Say(i, kRestart);
+  EXPECT_EQ(job_.attempt().ordinal, 1001);
+  size_t kept = 0;
+  for (; job_.attempt_ended(); ++kept) job_.TakeEndedAttempt();
+  EXPECT_EQ(kept, JobWindow::kMaxEnded);
+}
+
+// stderr is not buffered and stdout is: the dead program's beginning comes after its end.
+TEST_F(JobWindowTest, BufferedTextAfterATracebackIsTheSameAttempt) {
+  Say(1, kTraceback, 2);
+  Flush(1.5);
+  Say(2, kBanner + Steps(1, 9), 1);
+  EXPECT_EQ(job_.attempt().ordinal, 1);
+  EXPECT_EQ(job_.now().progress, 9);
+}
+
+TEST_F(JobWindowTest, ATrainingAfterAReportedDeathIsAnother) {
+  Say(1, kBanner + Steps(1, 9));
+  Say(2, kTraceback);
+  Say(3, kSlurmKilled);
+  Say(60, kBanner + Steps(1, 4));
+  EXPECT_EQ(job_.attempt().ordinal, 2);
+  EXPECT_EQ(job_.now().progress, 4);
+}
+
+TEST_F(JobWindowTest, ATrainingThatWasSeenBeforeAndBeginsAgainIsAnother) {
+  Say(1, kBanner + Steps(1, 9) + kTraceback);
+  Flush(4);  // silence, then the next training
+  Say(5, kBanner + Steps(1, 1));
+  EXPECT_EQ(job_.attempt().ordinal, 2);
+  EXPECT_EQ(job_.now().progress, 1);
+  ASSERT_TRUE(job_.attempt_ended());
+  EXPECT_GE(job_.previous().progress, 9);
+}
+
+TEST_F(JobWindowTest, TwoTrainingsInOneFile) {
+  Say(0, kBanner + Steps(1, 9) + kTraceback + kBanner + Steps(1, 12));
+  EXPECT_EQ(job_.attempt().ordinal, 2);
+  EXPECT_GE(job_.now().progress, 8) << "but for those that came while the exception was open";
+  EXPECT_EQ(job_.incidents().all().front().attempt, 1);
+}
+
+TEST_F(JobWindowTest, ABannerAloneAfterADeathChangesNothing) {
+  Say(1, Steps(1, 9) + kTraceback);
+  Say(2, kBanner);
+  EXPECT_EQ(job_.attempt().ordinal, 1);
+  EXPECT_EQ(job_.now().progress, 9);
+}
+
+TEST_F(JobWindowTest, ASurvivedErrorIsNoEnd) {
+  Say(1, kBanner + Steps(1, 9) + kTraceback + Steps(10, 30));
+  EXPECT_EQ(job_.attempt().ordinal, 1);
+  EXPECT_EQ(job_.now().progress, 30);
+}
+
+// What the launcher said of the first attempt must not be held against the second.
+TEST_F(JobWindowTest, ReportsOfASuspectedAttemptStayWithTheOneThatDied) {
+  Say(1, kTraceback, 2);
+  Flush(1.2);
+  Say(1.5, kBanner, 1);
+  Say(2,
+      "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 1 "
+      "(pid: 402) of binary: /usr/bin/python3\n",
+      2);
+  Say(2.5, kRestart, 2);
+  Flush(3);
+  EXPECT_EQ(job_.attempt().ordinal, 2);
+  ASSERT_FALSE(job_.incidents().all().empty());
+  for (const Candidate& candidate : job_.incidents().all())
+    EXPECT_EQ(candidate.attempt, 1) << candidate.incident.line;
+}
+
+// An exception is complete only lines after it was said; the restart may come first.
+TEST_F(JobWindowTest, AnExceptionRightBeforeTheRestartBelongsToTheOneThatDied) {
+  Say(1, kBanner + Steps(1, 5));
+  Say(2, kTraceback + std::string(kRestart));
+  Say(3, kBanner + Steps(1, 20));
+  Flush(9);
+  EXPECT_EQ(job_.attempt().ordinal, 2);
+  ASSERT_EQ(job_.incidents().all().size(), 1u);
+  EXPECT_EQ(job_.incidents().all()[0].attempt, 1);
+  EXPECT_EQ(job_.incidents().all()[0].incident.t, At(2)) << "when it was said";
+}
+
+TEST_F(JobWindowTest, TextAndEnvironmentTellOfTheSameRestart) {
+  StartRank(0.1, 401, 0, 0);
+  StartRank(0.1, 402, 1, 0);
+  Say(1, Steps(1, 5));
+  Say(2, kRestart);
+  StartRank(3, 411, 0, 1);
+  StartRank(3, 412, 1, 1);
+  EXPECT_EQ(job_.attempt().ordinal, 2);
+  EXPECT_EQ(job_.attempt().elastic_restart, 1);
+  Say(4, Steps(1, 5));
+  StartRank(6, 421, 0, 2);  // this time the processes are seen first
+  StartRank(6, 422, 1, 2);
+  Say(7, kRestart);
+  EXPECT_EQ(job_.attempt().ordinal, 3);
+  EXPECT_EQ(job_.attempt().elastic_restart, 2);
+}
+
+TEST_F(JobWindowTest, EitherAloneTellsOfARestart) {
+  StartRank(0.1, 401, 0, 0);
+  StartRank(3, 411, 0, 1);
+  StartRank(5, 421, 0, 2);
+  EXPECT_EQ(job_.attempt().ordinal, 3);
+  StartRank(7, 431, 0, 2, 1);
+  EXPECT_EQ(job_.attempt().ordinal, 4) << "Slurm's requeue";
+  EXPECT_EQ(job_.attempt().slurm_restart, 1);
+}
+
+TEST_F(JobWindowTest, AJobMetInTheMiddleHasNoEarlierAttempts) {
+  StartRank(0.1, 401, 0, 3);
+  StartRank(0.1, 402, 1, 3);
+  EXPECT_EQ(job_.attempt().ordinal, 1);
+  EXPECT_EQ(job_.attempt().elastic_restart, 3);
+  Say(4, kRestart);
+  EXPECT_EQ(job_.attempt().ordinal, 2);
+}
+
+TEST_F(JobWindowTest, StreamsAndRanksAreBounded) {
+  LogLine line;
+  line.text = "x";
+  line.stream_name = "s";
+  for (uint32_t stream = 0; stream < 10'000; ++stream) {
+    line.stream = stream;
+    job_.OnLine(line, At(1));
+  }
+  EXPECT_EQ(job_.streams().size(), JobWindow::kMaxStreams);
+  SampleBatch batch;
+  batch.samples = {{SignalId::kLoss, 1}};
+  for (int32_t rank = -5; rank < 10'000; ++rank) job_.OnSample(rank, batch, At(1));
+  EXPECT_EQ(job_.ranks().size(), JobWindow::kMaxRanks);
+  EXPECT_FALSE(job_.ranks().contains(-1));
+}
+
+TEST_F(JobWindowTest, SchedulerFactsAreBounded) {
+  SchedulerFact fact;
+  fact.field = "state";
+  fact.value = "RUNNING";
+  for (int i = 0; i < 10'000; ++i) job_.OnSchedulerFact(fact, At(1));
+  EXPECT_LE(job_.scheduler_fields().size(), 64u);
+  EXPECT_TRUE(job_.incidents().all().empty()) << "running is no incident";
+}
+
+}  // namespace
+}  // namespace rankscope::windows

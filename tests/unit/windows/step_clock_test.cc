@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/windows/step_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace rankscope::windows {
+namespace {
+
+logs::Progress AtStep(double step) {
+  logs::Progress progress;
+  if (!std::isnan(step)) {
+    progress.step_text = "x";
+    progress.step = step;
+  }
+  return progress;
+}
+
+Timestamp Second(double second) {
+  return {static_cast<int64_t>((1000 + second) * 1e9)};
+}
+
+TEST(StepClock, ArrivalsGiveSecondsPerStep) {
+  StepClock clock;
+  for (int i = 0; i < 10; ++i) clock.Add(AtStep(10 * i), Second(5 * i));
+  EXPECT_FALSE(clock.printed());
+  EXPECT_DOUBLE_EQ(clock.MedianStepSeconds(), 0.5);
+  EXPECT_DOUBLE_EQ(clock.MedianRecordSeconds(), 5);
+  EXPECT_DOUBLE_EQ(clock.steps_done(), 91) << "counted from 0";
+  EXPECT_TRUE(clock.steps_known());
+}
+
+TEST(StepClock, PrintedTimesWinOverArrivals) {
+  StepClock clock;
+  for (int i = 1; i <= 10; ++i) {
+    logs::Progress progress = AtStep(i);
+    if (i > 3) progress.step_seconds = 0.25;
+    clock.Add(progress, Second(7 * i));
+  }
+  EXPECT_TRUE(clock.printed());
+  EXPECT_DOUBLE_EQ(clock.MedianStepSeconds(), 0.25) << "not a mixture with 7 s";
+  EXPECT_DOUBLE_EQ(clock.MedianRecordSeconds(), 7) << "silence is measured by arrivals";
+}
+
+TEST(StepClock, BlocksOutOfABufferShareTheirInterval) {
+  StepClock clock;
+  double step = 0;
+  for (int block = 0; block < 4; ++block) {
+    for (int i = 0; i < 10; ++i, ++step)
+      clock.Add(AtStep(step), Timestamp{Second(10 * block).ns + i * 1000});
+  }
+  EXPECT_TRUE(clock.buffered());
+  EXPECT_NEAR(clock.MedianRecordSeconds(), 1, 1e-6);
+}
+
+TEST(StepClock, EveryRankPrintsTheSameStep) {
+  StepClock clock;
+  for (int step = 1; step <= 20; ++step) {
+    for (int rank = 0; rank < 8; ++rank)
+      clock.Add(AtStep(step), Timestamp{Second(2 * step).ns + rank * 5'000'000});
+  }
+  EXPECT_EQ(clock.records(), 160);
+  EXPECT_DOUBLE_EQ(clock.steps_done(), 20);
+  EXPECT_NEAR(clock.MedianStepSeconds(), 2, 0.05);
+  EXPECT_NEAR(clock.MedianRecordSeconds(), 2, 0.05);
+}
+
+TEST(StepClock, CountersThatBeginAgainEachEpoch) {
+  StepClock clock;
+  double now = 0;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    for (int step = 0; step <= 90; step += 10, now += 5) clock.Add(AtStep(step), Second(now));
+  }
+  EXPECT_DOUBLE_EQ(clock.last_step(), 90);
+  EXPECT_DOUBLE_EQ(clock.steps_done(), 91) << "what can be shown, not what may be";
+  EXPECT_DOUBLE_EQ(clock.MedianStepSeconds(), 0.5) << "a step back is no interval";
+}
+
+TEST(StepClock, WithoutNumbersRecordsCount) {
+  StepClock clock;
+  for (int i = 0; i < 7; ++i) clock.Add(AtStep(logs::kAbsent), Second(i));
+  EXPECT_FALSE(clock.steps_known());
+  EXPECT_DOUBLE_EQ(clock.steps_done(), 7);
+  EXPECT_TRUE(std::isnan(clock.MedianStepSeconds()));
+  EXPECT_DOUBLE_EQ(clock.MedianRecordSeconds(), 1);
+}
+
+TEST(StepClock, TextFromAFileHasNoIntervals) {
+  StepClock clock;
+  for (int i = 0; i < 50; ++i) clock.Add(AtStep(i), Second(0));
+  EXPECT_TRUE(std::isnan(clock.MedianRecordSeconds()));
+  EXPECT_TRUE(std::isnan(clock.MedianStepSeconds()));
+}
+
+TEST(StepClock, TheP99SeesARarePause) {
+  StepClock clock;
+  double now = 0;
+  for (int i = 0; i < 100; ++i) {
+    now += i == 50 || i == 70 ? 40 : 1;
+    clock.Add(AtStep(i), Second(now));
+  }
+  EXPECT_DOUBLE_EQ(clock.MedianRecordSeconds(), 1);
+  EXPECT_GT(clock.P99RecordSeconds(), 30);
+}
+
+TEST(StepClock, TheBaselineComesOnceAsManyHaveBeenTimedAgain) {
+  StepClock clock;
+  double now = 0;
+  for (int i = 0; i < 45; ++i) {
+    now += i < 6 ? 30 : 1;  // compilation
+    clock.Add(AtStep(i), Second(now));
+  }
+  EXPECT_TRUE(std::isnan(clock.EarlyStepSeconds()));
+  for (int i = 45; i < 60; ++i) clock.Add(AtStep(i), Second(now += 9));
+  EXPECT_DOUBLE_EQ(clock.EarlyStepSeconds(), 1);
+}
+
+TEST(StepClock, TimeThatRunsBackwardsIsNoInterval) {
+  StepClock clock;
+  for (int i = 0; i < 10; ++i) clock.Add(AtStep(i), Second(100 - i));
+  EXPECT_TRUE(std::isnan(clock.MedianRecordSeconds()));
+}
+
+}  // namespace
+}  // namespace rankscope::windows
