@@ -17,8 +17,8 @@
 #include "detectors/engine.h"
 #include "detectors/logs/assembler.h"
 #include "detectors/logs/formats.h"
-#include "detectors/logs/reader.h"
 #include "detectors/logs/masked_line.h"
+#include "detectors/logs/reader.h"
 #include "detectors/logs/redactor.h"
 
 namespace rankscope::logs {

@@ -324,8 +324,8 @@ Output Engine::Tick(Timestamp now) {
   for (auto it = impl_->jobs.begin(); it != impl_->jobs.end();) {
     Job& job = it->second;
     const bool final_before = job.judge.is_final();
-    // A traceback waits for the rest of its chain; after a pause, or when another attempt has begun,
-    // there is none.
+    // A traceback waits for the rest of its chain; after a pause, or when another attempt has
+    // begun, there is none.
     if (job.open_text &&
         (now - job.window.last_text() >= kTextPause || job.window.attempt_ended())) {
       impl_->FlushReaders(job, now);

@@ -53,7 +53,9 @@ class EvidenceWriter {
   }
 
  private:
-  int64_t Wall(Timestamp t) const { return wall_offset_ns_ == 0 || t.ns == 0 ? 0 : t.ns + wall_offset_ns_; }
+  int64_t Wall(Timestamp t) const {
+    return wall_offset_ns_ == 0 || t.ns == 0 ? 0 : t.ns + wall_offset_ns_;
+  }
 
   void Write(const features::Evidence& evidence, uint32_t number, proto::Evidence& out) const {
     out.set_id(number);

@@ -20,7 +20,8 @@ bool NeedsLauncher(const ProcessStart& start) {
   bool ranked = false;
   for (const KeyValue& variable : start.env) {
     if (variable.key == "SLURM_JOB_ID") return false;
-    ranked = ranked || std::find(kRankKeys.begin(), kRankKeys.end(), variable.key) != kRankKeys.end();
+    ranked =
+        ranked || std::find(kRankKeys.begin(), kRankKeys.end(), variable.key) != kRankKeys.end();
   }
   return ranked;
 }

@@ -4,7 +4,8 @@
 // Ranks that the kernel reports before anybody has told of their launcher. A wrapper's recording
 // and the kernel's events come by different ways, so a rank may be seen some milliseconds before
 // the command that started it; judged at once it would become a job of its own. What concerns such
-// a process waits here, in order, until its launcher is known or nobody claims it. Loop thread only.
+// a process waits here, in order, until its launcher is known or nobody claims it. Loop thread
+// only.
 #pragma once
 
 #include <cstddef>

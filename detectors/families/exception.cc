@@ -52,7 +52,8 @@ bool BeforeTraining(FrameKind frame) {
 
 enum class When { kStart, kProbablyStart, kPerhapsStart, kTraining, kUnknown };
 
-// A library's training loop is on the stack and printed no step: rarely, because it prints every few hundred only.
+// A library's training loop is on the stack and printed no step: rarely, because it prints every
+// few hundred only.
 bool InKnownTrainer(const Incident& incident) {
   return std::any_of(incident.fields.begin(), incident.fields.end(),
                      [](const KeyValue& field) { return field.key == "trainer"; });

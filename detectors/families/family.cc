@@ -71,7 +71,8 @@ Finding FromPrimary(const JobFeatures& f) {
   finding.ranks.erase(std::unique(finding.ranks.begin(), finding.ranks.end()), finding.ranks.end());
   if (f.exit_known && f.exit_code != 0 && f.exit_evidence != features::kNoEvidence) {
     finding.shows.push_back(f.exit_evidence);
-    // The command's own exit status is a second voice, unless it is all that the first one rests on.
+    // The command's own exit status is a second voice, unless it is all that the first one rests
+    // on.
     agreed = agreed || primary->incident().shape != "exit_code";
   }
   finding.tier = agreed ? proto::TIER_C : proto::TIER_S;

@@ -38,12 +38,14 @@ std::string_view Divergence(const JobFeatures& f) {
   if (loss.trailing_silent_nan >= 2) return "silent_nan";
   if (!LossMustFall(f) || loss.points < kShapePoints || loss.start <= 0) return {};
   if (loss.log_noise <= 0 && loss.noise <= 0) return {};
-  // In logarithms, so that a loss of 10 and one of 0.1 are judged alike; between medians, so that noise counts as little as
-  // their number of points allows.
+  // In logarithms, so that a loss of 10 and one of 0.1 are judged alike; between medians, so that
+  // noise counts as little as their number of points allows.
   const double sigma = loss.log_noise > 0 ? loss.log_noise : loss.noise / std::abs(loss.start);
   const auto error = [sigma](int64_t a, int64_t b) {
-    constexpr double kMedianEfficiency = 1.2533;  // standard error of a median against that of a mean
-    return kMedianEfficiency * sigma * std::sqrt(1.0 / static_cast<double>(a) + 1.0 / static_cast<double>(b));
+    constexpr double kMedianEfficiency =
+        1.2533;  // standard error of a median against that of a mean
+    return kMedianEfficiency * sigma *
+           std::sqrt(1.0 / static_cast<double>(a) + 1.0 / static_cast<double>(b));
   };
   constexpr double kSigmas = 6;
   if (loss.end <= 0 || loss.lowest <= 0) return {};
@@ -56,8 +58,8 @@ std::string_view Divergence(const JobFeatures& f) {
   const bool still_up = regained > kSigmas * regain_error && loss.late_trend_z > -kTrendZ;
   if (risen > std::max(kTenPercent, kSigmas * rise_error) && still_up) return "rose";
   constexpr double kGaveBack = 0.3;  // of what had been learned
-  if (gained > kSigmas * rise_error && regained > std::max(kTwentyPercent, kGaveBack * gained) && still_up &&
-      loss.points_since_lowest >= std::max<int64_t>(50, loss.points / 20)) {
+  if (gained > kSigmas * rise_error && regained > std::max(kTwentyPercent, kGaveBack * gained) &&
+      still_up && loss.points_since_lowest >= std::max<int64_t>(50, loss.points / 20)) {
     return "plateau";
   }
   return {};
@@ -293,7 +295,8 @@ Finding EvaluateU0(const JobFeatures& f) {
   // Whoever exited first is all that is known of the beginning.
   const features::Cause* first = nullptr;
   for (const features::Cause& cause : f.causes) {
-    if (f.Primary() != nullptr || cause.incident().kind != logs::IncidentKind::kNonZeroExit) continue;
+    if (f.Primary() != nullptr || cause.incident().kind != logs::IncidentKind::kNonZeroExit)
+      continue;
     if (first == nullptr || cause.candidate->order < first->candidate->order) first = &cause;
   }
   if (first != nullptr) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Whose fault a GPU error is, by its name: the card's, the program's own kernels', or the node's set-up. From NVIDIA's CUDA
-// error documentation and Xid catalogue. Pure.
+// Whose fault a GPU error is, by its name: the card's, the program's own kernels', or the node's
+// set-up. From NVIDIA's CUDA error documentation and Xid catalogue. Pure.
 #pragma once
 
 #include "detectors/logs/record.h"
@@ -10,7 +10,7 @@
 namespace rankscope::features {
 
 enum class GpuErrorOwner : uint8_t {
-  kNone,         // not a GPU error
+  kNone,  // not a GPU error
   kHardware,
   kProgram,
   kEnvironment,  // driver, architecture, visibility: there from the first call

@@ -53,7 +53,8 @@ LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
   f.end_points = static_cast<int64_t>(end_points);
   if (std::all_of(curve.begin(), curve.end(), [](double loss) { return loss > 0; })) {
     std::vector<double> logs(n);
-    std::transform(curve.begin(), curve.end(), logs.begin(), [](double loss) { return std::log(loss); });
+    std::transform(curve.begin(), curve.end(), logs.begin(),
+                   [](double loss) { return std::log(loss); });
     f.log_noise = windows::NoiseSigma(logs);
   }
   // Lowest median of a window, so that one lucky batch is no plateau to fall from.

@@ -202,7 +202,8 @@ std::string_view Lookup(std::span<const ClassRow> rows, std::string_view type,
 
 // A tokenizer is read while a data set is prepared, and is part of the model all the same.
 bool NamesModelFile(std::string_view message) {
-  return ContainsAny(message, {"tokenizer", "vocab.", "merges.txt", ".safetensors", "pytorch_model", "adapter_config"});
+  return ContainsAny(message, {"tokenizer", "vocab.", "merges.txt", ".safetensors", "pytorch_model",
+                               "adapter_config"});
 }
 
 }  // namespace

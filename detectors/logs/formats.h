@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The tables of what rankscope can read in text. A progress dialect, a marker or a failure shape is a row: constants and a
-// function pointer, in an explicit list. Rows are stateless; what spans lines (tracebacks, launcher summaries) is a machine
-// of its own that the reader owns.
+// The tables of what rankscope can read in text. A progress dialect, a marker or a failure shape is
+// a row: constants and a function pointer, in an explicit list. Rows are stateless; what spans
+// lines (tracebacks, launcher summaries) is a machine of its own that the reader owns.
 #pragma once
 
 #include <span>
@@ -13,13 +13,14 @@
 
 namespace rankscope::logs {
 
-// A row is tried on a line only when one of its anchors occurs in the line: literals of at least three bytes, matched
-// case-sensitively against the cleaned text.
+// A row is tried on a line only when one of its anchors occurs in the line: literals of at least
+// three bytes, matched case-sensitively against the cleaned text.
 struct FormatRow {
   std::string_view name;       // snake_case, a label value
   std::string_view framework;  // as shown to people
   std::span<const std::string_view> anchors;
-  // Appends the records of this line; returns whether the line was claimed (no further *format* is tried).
+  // Appends the records of this line; returns whether the line was claimed (no further *format* is
+  // tried).
   bool (*parse)(const CleanLine& line, RecordList& out);
   std::string_view example;  // one line that it claims; nobody else's example may be claimed
 };

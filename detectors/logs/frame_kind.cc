@@ -250,15 +250,16 @@ FrameKind FrameKindOfMessage(std::string_view type, std::string_view message) {
   return FrameKind::kUnknown;
 }
 
-// A library's own training loop on the stack: its dialect is known, so steps that it made would have been printed.
+// A library's own training loop on the stack: its dialect is known, so steps that it made would
+// have been printed.
 struct TrainerRow {
   std::string_view path;
   std::string_view framework;
 };
 constexpr TrainerRow kTrainers[] = {
-    {"/transformers/trainer.py", "hf_trainer"},       {"/pytorch_lightning/trainer/", "lightning"},
-    {"/lightning/pytorch/trainer/", "lightning"},     {"/keras/src/trainers/", "keras"},
-    {"/keras/engine/training.py", "keras"},           {"/megatron/training", "megatron"},
+    {"/transformers/trainer.py", "hf_trainer"},   {"/pytorch_lightning/trainer/", "lightning"},
+    {"/lightning/pytorch/trainer/", "lightning"}, {"/keras/src/trainers/", "keras"},
+    {"/keras/engine/training.py", "keras"},       {"/megatron/training", "megatron"},
     {"/torchtitan/train.py", "torchtitan"},
 };
 

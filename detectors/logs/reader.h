@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A stream's lines in, records out. One reader per stream, fed in order on one thread; bounded memory.
+// A stream's lines in, records out. One reader per stream, fed in order on one thread; bounded
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ class Reader {
   Reader(Reader&&) noexcept;
   Reader& operator=(Reader&&) noexcept;
 
-  // Records of this line, and of earlier lines that this one completes, in order. Valid until the next call.
+  // Records of this line, and of earlier lines that this one completes, in order. Valid until the
+  // next call.
   std::span<const Record> Feed(const LogLine& line, Timestamp t);
 
   // The stream has ended: what was still open (a traceback cut short, a summary without its rule).

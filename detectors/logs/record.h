@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a log line can become. Three kinds of record: Progress (a training step's numbers), Incident (something that may
-// explain how a run ended) and Marker (where in its life the run is). Dialects and shapes produce them; windows consume
-// them. Views are borrowed from the line and valid until the next call of the reader.
+// What a log line can become. Three kinds of record: Progress (a training step's numbers), Incident
+// (something that may explain how a run ended) and Marker (where in its life the run is). Dialects
+// and shapes produce them; windows consume them. Views are borrowed from the line and valid until
+// the next call of the reader.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +32,10 @@ struct CleanLine {
 
 inline constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 
-// One training progress record. The views hold the numbers as the job printed them (quotes and thousands separators
-// removed) and are empty where the record does not print them; the doubles are the same numbers, meaningful only where the
-// view is not empty (a printed "nan" is a NaN with a non-empty view).
+// One training progress record. The views hold the numbers as the job printed them (quotes and
+// thousands separators removed) and are empty where the record does not print them; the doubles are
+// the same numbers, meaningful only where the view is not empty (a printed "nan" is a NaN with a
+// non-empty view).
 struct Progress {
   std::string_view format;  // FormatRow::name
   bool generic = false;     // read by the generic fallback: weak evidence
@@ -59,21 +61,27 @@ enum class IncidentKind : uint8_t {
   kException,          // a Python traceback's last line, or a lone terminal error line
   kSignalDeath,        // text says that a process was killed by a signal: signal, pid, rank
   kNonZeroExit,        // a launcher or shell says that a process exited: exit_code, pid, rank
-  kCudaOom,            // an allocator's text; fields requested, total, free, allocated, reserved, this_process (bytes)
+  kCudaOom,            // an allocator's text; fields requested, total, free, allocated, reserved,
+                       // this_process (bytes)
   kHostOom,            // slurmstepd, kernel or cgroup text of an out-of-memory kill
   kCudaError,          // a CUDA runtime error that is not out-of-memory; field error
   kXid,                // NVRM text; fields code, bus_id
-  kCollectiveTimeout,  // watchdog or transport timeout inside a collective; fields op, seq, timeout_ms, backend
+  kCollectiveTimeout,  // watchdog or transport timeout inside a collective; fields op, seq,
+                       // timeout_ms, backend
   kPeerLost,           // a connection inside a process group broke: a peer went away first
-  kRendezvous,         // the process group could not form; sub timeout|refused|dns|port_in_use|bind|store_lost|join; fields host, port
-  kSchedulerEnd,       // sub cancelled|time_limit|preemption|requeue|node_failure|failed|memory_error|oom
-  kTerminated,         // the program says that it was told to stop: SIGTERM, SIGINT, KeyboardInterrupt; field signal name
-  kNonFiniteLoss,      // prose: "Loss is nan, stopping training"
-  kUsageError,         // argparse and friends: "error: unrecognized arguments"
-  kStorage,            // no space, quota, I/O error; field errno
+  kRendezvous,         // the process group could not form; sub
+                       // timeout|refused|dns|port_in_use|bind|store_lost|join; fields host, port
+  kSchedulerEnd,       // sub
+                  // cancelled|time_limit|preemption|requeue|node_failure|failed|memory_error|oom
+  kTerminated,     // the program says that it was told to stop: SIGTERM, SIGINT, KeyboardInterrupt;
+                   // field signal name
+  kNonFiniteLoss,  // prose: "Loss is nan, stopping training"
+  kUsageError,     // argparse and friends: "error: unrecognized arguments"
+  kStorage,        // no space, quota, I/O error; field errno
 };
 
-// Roles a text can give itself. Only kInitiating competes for the verdict; the engine may demote further.
+// Roles a text can give itself. Only kInitiating competes for the verdict; the engine may demote
+// further.
 enum class Role : uint8_t {
   kInitiating,
   kCascade,  // a consequence by its own words: connection reset by peer, closing signal SIGTERM
@@ -85,45 +93,46 @@ enum class Role : uint8_t {
 enum class FrameKind : uint8_t {
   kUnknown,
   kImport,
-  kConfig,           // argument parsing, configuration files, constructor keywords
-  kDataset,          // datasets, pyarrow, dataset __getitem__, collate, tokenising a corpus
-  kAssetLoad,        // from_pretrained, hub download, tokenizer or model files
-  kCheckpointLoad,   // load_state_dict, torch.load of a checkpoint, resume
+  kConfig,          // argument parsing, configuration files, constructor keywords
+  kDataset,         // datasets, pyarrow, dataset __getitem__, collate, tokenising a corpus
+  kAssetLoad,       // from_pretrained, hub download, tokenizer or model files
+  kCheckpointLoad,  // load_state_dict, torch.load of a checkpoint, resume
   kCheckpointSave,
   kDataLoader,
-  kRendezvous,       // init_process_group, TCPStore
-  kCollective,       // all_reduce, barrier, ...
-  kTrainStep,        // forward, backward, optimizer step, training loop
-  kTeardown,         // destroy_process_group, atexit
+  kRendezvous,  // init_process_group, TCPStore
+  kCollective,  // all_reduce, barrier, ...
+  kTrainStep,   // forward, backward, optimizer step, training loop
+  kTeardown,    // destroy_process_group, atexit
 };
 
 struct Incident {
   IncidentKind kind{};
   Role role = Role::kInitiating;
   FrameKind frame = FrameKind::kUnknown;
-  int32_t rank = -1;        // global; -1 = not said
+  int32_t rank = -1;  // global; -1 = not said
   int32_t local_rank = -1;
-  int32_t pid = 0;          // 0 = not said
+  int32_t pid = 0;  // 0 = not said
   int32_t exit_code = 0;
-  int32_t signal = 0;       // 0 = none
-  std::string sub;          // closed list per kind, see above
-  std::string shape;        // ShapeRow::name that read it
+  int32_t signal = 0;          // 0 = none
+  std::string sub;             // closed list per kind, see above
+  std::string shape;           // ShapeRow::name that read it
   std::string exception_type;  // as printed, dotted: torch.cuda.OutOfMemoryError
   std::string message;         // first line, at most kMessageCap bytes
   std::string cause_type;      // first exception of a chain, when there is one
   std::string cause_message;
-  std::string file;            // innermost user frame (not site-packages), path:line
+  std::string file;  // innermost user frame (not site-packages), path:line
   std::string function;
   std::vector<KeyValue> fields;  // captured values by name, see IncidentKind
-  int64_t printed_time_s = 0;    // seconds of the printed local time, for ordering within a stream; 0 = none
-  int64_t offset = 0;            // of the cited line
-  std::string line;              // the cited line, at most kCitationCap bytes
+  int64_t printed_time_s =
+      0;               // seconds of the printed local time, for ordering within a stream; 0 = none
+  int64_t offset = 0;  // of the cited line
+  std::string line;    // the cited line, at most kCitationCap bytes
   Timestamp t;
 
   template <class A>
   void Fields(A& a) {
-    a(kind, role, frame, rank, local_rank, pid, exit_code, signal, sub, shape, exception_type, message, cause_type,
-      cause_message, file, function, fields, printed_time_s, offset, line, t);
+    a(kind, role, frame, rank, local_rank, pid, exit_code, signal, sub, shape, exception_type,
+      message, cause_type, cause_message, file, function, fields, printed_time_s, offset, line, t);
   }
 };
 
@@ -131,19 +140,21 @@ inline constexpr size_t kMessageCap = 500;
 inline constexpr size_t kCitationCap = 300;  // what a verdict may quote of a line
 
 enum class MarkerKind : uint8_t {
-  kBanner,          // a framework names itself; text = framework
-  kTrainBegin,      // the training loop starts; number = total steps where said
-  kTrainEnd,        // the training loop says that it finished; number = steps made, where they can be told
-  kSaveBegin,       // a checkpoint save begins; text = path
+  kBanner,      // a framework names itself; text = framework
+  kTrainBegin,  // the training loop starts; number = total steps where said
+  kTrainEnd,    // the training loop says that it finished; number = steps made, where they can be
+                // told
+  kSaveBegin,   // a checkpoint save begins; text = path
   kSaveEnd,
-  kLoadBegin,       // a checkpoint is being read; text = path
-  kLoaded,          // a checkpoint was read; number = step where said
-  kNoCheckpoint,    // asked for a checkpoint, found none, starts from scratch
-  kEval,            // an evaluation record; number = eval loss where printed
-  kRendezvousBegin, // "initializing process group" and friends
-  kRendezvousEnd,   // the process group stands
-  kRestart,         // the launcher restarts its workers, the scheduler requeues: a new attempt; number = restart count
-  kLauncherBegin,   // a launcher's start-up text
+  kLoadBegin,        // a checkpoint is being read; text = path
+  kLoaded,           // a checkpoint was read; number = step where said
+  kNoCheckpoint,     // asked for a checkpoint, found none, starts from scratch
+  kEval,             // an evaluation record; number = eval loss where printed
+  kRendezvousBegin,  // "initializing process group" and friends
+  kRendezvousEnd,    // the process group stands
+  kRestart,  // the launcher restarts its workers, the scheduler requeues: a new attempt; number =
+             // restart count
+  kLauncherBegin,  // a launcher's start-up text
 };
 
 struct Marker {

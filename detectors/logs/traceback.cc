@@ -6,6 +6,7 @@
 
 #include "detectors/logs/exception_text.h"
 #include "detectors/logs/incident_text.h"
+#include "detectors/logs/tangled.h"
 
 namespace rankscope::logs {
 namespace {
@@ -173,6 +174,7 @@ bool TracebackMachine::AddFrame(std::string_view text) {
 
 bool TracebackMachine::FeedFrames(std::string_view text, const CleanLine& line, RecordList& out) {
   if (text.empty() || IsGroupRule(text)) return true;
+  if (headers_ > 1) text = BehindCarets(text);
   if (text[0] == ' ' || text[0] == '\t') {
     if (AddFrame(text)) {
       after_frame_ = true;
@@ -187,6 +189,7 @@ bool TracebackMachine::FeedFrames(std::string_view text, const CleanLine& line, 
       return true;
     }
   } else {
+    if (headers_ > 1 && CompleteTangled(text, line, out)) return true;
     const ExceptionLine exception = ParseExceptionLine(text, after_frame_);
     if (!exception.type.empty()) {
       Complete(exception.type, exception.message, line, out);
@@ -198,6 +201,17 @@ bool TracebackMachine::FeedFrames(std::string_view text, const CleanLine& line, 
     EndLine(out);
   }
   return false;
+}
+
+// The last lines of several writers' tracebacks in one. Whether `text` is that.
+bool TracebackMachine::CompleteTangled(std::string_view text, const CleanLine& line,
+                                       RecordList& out) {
+  const UntangledLine tangled = Untangle(text);
+  if (tangled.type.empty() || ParseExceptionLine(tangled.type + ": ", true).type.empty())
+    return false;
+  Complete(tangled.type, tangled.message, line, out);
+  headers_ = std::max(headers_ - (tangled.copies - 1), 0);
+  return true;
 }
 
 void TracebackMachine::Complete(std::string_view type, std::string_view message,
@@ -274,6 +288,7 @@ bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line,
     after_frame_ = true;
     return true;
   }
+  if (headers_ > 0 && !indented && CompleteTangled(text, line, out)) return true;
   const ExceptionLine exception =
       indented ? ExceptionLine() : ParseExceptionLine(text, headers_ > 0);
   const bool introduced = TrimRight(tail_).ends_with("raised:");

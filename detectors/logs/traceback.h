@@ -75,6 +75,7 @@ class TracebackMachine {
   void BeginAside();
   void Complete(std::string_view type, std::string_view message, const CleanLine& line,
                 RecordList& out);
+  bool CompleteTangled(std::string_view text, const CleanLine& line, RecordList& out);
   void Emit(RecordList& out);
   void EndLine(RecordList& out);
   bool WrapsInner() const;

@@ -91,8 +91,9 @@ class LossTracker {
   std::vector<double> early_grads_;
   double early_grad_norm_ = std::numeric_limits<double>::quiet_NaN();
   CitedPoint first_, last_, lowest_, highest_, first_nonfinite_, first_silent_nan_, last_spike_;
-  double level_ = std::numeric_limits<double>::quiet_NaN();  // exponentially weighted mean of the finite losses
-  double deviation_ = 0;                                     // and of their distance from it
+  double level_ =
+      std::numeric_limits<double>::quiet_NaN();  // exponentially weighted mean of the finite losses
+  double deviation_ = 0;                         // and of their distance from it
 };
 
 }  // namespace rankscope::windows

@@ -63,7 +63,8 @@ void StepClock::AddStepSeconds(double seconds) {
 
 double StepClock::EarlyStepSeconds() const {
   // The baseline is only one once as many again have been timed.
-  if (timed_ < static_cast<int64_t>(kWarmUp + 2 * kEarly)) return std::numeric_limits<double>::quiet_NaN();
+  if (timed_ < static_cast<int64_t>(kWarmUp + 2 * kEarly))
+    return std::numeric_limits<double>::quiet_NaN();
   return Median(early_);
 }
 

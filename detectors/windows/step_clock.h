@@ -45,8 +45,8 @@ class StepClock {
   template <class A>
   void Fields(A& a) {
     a(records_, first_step_, last_step_, highest_step_, total_steps_, epoch_, first_arrival_,
-      last_arrival_, same_arrival_, printed_, buffered_, step_seconds_,
-      record_seconds_, early_, timed_);
+      last_arrival_, same_arrival_, printed_, buffered_, step_seconds_, record_seconds_, early_,
+      timed_);
   }
 
  private:

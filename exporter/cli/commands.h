@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The subcommands. Each parses its own arguments (argv[0] is the subcommand's name) and returns the exit status.
+// The subcommands. Each parses its own arguments (argv[0] is the subcommand's name) and returns the
+// exit status.
 #pragma once
 
 namespace rankscope::cli {

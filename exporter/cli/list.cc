@@ -83,7 +83,8 @@ void Metrics() {
       labels += (labels.empty() ? "" : ", ") + Code(rest.substr(0, comma));
       rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
-    rows.push_back({Code(metric.name), std::string(metrics::TypeName(metric.type)), labels, Cell(metric.help)});
+    rows.push_back({Code(metric.name), std::string(metrics::TypeName(metric.type)), labels,
+                    Cell(metric.help)});
   }
   Print({"metric", "type", "labels", "what"}, rows);
 }

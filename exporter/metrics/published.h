@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the loop thread publishes at each tick and everybody else reads: immutable plain data behind a shared_ptr.
+// What the loop thread publishes at each tick and everybody else reads: immutable plain data behind
+// a shared_ptr.
 #pragma once
 
 #include <cstdint>

@@ -146,13 +146,23 @@ def wait_for(condition, what, seconds=RUN_SECONDS):
         time.sleep(0.02)
 
 
-def check(case, verdict, under):
+def was_readable(case, output):
+    """Whether some rank's last line stands alone. Ranks that die in the same instant may tear it: `python -u`, which
+    torchrun starts, writes it in pieces, and not every shuffle of them can be read (unit test Tangled)."""
+    name = case.also.get("exception_type", "").encode()
+    return any(line.startswith(name + b": ") for line in output.splitlines())
+
+
+def check(case, verdict, under, output):
     findings = []
     if verdict.get("code") not in case.codes:
         findings.append(f"code {verdict.get('code')}, expected one of {sorted(case.codes)}")
     checks_ranks = case.ranks is not None and (under == "serve" or not case.needs_processes)
     if checks_ranks and tuple(verdict.get("ranks", ())) != case.ranks:
         findings.append(f"ranks {verdict.get('ranks')}, expected {list(case.ranks)}")
+    if "exception_type" in case.also and not was_readable(case, output):
+        print(f"{case.name}: the ranks tore each other's last line; its exception is not compared")
+        return findings
     for key, value in case.also.items():
         if verdict.get(key) != value:
             findings.append(f"{key} {verdict.get(key)!r}, expected {value!r}")
@@ -182,7 +192,7 @@ def check_under_run(case, folder):
     if sorted(log.splitlines()) != sorted(output.splitlines()):
         findings.append("the log is not what the run printed")
     live = json.loads((folder / "run/verdict.json").read_text())
-    findings += check(case, live, "run")
+    findings += check(case, live, "run", output)
     first = replay(folder / "run/recording")
     if first != replay(folder / "run/recording"):
         findings.append("two replays differ")
@@ -209,7 +219,7 @@ def check_under_serve(case, folder):
             return daemon.poll() is not None
 
         wait_for(ready, "serve to be ready", 20)
-        status, _ = run_case(case, folder, str(sock))
+        status, output = run_case(case, folder, str(sock))
         findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
         verdict = {}
 
@@ -221,7 +231,7 @@ def check_under_serve(case, folder):
             return verdict.get("state") == "final"
 
         wait_for(final, "the final verdict", 30)
-        findings += check(case, verdict, "serve")
+        findings += check(case, verdict, "serve", output)
         wait_for(lambda: f'rankscope_verdict{{job_id="{job}",family="{verdict["family"]}"}} 1' in ask(port, "/metrics"),
                  "the gauge of the verdict", 5)
         return findings
