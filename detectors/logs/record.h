@@ -54,6 +54,19 @@ struct Progress {
   double loss_scale = kAbsent;
   double skipped_iterations = kAbsent;
   double nan_iterations = kAbsent;
+  double num_zeros = kAbsent;  // gradient elements that are zero
+  double params_norm = kAbsent;
+  double batch_size = kAbsent;        // samples per step, over all ranks
+  double consumed_samples = kAbsent;  // since the training's begin
+  double consumed_tokens = kAbsent;
+  double elapsed_seconds = kAbsent;     // since the loop's begin
+  double samples_per_second = kAbsent;  // throughput, as printed, whatever it is per
+  double tokens_per_second = kAbsent;
+  double tflops = kAbsent;          // TFLOP/s, per GPU where the dialect says so
+  double mfu = kAbsent;             // 0..1
+  double reward_std = kAbsent;      // reinforcement learning
+  double zero_std_share = kAbsent;  // 0..1, groups whose rewards are all equal
+  double kl = kAbsent;
   bool loss_key_missing = false;  // the dialect prints a loss when it has one, and here it did not
 };
 
@@ -155,7 +168,11 @@ enum class MarkerKind : uint8_t {
   kRestart,  // the launcher restarts its workers, the scheduler requeues: a new attempt; number =
              // restart count
   kLauncherBegin,  // a launcher's start-up text
+  kSaveFailed,     // a checkpoint save failed, by the program's own words; text = path or reason
+  kEvalBegin,      // an evaluation starts
+  kFact,           // what a library says of itself: name = what ("nccl_version"), text = its value
 };
+inline constexpr size_t kMarkerKinds = static_cast<size_t>(MarkerKind::kFact) + 1;
 
 struct Marker {
   MarkerKind kind{};

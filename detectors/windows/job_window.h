@@ -63,14 +63,13 @@ struct MarkerSeen {
     a(count, first, last, name, text, number, stream, offset, line);
   }
 };
-inline constexpr size_t kMarkerKinds = static_cast<size_t>(logs::MarkerKind::kLauncherBegin) + 1;
 
 // Trackers that an attempt begins anew.
 struct AttemptWindow {
   LossTracker loss;
   StepClock clock;
   PhaseMachine phase;
-  std::array<MarkerSeen, kMarkerKinds> markers;
+  std::array<MarkerSeen, logs::kMarkerKinds> markers;
   std::string format;     // of the newest progress record
   std::string framework;  // by banner, else by format
   bool generic = true;    // every progress record came from the generic fallback
