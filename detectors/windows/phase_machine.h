@@ -31,6 +31,7 @@ class PhaseMachine {
         if (phase_ < proto::PHASE_TRAIN || phase_ >= proto::PHASE_TEARDOWN)
           Enter(proto::PHASE_FIRST_STEP, t);
         break;
+      case logs::MarkerKind::kEvalBegin:
       case logs::MarkerKind::kEval:
         if (phase_ == proto::PHASE_TRAIN || phase_ == proto::PHASE_SAVE)
           Enter(proto::PHASE_EVAL, t);
@@ -40,6 +41,7 @@ class PhaseMachine {
           Enter(proto::PHASE_SAVE, t);
         break;
       case logs::MarkerKind::kSaveEnd:
+      case logs::MarkerKind::kSaveFailed:
         if (phase_ == proto::PHASE_SAVE) Enter(proto::PHASE_TRAIN, t);
         break;
       case logs::MarkerKind::kTrainEnd:
@@ -48,6 +50,7 @@ class PhaseMachine {
       case logs::MarkerKind::kBanner:
       case logs::MarkerKind::kRestart:
       case logs::MarkerKind::kLauncherBegin:
+      case logs::MarkerKind::kFact:
         break;
     }
   }

@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "exporter/run/terminal.h"
+
 namespace rankscope::run {
 namespace {
 
@@ -73,15 +75,27 @@ StandardStreams TakeStandardStreams() {
     open("/dev/null", (fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
     if (fd != STDIN_FILENO) streams.open[static_cast<size_t>(fd - STDOUT_FILENO)] = false;
   }
+  for (size_t stream = 0; stream < kStreams; ++stream) {
+    streams.terminal[stream] =
+        streams.open[stream] && isatty(STDOUT_FILENO + static_cast<int>(stream)) == 1;
+  }
   streams.merged = streams.open[kStdout] && streams.open[kStderr] &&
                    SameDestination(STDOUT_FILENO, STDERR_FILENO);
   return streams;
 }
 
-Result<StreamPipes> MakePipes(const StandardStreams& streams) {
+Result<StreamPipes> MakePipes(const StandardStreams& streams, bool with_ptys) {
   StreamPipes pipes;
   for (size_t stream = 0; stream < kStreams; ++stream) {
     if (!streams.open[stream] || (stream == kStderr && streams.merged)) continue;
+    if (with_ptys && streams.terminal[stream]) {
+      if (std::optional<Pty> pty = OpenPtyLike(STDOUT_FILENO + static_cast<int>(stream))) {
+        pipes.read[stream] = std::move(pty->master);
+        pipes.write[stream] = std::move(pty->slave);
+        pipes.pty[stream] = true;
+        continue;
+      }
+    }
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) {
       return Error{std::string("cannot make a pipe: ") + std::strerror(errno) +

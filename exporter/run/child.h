@@ -43,6 +43,7 @@ class SignalGuard {
 // How standard output and error were given to us.
 struct StandardStreams {
   std::array<bool, kStreams> open = {true, true};
+  std::array<bool, kStreams> terminal = {};
   // Both lead to the same place (a terminal, `2>&1`): one pipe for both keeps the order between
   // them, as without us.
   bool merged = false;
@@ -52,13 +53,16 @@ struct StandardStreams {
 // the command gets none.
 StandardStreams TakeStandardStreams();
 
+// A pipe per stream, or a pty where the stream is to be one (terminal.h).
 struct StreamPipes {
   std::array<UniqueFd, kStreams>
       read;  // [kStderr] is empty when merged; empty where the command has no such stream
   std::array<UniqueFd, kStreams> write;
+  std::array<bool, kStreams> pty = {};
 };
 
-Result<StreamPipes> MakePipes(const StandardStreams& streams);
+// `with_ptys`: where the stream is a terminal.
+Result<StreamPipes> MakePipes(const StandardStreams& streams, bool with_ptys);
 
 struct Child {
   pid_t pid = -1;      // to be waited for, also after a failed exec

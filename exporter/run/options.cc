@@ -29,6 +29,7 @@ const char kUsage[] =
     "                   [RANKSCOPE_SOCKET, or /run/rankscope/run.sock]\n"
     "  --drain TIME     how long to wait for grandchildren that hold the output open after CMD's "
     "end [2s]\n"
+    "  --pty WHEN       auto (where our own output is a terminal, CMD's is one), never [auto]\n"
     "  --verdict WHERE  auto (stderr if it is a terminal), stderr, json (on stderr), none [auto]\n"
     "  --help\n";
 
@@ -58,7 +59,7 @@ bool SetPrint(std::string_view value, Options& options) {
   return false;
 }
 
-constexpr std::array<Flag, 5> kFlags = {
+constexpr std::array<Flag, 6> kFlags = {
     Flag{"--dir",
          [](std::string_view value, Options& options) {
            options.run_directory = value;
@@ -84,6 +85,12 @@ constexpr std::array<Flag, 5> kFlags = {
            return drain.has_value();
          },
          "a time such as 2s or 500ms"},
+    Flag{"--pty",
+         [](std::string_view value, Options& options) {
+           options.ptys = value == "auto";
+           return value == "auto" || value == "never";
+         },
+         "auto or never"},
     Flag{"--verdict", SetPrint, "auto, stderr, none or json"},
 };
 

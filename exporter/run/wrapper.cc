@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "exporter/run/child.h"
 #include "exporter/run/clock.h"
@@ -29,6 +30,7 @@
 #include "exporter/run/relay.h"
 #include "exporter/run/run_directory.h"
 #include "exporter/run/signal_vote.h"
+#include "exporter/run/terminal.h"
 #include "exporter/run/write_all.h"
 
 namespace rankscope::run {
@@ -44,14 +46,31 @@ std::string WorkingDirectory() {
   return getcwd(path.data(), path.size()) != nullptr ? path.data() : "";
 }
 
+// A stream of ours that is a terminal, and the command's that stands for it.
+struct TerminalPair {
+  int terminal = -1;
+  UniqueFd master;
+};
+
+std::vector<TerminalPair> TerminalsOf(const StreamPipes& pipes) {
+  std::vector<TerminalPair> pairs;
+  for (size_t stream = 0; stream < kStreams; ++stream) {
+    if (!pipes.pty[stream]) continue;
+    pairs.push_back({STDOUT_FILENO + static_cast<int>(stream),
+                     UniqueFd(fcntl(pipes.read[stream].get(), F_DUPFD_CLOEXEC, 0))});
+  }
+  return pairs;
+}
+
 // The main thread's part while the command runs.
 class Supervisor {
  public:
-  Supervisor(const Child& child, std::optional<Guardian>& guardian, Queue& queue, int done_fd,
-             int streams, Duration drain)
+  Supervisor(const Child& child, std::optional<Guardian>& guardian, Queue& queue,
+             std::vector<TerminalPair> terminals, int done_fd, int streams, Duration drain)
       : child_(child),
         guardian_(guardian),
         queue_(queue),
+        terminals_(std::move(terminals)),
         done_fd_(done_fd),
         streams_left_(streams),
         drain_(drain) {
@@ -113,8 +132,16 @@ class Supervisor {
   // The terminal's signals reach its whole foreground group, in which the command is too. A hang-up
   // is sent to the session's leader alone.
   void FromKernel(int signo) {
+    if (signo == SIGWINCH) Resize();
     if (signo == SIGHUP && getsid(0) == getpid()) PassOn(signo);
     if (signo == SIGTSTP || signo == SIGTTIN || signo == SIGTTOU) StopOurselves(signo);
+  }
+
+  // The command was told by the kernel too, and may have looked before its own terminals had
+  // changed.
+  void Resize() {
+    for (const TerminalPair& pair : terminals_) CopyWindowSize(pair.terminal, pair.master.get());
+    if (!terminals_.empty()) PassOn(SIGWINCH);
   }
 
   void PassOnDue() {
@@ -167,6 +194,7 @@ class Supervisor {
   const Child& child_;
   std::optional<Guardian>& guardian_;
   Queue& queue_;
+  std::vector<TerminalPair> terminals_;
   int done_fd_;
   int streams_left_;
   Duration drain_;
@@ -221,7 +249,7 @@ int Wrap(const Options& options, const MakeConsumer& make_consumer) {
                    WallNowNs()};
   Result<RunDirectory> run = CreateRunDirectory(options.run_directory, header);
   if (!run) return Refuse(run.error());
-  Result<StreamPipes> pipes = MakePipes(streams);
+  Result<StreamPipes> pipes = MakePipes(streams, options.ptys);
   std::array<int, 2> life{};
   if (!pipes) return Refuse(pipes.error());
   if (pipe2(life.data(), O_CLOEXEC) != 0)
@@ -260,6 +288,7 @@ int Wrap(const Options& options, const MakeConsumer& make_consumer) {
   // Without a recording there is nothing for the daemon to follow.
   DaemonLink link(recording ? options.socket_path : std::string(), std::move(passed));
 
+  std::vector<TerminalPair> terminals = TerminalsOf(*pipes);
   const UniqueFd done(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   const auto push = [&queue](QueueItem::Kind kind, int stream) {
     QueueItem item;
@@ -300,7 +329,8 @@ int Wrap(const Options& options, const MakeConsumer& make_consumer) {
     WriteAll(STDERR_FILENO, line);
   }
 
-  Supervisor supervisor(*child, guardian, queue, done.get(), stream_count, options.drain);
+  Supervisor supervisor(*child, guardian, queue, std::move(terminals), done.get(), stream_count,
+                        options.drain);
   const int wait_status = supervisor.Run(exec_error);
 
   bool all_ended = true;

@@ -28,6 +28,8 @@ struct Options {
   // How long to wait for grandchildren that hold the streams open after the command's end.
   Duration drain = Seconds(2);
   Print print = Print::kAuto;
+  // A terminal of ours is a terminal of the command's; otherwise it gets a pipe.
+  bool ptys = true;
   std::string tool_version;
   char* const* argv = nullptr;  // the command; ends with nullptr
   char* const* environment = nullptr;

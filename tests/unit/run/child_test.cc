@@ -24,13 +24,13 @@ TEST(Child, ExitCodes) {
 TEST(Child, MergedStreamsShareOnePipe) {
   StandardStreams streams;
   streams.merged = true;
-  const auto pipes = MakePipes(streams);
+  const auto pipes = MakePipes(streams, true);
   ASSERT_TRUE(pipes);
   EXPECT_TRUE(pipes->read[kStdout]);
   EXPECT_FALSE(pipes->read[kStderr]);
   streams = {};
   streams.open[kStdout] = false;
-  const auto one = MakePipes(streams);
+  const auto one = MakePipes(streams, true);
   ASSERT_TRUE(one);
   EXPECT_FALSE(one->read[kStdout]);
   EXPECT_TRUE(one->read[kStderr]);
