@@ -3,6 +3,7 @@
 
 #include "exporter/run/queue.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -10,19 +11,32 @@ namespace rankscope::run {
 
 void Queue::PushBytes(int stream, std::string_view bytes, Timestamp t) {
   const std::lock_guard lock(mutex_);
-  int64_t& lost = lost_[static_cast<size_t>(stream)];
-  if (bytes_ + bytes.size() > kMaxBytes || items_.size() >= kMaxBlocks) {
-    lost += static_cast<int64_t>(bytes.size());
-    return;
-  }
+  while (blocks_ > 0 && (bytes_[0] + bytes_[1] + bytes.size() > kMaxBytes || blocks_ >= kMaxBlocks))
+    DropOldest();
   QueueItem item;
   item.stream = stream;
   item.t = t;
   item.bytes = bytes;
-  item.lost_before = std::exchange(lost, 0);
-  bytes_ += bytes.size();
+  item.lost_before = std::exchange(lost_[static_cast<size_t>(stream)], 0);
+  bytes_[static_cast<size_t>(stream)] += bytes.size();
+  ++blocks_;
   items_.push_back(std::move(item));
   if (items_.size() == 1) filled_.notify_one();
+}
+
+void Queue::DropOldest() {
+  const int stream = bytes_[kStdout] >= bytes_[kStderr] ? kStdout : kStderr;
+  const auto of_stream = [stream](const QueueItem& item) {
+    return item.kind == QueueItem::Kind::kBytes && item.stream == stream;
+  };
+  const auto oldest = std::find_if(items_.begin(), items_.end(), of_stream);
+  if (oldest == items_.end()) return;
+  const int64_t lost = oldest->lost_before + static_cast<int64_t>(oldest->bytes.size());
+  bytes_[static_cast<size_t>(stream)] -= oldest->bytes.size();
+  --blocks_;
+  const auto after = items_.erase(oldest);
+  const auto next = std::find_if(after, items_.end(), of_stream);
+  (next == items_.end() ? lost_[static_cast<size_t>(stream)] : next->lost_before) += lost;
 }
 
 void Queue::Push(QueueItem item) {
@@ -34,12 +48,13 @@ void Queue::Push(QueueItem item) {
   if (items_.size() == 1) filled_.notify_one();
 }
 
-std::vector<QueueItem> Queue::TakeUntil(Timestamp deadline) {
+std::deque<QueueItem> Queue::TakeUntil(Timestamp deadline) {
   // steady_clock is CLOCK_MONOTONIC on Linux, and so is its epoch.
   const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(deadline.ns)};
   std::unique_lock lock(mutex_);
   filled_.wait_until(lock, until, [this] { return !items_.empty(); });
-  bytes_ = 0;
+  bytes_ = {};
+  blocks_ = 0;
   return std::exchange(items_, {});
 }
 

@@ -9,10 +9,10 @@
 #include <array>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "detectors/model/time.h"
 #include "exporter/run/child.h"
@@ -45,17 +45,22 @@ class Queue {
   // worst.
   static constexpr size_t kMaxBlocks = 64 * 1024;
 
+  // What does not fit pushes out the oldest block of the stream that fills the queue more: how a
+  // run ends is in its last bytes, and a flood on one stream leaves the other's alone.
   void PushBytes(int stream, std::string_view bytes, Timestamp t);
   void Push(QueueItem item);  // not bytes; always fits
 
   // Waits until there is something or `deadline` (monotonic) has come, and takes everything.
-  std::vector<QueueItem> TakeUntil(Timestamp deadline);
+  std::deque<QueueItem> TakeUntil(Timestamp deadline);
 
  private:
+  void DropOldest();
+
   std::mutex mutex_;
   std::condition_variable filled_;
-  std::vector<QueueItem> items_;
-  size_t bytes_ = 0;
+  std::deque<QueueItem> items_;
+  std::array<size_t, kStreams> bytes_{};
+  size_t blocks_ = 0;
   std::array<int64_t, kStreams> lost_{};
 };
 
