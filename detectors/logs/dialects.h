@@ -16,30 +16,54 @@ namespace rankscope::logs {
 // Unsloth, ms-swift). A dict with a 'loss' key is a record, with 'eval_loss' an evaluation, with
 // 'train_runtime' the end.
 bool ParseHfTrainer(const CleanLine& line, RecordList& out);
-// Takes a line that is one dict from its first byte to its last and holds nothing but the trainer's
-// own keys and bare numbers. No other row has an anchor that could stand in such a line.
-bool ParsePlainDict(std::string_view text, Progress& out);
+// TRL's PPO: rewards, and no loss of the whole.
+bool ParseTrlPpo(const CleanLine& line, RecordList& out);
 
 // pytorch_example.cc: the PyTorch examples (ImageNet, MNIST, detection references, language model,
 // CIFAR tutorial) and hand-written loops that begin the line with where they are.
 bool ParsePytorchMeter(const CleanLine& line, RecordList& out);
 bool ParsePytorchLoop(const CleanLine& line, RecordList& out);
-// Takes a line that is nothing but lower-case words of the loop's own, the step's first, each with
-// its number. No row before the loop's claims such a line, and no failure has an anchor in it.
-bool ParsePlainLoop(std::string_view text, Progress& out);
 
-bool ParseTimm(const CleanLine& line, RecordList& out);
-bool ParseMmengine(const CleanLine& line, RecordList& out);
+bool ParseTimm(const CleanLine& line, RecordList& out);           // timm.cc
+bool ParseMmengine(const CleanLine& line, RecordList& out);       // mmengine.cc
+bool ParseMmcv(const CleanLine& line, RecordList& out);           // mmengine.cc
+bool ParseDetectron2(const CleanLine& line, RecordList& out);     // detectron2.cc
 bool ParseNanogpt(const CleanLine& line, RecordList& out);        // nanogpt.cc
 bool ParseModdedNanogpt(const CleanLine& line, RecordList& out);  // nanogpt.cc
+bool ParseLlmC(const CleanLine& line, RecordList& out);           // nanogpt.cc
 bool ParseMegatron(const CleanLine& line, RecordList& out);       // megatron.cc
-bool ParseDeepspeed(const CleanLine& line, RecordList& out);      // megatron.cc
-bool ParseNemo(const CleanLine& line, RecordList& out);           // megatron.cc
+bool ParseDeepspeed(const CleanLine& line, RecordList& out);      // deepspeed.cc
+bool ParseDeepspeedPipe(const CleanLine& line, RecordList& out);  // deepspeed.cc
+bool ParseNemo(const CleanLine& line, RecordList& out);           // nemo.cc
+bool ParseAutomodel(const CleanLine& line, RecordList& out);      // nemo.cc
 bool ParseTorchtitan(const CleanLine& line, RecordList& out);     // torchtitan.cc
+bool ParseMaxText(const CleanLine& line, RecordList& out);        // maxtext.cc
+bool ParseFairseq(const CleanLine& line, RecordList& out);        // fairseq.cc
+bool ParseFairseqJson(const CleanLine& line, RecordList& out);    // fairseq.cc
+bool ParseTfEstimator(const CleanLine& line, RecordList& out);    // tensorflow.cc
+bool ParseTfSlim(const CleanLine& line, RecordList& out);         // tensorflow.cc
+bool ParseTfOrbit(const CleanLine& line, RecordList& out);        // tensorflow.cc
+bool ParseTfDetection(const CleanLine& line, RecordList& out);    // tensorflow.cc
+bool ParseXTransformer(const CleanLine& line, RecordList& out);   // transformer_xl.cc
+bool ParseVerl(const CleanLine& line, RecordList& out);           // verl.cc
 bool ParseKeras(const CleanLine& line, RecordList& out);          // keras.cc
 bool ParseLightning(const CleanLine& line, RecordList& out);      // lightning.cc
+bool ParseLightningRich(const CleanLine& line, RecordList& out);  // lightning.cc
 bool ParseTqdmLoop(const CleanLine& line, RecordList& out);       // lightning.cc
 bool ParseGeneric(const CleanLine& line, RecordList& out);        // generic.cc
+
+// The row of a dialect whose records span lines (block_context.cc, headed_table.cc): claims none.
+bool SpansLines(const CleanLine& line, RecordList& out);
+
+// plain_record.cc. Takes a line that can be nothing but a training record, in one of the three
+// forms that come by the million: a dict of the Trainer's with nothing but metrics' names and
+// numbers in it, Megatron's line with nothing but such segments, a loop's own lower-case words,
+// the step's first, each with its number. No row before these dialects' claims such a line, and no
+// failure has an anchor in it.
+bool ParsePlainRecord(std::string_view text, Progress& out);
+bool ParsePlainDict(std::string_view text, Progress& out);
+bool ParsePlainMegatron(std::string_view text, Progress& out);
+bool ParsePlainLoop(std::string_view text, Progress& out);
 
 // How much a record says that it is the run's own: 0 generic, 1 DeepSpeed's engine (which repeats
 // another dialect's record), 2 any other dialect. In one stream only the strongest kind present

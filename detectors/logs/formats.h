@@ -22,7 +22,8 @@ struct FormatRow {
   // Appends the records of this line; returns whether the line was claimed (no further *format* is
   // tried).
   bool (*parse)(const CleanLine& line, RecordList& out);
-  std::string_view example;  // one line that it claims; nobody else's example may be claimed
+  std::string_view example;  // a line that it claims, or the lines of a record that spans several;
+                             // nobody else's example may be claimed
 };
 
 struct ShapeRow {

@@ -4,90 +4,14 @@
 #include <cstring>
 
 #include "detectors/logs/dialects.h"
+#include "detectors/logs/dict.h"
+#include "detectors/logs/keys.h"
 #include "detectors/logs/pairs.h"
 #include "detectors/logs/prefix.h"
 #include "detectors/logs/progress_fields.h"
 
 namespace rankscope::logs {
 namespace {
-
-struct Item {
-  std::string_view key;
-  std::string_view value;  // unquoted
-  Number number;           // where the value is a bare number
-};
-
-// Walks the items of one Python or JSON dict: {'key': value, "key": 'value', 'key': [..], ...}.
-class DictCursor {
- public:
-  explicit DictCursor(std::string_view text) : rest_(text) {}  // text begins behind '{'
-
-  // False at the closing brace and where the text is no dict.
-  bool Next(Item& item) {
-    SkipBlanks();
-    if (rest_.empty()) return false;
-    const char quote = rest_[0];
-    if (quote == '}') {
-      closed_ = true;
-      return false;
-    }
-    if (quote != '\'' && quote != '"') return false;
-    size_t key_end = 1;  // keys are short: a loop beats a call
-    while (key_end < rest_.size() && rest_[key_end] != quote) ++key_end;
-    if (key_end == rest_.size()) return false;
-    item.key = rest_.substr(1, key_end - 1);
-    rest_.remove_prefix(key_end + 1);
-    SkipBlanks();
-    if (rest_.empty() || rest_[0] != ':') return false;
-    rest_.remove_prefix(1);
-    SkipBlanks();
-    if (rest_.empty()) return false;
-    size_t end = 0;
-    item.number = ReadDecimal(rest_);
-    const size_t size = item.number.text.size();
-    if (size != 0 && size < rest_.size() && (rest_[size] == ',' || rest_[size] == '}')) {
-      item.value = item.number.text;
-      rest_.remove_prefix(rest_[size] == ',' ? size + 1 : size);
-      return true;
-    }
-    item.number = {};
-    if (rest_[0] == '\'' || rest_[0] == '"') {
-      end = rest_.find(rest_[0], 1);
-      if (end == std::string_view::npos) return false;
-      item.value = rest_.substr(1, end - 1);
-      ++end;
-    } else if (IsDigit(rest_[0]) || rest_[0] == '-') {
-      while (end < rest_.size() && rest_[end] != ',' && rest_[end] != '}') ++end;
-      item.value = Trimmed(rest_.substr(0, end));
-    } else {
-      int depth = 0;  // [..], (..), {..} as values
-      while (end < rest_.size()) {
-        const char c = rest_[end];
-        if (depth == 0 && (c == ',' || c == '}')) break;
-        if (c == '[' || c == '(' || c == '{') ++depth;
-        if (c == ']' || c == ')' || c == '}') --depth;
-        ++end;
-      }
-      item.value = Trimmed(rest_.substr(0, end));
-    }
-    rest_.remove_prefix(end);
-    SkipBlanks();
-    if (rest_.empty()) return false;  // cut off: the item may be cut, too
-    if (rest_[0] == ',') rest_.remove_prefix(1);
-    return true;
-  }
-
-  bool closed() const { return closed_; }
-  std::string_view rest() const { return rest_; }  // from the closing brace on
-
- private:
-  void SkipBlanks() {
-    while (!rest_.empty() && IsBlank(rest_[0])) rest_.remove_prefix(1);
-  }
-
-  std::string_view rest_;
-  bool closed_ = false;
-};
 
 struct Dict {
   Progress progress;
@@ -97,9 +21,16 @@ struct Dict {
   bool has_eval = false;
   bool has_runtime = false;
   bool loss_is_number = false;
+  bool foreign = false;    // another dialect's
   bool companion = false;  // a key besides loss that only a training record has
 
-  bool IsRecord() const { return loss_is_number && companion && !has_eval && !has_runtime; }
+  bool IsRecord() const {
+    return loss_is_number && companion && !has_eval && !has_runtime && !foreign;
+  }
+  // TRL's PPO prints its losses by part and no loss of the whole.
+  bool IsReward() const {
+    return progress.reward == progress.reward && companion && !has_eval && !has_runtime;
+  }
 };
 
 void TakePosition(std::string_view value, Progress& progress) {  // '350/1881'
@@ -118,94 +49,110 @@ bool Is(std::string_view key, const char (&literal)[kSize]) {
   return key.size() == kSize - 1 && std::memcmp(key.data(), literal, kSize - 1) == 0;
 }
 
-// Returns whether the key is one of ours.
-bool TakeItem(const Item& item, Dict& dict) {
+// "3h 7m 39s", "0:12:30", "1 day, 2:03:04": seconds; NaN where it is neither.
+double ReadDuration(std::string_view text) {
+  constexpr size_t kLongest = 40;
+  if (text.size() > kLongest) return kAbsent;
+  double seconds = 0;
+  double clock = kAbsent;
+  while (!(text = LeftTrimmed(text)).empty()) {
+    const Number number = ReadNumber(text, Ending::kUnit);
+    if (!number) return kAbsent;
+    text.remove_prefix(number.text.size());
+    if (text.starts_with(':')) {
+      clock = (clock == clock ? clock : 0) * 60 + number.value;
+      text.remove_prefix(1);
+      continue;
+    }
+    if (clock == clock) return text.empty() ? seconds + clock * 60 + number.value : kAbsent;
+    text = LeftTrimmed(text);
+    const char unit = text.empty() ? 's' : text[0];
+    const double factor = unit == 'd' ? 86400 : unit == 'h' ? 3600 : unit == 'm' ? 60 : 1;
+    if (factor == 1 && unit != 's') return kAbsent;
+    seconds += number.value * factor;
+    while (!text.empty() && (IsLetter(text[0]) || text[0] == ',')) text.remove_prefix(1);
+  }
+  return seconds;
+}
+
+// Keys whose names, or whose meaning, are this family's own.
+bool TakeOwnItem(const DictItem& item, const Number& value, Dict& dict) {
   Progress& p = dict.progress;
   const std::string_view key = item.key;
-  if (key.empty()) return false;
-  const auto value = [&item] { return item.number ? item.number : WholeNumber(item.value); };
-  // Most keys of a long reinforcement-learning dict are none of ours: one look each.
-  switch (key[0]) {
-    case 'l':
-      if (Is(key, "loss")) {
-        if (const Number n = value()) {
-          SetLoss(p, n);
-          dict.loss_is_number = true;
-        }
-      } else if (Is(key, "learning_rate") || Is(key, "lr")) {
-        if (const Number n = value()) SetLearningRate(p, n);
-        dict.companion = true;
-      } else if (Is(key, "loss_scale")) {
-        if (const Number n = value()) p.loss_scale = n.value;
-      } else {
-        return false;
-      }
-      return true;
-    case 'g':
-      if (Is(key, "grad_norm")) {
-        if (const Number n = value()) SetGradNorm(p, n);
-        dict.companion = true;
-      } else if (Is(key, "global_step/max_steps")) {
-        TakePosition(item.value, p);
-        dict.companion = true;
-      } else if (Is(key, "global_step")) {
-        if (const Number n = value()) SetStep(p, n);
-        dict.companion = true;
-      } else {
-        return false;
-      }
-      return true;
-    case 'e':
-      if (Is(key, "epoch")) {
-        if (const Number n = value()) p.epoch = n.value;
-        dict.companion = true;
-      } else if (key.starts_with("eval_")) {
-        dict.has_eval = true;
-        if (const Number n = value(); n && Is(key, "eval_loss")) dict.eval_loss = n.value;
-      } else {
-        return false;
-      }
-      return true;
-    case 's':
-      if (Is(key, "step")) {
-        if (const Number n = value()) SetStep(p, n);
-        dict.companion = true;
-      } else {
-        return false;
-      }
-      return true;
-    case 'c':
-      if (Is(key, "current_steps")) {
-        if (const Number n = value()) SetStep(p, n);
-        dict.companion = true;
-      } else {
-        return false;
-      }
-      return true;
-    case 'r':
-      if (Is(key, "reward")) {
-        if (const Number n = value()) p.reward = n.value;
-      } else {
-        return false;
-      }
-      return true;
-    case 't':
-      if (Is(key, "train_runtime")) {
-        dict.has_runtime = true;
-        if (const Number n = value()) dict.runtime_s = n.value;
-      } else if (Is(key, "train_steps_per_second")) {
-        if (const Number n = value()) dict.steps_per_second = n.value;
-      } else if (Is(key, "total_steps")) {
-        if (const Number n = value()) p.total_steps = n.value;
-      } else if (Is(key, "train_speed(s/it)")) {
-        if (const Number n = value()) p.step_seconds = n.value;
-      } else {
-        return false;
-      }
-      return true;
-    default:
-      return false;
+  if (Is(key, "global_step/max_steps") || Is(key, "iteration")) {  // ms-swift
+    TakePosition(item.value, p);
+    if (p.step_text.empty() && IsIndex(value)) SetStep(p, value);
+    dict.companion = true;
+  } else if (Is(key, "current_steps") || Is(key, "step") || Is(key, "global_step")) {
+    if (value) SetStep(p, value);
+    dict.companion = true;
+  } else if (Is(key, "iter")) {  // mmcv's JSON, which may give the global step, too
+    if (value && p.step_text.empty()) SetStep(p, value);
+    dict.companion = true;
+  } else if (Is(key, "total_steps") || Is(key, "max_steps")) {
+    p.total_steps = value ? value.value : kAbsent;
+  } else if (Is(key, "episode")) {  // TRL's PPO counts samples
+    p.consumed_samples = value ? value.value : kAbsent;
+  } else if (Is(key, "throughput")) {  // LLaMA-Factory counts tokens
+    p.tokens_per_second = value ? value.value : kAbsent;
+  } else if (Is(key, "elapsed_time")) {
+    p.elapsed_seconds = value ? value.value : ReadDuration(item.value);
+  } else if (Is(key, "train_speed(s/it)") || Is(key, "elapsed_time_per_iteration")) {
+    p.step_seconds = value ? value.value : kAbsent;
+  } else if (Is(key, "train_speed(iter/s)")) {
+    if (value && value.value > 0) p.step_seconds = 1 / value.value;
+  } else if (Is(key, "time")) {
+    p.step_seconds = value ? value.value : kAbsent;
+  } else if (Is(key, "rewards/margins")) {  // preference training has no other reward
+    if (p.reward != p.reward && value) p.reward = value.value;
+  } else if (Is(key, "num_updates")) {  // fairseq's
+    dict.foreign = true;
+  } else if (Is(key, "mode")) {
+    dict.has_eval = dict.has_eval || item.value != "train";
+  } else if (Is(key, "train_runtime")) {
+    dict.has_runtime = true;
+    if (value) dict.runtime_s = value.value;
+  } else if (Is(key, "train_steps_per_second")) {
+    if (value) dict.steps_per_second = value.value;
+  } else {
+    return false;
   }
+  return true;
+}
+
+// Returns whether a line with this key may still be a plain one: the key is ours, or a metric's
+// name, in which no anchor of another row can stand.
+bool TakeItem(const DictItem& item, Dict& dict) {
+  Progress& p = dict.progress;
+  const std::string_view key = item.key;
+  const auto value = [&item] { return DictNumber(item); };
+  if (Is(key, "loss") || Is(key, "lm loss")) {
+    if (const Number n = value()) {
+      SetLoss(p, n);
+      dict.loss_is_number = true;
+    }
+  } else if (Is(key, "grad_norm")) {
+    if (const Number n = value()) SetGradNorm(p, n);
+    dict.companion = true;
+  } else if (Is(key, "learning_rate") || Is(key, "lr")) {
+    if (const Number n = value()) SetLearningRate(p, n);
+    dict.companion = true;
+  } else if (Is(key, "epoch")) {
+    if (const Number n = value()) p.epoch = n.value;
+    dict.companion = true;
+  } else if (key.starts_with("eval")) {
+    dict.has_eval = true;
+    if (const Number n = value(); n && Is(key, "eval_loss")) dict.eval_loss = n.value;
+  } else if (!TakeOwnItem(item, value(), dict)) {
+    const Meaning meaning = MeaningOf(key);
+    if (meaning.key != Key::kOther) {
+      if (const Number n = value()) SetFact(p, meaning.key, n.value);
+    }
+    for (const char c : key) {
+      if (!IsWordByte(c) && c != '/' && c != '(' && c != ')') return false;
+    }
+  }
+  return true;
 }
 
 // Before the dict a bar, a logger's prefix or nothing may stand; words of evaluation mean another
@@ -224,12 +171,14 @@ bool SpeaksOfTraining(std::string_view before, Progress& progress) {
 }  // namespace
 
 bool ParsePlainDict(std::string_view text, Progress& out) {
+  constexpr int kMaxPlainItems = 64;  // what else a longer line holds is looked at as usual
   if (!text.starts_with("{'") && !text.starts_with("{\"")) return false;
   Dict dict;
   DictCursor cursor(text.substr(1));
-  Item item;
+  DictItem item;
+  int items = 0;
   while (cursor.Next(item)) {
-    if (!item.number || !TakeItem(item, dict)) return false;
+    if (!item.number || !TakeItem(item, dict) || ++items > kMaxPlainItems) return false;
   }
   if (!cursor.closed() || cursor.rest().size() != 1 || !dict.IsRecord()) return false;
   dict.progress.format = "hf_trainer";
@@ -237,17 +186,27 @@ bool ParsePlainDict(std::string_view text, Progress& out) {
   return true;
 }
 
-bool ParseHfTrainer(const CleanLine& line, RecordList& out) {
+namespace {
+
+// Reads the line's first dict; false where it has none.
+bool ReadDict(const CleanLine& line, Dict& dict, size_t& brace) {
   constexpr size_t kMaxBefore = 4096;  // bars with a terminal's width of padding, several glued
   const std::string_view text = line.text;
-  size_t brace = text.starts_with("{'") ? 0 : text.substr(0, kMaxBefore).find("{'");
+  brace = text.starts_with("{'") ? 0 : text.substr(0, kMaxBefore).find("{'");
   if (brace == std::string_view::npos) brace = text.substr(0, kMaxBefore).find("{\"");
   if (brace == std::string_view::npos) return false;
-  Dict dict;
   DictCursor cursor(text.substr(brace + 1));
-  Item item;
+  DictItem item;
   while (cursor.Next(item)) TakeItem(item, dict);
-  if (!cursor.closed()) return false;
+  return cursor.closed();
+}
+
+}  // namespace
+
+bool ParseHfTrainer(const CleanLine& line, RecordList& out) {
+  Dict dict;
+  size_t brace = 0;
+  if (!ReadDict(line, dict, brace)) return false;
   if (dict.has_runtime) {
     // The number of steps is not printed, but its factors are (to three decimals: good for small
     // counts).
@@ -255,7 +214,7 @@ bool ParseHfTrainer(const CleanLine& line, RecordList& out) {
     out.push_back(MakeMarker(MarkerKind::kTrainEnd, "hf_trainer", line, {}, steps));
     return true;
   }
-  if (dict.IsRecord() && SpeaksOfTraining(text.substr(0, brace), dict.progress)) {
+  if (dict.IsRecord() && SpeaksOfTraining(line.text.substr(0, brace), dict.progress)) {
     dict.progress.format = "hf_trainer";
     out.emplace_back(dict.progress);
     return true;
@@ -265,6 +224,15 @@ bool ParseHfTrainer(const CleanLine& line, RecordList& out) {
     return true;
   }
   return false;
+}
+
+bool ParseTrlPpo(const CleanLine& line, RecordList& out) {
+  Dict dict;
+  size_t brace = 0;
+  if (!ReadDict(line, dict, brace) || dict.loss_is_number || !dict.IsReward()) return false;
+  dict.progress.format = "trl_ppo";
+  out.emplace_back(dict.progress);
+  return true;
 }
 
 }  // namespace rankscope::logs

@@ -83,6 +83,31 @@ bool ParseNanogpt(const CleanLine& line, RecordList& out) {
   return true;
 }
 
+// "step    1/19560 | loss 11.005 (+nanz)| norm 15.375 (+nanz)| lr 8.57e-07 | 3000.12 ms | 53.6%
+// bf16 MFU | 174000 tok/s": llm.c.
+bool ParseLlmC(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  if (!text.starts_with("step ") || !text.ends_with(" tok/s")) return false;
+  const PairList pairs(text);
+  const Pair* loss = pairs.FindNamed("loss");
+  if (pairs.size() < 5 || !IsIndex(pairs[0].value) || !pairs[0].total || loss == nullptr)
+    return false;
+  Progress progress;
+  progress.format = "llm_c";
+  FillFromPairs(pairs, progress);
+  SetStep(progress, pairs[0].value);
+  SetLoss(progress, loss->value);
+  progress.total_steps = pairs[0].total.value;
+  for (const Pair& pair : pairs) {
+    if (!pair.key.empty()) continue;
+    if (pair.unit == "ms") progress.step_seconds = pair.value.value / 1000;
+    if (pair.unit == "tok/s") progress.tokens_per_second = pair.value.value;
+    if (pair.percent && pair.value.value >= 0) progress.mfu = pair.value.value / 100;
+  }
+  out.emplace_back(progress);
+  return true;
+}
+
 // "step:12/3000 train_loss:3.2 train_time:1234ms step_avg:145.0ms"; later versions print no loss in
 // it. "val_loss:" is an evaluation. "step_avg:nanms" in the first steps is no NaN of the training.
 bool ParseModdedNanogpt(const CleanLine& line, RecordList& out) {
@@ -103,10 +128,15 @@ bool ParseModdedNanogpt(const CleanLine& line, RecordList& out) {
   SetStep(progress, step);
   progress.total_steps = total.value;
   if (TakeField(text, "train_loss:", loss, none)) SetLoss(progress, loss);
+  Number elapsed;
+  if (TakeField(text, "train_time:", elapsed, none)) {
+    const bool milliseconds = text.starts_with("ms");
+    progress.elapsed_seconds = milliseconds ? elapsed.value / 1000 : elapsed.value;
+  }
   const size_t average = text.find("step_avg:");
   if (average != std::string_view::npos) {
     const Number milliseconds = ReadNumber(text.substr(average + 9), Ending::kUnit);
-    if (milliseconds) progress.step_seconds = milliseconds.value * 1e-3;
+    if (milliseconds) progress.step_seconds = milliseconds.value / 1000;
   }
   out.emplace_back(progress);
   return true;

@@ -142,9 +142,15 @@ double ToDouble(std::string_view digits) {
 
 double ThousandsToDouble(std::string_view text) {
   double value = 0;
+  double scale = 1;
+  bool fraction = false;
   for (const char c : text) {
-    if (IsDigit(c)) value = value * 10 + (c - '0');
+    fraction = fraction || c == '.';
+    if (!IsDigit(c)) continue;
+    value = value * 10 + (c - '0');
+    if (fraction) scale *= 10;
   }
+  value /= scale;
   return text.front() == '-' ? -value : value;
 }
 
@@ -169,7 +175,9 @@ Number ReadAnyNumber(std::string_view text, Ending after, Thousands thousands) {
   }
   const size_t digits = i;
   if (thousands == Thousands::kYes) {
-    const size_t end = SkipThousands(text, i);
+    size_t end = SkipThousands(text, i);
+    if (end != i && end + 1 < text.size() && text[end] == '.' && IsDigit(text[end + 1]))
+      end = SkipDigits(text, end + 1);
     if (end != i && (end == text.size() || (!IsWordByte(text[end]) && text[end] != '.'))) {
       return {text.substr(0, end), ThousandsToDouble(text.substr(0, end))};
     }

@@ -2,28 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "detectors/logs/pairs.h"
 
-#include <algorithm>
 #include <array>
 #include <new>
 
+#include "detectors/logs/progress_fields.h"
+
 namespace rankscope::logs {
 namespace {
-
-// Keys are compared folded: a table beats branches on every byte of every line.
-constexpr std::array<char, 256> MakeFold() {
-  std::array<char, 256> fold{};
-  for (int i = 0; i < 256; ++i) {
-    const auto c = static_cast<char>(i);
-    fold[static_cast<size_t>(i)] = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20)
-                                   : c == ' ' || c == '-' || c == '/' || c == '.' ? '_'
-                                                                                  : c;
-  }
-  return fold;
-}
-constexpr std::array<char, 256> kFold = MakeFold();
-constexpr char Fold(char c) {
-  return kFold[static_cast<uint8_t>(c)];
-}
 
 // What a byte may be between, before or inside keys and values.
 enum : uint8_t {
@@ -65,103 +50,12 @@ constexpr bool MayBeNonFinite(std::string_view text) {
   return (text[0] | 0x20) == 'n' ? second == 'a' : second == 'n';
 }
 
-// Keys by meaning, the most telling first.
-struct Group {
-  Key key;
-  std::string_view names;  // by blanks
-};
-
-constexpr Group kGroups[] = {
-    {Key::kStep,
-     "global_step step steps iteration iter it iters train_step train_iter training_step "
-     "global_steps update updates num_updates batch minibatch mini_batch batch_idx "
-     "batches train_batch"},
-    {Key::kEpoch, "epoch ep epochs train_epoch training_epoch"},
-    {Key::kLoss,
-     "loss train_loss training_loss lm_loss total_loss batch_loss loss_train "
-     "train_total_loss step_loss avg_loss mean_loss average_loss running_loss "
-     "avg_train_loss train_avg_loss"},
-    {Key::kForeignLoss,
-     "d_loss g_loss loss_d loss_g discriminator_loss generator_loss adversarial_loss "
-     "style_loss content_loss gan_loss errd errg dloss gloss critic_loss actor_loss "
-     "policy_loss act_loss cri_loss loss_d_real disc_loss gen_loss"},
-    {Key::kGradNorm,
-     "grad_norm gradnorm gnorm gradient_norm train_grad_norm global_grad_norm total_norm "
-     "norm grad"},
-    {Key::kLearningRate, "lr learning_rate train_lr learning_rates base_lr lrate"},
-    {Key::kStepTime,
-     "step_time iter_time time_per_step time_per_iter time_step batch_time dt sec_step "
-     "s_it"},
-    {Key::kStepMilliseconds, "ms_batch ms_step step_time_ms ms_iter"},
-    {Key::kTime, "time"},
-    {Key::kLossScale, "loss_scale scale grad_scale"},
-    {Key::kReward, "reward mean_reward train_reward"},
-    {Key::kEvaluation,
-     "eval evaluation evaluating evaluate validation validate validating valid val test "
-     "testing dev inference finder lr_find lr_finder prediction best"},
-};
-
-constexpr size_t kMaxKey = 24;  // bytes of the longest name above
-
-// Of three bytes and the length: telling enough for a hundred names, and no loop over the word.
-constexpr uint32_t HashOf(std::string_view words) {
-  const auto at = [words](size_t i) {
-    return static_cast<uint32_t>(static_cast<uint8_t>(Fold(words[i])));
-  };
-  const uint32_t hash = (at(0) | at(words.size() / 2) << 8 | at(words.size() - 1) << 16 |
-                         static_cast<uint32_t>(words.size()) << 24) *
-                        2654435769u;
-  return hash >> 16;
-}
-
-struct Slot {
-  std::string_view name;
-  Meaning meaning;
-};
-constexpr size_t kSlots = 512;  // four times the names: probes are short
-
-constexpr std::array<Slot, kSlots> MakeSlots() {
-  std::array<Slot, kSlots> slots{};
-  for (const Group& group : kGroups) {
-    uint8_t rank = 0;
-    for (size_t begin = 0; begin < group.names.size();) {
-      const size_t end = std::min(group.names.find(' ', begin), group.names.size());
-      const std::string_view name = group.names.substr(begin, end - begin);
-      size_t i = HashOf(name) % kSlots;
-      while (!slots[i].name.empty()) i = (i + 1) % kSlots;
-      slots[i].name = name;
-      slots[i].meaning.key = group.key;
-      slots[i].meaning.rank = rank++;
-      begin = end + 1;
-    }
-  }
-  return slots;
-}
-
-constexpr std::array<Slot, kSlots> kTable = MakeSlots();
-
 // Between a word and its number: "Step [  100", "loss  =  (". More means that the number is not the
 // word's.
 constexpr size_t kMaxMarks = 4;
 constexpr size_t kMaxBlanks = 16;
 
 }  // namespace
-
-bool KeyIs(std::string_view words, std::string_view name) {
-  if (words.size() != name.size()) return false;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (Fold(words[i]) != name[i]) return false;
-  }
-  return true;
-}
-
-Meaning MeaningOf(std::string_view words) {
-  if (words.empty() || words.size() > kMaxKey) return {};
-  for (size_t i = HashOf(words) % kSlots; !kTable[i].name.empty(); i = (i + 1) % kSlots) {
-    if (KeyIs(words, kTable[i].name)) return kTable[i].meaning;
-  }
-  return {};
-}
 
 void PairList::Stray(std::string_view words) {
   while (!words.empty()) {
@@ -174,6 +68,30 @@ void PairList::Stray(std::string_view words) {
     if (end == std::string_view::npos) break;
     words.remove_prefix(end + 1);
   }
+}
+
+// Whether a number with this meaning may be a duration, written as a clock.
+bool MayBeClock(Key key) {
+  return key == Key::kOther || key == Key::kElapsed || key == Key::kTime || key == Key::kStepTime;
+}
+
+// ":02:03" or ":02" at `i`, behind the hours or minutes `first`: takes it and returns the seconds;
+// 0 parts taken where it is none.
+double TakeClock(std::string_view text, size_t& i, double first) {
+  double seconds = first;
+  size_t end = i;
+  for (int part = 0; part < 2; ++part) {
+    if (end + 2 >= text.size() || text[end] != ':' || !IsDigit(text[end + 1]) ||
+        !IsDigit(text[end + 2])) {
+      break;
+    }
+    seconds = seconds * 60 + (text[end + 1] - '0') * 10 + (text[end + 2] - '0');
+    end += 3;
+  }
+  if (end < text.size() && (IsWordByte(text[end]) || text[end] == ':' || text[end] == '/'))
+    return kAbsent;
+  i = end;
+  return seconds;
 }
 
 // The pair at `at` has this meaning; the most telling of each is found again at once.
@@ -247,6 +165,16 @@ PairList::PairList(std::string_view text) {
       key_begin = key_end = 0;
       marks = blanks = 0;
       i += number.text.size();
+      if (i + 2 < text.size() && text[i] == ':' && IsDigit(text[i + 1]) &&
+          MayBeClock(pair.meaning.key) && IsIndex(number)) {
+        const double seconds = TakeClock(text, i, number.value);
+        if (seconds == seconds) {
+          pair.value.value = seconds;
+          pair.unit = "s";
+          Add(pair);
+          continue;
+        }
+      }
       size_t j = i;
       while (j < text.size() && IsBlank(text[j])) ++j;
       if (j < text.size() &&
@@ -265,6 +193,7 @@ PairList::PairList(std::string_view text) {
       size_t unit = j;
       while (unit < text.size() && (IsLetter(text[unit]) || text[unit] == '/')) ++unit;
       pair.unit = text.substr(j, unit - j);
+      pair.percent = j < text.size() && text[j] == '%';
       if (j == i) i = unit;  // a glued unit is no key of what follows
       Add(pair);
       continue;
@@ -308,6 +237,7 @@ bool PairList::ReadPlain(std::string_view text) {
     const std::string_view key = text.substr(begin, i - begin);
     const Meaning meaning = MeaningOf(key);
     if (meaning.key == Key::kOther || meaning.key == Key::kEvaluation) return false;
+    if (meaning.key == Key::kTokensPerSecond) return false;  // torchtitan's
     if (i < size && text[i] == ':') ++i;
     if (!skip_blanks()) return false;
     const Number number = ReadDecimal(text.substr(i));
@@ -345,33 +275,18 @@ const Pair* PairList::FindNamed(std::string_view name) const {
   return nullptr;
 }
 
-double InSeconds(double value, std::string_view unit) {
-  if (unit == "s" || unit == "sec" || unit == "secs" || unit == "seconds" || unit == "s/it" ||
-      unit == "s/step") {
-    return value;
-  }
-  if (unit == "ms" || unit == "ms/step" || unit == "ms/it") return value * 1e-3;
-  if (unit == "us" || unit == "us/step") return value * 1e-6;
-  return kAbsent;
-}
-
 void FillFromPairs(const PairList& pairs, Progress& progress) {
-  if (const Pair* pair = pairs.Find(Key::kGradNorm)) {
-    progress.grad_norm_text = pair->value.text;
-    progress.grad_norm = pair->value.value;
-  }
-  if (const Pair* pair = pairs.Find(Key::kLearningRate)) {
-    progress.learning_rate_text = pair->value.text;
-    progress.learning_rate = pair->value.value;
-  }
-  if (const Pair* pair = pairs.Find(Key::kEpoch)) progress.epoch = pair->value.value;
-  if (const Pair* pair = pairs.Find(Key::kLossScale)) progress.loss_scale = pair->value.value;
-  if (const Pair* pair = pairs.Find(Key::kReward)) progress.reward = pair->value.value;
-  if (const Pair* pair = pairs.Find(Key::kStepTime)) {
-    const double seconds = InSeconds(pair->value.value, pair->unit);
-    progress.step_seconds = pair->unit.empty() || seconds != seconds ? pair->value.value : seconds;
-  } else if (const Pair* milliseconds = pairs.Find(Key::kStepMilliseconds)) {
-    progress.step_seconds = milliseconds->value.value * 1e-3;
+  for (const Pair& pair : pairs) {
+    const Key key = pair.meaning.key;
+    if (key == Key::kOther || key == Key::kStep || key == Key::kLoss || pairs.Find(key) != &pair)
+      continue;
+    if (key == Key::kGradNorm) {
+      SetGradNorm(progress, pair.value);
+    } else if (key == Key::kLearningRate) {
+      SetLearningRate(progress, pair.value);
+    } else if (key != Key::kStepMilliseconds || pairs.Find(Key::kStepTime) == nullptr) {
+      SetFact(progress, key, pair.value.value, pair.unit, pair.percent);
+    }
   }
 }
 

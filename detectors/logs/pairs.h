@@ -11,46 +11,20 @@
 #include <cstdint>
 #include <string_view>
 
+#include "detectors/logs/keys.h"
 #include "detectors/logs/number.h"
 #include "detectors/logs/record.h"
 
 namespace rankscope::logs {
 
-// What a key means, whatever its spelling.
-enum class Key : uint8_t {
-  kOther,
-  kStep,
-  kEpoch,
-  kLoss,         // of training
-  kForeignLoss,  // of half a GAN, a style, a policy: such a line is no record
-  kGradNorm,
-  kLearningRate,
-  kStepTime,          // seconds, or as the unit says
-  kStepMilliseconds,  // the key names the unit
-  kTime,              // of a step in some dialects, of the whole run in others
-  kLossScale,
-  kReward,
-  kEvaluation,  // a word, not a key: "eval", "validation"
-};
-
-inline constexpr size_t kKeys = static_cast<size_t>(Key::kEvaluation) + 1;
-
-struct Meaning {
-  Key key = Key::kOther;
-  uint8_t rank = 0;  // among keys of one meaning, the lower the more telling
-};
-
-// Keys are compared without case, and ' ', '-', '/' and '.' count as '_': "Train Loss" is
-// "train_loss".
-Meaning MeaningOf(std::string_view words);
-bool KeyIs(std::string_view words, std::string_view name);
-
 struct Pair {
   std::string_view key;  // the words before the value; empty where a number stands alone
   Meaning meaning;
+  bool percent = false;  // a '%' stands behind the value
   Number value;
   Number total;           // "/ N" or "of N" behind it
-  std::string_view unit;  // the word glued to the value or next behind it: "ms", "s", "batches"
+  std::string_view unit;  // the word glued to the value or next behind it: "ms", "s", "batches";
+                          // "s" where the value is a clock ("1:02:03"), which is read as seconds
   size_t at = 0;          // where the key (or the lone number) begins in the text
 };
 
@@ -104,11 +78,8 @@ class PairList {
   bool evaluation_ = false;
 };
 
-// Fills what the pairs say besides step and loss: grad norm, learning rate, epoch, seconds per
-// step, loss scale, reward.
+// Fills what the pairs say besides step and loss: grad norm, learning rate, epoch, times,
+// throughput, what was consumed, rewards ...
 void FillFromPairs(const PairList& pairs, Progress& progress);
-
-// Seconds that a value with this unit means; NaN where the unit is no time.
-double InSeconds(double value, std::string_view unit);
 
 }  // namespace rankscope::logs

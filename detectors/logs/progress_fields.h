@@ -29,6 +29,9 @@ inline void SetLearningRate(Progress& progress, const Number& number) {
   progress.learning_rate = number.value;
 }
 
+// An item of a dict, by its key's meaning; of several losses the one with the plainest name counts.
+void TakeNamed(std::string_view key, const Number& value, Progress& progress);
+
 inline Marker MakeMarker(MarkerKind kind, std::string_view name, const CleanLine& line,
                          std::string_view text = {}, double number = kAbsent) {
   return {kind, name, text, number, line.offset, line.original};

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 #include "detectors/logs/dialects.h"
+#include "detectors/logs/meters.h"
 #include "detectors/logs/pairs.h"
 #include "detectors/logs/prefix.h"
 #include "detectors/logs/progress_fields.h"
@@ -11,15 +12,6 @@ namespace {
 constexpr int kMaxStrayWords =
     3;  // "INFO", a speaker's name, "done": more is prose that happens to hold numbers
 
-// The loss of a line that trains one model; false where it prints none or speaks of something else.
-bool TakeLoss(const PairList& pairs, Progress& progress) {
-  if (pairs.speaks_of_evaluation() || pairs.Find(Key::kForeignLoss)) return false;
-  const Pair* loss = pairs.Find(Key::kLoss);
-  if (loss == nullptr) return false;
-  SetLoss(progress, loss->value);
-  return true;
-}
-
 // Skips the decoration before a loop's first word: "| ", "==> ", "[", "* ", "--- ".
 std::string_view SkipDecoration(std::string_view text) {
   size_t i = 0;
@@ -27,27 +19,6 @@ std::string_view SkipDecoration(std::string_view text) {
          std::string_view(" \t|=->*#[(").find(text[i]) != std::string_view::npos)
     ++i;
   return text.substr(i);
-}
-
-// "Epoch: [0][ 10/500] ...", "Train Epoch: 1 [640/60000 (1%)] ...": an epoch, then a bare index in
-// the epoch.
-bool ReadMeter(const PairList& pairs, std::string_view format, RecordList& out) {
-  if (pairs.size() < 3 || !pairs[1].key.empty() || !IsIndex(pairs[0].value) ||
-      !IsIndex(pairs[1].value)) {
-    return false;
-  }
-  if (!pairs[1].total) return false;
-  Progress progress;
-  progress.format = format;
-  if (!TakeLoss(pairs, progress)) return false;
-  FillFromPairs(pairs, progress);
-  SetStep(progress, pairs[1].value);
-  progress.epoch = pairs[0].value.value;
-  if (progress.step_seconds != progress.step_seconds) {
-    if (const Pair* time = pairs.Find(Key::kTime)) progress.step_seconds = time->value.value;
-  }
-  out.emplace_back(progress);
-  return true;
 }
 
 // "[1,  2000] loss: 2.173": epoch, batch.
@@ -107,41 +78,11 @@ bool TakeLoop(const PairList& pairs, Progress& progress) {
 bool ParsePytorchMeter(const CleanLine& line, RecordList& out) {
   const std::string_view text = StripLoggerPrefix(line.text);
   if (!text.starts_with("Epoch") && !text.starts_with("Train Epoch")) return false;
+  if (text.find("it/s") != std::string_view::npos) return false;  // a bar
   const PairList pairs(text);
   if (pairs.size() == 0) return false;
   if (!KeyIs(pairs[0].key, "epoch") && !KeyIs(pairs[0].key, "train_epoch")) return false;
   return ReadMeter(pairs, "pytorch_example", out);
-}
-
-// "Train: 0 [  50/1251 (  4%)]  Loss: 6.9 (6.91) ..."
-bool ParseTimm(const CleanLine& line, RecordList& out) {
-  const std::string_view text = StripLoggerPrefix(line.text);
-  if (!text.starts_with("Train: ")) return false;
-  const PairList pairs(text);
-  return pairs.size() > 0 && KeyIs(pairs[0].key, "train") && ReadMeter(pairs, "timm", out);
-}
-
-bool ParseMmengine(const CleanLine& line, RecordList& out) {
-  const size_t at = line.text.find("(train)");
-  if (at == std::string_view::npos || at < 4) return false;
-  const bool by_iteration = line.text.substr(0, at).ends_with("Iter");
-  if (!by_iteration && !line.text.substr(0, at).ends_with("Epoch")) return false;
-  const PairList pairs(line.text.substr(at + 7));
-  const size_t index = by_iteration ? 0 : 1;
-  if (pairs.size() <= index || !pairs[index].total || !IsIndex(pairs[index].value)) return false;
-  Progress progress;
-  progress.format = "mmengine";
-  if (!TakeLoss(pairs, progress)) return false;
-  FillFromPairs(pairs, progress);
-  SetStep(progress, pairs[index].value);
-  if (by_iteration) {
-    progress.total_steps = pairs[0].total.value;
-  } else {
-    progress.epoch = pairs[0].value.value;
-  }
-  if (const Pair* time = pairs.Find(Key::kTime)) progress.step_seconds = time->value.value;
-  out.emplace_back(progress);
-  return true;
 }
 
 bool ParsePytorchLoop(const CleanLine& line, RecordList& out) {

@@ -10,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "detectors/logs/block_context.h"
 #include "detectors/logs/dialects.h"
 #include "detectors/logs/elastic_summary.h"
 #include "detectors/logs/formats.h"
+#include "detectors/logs/headed_table.h"
 #include "detectors/logs/keras.h"
 #include "detectors/logs/prefix.h"
 #include "detectors/logs/progress_fields.h"
@@ -42,11 +44,15 @@ struct Tables {
   uint32_t traceback_row = static_cast<uint32_t>(formats.size() + shapes.size());
   uint32_t summary_row = traceback_row + 1;
   uint32_t keras_row = 0;
+  RowSet spanning{};  // dialects whose records stand on several lines
   Scanner scanner;
 
   Tables() : scanner(Literals(), Scanner::Case::kSensitive) {
     assert(summary_row < kMaxRows);
     while (keras_row < formats.size() && formats[keras_row].name != "keras") ++keras_row;
+    for (size_t row = 0; row < formats.size(); ++row) {
+      if (formats[row].parse == SpansLines) spanning[row / 64] |= uint64_t{1} << (row % 64);
+    }
   }
 
   std::vector<Scanner::Literal> Literals() const {
@@ -72,6 +78,12 @@ struct Tables {
 const Tables& SharedTables() {
   static const Tables tables;
   return tables;
+}
+
+bool Overlap(const RowSet& a, const RowSet& b) {
+  uint64_t common = 0;
+  for (size_t i = 0; i < a.size(); ++i) common |= a[i] & b[i];
+  return common != 0;
 }
 
 bool Has(const RowSet& rows, uint32_t row) {
@@ -115,6 +127,8 @@ struct Reader::State {
   const Tables& tables = SharedTables();
   std::vector<Speaker> speakers;
   KerasContext keras;
+  BlockContext block;
+  HeadedTable table;
   int32_t strength = 0;  // of the strongest dialect so far
   RecordList records;
   std::string plain;        // the line without ANSI sequences
@@ -122,13 +136,15 @@ struct Reader::State {
 
   template <class A>
   void Fields(A& a) {
-    a(speakers, keras, strength);
+    a(speakers, keras, block, table, strength);
   }
 
   Speaker* FindSpeaker(const CleanLine& line);
   Speaker& NeedSpeaker(const CleanLine& line);
   bool FeedMachines(const CleanLine& line, const RowSet& rows);
   bool ParsePlain(std::string_view text);
+  bool ParseSpanning(const CleanLine& line, const RowSet& rows);
+  bool AdoptFrom(const CleanLine& line, size_t from);
   bool ParseFormats(const CleanLine& line, const RowSet& rows);
   bool Adopt(const CleanLine& line, Progress& progress);
   void Normalise(std::string_view& text);
@@ -217,44 +233,58 @@ bool Reader::State::Adopt(const CleanLine& line, Progress& progress) {
 // record goes where the last one lies.
 bool Reader::State::ParsePlain(std::string_view text) {
   const auto open = [](const Speaker& speaker) { return speaker.open(); };
-  const bool dict = text.starts_with('{');
-  const bool loop = !text.empty() && text[0] >= 'a' && text[0] <= 'z';
-  if ((!dict && !loop) || std::any_of(speakers.begin(), speakers.end(), open)) return false;
+  if (std::any_of(speakers.begin(), speakers.end(), open)) return false;
   const bool reuse = records.size() == 1 && std::holds_alternative<Progress>(records.front());
   if (!reuse) {
     records.clear();
     records.emplace_back(std::in_place_type<Progress>);
   }
   auto& progress = std::get<Progress>(records.front());
-  if (!(dict ? ParsePlainDict(text, progress) : ParsePlainLoop(text, progress))) return false;
+  if (!ParsePlainRecord(text, progress)) return false;
   strength = std::max(strength, DialectStrength(progress));
   return true;
+}
+
+// Keeps those of the records from `from` on that count in this stream.
+bool Reader::State::AdoptFrom(const CleanLine& line, size_t from) {
+  for (size_t i = from; i < records.size();) {
+    if (auto* progress = std::get_if<Progress>(&records[i])) {
+      if (!Adopt(line, *progress)) {
+        records.erase(records.begin() + static_cast<ptrdiff_t>(i));
+        continue;
+      }
+    } else if (const auto* marker = std::get_if<Marker>(&records[i]);
+               marker != nullptr && marker->kind == MarkerKind::kTrainEnd &&
+               marker->name == "hf_trainer") {
+      strength = 2;  // the Trainer's last dict: DeepSpeed's lines beside it were not records
+    }
+    ++i;
+  }
+  return true;
+}
+
+// Offers the line to what is open of the dialects that span lines, and lets it open another.
+bool Reader::State::ParseSpanning(const CleanLine& line, const RowSet& rows) {
+  const size_t before = records.size();
+  if ((block.open() && block.Feed(line, records)) || (table.open() && table.Feed(line, records)))
+    return AdoptFrom(line, before);
+  if (Overlap(rows, tables.spanning)) {
+    block.Observe(line.text);
+    table.Observe(line.text);
+  }
+  return false;
 }
 
 // Offers the line to the dialects and markers; true where one of them claims it.
 bool Reader::State::ParseFormats(const CleanLine& line, const RowSet& rows) {
   const auto count = static_cast<uint32_t>(tables.formats.size());
   if (Has(rows, tables.keras_row)) keras.Observe(line.text);
+  if (ParseSpanning(line, rows)) return true;
   return AnyRow(rows, 0, count, [&](uint32_t row) {
     const size_t before = records.size();
-    if (!tables.formats[row].parse(line, records)) {
-      records.resize(before);
-      return false;
-    }
-    for (size_t i = before; i < records.size();) {
-      if (auto* progress = std::get_if<Progress>(&records[i])) {
-        if (!Adopt(line, *progress)) {
-          records.erase(records.begin() + static_cast<ptrdiff_t>(i));
-          continue;
-        }
-      } else if (const auto* marker = std::get_if<Marker>(&records[i]);
-                 marker != nullptr && marker->kind == MarkerKind::kTrainEnd &&
-                 marker->name == "hf_trainer") {
-        strength = 2;  // the Trainer's last dict: DeepSpeed's lines beside it were not records
-      }
-      ++i;
-    }
-    return true;
+    if (tables.formats[row].parse(line, records)) return AdoptFrom(line, before);
+    records.resize(before);
+    return false;
   });
 }
 
@@ -300,9 +330,10 @@ std::span<const Record> Reader::Feed(const LogLine& line, Timestamp t) {
     any |= bit;
     return true;
   });
-  if (any == 0 && state.speakers.empty()) return {};
+  const bool spans = state.block.open() || state.table.open();
+  if (any == 0 && state.speakers.empty() && !spans) return {};
   if (!state.FeedMachines(clean, rows)) {
-    if (any != 0) {
+    if (any != 0 || spans) {
       state.ParseFormats(clean, rows);
       const auto first = static_cast<uint32_t>(state.tables.formats.size());
       AnyRow(rows, first, state.tables.traceback_row, [&](uint32_t row) {
@@ -338,6 +369,8 @@ bool Reader::Restore(std::string_view bytes) {
   if (!reader.Complete() || restored.speakers.size() > kMaxSpeakers) return false;
   state_->speakers = std::move(restored.speakers);
   state_->keras = std::move(restored.keras);
+  state_->block = std::move(restored.block);
+  state_->table = std::move(restored.table);
   state_->strength = restored.strength;
   return true;
 }

@@ -7,11 +7,13 @@
 namespace rankscope::logs {
 
 // "[titan] 2026-05-18 16:04:46,338 - root - INFO - step: 14  loss:  3.24  grad_norm:  0.83  memory:
-// ...  tps: 7,282 ..."
+// ...  tps: 7,282 ..."; in 2024 it said "wps".
 bool ParseTorchtitan(const CleanLine& line, RecordList& out) {
   size_t at = line.text.find("step: ");
-  if (at == std::string_view::npos || line.text.find("tps: ", at) == std::string_view::npos)
+  if (at == std::string_view::npos || (line.text.find("tps: ", at) == std::string_view::npos &&
+                                       line.text.find("wps: ", at) == std::string_view::npos)) {
     return false;
+  }
   if (at != 0 && !IsBlank(line.text[at - 1])) return false;
   if (line.text.substr(0, at).find("validate") != std::string_view::npos) {
     out.push_back(MakeMarker(MarkerKind::kEval, "torchtitan", line));

@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// `rankscope progress FILE`: the training records of a log, one row each, numbers as printed.
+// `rankscope progress FILE`: the training records of a log, one row each, numbers as printed; with
+// --facts all that the records say; with --events what the log says about the run's life.
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -26,13 +29,97 @@ constexpr size_t kReadBytes = size_t{1} << 16;  // stays in the second-level cac
 // Fewer lines that merely hold an index and a loss prove no training.
 constexpr size_t kMinGenericRecords = 3;
 
+enum class Output : uint8_t { kRecords, kFacts, kEvents };
+
+struct Column {
+  std::string_view name;
+  double logs::Progress::*field;
+};
+
+// What --facts prints behind format, step, loss, grad_norm and lr.
+constexpr Column kFacts[] = {
+    {"total_steps", &logs::Progress::total_steps},
+    {"epoch", &logs::Progress::epoch},
+    {"step_seconds", &logs::Progress::step_seconds},
+    {"elapsed_seconds", &logs::Progress::elapsed_seconds},
+    {"batch_size", &logs::Progress::batch_size},
+    {"consumed_samples", &logs::Progress::consumed_samples},
+    {"consumed_tokens", &logs::Progress::consumed_tokens},
+    {"samples_per_second", &logs::Progress::samples_per_second},
+    {"tokens_per_second", &logs::Progress::tokens_per_second},
+    {"tflops", &logs::Progress::tflops},
+    {"mfu", &logs::Progress::mfu},
+    {"loss_scale", &logs::Progress::loss_scale},
+    {"skipped_iterations", &logs::Progress::skipped_iterations},
+    {"nan_iterations", &logs::Progress::nan_iterations},
+    {"num_zeros", &logs::Progress::num_zeros},
+    {"params_norm", &logs::Progress::params_norm},
+    {"reward", &logs::Progress::reward},
+    {"reward_std", &logs::Progress::reward_std},
+    {"zero_std_share", &logs::Progress::zero_std_share},
+    {"kl", &logs::Progress::kl},
+};
+
+constexpr std::string_view kHelp =
+    "The default output is a TSV table: step, loss, grad_norm, lr, numbers as printed, empty "
+    "where\n"
+    "the record does not print them.\n"
+    "\n"
+    "--facts prints one row per record with, behind format (the dialect that read it) and those\n"
+    "four: total_steps, epoch, step_seconds, elapsed_seconds (since the loop's begin), batch_size\n"
+    "(samples per step), consumed_samples, consumed_tokens, samples_per_second, "
+    "tokens_per_second,\n"
+    "tflops, mfu (0 to 1), loss_scale, skipped_iterations, nan_iterations, num_zeros, "
+    "params_norm,\n"
+    "reward, reward_std, zero_std_share (0 to 1), kl, and loss_key_missing (1 where the dialect\n"
+    "left its loss out). Empty: not printed.\n"
+    "\n"
+    "--events prints, in order, offset (bytes from the log's begin), kind, name (the row of\n"
+    "`rankscope list formats` that read it), step (where the line says one) and text (a path, a\n"
+    "version, an evaluation's loss, the total of steps).\n";
+
+// Indexed by logs::MarkerKind.
+constexpr std::string_view kEventKinds[] = {
+    "banner",         "train_begin",      "train_end",      "save_begin",
+    "save_end",       "load_begin",       "loaded",         "no_checkpoint",
+    "eval",           "rendezvous_begin", "rendezvous_end", "restart",
+    "launcher_begin", "save_failed",      "eval_begin",     "fact"};
+static_assert(std::size(kEventKinds) == logs::kMarkerKinds);
+
+void AppendNumber(std::string& out, double value) {
+  if (std::isnan(value)) return;
+  char buffer[32];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  out.append(buffer, end);
+}
+
+// What a record of reinforcement learning without a loss of the whole says is in --facts only.
+bool IsRewardOnly(const logs::Progress& progress) {
+  return progress.loss_text.empty() && !std::isnan(progress.reward);
+}
+
 // Prints rows as soon as it is known that they count: records of the weaker kinds wait for the end
 // of the file, because a stronger dialect may still speak.
 class Table {
  public:
-  Table() { std::fputs("step\tloss\tgrad_norm\tlr\n", stdout); }
+  explicit Table(Output output) : output_(output) {
+    switch (output_) {
+      case Output::kRecords:
+        out_ = "step\tloss\tgrad_norm\tlr\n";
+        break;
+      case Output::kFacts:
+        out_ = "format\tstep\tloss\tgrad_norm\tlr";
+        for (const Column& column : kFacts) out_.append(1, '\t').append(column.name);
+        out_ += "\tloss_key_missing\n";
+        break;
+      case Output::kEvents:
+        out_ = "offset\tkind\tname\tstep\ttext\n";
+    }
+  }
 
   void Take(const logs::Progress& progress) {
+    if (output_ == Output::kEvents || (output_ == Output::kRecords && IsRewardOnly(progress)))
+      return;
     const int strength = logs::DialectStrength(progress);
     if (strength < strength_) return;
     if (strength > strength_) {
@@ -42,19 +129,42 @@ class Table {
     }
     if (strength_ < kStrongest) ++waiting_records_;
     std::string& row = strength_ == kStrongest ? out_ : waiting_;
+    if (output_ == Output::kFacts) row.append(progress.format).push_back('\t');
     for (const std::string_view text :
          {progress.step_text, progress.loss_text, progress.grad_norm_text}) {
       row.append(text).push_back('\t');
     }
-    row.append(progress.learning_rate_text).push_back('\n');
+    row.append(progress.learning_rate_text);
+    if (output_ == Output::kFacts) {
+      for (const Column& column : kFacts) {
+        row.push_back('\t');
+        AppendNumber(row, progress.*column.field);
+      }
+      row += progress.loss_key_missing ? "\t1" : "\t0";
+    }
+    row.push_back('\n');
     if (out_.size() > kReadBytes) Write();
   }
 
-  // What the Trainer's last dict says of lines beside it.
-  void StrongDialectSpoke() {
-    waiting_.clear();
-    waiting_records_ = 0;
-    strength_ = kStrongest;
+  void Take(const logs::Marker& marker) {
+    using logs::MarkerKind;
+    // The Trainer's last dict says that lines beside it were not records.
+    if (marker.kind == MarkerKind::kTrainEnd && marker.name == "hf_trainer") StrongDialectSpoke();
+    if (output_ != Output::kEvents) return;
+    const bool evaluation = marker.kind == MarkerKind::kEval;
+    const bool total = marker.kind == MarkerKind::kTrainBegin;
+    out_.append(std::to_string(marker.offset)).push_back('\t');
+    out_.append(kEventKinds[static_cast<size_t>(marker.kind)]).push_back('\t');
+    out_.append(marker.name).push_back('\t');
+    if (!evaluation && !total) AppendNumber(out_, marker.number);
+    out_.push_back('\t');
+    for (const char c : marker.text) out_.push_back(c == '\t' ? ' ' : c);
+    if (!std::isnan(marker.number) && (evaluation || total)) {
+      out_ += evaluation ? "loss=" : "total_steps=";
+      AppendNumber(out_, marker.number);
+    }
+    out_.push_back('\n');
+    if (out_.size() > kReadBytes) Write();
   }
 
   bool Finish() {
@@ -66,11 +176,18 @@ class Table {
  private:
   static constexpr int kStrongest = 2;
 
+  void StrongDialectSpoke() {
+    waiting_.clear();
+    waiting_records_ = 0;
+    strength_ = kStrongest;
+  }
+
   void Write() {
     std::fwrite(out_.data(), 1, out_.size(), stdout);
     out_.clear();
   }
 
+  Output output_;
   std::string out_;
   std::string waiting_;
   size_t waiting_records_ = 0;
@@ -81,10 +198,8 @@ void TakeAll(std::span<const logs::Record> records, Table& table) {
   for (const logs::Record& record : records) {
     if (const auto* progress = std::get_if<logs::Progress>(&record)) {
       table.Take(*progress);
-    } else if (const auto* marker = std::get_if<logs::Marker>(&record);
-               marker != nullptr && marker->kind == logs::MarkerKind::kTrainEnd &&
-               marker->name == "hf_trainer") {
-      table.StrongDialectSpoke();
+    } else if (const auto* marker = std::get_if<logs::Marker>(&record)) {
+      table.Take(*marker);
     }
   }
 }
@@ -127,6 +242,12 @@ int ProgressCommand(int argc, char** argv) {
   std::string format = "tsv";
   app.add_option("FILE", file, "the log; '-' reads standard input")->required();
   app.add_option("--format", format, "output format")->check(CLI::IsMember({"tsv"}));
+  bool facts = false;
+  bool events = false;
+  auto* facts_flag = app.add_flag("--facts", facts, "print all that the records say");
+  app.add_flag("--events", events, "print checkpoints, evaluations, begin and end")
+      ->excludes(facts_flag);
+  app.footer(std::string(kHelp));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -140,7 +261,7 @@ int ProgressCommand(int argc, char** argv) {
                  std::strerror(errno));
     return 1;
   }
-  Table table;
+  Table table(facts ? Output::kFacts : events ? Output::kEvents : Output::kRecords);
   const int error = ReadAll(fd, table);
   const bool written = table.Finish();
   if (!standard_input) ::close(fd);

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include "detectors/logs/segments.h"
+
+#include <cstring>
+
+#include "detectors/logs/keys.h"
+#include "detectors/logs/progress_fields.h"
+
+namespace rankscope::logs {
+namespace {
+
+// Forks print several losses; a multi-token or a load-balancing loss is none of these.
+constexpr std::string_view kLosses[] = {
+    "lm_loss",    "reduced_train_loss", "loss",       "mlm_loss",
+    "train_loss", "training_loss",      "total_loss", "sft_loss"};
+constexpr int kNoLoss = 1 << 10;
+
+int LossRank(std::string_view key) {
+  if (key.size() < 4 || (key.back() | 0x20) != 's') return kNoLoss;
+  int rank = 0;
+  for (const std::string_view name : kLosses) {
+    if (KeyIs(key, name)) return rank;
+    ++rank;
+  }
+  return kNoLoss;
+}
+
+// GPT-NeoX scales its figure: "93.5TFLOPS", "1.2PFLOPS".
+double InTera(double value, std::string_view unit) {
+  if (unit.starts_with("P")) return value * 1e3;
+  if (unit.starts_with("G")) return value / 1000;
+  return value;
+}
+
+void Take(std::string_view key, const Number& value, std::string_view unit, Progress& progress,
+          int& loss_rank) {
+  if (const int rank = LossRank(key); rank != kNoLoss) {
+    if (rank > loss_rank) return;
+    loss_rank = rank;
+    SetLoss(progress, value);
+    return;
+  }
+  const Meaning meaning = MeaningOf(key);
+  switch (meaning.key) {
+    case Key::kOther:
+    case Key::kLoss:
+      return;
+    case Key::kLearningRate:
+      if (meaning.rank <= 1) SetLearningRate(progress, value);
+      return;
+    case Key::kGradNorm:
+      if (meaning.rank == 0 || progress.grad_norm_text.empty()) SetGradNorm(progress, value);
+      return;
+    case Key::kStep:
+      if (meaning.rank == 0) SetStep(progress, value);  // "global_step"
+      return;
+    case Key::kTflops:
+      progress.tflops = InTera(value.value, unit);
+      return;
+    default:
+      SetFact(progress, meaning.key, value.value, unit);
+  }
+}
+
+}  // namespace
+
+bool NextSegment(std::string_view& rest, Segment& segment) {
+  while (!rest.empty()) {
+    const size_t bar = rest.find('|');
+    const std::string_view part = Trimmed(rest.substr(0, bar));
+    rest = bar == std::string_view::npos ? std::string_view() : rest.substr(bar + 1);
+    const size_t colon = part.find(": ");
+    if (colon == std::string_view::npos) continue;
+    segment = {Trimmed(part.substr(0, colon)), Trimmed(part.substr(colon + 2))};
+    return true;
+  }
+  return false;
+}
+
+bool ReadIteration(std::string_view text, Number& step, Number& total) {
+  text = LeftTrimmed(text);
+  if (!text.starts_with("iteration")) return false;
+  text = LeftTrimmed(text.substr(9));
+  step = ReadNumber(text);
+  if (!IsIndex(step)) return false;
+  text.remove_prefix(step.text.size());
+  if (!text.starts_with('/')) return false;
+  total = ReadNumber(LeftTrimmed(text.substr(1)));
+  return IsIndex(total);
+}
+
+void TakeSegments(std::string_view rest, Progress& progress) {
+  int loss_rank = kNoLoss;
+  Segment segment;
+  while (NextSegment(rest, segment)) {
+    const Number value = ReadNumber(segment.value, Ending::kUnit);
+    if (!value) continue;
+    const std::string_view unit = segment.value.substr(value.text.size());
+    Take(segment.key, value, LeftTrimmed(unit), progress, loss_rank);
+  }
+}
+
+bool TakePlainSegments(std::string_view rest, Progress& progress) {
+  int loss_rank = kNoLoss;
+  size_t i = 0;
+  const size_t size = rest.size();
+  while (true) {
+    while (i < size && rest[i] == ' ') ++i;
+    if (i == size) return true;
+    const void* found = std::memchr(rest.data() + i, ':', size - i);
+    if (found == nullptr) return false;
+    const auto colon = static_cast<size_t>(static_cast<const char*>(found) - rest.data());
+    const std::string_view key = rest.substr(i, colon - i);
+    i = colon + 1;
+    if (i == size || rest[i] != ' ') return false;
+    while (i < size && rest[i] == ' ') ++i;
+    const Number value = ReadDecimal(rest.substr(i));
+    if (!value) return false;
+    i += value.text.size();
+    while (i < size && rest[i] == ' ') ++i;
+    if (i < size && rest[i++] != '|') return false;
+    for (const char c : key) {
+      if (!IsWordByte(c) && std::string_view(" ()/-").find(c) == std::string_view::npos)
+        return false;
+    }
+    Take(key, value, {}, progress, loss_rank);
+  }
+}
+
+}  // namespace rankscope::logs
