@@ -308,6 +308,7 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   agent.engine = engine_.counters();
   agent.recorder_bytes = recordings_.bytes();
   agent.recorder_write_errors = recordings_.errors() + verdict_errors_;
+  if (listener_ != nullptr) agent.http = listener_->Counts();
   agent.tick_seconds = tick_seconds;
 
   for (const JobStatus* job : engine_.Jobs()) published->jobs.push_back(*job);
@@ -322,7 +323,7 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
     }
   }
   auto state = std::make_shared<http::State>();
-  state->snapshot = snapshots_.Build(*published);
+  state->exposition = std::make_shared<const http::Exposition>(snapshots_.Build(*published));
   state->published = std::move(published);
   state_.Publish(std::move(state));
 }

@@ -14,6 +14,7 @@
 #include "detectors/logs/redactor.h"
 #include "exporter/cli/commands.h"
 #include "exporter/config.h"
+#include "exporter/http/scrape.h"
 #include "exporter/metrics/catalog.h"
 #include "exporter/sources.h"
 
@@ -89,6 +90,15 @@ void Metrics() {
   Print({"metric", "type", "labels", "what"}, rows);
 }
 
+void Expositions() {
+  std::vector<Row> rows;
+  for (const http::ScrapeOffer& offer : http::ScrapeOffers()) {
+    rows.push_back({std::string(metrics::kFormatNames[static_cast<size_t>(offer.format)]),
+                    Code(offer.accept), Code(offer.content_type)});
+  }
+  Print({"format", "Accept", "Content-Type"}, rows);
+}
+
 void Formats() {
   std::vector<Row> rows;
   for (const logs::FormatRow& format : logs::Formats()) {
@@ -123,9 +133,10 @@ struct Table {
   void (*print)();
 };
 
-constexpr std::array<Table, 7> kTables = {{{"families", Families},
+constexpr std::array<Table, 8> kTables = {{{"families", Families},
                                            {"sources", Sources},
                                            {"metrics", Metrics},
+                                           {"expositions", Expositions},
                                            {"formats", Formats},
                                            {"shapes", Shapes},
                                            {"redactions", Redactions},

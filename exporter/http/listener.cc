@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <civetweb.h>
 #include <netinet/in.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -113,8 +114,27 @@ bool KeepsAlive(const mg_request_info& info, std::string_view connection) {
   return info.http_version != nullptr && std::string_view(info.http_version) == "1.1";
 }
 
-// Head and body in one write: one packet where it fits.
-void Send(mg_connection* connection, const Response& response, bool head_only, bool keep_alive) {
+// A client may take this long for a whole answer; who takes it in drops keeps a thread no longer.
+constexpr std::chrono::seconds kSlowestAnswer(10);
+// Between two looks at the clock. The library waits 5 s for each of the segments in it.
+constexpr size_t kPieceBytes = 16384;
+
+// False when the client is gone or too slow.
+bool Write(mg_connection* connection, std::string_view bytes) {
+  const auto end = std::chrono::steady_clock::now() + kSlowestAnswer;
+  while (!bytes.empty()) {
+    const std::string_view piece = bytes.substr(0, kPieceBytes);
+    if (mg_write(connection, piece.data(), piece.size()) != static_cast<int>(piece.size())) {
+      return false;
+    }
+    bytes.remove_prefix(piece.size());
+    if (!bytes.empty() && std::chrono::steady_clock::now() > end) return false;
+  }
+  return true;
+}
+
+// Head and body in one write, so in one packet where it fits; a shared page is not copied.
+bool Send(mg_connection* connection, const Response& response, bool head_only, bool keep_alive) {
   std::string out;
   out.reserve(512 + (head_only ? 0 : response.body.size()));
   out.append("HTTP/1.1 ").append(std::to_string(response.status)).push_back(' ');
@@ -123,11 +143,13 @@ void Send(mg_connection* connection, const Response& response, bool head_only, b
     out.append(header.name).append(": ").append(header.value).append("\r\n");
   }
   if (response.status != 304) {
-    out.append("Content-Length: ").append(std::to_string(response.body.size())).append("\r\n");
+    out.append("Content-Length: ").append(std::to_string(response.Content().size()));
+    out.append("\r\n");
   }
   out.append(keep_alive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n");
-  if (!head_only) out.append(response.body);
-  mg_write(connection, out.data(), out.size());
+  if (head_only) return Write(connection, out);
+  out.append(response.body);
+  return Write(connection, out) && (!response.page || Write(connection, *response.page));
 }
 
 // Half a second less than Prometheus will wait, so that an answer still reaches it.
@@ -153,6 +175,32 @@ Request ToRequest(const mg_request_info& info) {
   return request;
 }
 
+// Why two readers of these bytes could disagree about where the request ends or whom it is for (RFC
+// 9112, 3.2 and 6.3); empty when they cannot.
+std::string_view Ambiguity(const Request& request, std::string_view version) {
+  size_t hosts = 0;
+  size_t lengths = 0;
+  for (const Header& header : request.headers) {
+    const auto is = [&](const char* name) { return strcasecmp(header.name.c_str(), name) == 0; };
+    if (header.name.empty() || header.name.find_first_of(" \t") != std::string::npos) {
+      return "a header's name has a blank in it";
+    }
+    if (is("Host")) ++hosts;
+    if (!is("Content-Length")) continue;
+    ++lengths;
+    if (header.value.empty() || header.value.find_first_not_of("0123456789") != std::string::npos) {
+      return "Content-Length is not a number";
+    }
+  }
+  if (hosts > 1) return "more than one Host";
+  if (hosts == 0 && version == "1.1") return "no Host";
+  if (lengths > 1) return "more than one Content-Length";
+  if (lengths > 0 && !request.HeaderValue("Transfer-Encoding").empty()) {
+    return "Content-Length and Transfer-Encoding at once";
+  }
+  return {};
+}
+
 class CivetwebListener final : public Listener {
  public:
   CivetwebListener(StateFunction state, Router router, int max_requests)
@@ -169,6 +217,7 @@ class CivetwebListener final : public Listener {
   Status Open(const std::vector<Address>& addresses);
 
   std::vector<uint16_t> ports() const override { return ports_; }
+  metrics::HttpStatus Counts() const override;
 
  private:
   // Every request comes here first, whatever its path: nothing of the library's own is ever
@@ -178,12 +227,15 @@ class CivetwebListener final : public Listener {
   static int OnError(mg_connection* connection, int status, const char* message);
 
   Response Handle(const Request& request);
+  void Count(const Response& response, bool head_only);
   void Stop();
 
   StateFunction state_;
   Router router_;
   int max_requests_;
   std::atomic<int> in_flight_ = 0;
+  std::array<std::atomic<int64_t>, metrics::kStatusClasses.size()> responses_{};
+  std::array<std::atomic<int64_t>, metrics::kFormatNames.size()> scrapes_{};
   std::vector<uint16_t> ports_;
   sockaddr_in wake_{};  // where the first socket listens
   mg_context* context_ = nullptr;
@@ -247,7 +299,7 @@ Response CivetwebListener::Handle(const Request& request) {
     ~InFlight() { count.fetch_sub(1); }
   } in_flight{in_flight_};
   if (in_flight.before >= max_requests_) {
-    Response response = Problem(503, "more than " + std::to_string(max_requests_) +
+    Response response = Refusal(503, "more than " + std::to_string(max_requests_) +
                                          " requests at once; ask again, or raise web.max_requests");
     response.headers.push_back({"Retry-After", "1"});
     return response;
@@ -255,23 +307,47 @@ Response CivetwebListener::Handle(const Request& request) {
   return router_.Handle(request, *state_());
 }
 
+metrics::HttpStatus CivetwebListener::Counts() const {
+  metrics::HttpStatus status;
+  std::copy(responses_.begin(), responses_.end(), status.responses.begin());
+  std::copy(scrapes_.begin(), scrapes_.end(), status.scrapes.begin());
+  return status;
+}
+
+void CivetwebListener::Count(const Response& response, bool head_only) {
+  const int place = std::clamp(response.status / 100 - 2, 0, 3);
+  ++responses_[static_cast<size_t>(place)];
+  if (response.scrape && !head_only) ++scrapes_[static_cast<size_t>(*response.scrape)];
+}
+
 int CivetwebListener::OnRequest(mg_connection* connection) {
   const mg_request_info& info = *mg_get_request_info(connection);
   auto& self = *static_cast<CivetwebListener*>(info.user_data);
   const Request request = ToRequest(info);
-  const Response response = self.Handle(request);
+  const std::string_view ambiguity =
+      Ambiguity(request, info.http_version == nullptr ? "" : info.http_version);
+  const bool clear = ambiguity.empty();
+  const Response response = clear ? self.Handle(request) : Refusal(400, ambiguity);
   // A body is never read, so what follows it on the connection cannot be understood.
   const bool has_body =
       info.content_length > 0 || !request.HeaderValue("Transfer-Encoding").empty();
-  const bool keep_alive = !has_body && KeepsAlive(info, request.HeaderValue("Connection"));
+  const bool keep_alive = clear && !has_body && KeepsAlive(info, request.HeaderValue("Connection"));
   if (!keep_alive) mg_disable_keep_alive(connection);
-  Send(connection, response, request.method == "HEAD", keep_alive);
+  const bool head_only = request.method == "HEAD";
+  self.Count(response, head_only);
+  if (!Send(connection, response, head_only, keep_alive)) mg_disable_keep_alive(connection);
   return response.status;
 }
 
 int CivetwebListener::OnError(mg_connection* connection, int status, const char* message) {
+  const mg_request_info& info = *mg_get_request_info(connection);
+  auto& self = *static_cast<CivetwebListener*>(info.user_data);
   mg_disable_keep_alive(connection);
-  Send(connection, Problem(status, message == nullptr ? "" : message), false, false);
+  const Response response = Refusal(status, message == nullptr ? "" : message);
+  const bool head_only =
+      info.request_method != nullptr && std::string_view(info.request_method) == "HEAD";
+  self.Count(response, head_only);
+  Send(connection, response, head_only, false);
   return 0;
 }
 

@@ -38,6 +38,9 @@ class Listener {
 
   // In the order of the addresses; the real ones where 0 was asked for.
   virtual std::vector<uint16_t> ports() const = 0;
+
+  // What has been answered since the start. Any thread.
+  virtual metrics::HttpStatus Counts() const = 0;
 };
 
 }  // namespace rankscope::http

@@ -7,19 +7,21 @@
 #include <array>
 #include <charconv>
 #include <utility>
+#include <vector>
 
 #include "detectors/verdict_json.h"
+#include "exporter/http/compression.h"
 #include "exporter/http/documents.h"
 #include "exporter/http/negotiation.h"
+#include "exporter/http/scrape.h"
 #include "exporter/http/target.h"
-#include "exporter/metrics/encoder.h"
 #include "exporter/web/status_page.h"
 
 namespace rankscope::http {
 namespace {
 
 constexpr std::string_view kJson = "application/json";
-constexpr std::string_view kText = "text/plain; charset=utf-8";
+constexpr std::string_view kProtobuf = "application/x-protobuf";
 
 struct Question {
   const Request& request;
@@ -28,40 +30,11 @@ struct Question {
   const RouterOptions& options;
 };
 
-bool SameName(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
-}
-
-std::string_view Find(const std::vector<Header>& headers, std::string_view name) {
-  const auto header = std::find_if(headers.begin(), headers.end(),
-                                   [&](const Header& h) { return SameName(h.name, name); });
-  return header == headers.end() ? std::string_view() : std::string_view(header->value);
-}
-
-// A list header may be sent in several lines.
-std::string Joined(const Request& request, std::string_view name) {
-  std::string out;
-  for (const Header& header : request.headers) {
-    if (!SameName(header.name, name)) continue;
-    if (!out.empty()) out.append(", ");
-    out.append(header.value);
-  }
-  return out;
-}
-
-Response Answer(std::string_view content_type, std::string body) {
-  return {200, {{"Content-Type", std::string(content_type)}}, std::move(body)};
-}
-
 // With an entity tag, and without a body where the client has this very content.
 Response Tagged(const Request& request, std::string_view content_type, std::string body) {
   std::string tag = EntityTag(content_type, body);
   Response response = Answer(content_type, std::move(body));
-  const bool known = NamesTag(Joined(request, "If-None-Match"), tag);
+  const bool known = NamesTag(request.JoinedHeader("If-None-Match"), tag);
   response.headers.push_back({"ETag", std::move(tag)});
   if (known) {
     response.status = 304;
@@ -95,17 +68,7 @@ const JobStatus* FindJob(const State& state, std::string_view job_id) {
 }
 
 Response Metrics(const Question& question) {
-  std::vector<std::string_view> offers;
-  for (const metrics::Encoding& encoding : metrics::Encodings()) {
-    offers.push_back(encoding.media_type);
-  }
-  const size_t chosen = ChooseMediaType(Joined(question.request, "Accept"), offers);
-  const metrics::Encoding& encoding = metrics::Encodings()[chosen];
-  std::string body;
-  encoding.append(*question.state.snapshot, body);
-  Response response = Answer(encoding.content_type, std::move(body));
-  response.headers.push_back({"Vary", "Accept"});
-  return response;
+  return Scrape(question.request, question.parameters, question.state);
 }
 
 std::string VerdictsText(const std::vector<const JobStatus*>& jobs) {
@@ -137,25 +100,19 @@ Response Verdict(const Question& question) {
   } else {
     for (const JobStatus& job : question.state.published->jobs) jobs.push_back(&job);
   }
-  constexpr std::string_view kProtobuf = "application/x-protobuf";
-  constexpr std::array<std::string_view, 3> kOffers = {kJson, "text/plain", kProtobuf};
-  Response response;
-  switch (ChooseMediaType(Joined(question.request, "Accept"), kOffers)) {
+  constexpr std::array<Offer, 3> kOffers = {{{kJson}, {"text/plain"}, {kProtobuf}}};
+  switch (Choose(question.request.JoinedHeader("Accept"), kOffers).offer) {
     case 1:
-      response = Tagged(question.request, kText, VerdictsText(jobs));
-      break;
+      return Tagged(question.request, kPlainText, VerdictsText(jobs));
     case 2:
-      response =
-          Tagged(question.request, kProtobuf, Document(question.state, jobs).SerializeAsString());
-      break;
+      return Tagged(question.request, kProtobuf,
+                    Document(question.state, jobs).SerializeAsString());
     default:
-      response = Tagged(question.request, kJson,
-                        (*job_id ? VerdictToJson(jobs.front()->verdict)
-                                 : DocumentToJson(Document(question.state, jobs))) +
-                            "\n");
+      return Tagged(question.request, kJson,
+                    (*job_id ? VerdictToJson(jobs.front()->verdict)
+                             : DocumentToJson(Document(question.state, jobs))) +
+                        "\n");
   }
-  response.headers.push_back({"Vary", "Accept"});
-  return response;
 }
 
 Response OfOneJob(const Question& question, std::string (*document)(const JobStatus&)) {
@@ -188,16 +145,16 @@ Response Explain(const Question& question) {
   if (text->empty()) {
     return Problem(404, "process " + std::to_string(pid) + " belongs to no job known here");
   }
-  return Answer(kText, *text);
+  return Answer(kPlainText, *text);
 }
 
 Response Healthy(const Question&) {
-  return Answer(kText, "rankscope is healthy.\n");
+  return Answer(kPlainText, "rankscope is healthy.\n");
 }
 
 Response Ready(const Question& question) {
   const metrics::AgentStatus& agent = question.state.published->agent;
-  if (agent.ready) return Answer(kText, "rankscope is ready.\n");
+  if (agent.ready) return Answer(kPlainText, "rankscope is ready.\n");
   const std::string& reason = agent.not_ready_reason;
   return Problem(503, "not ready: " + (reason.empty() ? "still starting" : reason));
 }
@@ -214,76 +171,58 @@ Response StatusPage(const Question& question) {
 struct Route {
   std::string_view path;
   Response (*answer)(const Question&);
+  bool by_accept = false;  // what is answered depends on Accept
 };
 
 constexpr Route kRoutes[] = {
-    {"/", StatusPage},    {"/-/healthy", Healthy}, {"/-/ready", Ready},
-    {"/events", Events},  {"/evidence", Evidence}, {"/explain", Explain},
-    {"/health", Healthy}, {"/metrics", Metrics},   {"/verdict", Verdict},
+    {"/", StatusPage},    {"/-/healthy", Healthy},     {"/-/ready", Ready},
+    {"/events", Events},  {"/evidence", Evidence},     {"/explain", Explain},
+    {"/health", Healthy}, {"/metrics", Metrics, true}, {"/verdict", Verdict, true},
 };
+
+// Compresses for whoever asks. The strong tag of the plain bytes becomes a weak one, as these are
+// other bytes that say the same.
+void Compress(const Request& request, Response& response) {
+  if (response.status != 200 || response.page || response.body.size() < kWorthCompressing ||
+      !WantsGzip(request.JoinedHeader("Accept-Encoding"))) {
+    return;
+  }
+  std::optional<std::string> packed = Gzip(response.body);
+  if (!packed) return;
+  response.body = *std::move(packed);
+  response.headers.push_back({"Content-Encoding", "gzip"});
+  for (Header& header : response.headers) {
+    if (header.name == "ETag") header.value.insert(0, "W/");
+  }
+}
 
 Response Dispatch(const Request& request, const State& state, const RouterOptions& options) {
   if (request.path.size() + request.query.size() > kMaxTargetBytes) {
-    return Problem(414,
+    return Refusal(414,
                    "path and query have more than " + std::to_string(kMaxTargetBytes) + " bytes");
   }
   const Result<std::string> path = DecodePath(request.path);
-  if (!path) return Problem(400, path.error());
+  if (!path) return Refusal(400, path.error());
   const auto route = std::find_if(std::begin(kRoutes), std::end(kRoutes),
                                   [&](const Route& r) { return r.path == *path; });
   if (route == std::end(kRoutes)) {
-    return Problem(404, "nothing is served at this path; see / for what is");
+    return Refusal(404, "nothing is served at this path; see / for what is");
   }
   if (request.method != "GET" && request.method != "HEAD") {
-    Response response = Problem(405, "only GET and HEAD are answered");
+    Response response = Refusal(405, "only GET and HEAD are answered");
     response.headers.push_back({"Allow", "GET, HEAD"});
     return response;
   }
   const Result<Parameters> parameters = ParseQuery(request.query);
-  if (!parameters) return Problem(400, parameters.error());
-  return route->answer({request, *parameters, state, options});
+  if (!parameters) return Refusal(400, parameters.error());
+  Response response = route->answer({request, *parameters, state, options});
+  Compress(request, response);
+  response.headers.push_back(
+      {"Vary", route->by_accept ? "Accept, Accept-Encoding" : "Accept-Encoding"});
+  return response;
 }
 
 }  // namespace
-
-std::string_view Request::HeaderValue(std::string_view name) const {
-  return Find(headers, name);
-}
-std::string_view Response::HeaderValue(std::string_view name) const {
-  return Find(headers, name);
-}
-
-std::string_view ReasonPhrase(int status) {
-  static constexpr std::pair<int, std::string_view> kPhrases[] = {
-      {200, "OK"},
-      {304, "Not Modified"},
-      {400, "Bad Request"},
-      {404, "Not Found"},
-      {405, "Method Not Allowed"},
-      {408, "Request Timeout"},
-      {411, "Length Required"},
-      {413, "Content Too Large"},
-      {414, "URI Too Long"},
-      {431, "Request Header Fields Too Large"},
-      {500, "Internal Server Error"},
-      {501, "Not Implemented"},
-      {503, "Service Unavailable"},
-      {505, "HTTP Version Not Supported"},
-  };
-  for (const auto& [code, phrase] : kPhrases) {
-    if (code == status) return phrase;
-  }
-  return "Error";
-}
-
-Response Problem(int status, std::string_view detail) {
-  std::string body = R"({"type":"about:blank","title":)";
-  AppendJsonString(ReasonPhrase(status), body);
-  body.append(R"(,"status":)").append(std::to_string(status)).append(R"(,"detail":)");
-  AppendJsonString(detail, body);
-  body.append("}\n");
-  return {status, {{"Content-Type", "application/problem+json"}}, std::move(body)};
-}
 
 Response Router::Handle(const Request& request, const State& state) const {
   Response response = Dispatch(request, state, options_);

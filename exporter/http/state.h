@@ -9,8 +9,8 @@
 #include <mutex>
 #include <utility>
 
+#include "exporter/http/exposition.h"
 #include "exporter/metrics/published.h"
-#include "exporter/metrics/snapshot.h"
 
 namespace rankscope::http {
 
@@ -18,7 +18,7 @@ namespace rankscope::http {
 struct State {
   std::shared_ptr<const metrics::Published> published =
       std::make_shared<const metrics::Published>();
-  std::shared_ptr<const metrics::Snapshot> snapshot = std::make_shared<const metrics::Snapshot>();
+  std::shared_ptr<const Exposition> exposition = std::make_shared<const Exposition>();
 };
 
 class StateHolder {

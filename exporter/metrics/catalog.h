@@ -27,6 +27,9 @@ enum class Profile : uint8_t { kDefault, kFull };
 // The order in which series are kept when the node's cap is reached; the last are dropped first.
 enum class Keep : uint8_t { kAlways, kVerdict, kVerdictDetail, kJob, kTraining, kLog, kRank };
 
+// When a counter was 0. Unknown for what a job's recording restores: its past is counted again.
+enum class Since : uint8_t { kUnknown, kStart };  // kStart: of the exporter
+
 struct MetricRow {
   std::string_view name;
   MetricType type;
@@ -35,11 +38,13 @@ struct MetricRow {
   std::string_view labels;  // names, comma separated, in the order of the values
   Keep keep = Keep::kAlways;
   Profile profile = Profile::kDefault;
+  Since since = Since::kUnknown;
 };
 
 inline constexpr std::array kCatalog = {
     MetricRow{"process_cpu_seconds_total", MetricType::kCounter, "seconds",
-              "User and system CPU time of the exporter.", ""},
+              "User and system CPU time of the exporter.", "", Keep::kAlways, Profile::kDefault,
+              Since::kStart},
     MetricRow{"process_max_fds", MetricType::kGauge, "",
               "Limit of open file descriptors of the exporter.", ""},
     MetricRow{"process_open_fds", MetricType::kGauge, "", "Open file descriptors of the exporter.",
@@ -57,6 +62,12 @@ inline constexpr std::array kCatalog = {
               "Whether this store of evidence has said anything about the job; a missing store "
               "caps the confidence.",
               "job_id,store", Keep::kJob},
+    MetricRow{"rankscope_http_responses_total", MetricType::kCounter, "",
+              "Answers to HTTP requests, by class of status.", "status", Keep::kAlways,
+              Profile::kDefault, Since::kStart},
+    MetricRow{"rankscope_http_scrapes_total", MetricType::kCounter, "",
+              "Pages of metrics served, by exposition format.", "format", Keep::kAlways,
+              Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_job_info", MetricType::kInfo, "",
               "The job's user, command (redacted, cut) and attempt.", "job_id,user,command,attempt",
               Keep::kJob},
@@ -114,13 +125,14 @@ inline constexpr std::array kCatalog = {
     MetricRow{"rankscope_series_dropped_total", MetricType::kCounter, "",
               "Series left out, counted at each tick, by reason: the cap of series per node or a "
               "name not catalogued.",
-              "reason"},
+              "reason", Keep::kAlways, Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_source_last_event_timestamp_seconds", MetricType::kGauge, "seconds",
               "When the source last said something, seconds since the epoch.", "source"},
     MetricRow{"rankscope_source_lost_total", MetricType::kCounter, "",
               "Events or bytes that the source knows it has lost.", "source"},
     MetricRow{"rankscope_source_observations_total", MetricType::kCounter, "",
-              "Observations that came from the source.", "source"},
+              "Observations that came from the source.", "source", Keep::kAlways, Profile::kDefault,
+              Since::kStart},
     MetricRow{"rankscope_source_up", MetricType::kGauge, "",
               "Whether the source works on this node.", "source"},
     MetricRow{"rankscope_tick_seconds", MetricType::kGauge, "seconds", "What the last tick took.",
@@ -206,6 +218,57 @@ std::span<const MetricRow> Catalog();
 
 // nullptr when the name is no row.
 const MetricRow* FindMetric(std::string_view name);
+
+// What ?collect[]= and ?exclude[]= name: rows of one subject.
+enum class Group : uint8_t {
+  kExporter,
+  kJob,
+  kLog,
+  kProcess,
+  kRank,
+  kSource,
+  kTraining,
+  kVerdict,
+};
+inline constexpr std::array<std::string_view, 8> kGroupNames = {
+    "exporter", "job", "log", "process", "rank", "source", "training", "verdict"};
+
+constexpr Group GroupOf(const MetricRow& row) {
+  switch (row.keep) {
+    case Keep::kVerdict:
+    case Keep::kVerdictDetail:
+      return Group::kVerdict;
+    case Keep::kJob:
+      return Group::kJob;
+    case Keep::kTraining:
+      return Group::kTraining;
+    case Keep::kLog:
+      return Group::kLog;
+    case Keep::kRank:
+      return Group::kRank;
+    case Keep::kAlways:
+      break;
+  }
+  if (row.name.starts_with("process_")) return Group::kProcess;
+  return row.name.starts_with("rankscope_source_") ? Group::kSource : Group::kExporter;
+}
+
+class GroupSet {
+ public:
+  static constexpr GroupSet All() { return GroupSet((1u << kGroupNames.size()) - 1); }
+  static constexpr GroupSet None() { return GroupSet(0); }
+
+  constexpr void Add(Group group) { bits_ |= 1u << static_cast<unsigned>(group); }
+  constexpr void Remove(Group group) { bits_ &= ~(1u << static_cast<unsigned>(group)); }
+  constexpr bool Has(const MetricRow& row) const {
+    return (bits_ >> static_cast<unsigned>(GroupOf(row)) & 1u) != 0;
+  }
+  constexpr bool operator==(const GroupSet&) const = default;
+
+ private:
+  constexpr explicit GroupSet(unsigned bits) : bits_(bits) {}
+  unsigned bits_;
+};
 
 // gauge | counter | info | stateset
 std::string_view TypeName(MetricType type);

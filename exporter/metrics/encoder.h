@@ -1,29 +1,40 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Snapshot -> bytes. One row per exposition format; a new format is a new row and its file. Pure;
-// any thread.
+// Snapshot -> bytes, one function per exposition format over the same families: a series has the
+// same name, labels and value in each. Pure; any thread.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
+#include "exporter/metrics/format.h"
 #include "exporter/metrics/snapshot.h"
 
 namespace rankscope::metrics {
 
-struct Encoding {
-  std::string_view media_type;    // what a client names in Accept
-  std::string_view content_type;  // what the answer says, exactly
-  void (*append)(const Snapshot& snapshot, std::string& out);
-};
-
-// In order of preference; the first answers whoever names none of them.
-std::span<const Encoding> Encodings();
+// The families of `groups`, appended to `out`.
+void Append(Format format, const Snapshot& snapshot, GroupSet groups, std::string& out);
 
 // Prometheus text format 0.0.4.
-void AppendText(const Snapshot& snapshot, std::string& out);
+void AppendText(const Snapshot& snapshot, std::string& out, GroupSet groups = GroupSet::All());
+
+// OpenMetrics 1.0 text.
+void AppendOpenMetrics(const Snapshot& snapshot, std::string& out,
+                       GroupSet groups = GroupSet::All());
+
+// exporter/proto/metrics.proto: MetricFamily messages, each behind its length.
+void AppendProtobuf(const Snapshot& snapshot, std::string& out, GroupSet groups = GroupSet::All());
+
+// What OpenMetrics calls a family: name without the suffix that its type implies, and that type.
+struct OpenMetricsHead {
+  std::string_view name;
+  std::string_view type;
+};
+OpenMetricsHead OpenMetricsHeadOf(const MetricRow& row);
+
+// One line per series; the same in both text formats.
+void AppendSamples(const Family& family, std::string& out);
 
 // The shortest text that reads back as `value`; NaN, +Inf, -Inf as Prometheus spells them.
 void AppendValue(double value, std::string& out);
@@ -31,5 +42,8 @@ void AppendValue(double value, std::string& out);
 // Escapes a label's value: backslash, quote, newline. Invalid UTF-8 becomes U+FFFD, which
 // Prometheus accepts.
 void AppendLabelValue(std::string_view value, std::string& out);
+
+// One label of a Metric message.
+void AppendLabelPair(std::string_view name, std::string_view value, std::string& out);
 
 }  // namespace rankscope::metrics

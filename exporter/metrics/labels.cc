@@ -41,6 +41,7 @@ LabelPointer MakeLabels(std::string_view names, std::span<const std::string_view
     labels->values.push_back(Clean(value));
     AppendLabelValue(labels->values.back(), labels->text);
     labels->text.push_back('"');
+    AppendLabelPair(names.substr(0, comma), labels->values.back(), labels->wire);
     names = comma == std::string_view::npos ? std::string_view() : names.substr(comma + 1);
   }
   assert(names.empty() && "fewer label values than the row has names");

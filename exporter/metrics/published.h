@@ -5,10 +5,12 @@
 // a shared_ptr.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "detectors/job_status.h"
 #include "detectors/model/observation.h"
 #include "detectors/model/time.h"
+#include "exporter/metrics/format.h"
 
 namespace rankscope::metrics {
 
@@ -28,6 +31,14 @@ struct SourceStatus {
   double last_event_wall_seconds = kUnknown;
 };
 
+inline constexpr std::array<std::string_view, 4> kStatusClasses = {"2xx", "3xx", "4xx", "5xx"};
+
+// What the listener has answered since its start.
+struct HttpStatus {
+  std::array<int64_t, kStatusClasses.size()> responses{};
+  std::array<int64_t, kFormatNames.size()> scrapes{};  // pages of metrics, by Format
+};
+
 struct AgentStatus {
   std::string version;
   std::string node;
@@ -36,6 +47,7 @@ struct AgentStatus {
   std::string not_ready_reason;
   std::vector<SourceStatus> sources;
   engine::Engine::Counters engine;
+  HttpStatus http;
   int64_t recorder_write_errors = 0;
   int64_t recorder_bytes = 0;
   double tick_seconds = 0;  // what the last tick took

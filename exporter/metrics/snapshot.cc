@@ -85,7 +85,7 @@ struct SnapshotBuilder::Impl {
   SnapshotOptions options;
   std::unique_ptr<ProcessMetrics> process;
   std::unique_ptr<SelfMetrics> self;  // made at the first tick, which knows the version
-  LabelCache source_labels;
+  LabelCache agent_labels;
   std::unordered_map<std::string, JobMemory> jobs;
 
   std::array<std::vector<Series>, kCatalog.size()> series;  // of the tick being built
@@ -124,10 +124,18 @@ void SnapshotBuilder::Impl::Forget(const std::vector<ShownJob>& shown) {
                         [&](const ShownJob& one) { return one.job->job_id == entry.first; });
   });
   for (auto& [id, memory] : jobs) memory.labels.Sweep();
-  source_labels.Sweep();
+  agent_labels.Sweep();
 }
 
 void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_seconds) {
+  for (size_t i = 0; i < agent.http.responses.size(); ++i) {
+    Add(MetricNamed("rankscope_http_responses_total"),
+        agent_labels.Get("status", {kStatusClasses[i]}), Count(agent.http.responses[i]));
+  }
+  for (size_t i = 0; i < agent.http.scrapes.size(); ++i) {
+    Add(MetricNamed("rankscope_http_scrapes_total"), agent_labels.Get("format", {kFormatNames[i]}),
+        Count(agent.http.scrapes[i]));
+  }
   Add(MetricNamed("rankscope_jobs_dropped_total"), nullptr, Count(agent.engine.jobs_dropped));
   Add(MetricNamed("rankscope_last_tick_timestamp_seconds"), nullptr, wall_seconds);
   Add(MetricNamed("rankscope_log_unattributed_lines_total"), nullptr,
@@ -146,7 +154,7 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
     if (!twice) sources.push_back(&source);
   }
   for (const SourceStatus* source : sources) {
-    const LabelPointer& labels = source_labels.Get("source", {source->name});
+    const LabelPointer& labels = agent_labels.Get("source", {source->name});
     Add(MetricNamed("rankscope_source_up"), labels, Flag(source->state == Availability::kUp));
     Add(MetricNamed("rankscope_source_lost_total"), labels, Count(source->lost));
     Add(MetricNamed("rankscope_source_observations_total"), labels, Count(source->observations));
@@ -350,6 +358,7 @@ std::shared_ptr<const Snapshot> SnapshotBuilder::Impl::Build(const Published& pu
 
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->tick = published.tick;
+  snapshot->start_wall_seconds = published.agent.start_wall_seconds;
   for (MetricId id = 0; id < series.size(); ++id) {
     if (series[id].empty()) continue;
     const size_t size = series[id].size();

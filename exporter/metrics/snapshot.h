@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Metric families at one tick, immutable: what every encoder (text now; OpenMetrics and protobuf
-// over the same view) turns into bytes. SnapshotBuilder lives on the loop thread and is called once
-// per tick; a Snapshot may be read by any thread.
+// Metric families at one tick, immutable: what every encoder turns into bytes. SnapshotBuilder
+// lives on the loop thread and is called once per tick; a Snapshot may be read by any thread.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +20,7 @@ namespace rankscope::metrics {
 // Rendered once and shared by all series and snapshots that carry it.
 struct LabelSet {
   std::string text;                 // {job_id="8841",rank="3"}, escaped for the text formats
+  std::string wire;                 // the same as LabelPairs of a Metric, for protobuf
   std::vector<std::string> values;  // unescaped, in the order of the row's label names
 };
 
@@ -36,7 +36,8 @@ struct Family {
 
 struct Snapshot {
   Timestamp tick;
-  std::vector<Family> families;  // sorted by name, each once
+  double start_wall_seconds = 0;  // when counters with Since::kStart were 0
+  std::vector<Family> families;   // sorted by name, each once
 
   size_t SeriesCount() const;
 };

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Prometheus text format 0.0.4: one append per family's head, three per series.
+// Prometheus text format 0.0.4, and what OpenMetrics shares with it: numbers, label values,
+// samples.
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -10,10 +11,6 @@
 
 namespace rankscope::metrics {
 namespace {
-
-constexpr std::array kEncodings = {
-    Encoding{"text/plain", "text/plain; version=0.0.4; charset=utf-8", AppendText},
-};
 
 // Info and state sets have no type of their own in this format.
 std::string_view TextType(MetricType type) {
@@ -33,10 +30,6 @@ void AppendHelp(std::string_view help, std::string& out) {
 }
 
 }  // namespace
-
-std::span<const Encoding> Encodings() {
-  return kEncodings;
-}
 
 void AppendLabelValue(std::string_view value, std::string& out) {
   for (const char c : value) {
@@ -74,22 +67,26 @@ void AppendValue(double value, std::string& out) {
   out.append(begin, static_cast<size_t>(written.ptr - begin));
 }
 
-void AppendText(const Snapshot& snapshot, std::string& out) {
-  constexpr size_t kTypicalLine = 72;  // name 30, labels 30, value 12
-  out.reserve(out.size() + snapshot.SeriesCount() * kTypicalLine);
+void AppendSamples(const Family& family, std::string& out) {
+  const std::string_view name = family.row->name;
+  for (const Series& series : family.series) {
+    out.append(name);
+    if (series.labels) out.append(series.labels->text);
+    out.push_back(' ');
+    AppendValue(series.value, out);
+    out.push_back('\n');
+  }
+}
+
+void AppendText(const Snapshot& snapshot, std::string& out, GroupSet groups) {
   for (const Family& family : snapshot.families) {
+    if (!groups.Has(*family.row)) continue;
     const std::string_view name = family.row->name;
     out.append("# HELP ").append(name).push_back(' ');
     AppendHelp(family.row->help, out);
     out.append("\n# TYPE ").append(name).push_back(' ');
     out.append(TextType(family.row->type)).push_back('\n');
-    for (const Series& series : family.series) {
-      out.append(name);
-      if (series.labels) out.append(series.labels->text);
-      out.push_back(' ');
-      AppendValue(series.value, out);
-      out.push_back('\n');
-    }
+    AppendSamples(family, out);
   }
 }
 

@@ -9,7 +9,7 @@ from contract import ROOT, main, output_of, read
 # README -> the tables in it, between <!-- begin: TABLE --> and <!-- end: TABLE -->.
 TABLES = {
     "detectors/README.md": ["families", "formats", "shapes", "redactions"],
-    "exporter/README.md": ["sources", "metrics"],
+    "exporter/README.md": ["sources", "expositions", "metrics"],
 }
 
 
@@ -50,6 +50,10 @@ def test_redactions():
 
 def test_sources():
     return check("exporter/README.md", "sources")
+
+
+def test_expositions():
+    return check("exporter/README.md", "expositions")
 
 
 def test_metrics():

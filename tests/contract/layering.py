@@ -65,6 +65,7 @@ LIBRARIES = [
     (r"yaml-cpp/", ["exporter/config"]),
     (r"(civetweb\.h|CivetServer\.h|httplib\.h|openssl/)", ["exporter/http/"]),
     (r"prometheus/", ["exporter/metrics/"]),
+    (r"zlib\.h", ["exporter/http/compression"]),
     (r"curl/", ["exporter/fleet/http_client", "exporter/notify/http_client"]),
     (r"(spdlog|fmt)/", ["exporter/"]),
     (r"re2/", ["detectors/logs/"]),

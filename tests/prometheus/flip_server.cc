@@ -47,9 +47,11 @@ int main() {
   }
   std::cout << "listening " << (*listener)->ports().front() << std::endl;
   for (std::string word; std::cin >> word;) {
-    auto published = std::make_shared<const Published>(StateNamed(word));
+    auto published = std::make_shared<Published>(StateNamed(word));
+    published->agent.http = (*listener)->Counts();
     auto state = std::make_shared<rankscope::http::State>();
-    state->snapshot = builder.Build(*published);
+    state->exposition =
+        std::make_shared<const rankscope::http::Exposition>(builder.Build(*published));
     state->published = std::move(published);
     holder.Publish(std::move(state));
     std::cout << "published " << word << std::endl;

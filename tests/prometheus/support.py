@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Prometheus in a temporary folder, and the scripted server that it scrapes."""
 import contextlib
+import http.client
+import http.server
 import json
 import os
 import shutil
@@ -9,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -58,12 +61,53 @@ class FlipServer:
     def close(self):
         self._process.stdin.close()
         assert self._process.wait(10) == 0
+        self._process.stdout.close()
+
+
+class Proxy:
+    """Between a scraper and `target`: passes everything on, with `accept`, if given, in place of the scraper's Accept.
+
+    `seen` has (Accept as the scraper sent it, Accept-Encoding, Content-Type of the answer) of each request.
+    """
+
+    def __init__(self, target, accept=None):
+        seen = self.seen = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                connection = http.client.HTTPConnection(target, timeout=10)
+                headers = dict(self.headers.items())
+                sent = headers.get("Accept")
+                if accept is not None:
+                    headers["Accept"] = accept
+                connection.request("GET", self.path, headers=headers)
+                answer = connection.getresponse()
+                body = answer.read()
+                connection.close()
+                seen.append((sent, headers.get("Accept-Encoding"), answer.headers["Content-Type"]))
+                self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    if name != "Connection":
+                        self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
 
 
 class Prometheus:
     """Scrapes `address` every 200 ms; retries with another port when somebody takes the one it found."""
 
-    def __init__(self, folder, address, rules=()):
+    def __init__(self, folder, address, rules=(), flags=()):
         config = {
             "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "200ms"},
             "rule_files": list(rules),
@@ -79,7 +123,7 @@ class Prometheus:
             self.url = f"http://127.0.0.1:{port}"
             self._process = subprocess.Popen(
                 [need("prometheus"), f"--config.file={path}", f"--storage.tsdb.path={folder}/data",
-                 f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"])
+                 f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn", *flags])
             if self._wait_ready():
                 return
         raise AssertionError("prometheus did not start")

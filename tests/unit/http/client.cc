@@ -16,7 +16,12 @@
 
 namespace rankscope::test {
 
-Client::Client(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+Client::Client(uint16_t port, int receive_buffer)
+    : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  // Before the connection: its window is agreed on then.
+  if (receive_buffer > 0) {
+    setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
+  }
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
@@ -72,6 +77,12 @@ std::string Client::Answer(bool head_only, int timeout_ms) {
   std::string answer = buffer_.substr(0, size);
   buffer_.erase(0, std::min(size, buffer_.size()));
   return answer;
+}
+
+size_t Client::ReadSome(size_t bytes, int pause_ms) {
+  poll(nullptr, 0, pause_ms);
+  std::string sink(bytes, '\0');
+  return static_cast<size_t>(std::max<ssize_t>(recv(fd_, sink.data(), sink.size(), 0), 0));
 }
 
 bool Client::ClosedWithin(int timeout_ms) {

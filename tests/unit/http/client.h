@@ -13,7 +13,8 @@ namespace rankscope::test {
 
 class Client {
  public:
-  explicit Client(uint16_t port);
+  // `receive_buffer`: bytes that the kernel takes in before they are read; 0 = as it likes.
+  explicit Client(uint16_t port, int receive_buffer = 0);
   ~Client();
   Client(Client&& other) noexcept;
   Client(const Client&) = delete;
@@ -26,6 +27,9 @@ class Client {
   // One answer: the head and as many bytes of body as its Content-Length says (none when
   // `head_only`); what arrived when the other side closes first or `timeout_ms` pass.
   std::string Answer(bool head_only = false, int timeout_ms = 10000);
+
+  // Throws away at most `bytes` after a pause; how many.
+  size_t ReadSome(size_t bytes, int pause_ms);
 
   // Whether the other side closes within `timeout_ms`.
   bool ClosedWithin(int timeout_ms);

@@ -32,7 +32,7 @@ class ListenerTest : public testing::Test {
     metrics::SnapshotBuilder builder;
     metrics::Published published = test::OnNode({test::HealthyJob()});
     auto state = std::make_shared<State>();
-    state->snapshot = builder.Build(published);
+    state->exposition = std::make_shared<const Exposition>(builder.Build(published));
     state->published = std::make_shared<const metrics::Published>(std::move(published));
     holder_.Publish(std::move(state));
   }
@@ -66,6 +66,7 @@ TEST_F(ListenerTest, AnswersGetAndHead) {
   EXPECT_THAT(get, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(get, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
   EXPECT_THAT(get, HasSubstr("rankscope_verdict{job_id=\"8841\",family=\"healthy\"} 1\n"));
+  EXPECT_THAT(get, HasSubstr("Vary: Accept, Accept-Encoding\r\n"));
   EXPECT_THAT(get, Not(HasSubstr("Access-Control")));
   Client client(port_);
   ASSERT_TRUE(client.Send("HEAD /metrics HTTP/1.1\r\nHost: n\r\nConnection: close\r\n\r\n"));

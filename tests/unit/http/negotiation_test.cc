@@ -6,14 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 
 namespace rankscope::http {
 namespace {
 
-constexpr std::array<std::string_view, 3> kOffers = {"application/json", "text/plain",
-                                                     "application/x-protobuf"};
+constexpr std::array<Offer, 3> kOffers = {
+    {{"application/json"}, {"text/plain"}, {"application/x-protobuf"}}};
 
-TEST(ChooseMediaType, FollowsTheClient) {
+TEST(Choose, FollowsTheClient) {
   const struct {
     const char* accept;
     size_t chosen;
@@ -38,10 +39,68 @@ TEST(ChooseMediaType, FollowsTheClient) {
       {"text/plain;q=abc", 1},
       {"text/plain;q=7", 1},
       {"text/plainer", 0},
+      {"text", 0},
+      {"text/", 0},
+      {"text /plain", 0},
+      {"te\x01t/plain, text/plain;q=0.1", 1},
+      {"text/html;x=\"a,text/plain\", application/x-protobuf;q=0.2", 2},  // a comma in quotes
+      {"application/x-protobuf;x=\"\\\",q=0", 2},                         // a quote that never ends
       {"application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", 1},
   };
   for (const auto& one : kCases)
-    EXPECT_EQ(ChooseMediaType(one.accept, kOffers), one.chosen) << one.accept;
+    EXPECT_EQ(Choose(one.accept, kOffers).offer, one.chosen) << one.accept;
+}
+
+TEST(Choose, ParametersOfAnOfferCount) {
+  static constexpr MediaParameter kOne[] = {{"version", "1"}};
+  static constexpr MediaParameter kTwo[] = {{"version", "2"}, {"encoding", "x"}};
+  constexpr std::array<Offer, 3> offers = {
+      {{"a/b"}, {"v/w", kOne, true}, {"v/w", kTwo, true, true}}};
+  const struct {
+    const char* accept;
+    size_t chosen;
+  } kCases[] = {
+      {"v/w", 1},  // says nothing of a version
+      {"v/w;version=1", 1},
+      {"V/W; VERSION=\"1\"", 1},
+      {"v/w;version=3", 0},
+      {"v/w;version=2", 0},  // the encoding is missing
+      {"v/w;version=2;encoding=x", 2},
+      {"v/w;encoding=x;version=2;more=y", 2},
+      {"v/w;version=2;encoding=y", 0},
+      {"v/w;version=1;q=0.1, v/w;version=2;encoding=x;q=0.2", 2},
+      {"v/w;version=1;q=0, v/w;q=1", 0},  // the closer range refuses
+      {"v/*", 0},
+      {"*/*", 0},
+  };
+  for (const auto& one : kCases) {
+    EXPECT_EQ(Choose(one.accept, offers).offer, one.chosen) << one.accept;
+  }
+  EXPECT_EQ(Choose("v/w;version=1;Escaping=\"dots\"", offers).range.Find("escaping")->value,
+            "dots");
+  EXPECT_EQ(Choose("x/y;escaping=dots", offers).range.Find("escaping"), nullptr);
+}
+
+TEST(ParseAccept, IsBounded) {
+  std::string many;
+  for (int i = 0; i < 3000; ++i) many.append("a/b;c=d,");
+  EXPECT_EQ(ParseAccept(many).size(), kMaxRanges);
+  EXPECT_TRUE(ParseAccept(std::string(8000, ',')).empty());
+  EXPECT_TRUE(ParseAccept(std::string(8000, '"')).empty());
+  EXPECT_EQ(ParseAccept("a/b" + std::string(8000, ';')).size(), 1u);
+}
+
+TEST(WantsGzip, OnlyWhenNamedAndLiked) {
+  for (const char* yes : {"gzip", "GZIP", "x-gzip", "gzip, deflate, br", "deflate;q=1, gzip;q=0.1",
+                          "gzip;q=0.5, identity;q=0.5", "gzip ; q=1.0", "identity;q=0, *",
+                          "gzip;q=0.001,identity;q=0"}) {
+    EXPECT_TRUE(WantsGzip(yes)) << yes;
+  }
+  for (const char* no : {"", "identity", "*", "deflate, br", "gzip;q=0", "gzip;q=0.0, *",
+                         "gzip;q=0.4, identity;q=0.5", "gzipped", "*;q=0", "identity;q=0, *;q=0",
+                         "gzip;q=0, identity;q=0, *", "\"gzip\""}) {
+    EXPECT_FALSE(WantsGzip(no)) << no;
+  }
 }
 
 TEST(EntityTag, TellsContentAndTypeApart) {

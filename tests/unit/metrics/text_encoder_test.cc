@@ -74,9 +74,5 @@ TEST(Text, HasOneHeadPerFamilyAndEscapesItsHelp) {
             "x_total{job_id=\"1\"} 0.5\nx_total{job_id=\"2\"} NaN\n");
 }
 
-TEST(Text, IsTheFallbackWithItsExactContentType) {
-  EXPECT_EQ(Encodings().front().content_type, "text/plain; version=0.0.4; charset=utf-8");
-}
-
 }  // namespace
 }  // namespace rankscope::metrics

@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The three formats say the same: same series, same values; and each in its own grammar.
+#include <gmock/gmock.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "exporter/metrics/encoder.h"
+#include "exporter/metrics/labels.h"
+#include "exporter/proto/metrics.pb.h"
+#include "tests/unit/metrics/published_states.h"
+
+namespace rankscope::metrics {
+namespace {
+
+namespace wire = io::prometheus::client;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<wire::MetricFamily> ReadDelimited(const std::string& bytes) {
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size()));
+  std::vector<wire::MetricFamily> families;
+  uint32_t size = 0;
+  while (in.ReadVarint32(&size)) {
+    const auto limit = in.PushLimit(static_cast<int>(size));
+    wire::MetricFamily family;
+    EXPECT_TRUE(family.ParseFromCodedStream(&in) && in.ConsumedEntireMessage());
+    in.PopLimit(limit);
+    families.push_back(std::move(family));
+  }
+  EXPECT_EQ(in.CurrentPosition(), static_cast<int>(bytes.size()));
+  return families;
+}
+
+// name{labels} -> value as the text formats print both.
+using Samples = std::map<std::string, std::string>;
+
+Samples OfText(const std::string& text) {
+  Samples samples;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    if (line.starts_with('#')) continue;
+    const size_t space = line.rfind(' ');
+    EXPECT_TRUE(samples.emplace(line.substr(0, space), line.substr(space + 1)).second) << line;
+  }
+  return samples;
+}
+
+Samples OfProtobuf(const std::string& bytes) {
+  Samples samples;
+  for (const wire::MetricFamily& family : ReadDelimited(bytes)) {
+    for (const wire::Metric& metric : family.metric()) {
+      std::string key = family.name();
+      for (const wire::LabelPair& label : metric.label()) {
+        key.append(key.back() == '"' ? "," : "{").append(label.name()).append("=\"");
+        AppendLabelValue(label.value(), key);
+        key.push_back('"');
+      }
+      if (metric.label_size() > 0) key.push_back('}');
+      EXPECT_EQ(metric.has_counter(), family.type() == wire::COUNTER) << key;
+      EXPECT_NE(metric.has_counter(), metric.has_gauge()) << key;
+      std::string value;
+      AppendValue(metric.has_counter() ? metric.counter().value() : metric.gauge().value(), value);
+      EXPECT_TRUE(samples.emplace(key, value).second) << key;
+    }
+  }
+  return samples;
+}
+
+TEST(Encoders, SayTheSame) {
+  JobStatus odd = test::HangingJob("a\"b\\c\nd \xC3\xA4");
+  odd.command = std::string(5000, 'x');  // cut; longer than one byte of varint
+  odd.training.loss = std::nan("");
+  odd.training.nonfinite_loss = 1;
+  odd.training.grad_norm = std::numeric_limits<double>::infinity();
+  odd.training.loss_slope_per_step = -1e-300;
+  const auto snapshot = SnapshotBuilder().Build(test::OnNode({test::HealthyJob(), odd}));
+  std::string text, open, binary;
+  AppendText(*snapshot, text);
+  AppendOpenMetrics(*snapshot, open);
+  AppendProtobuf(*snapshot, binary);
+  const Samples samples = OfText(text);
+  EXPECT_EQ(samples.size(), snapshot->SeriesCount());
+  EXPECT_EQ(OfText(open), samples);
+  EXPECT_EQ(OfProtobuf(binary), samples);
+}
+
+TEST(Encoders, LeaveOutTheSameGroups) {
+  const auto snapshot = SnapshotBuilder().Build(test::OnNode({test::HealthyJob()}));
+  GroupSet rank = GroupSet::None();
+  rank.Add(Group::kRank);
+  std::string text, open, binary;
+  Append(Format::kText, *snapshot, rank, text);
+  Append(Format::kOpenMetrics, *snapshot, rank, open);
+  Append(Format::kProtobuf, *snapshot, rank, binary);
+  const Samples samples = OfText(text);
+  EXPECT_FALSE(samples.empty());
+  for (const auto& [series, value] : samples) EXPECT_TRUE(series.starts_with("rankscope_rank_"));
+  EXPECT_EQ(OfText(open), samples);
+  EXPECT_EQ(OfProtobuf(binary), samples);
+}
+
+TEST(Encoders, AnEmptySnapshotIsAValidPage) {
+  std::string text, open, binary;
+  AppendText(Snapshot(), text);
+  AppendOpenMetrics(Snapshot(), open);
+  AppendProtobuf(Snapshot(), binary);
+  EXPECT_EQ(text, "");
+  EXPECT_EQ(open, "# EOF\n");
+  EXPECT_EQ(binary, "");
+}
+
+TEST(OpenMetrics, HeadsAreTheFormatsOwn) {
+  const MetricRow counter{"x_bytes_total", MetricType::kCounter, "bytes", "a\\b\nc \"d\"",
+                          "job_id"};
+  const MetricRow info{"x_build_info", MetricType::kInfo, "", "About.", ""};
+  const MetricRow states{"x_state", MetricType::kStateSet, "", "State.", ""};
+  const MetricRow late{"x_first_seconds_seen", MetricType::kGauge, "seconds", "When.", ""};
+  const std::array<std::string_view, 1> one = {"1"};
+  Snapshot snapshot;
+  snapshot.families.push_back({&counter, {{MakeLabels("job_id", one), 0.5}}});
+  snapshot.families.push_back({&info, {{nullptr, 1}}});
+  snapshot.families.push_back({&states, {{nullptr, 0}}});
+  snapshot.families.push_back({&late, {{nullptr, -1}}});
+  std::string out;
+  AppendOpenMetrics(snapshot, out);
+  EXPECT_EQ(out,
+            "# TYPE x_bytes counter\n# UNIT x_bytes bytes\n"
+            "# HELP x_bytes a\\\\b\\nc \\\"d\\\"\nx_bytes_total{job_id=\"1\"} 0.5\n"
+            "# TYPE x_build info\n# HELP x_build About.\nx_build_info 1\n"
+            "# TYPE x_state gauge\n# HELP x_state State.\nx_state 0\n"
+            "# TYPE x_first_seconds_seen gauge\n# HELP x_first_seconds_seen When.\n"
+            "x_first_seconds_seen -1\n"
+            "# EOF\n");
+}
+
+// A family's name is taken with every suffix that its type may add: a second family there would
+// make two owners of one sample.
+TEST(OpenMetrics, NoFamilyOfTheCatalogueClashesWithAnother) {
+  std::set<std::string> taken;
+  for (const MetricRow& row : Catalog()) {
+    const auto [name, type] = OpenMetricsHeadOf(row);
+    EXPECT_TRUE(taken.insert(std::string(name)).second) << row.name;
+    if (type == "counter") {
+      EXPECT_TRUE(taken.insert(std::string(name) + "_total").second) << row.name;
+      EXPECT_TRUE(taken.insert(std::string(name) + "_created").second) << row.name;
+    }
+    if (type == "info") {
+      EXPECT_TRUE(taken.insert(std::string(name) + "_info").second) << row.name;
+    }
+  }
+}
+
+TEST(Protobuf, CountersOfTheExporterSayWhenTheyWereZero) {
+  metrics::Published published = test::OnNode({test::HealthyJob()});
+  published.agent.start_wall_seconds = 1779999000.25;
+  std::string binary;
+  AppendProtobuf(*SnapshotBuilder().Build(published), binary);
+  size_t with = 0;
+  for (const wire::MetricFamily& family : ReadDelimited(binary)) {
+    EXPECT_FALSE(family.help().empty()) << family.name();
+    const MetricRow* row = FindMetric(family.name());
+    ASSERT_NE(row, nullptr) << family.name();
+    EXPECT_EQ(family.unit(), row->unit);
+    for (const wire::Metric& metric : family.metric()) {
+      const bool known = metric.counter().has_created_timestamp();
+      EXPECT_EQ(known, row->since == Since::kStart) << family.name();
+      if (!known) continue;
+      ++with;
+      EXPECT_EQ(metric.counter().created_timestamp().seconds(), 1779999000);
+      EXPECT_EQ(metric.counter().created_timestamp().nanos(), 250000000);
+    }
+  }
+  EXPECT_GT(with, 10u);
+}
+
+TEST(Protobuf, WithoutAStartNothingIsSaidOfIt) {
+  metrics::Published published = test::OnNode({});
+  published.agent.start_wall_seconds = 0;
+  std::string binary;
+  AppendProtobuf(*SnapshotBuilder().Build(published), binary);
+  for (const wire::MetricFamily& family : ReadDelimited(binary)) {
+    for (const wire::Metric& metric : family.metric()) {
+      EXPECT_FALSE(metric.counter().has_created_timestamp()) << family.name();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rankscope::metrics
