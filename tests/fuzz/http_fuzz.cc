@@ -56,6 +56,13 @@ const State& TheState() {
   return state;
 }
 
+bool Names(const Request& request, std::string_view type) {
+  std::string accept = request.JoinedHeader("Accept");
+  std::transform(accept.begin(), accept.end(), accept.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return accept.find(type) != std::string::npos;
+}
+
 void CheckAnswer(const Request& request, const Response& response) {
   constexpr std::array kStatuses = {200, 304, 400, 404, 405, 414, 503};
   Check(std::find(kStatuses.begin(), kStatuses.end(), response.status) != kStatuses.end());
@@ -67,9 +74,11 @@ void CheckAnswer(const Request& request, const Response& response) {
   if (!response.scrape) return;
   const std::string_view type = response.HeaderValue("Content-Type");
   const bool open = type.starts_with("application/openmetrics-text; version=");
-  const std::string accept = request.JoinedHeader("Accept");
+  const bool binary = type.starts_with("application/vnd.google.protobuf;");
+  Check(open || binary || type == "text/plain; version=0.0.4; charset=utf-8");
   // Never to who has not named it.
-  if (open) Check(!rankscope::http::ParseAccept(accept).empty());
+  if (open) Check(Names(request, "application/openmetrics-text"));
+  if (binary) Check(Names(request, "application/vnd.google.protobuf"));
   if (open && response.HeaderValue("Content-Encoding").empty()) {
     Check(response.Content().ends_with("# EOF\n"));
   }

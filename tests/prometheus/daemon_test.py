@@ -67,6 +67,10 @@ def main():
             contextlib.closing(Prometheus(folder, daemon.address)) as prometheus:
         wait_for("the first scrape", lambda: prometheus.value('up{job="rankscope"}') == "1")
         assert prometheus.query("rankscope_verdict{job_id=\"%s\"}" % JOB) == []
+        # The daemon's own count says which format Prometheus chose.
+        served = 'rankscope_http_scrapes_total{format="%s"}'
+        wait_for("scrapes by OpenMetrics", lambda: int(prometheus.value(served % "openmetrics") or 0) > 3)
+        assert prometheus.value(served % "text") == "0" == prometheus.value(served % "protobuf")
         run = subprocess.Popen(
             [binary, "run", "--socket", daemon.socket, "--dir", f"{folder}/runs", "--job-id", JOB, "--", trainer,
              "--ranks", "2", "--steps", "200", "--step-ms", "50", "--fault", "kill:rank=1,step=120"],

@@ -8,9 +8,12 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <array>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "exporter/metrics/encoder.h"
 #include "tests/unit/metrics/published_states.h"
@@ -62,6 +65,10 @@ TEST(ScrapeFormat, OfRealScrapers) {
        "escaping=allow-utf-8;q=0.2,*/*;q=0.1",
        kText},
       {"vmagent", "text/plain;version=0.0.4;q=1,*/*;q=0.1", kText},
+      {"Telegraf",
+       "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;"
+       "q=0.7,text/plain;version=0.0.4;q=0.3",
+       kProtobuf},
       {"only the draft", "application/openmetrics-text; version=0.0.1,text/plain;q=0.5",
        "application/openmetrics-text; version=0.0.1; charset=utf-8"},
       {"only a later version", "application/openmetrics-text; version=2.0.0,text/plain;q=0.5",
@@ -144,6 +151,25 @@ TEST_F(ScrapeTest, PagesAreSharedAndTheirFormatIsTold) {
   EXPECT_EQ(open.scrape, Format::kOpenMetrics);
   EXPECT_THAT(std::string(open.Content()), testing::EndsWith("\n# EOF\n"));
   EXPECT_NE(first.page, open.page);
+}
+
+TEST_F(ScrapeTest, ManyAtOnceGetOnePage) {
+  constexpr size_t kClients = 16;
+  std::array<Page, kClients> plain;
+  std::array<Page, kClients> packed;
+  std::vector<std::thread> clients;
+  for (size_t i = 0; i < kClients; ++i) {
+    clients.emplace_back([&, i] {
+      packed[i] = state_.exposition->Whole(Format::kOpenMetrics, true);
+      plain[i] = state_.exposition->Whole(Format::kOpenMetrics, false);
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  for (size_t i = 0; i < kClients; ++i) {
+    EXPECT_NE(plain[i], nullptr);
+    EXPECT_EQ(plain[i], plain[0]);
+    EXPECT_EQ(packed[i], packed[0]);
+  }
 }
 
 std::string Unpack(std::string_view bytes) {
