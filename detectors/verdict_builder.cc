@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
+#include "detectors/evidence_writer.h"
 #include "detectors/families/family_names.h"
 #include "detectors/remedies.h"
+#include "detectors/warnings.h"
 #include "detectors/wording.h"
 
 namespace rankscope::engine {
@@ -33,72 +34,6 @@ constexpr double TierConfidence(proto::Tier tier) {
       return 0.35;
   }
 }
-
-// Evidence gets its number in the document when it is first cited.
-class EvidenceWriter {
- public:
-  // `wall_offset_ns` turns times into wall time; 0 = not known, and then none are given.
-  EvidenceWriter(const JobFeatures& f, int64_t wall_offset_ns, proto::Verdict& verdict)
-      : f_(f), wall_offset_ns_(wall_offset_ns), verdict_(verdict) {}
-
-  // The number, or -1 for a reference to nothing.
-  int64_t Cite(EvidenceRef ref) {
-    const features::Evidence* evidence = f_.At(ref);
-    if (evidence == nullptr) return -1;
-    if (const auto known = numbers_.find(ref); known != numbers_.end()) return known->second;
-    const auto number = static_cast<uint32_t>(verdict_.shows_size());
-    numbers_[ref] = number;
-    Write(*evidence, number, *verdict_.add_shows());
-    return number;
-  }
-
- private:
-  int64_t Wall(Timestamp t) const {
-    return wall_offset_ns_ == 0 || t.ns == 0 ? 0 : t.ns + wall_offset_ns_;
-  }
-
-  void Write(const features::Evidence& evidence, uint32_t number, proto::Evidence& out) const {
-    out.set_id(number);
-    out.set_store(evidence.store);
-    out.set_signal(std::string(EvidenceSignal(evidence.kind)));
-    out.set_text(EvidenceText(evidence));
-    if (evidence.observed) out.set_observed(*evidence.observed);
-    if (evidence.expected && std::isfinite(*evidence.expected))
-      out.set_expected(*evidence.expected);
-    out.set_unit(std::string(evidence.unit));
-    out.set_begin_ns(Wall(evidence.begin));
-    out.set_end_ns(Wall(evidence.end));
-    if (evidence.ranks.size() == 1) out.set_rank(evidence.ranks.front());
-    out.set_observed_text(ObservedText(evidence));
-    if (evidence.offset >= 0) {
-      proto::LogRef* log = out.mutable_cite()->mutable_log();
-      log->set_stream(evidence.stream);
-      log->set_offset(evidence.offset);
-      log->set_line(evidence.line);
-    } else if (evidence.store == proto::STORE_SCHEDULER) {
-      proto::SchedulerRef* ref = out.mutable_cite()->mutable_scheduler();
-      ref->set_field(std::string(evidence.Capture("field")));
-      ref->set_value(std::string(evidence.Capture("value")));
-      ref->set_origin(std::string(evidence.Capture("origin")));
-    } else if (evidence.store == proto::STORE_KERNEL) {
-      proto::KernelRef* ref = out.mutable_cite()->mutable_kernel();
-      ref->set_source(std::string(evidence.Capture("shape")));
-      ref->set_text(evidence.line);
-      ref->set_t_ns(Wall(evidence.begin));
-    } else if (evidence.store == proto::STORE_PROCESS) {
-      proto::ProcRef* ref = out.mutable_cite()->mutable_process();
-      ref->mutable_process()->set_pid(evidence.process.pid);
-      ref->mutable_process()->set_start_ticks(evidence.process.start_ticks);
-      ref->set_what(std::string(EvidenceSignal(evidence.kind)));
-      ref->set_value(evidence.observed ? Number(*evidence.observed) : std::string());
-    }
-  }
-
-  const JobFeatures& f_;
-  int64_t wall_offset_ns_;
-  proto::Verdict& verdict_;
-  std::map<EvidenceRef, uint32_t> numbers_;
-};
 
 // Values that sentences may quote: the finding's own, then those of the evidence that began it.
 features::Captures SentenceValues(const VerdictContext& context) {
@@ -237,41 +172,6 @@ std::string StoreAgreement(const Finding& finding, const JobFeatures& f) {
   return text;
 }
 
-void AddWarnings(const JobFeatures& f, EvidenceWriter& writer, proto::Verdict& verdict) {
-  const auto add = [&](std::string_view kind, std::string_view subject, EvidenceRef ref,
-                       std::string_view remedy) {
-    const features::Evidence* evidence = f.At(ref);
-    if (evidence == nullptr) return;
-    proto::Warning* warning = verdict.add_warnings();
-    warning->set_kind(std::string(kind));
-    warning->set_subject(std::string(subject));
-    warning->set_text(EvidenceText(*evidence));
-    warning->set_remedy(std::string(remedy));
-    warning->add_evidence(static_cast<uint32_t>(writer.Cite(ref)));
-  };
-  if (f.loss.spikes > 0)
-    add("loss_spike", "loss", f.loss.spike_evidence, "none: a spike that recovers is usual");
-  if (f.loss.nonfinite > 0 && f.loss.trailing_nonfinite == 0) {
-    add("loss_nonfinite_recovered", "loss", f.loss.nonfinite_evidence,
-        "check the data and the precision around it");
-  }
-  constexpr size_t kMost = 5;
-  size_t recovered = 0;
-  for (const Cause& cause : f.causes) {
-    if (cause.role != Cause::Role::kRecovered || recovered == kMost) continue;
-    ++recovered;
-    add("error_survived", "log", cause.evidence, "none: the run went on");
-  }
-  for (const Cause& cause : f.causes) {
-    if (cause.role != Cause::Role::kTeardown || recovered == kMost) continue;
-    ++recovered;
-    add("error_at_exit", "log", cause.evidence, "none: training had finished");
-  }
-  if (f.no_checkpoint)
-    add("started_from_scratch", "checkpoint", f.no_checkpoint_evidence,
-        "check that this run was not meant to resume");
-}
-
 }  // namespace
 
 double Confidence(const Finding& finding, const JobFeatures& f) {
@@ -353,7 +253,7 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
   AddOpenQuestions(context, values, verdict);
   AddFamilies(context, evidence, verdict);
 
-  AddWarnings(f, evidence, verdict);
+  AddWarnings(context, evidence, verdict);
   for (const Cause& cause : f.causes) {
     if (std::find(finding.shows.begin(), finding.shows.end(), cause.evidence) ==
         finding.shows.end())

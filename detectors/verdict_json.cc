@@ -200,6 +200,7 @@ void WriteRemedies(const proto::Verdict& verdict, JsonWriter& w) {
     w.Open('{');
     w.Text("kind", warning.kind());
     w.Text("subject", warning.subject());
+    w.TextOrNull("severity", warning.severity());
     w.Text("text", warning.text());
     w.Integers("evidence", warning.evidence());
     w.TextOrNull("remedy", warning.remedy());

@@ -10,7 +10,7 @@ namespace rankscope::attribution {
 namespace {
 
 // Sorted, for the binary search.
-constexpr std::array<std::string_view, 83> kKeys = {
+constexpr std::array<std::string_view, 84> kKeys = {
     "CUDA_DEVICE_MAX_CONNECTIONS",
     "CUDA_DEVICE_ORDER",
     "CUDA_LAUNCH_BLOCKING",
@@ -93,6 +93,7 @@ constexpr std::array<std::string_view, 83> kKeys = {
     "SLURM_TASKS_PER_NODE",
     "SLURM_TASK_PID",
     "TP_SOCKET_IFNAME",
+    "TRITON_CACHE_DIR",
     "WORLD_SIZE",
 };
 static_assert(std::is_sorted(kKeys.begin(), kKeys.end()));

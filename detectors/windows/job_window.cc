@@ -152,6 +152,12 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   rank.process = process.key;
 }
 
+void JobWindow::OnEnvironment(const attribution::ProcessInfo& process,
+                              const std::vector<KeyValue>& environment, Timestamp t) {
+  if (process.role != attribution::ProcessRole::kRank) return;
+  surroundings_.OnEnvironment(environment, process.key, process.rank, t);
+}
+
 void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp t) {
   processes_alive_ = std::max<int64_t>(0, processes_alive_ - 1);
   last_process_exit_ = t;
@@ -220,6 +226,7 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     attempt.loss.Add(progress, line.stream, line.offset, line.text, t);
     attempt.clock.Add(progress, t);
     attempt.phase.OnProgress(t);
+    attempt.training.Add({progress, line.stream, line.offset, line.text, t, attempt.progress});
     CitedPoint& last = attempt.last_progress;
     last.value = progress.loss;
     last.step = progress.step;
@@ -310,6 +317,7 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
     seen.offset = quoted ? marker.offset : line->offset;
     seen.line.assign((quoted ? marker.line : line->text).substr(0, logs::kCitationCap));
     attempt.phase.OnMarker(marker.kind, t);
+    attempt.training.OnMarker(marker, stream, line, t);
     if (marker.kind == MarkerKind::kBanner && !marker.text.empty())
       attempt.framework.assign(marker.text.substr(0, 64));
     if (marker.kind == MarkerKind::kTrainBegin && std::isfinite(marker.number))
@@ -317,6 +325,10 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
   };
   note(current_);
   if (suspected_) note(*suspected_);
+  if (marker.kind == MarkerKind::kFact) {
+    const MarkerSeen& seen = current_.marker(marker.kind);
+    surroundings_.OnFact(marker, stream, seen.offset, seen.line, t);
+  }
   if (suspected_ && marker.kind == MarkerKind::kTrainEnd) ConfirmSuspected(t);
 }
 

@@ -29,6 +29,8 @@
 #include "detectors/windows/phase_machine.h"
 #include "detectors/windows/sample_rings.h"
 #include "detectors/windows/step_clock.h"
+#include "detectors/windows/surroundings.h"
+#include "detectors/windows/training_tracker.h"
 
 namespace rankscope::windows {
 
@@ -69,6 +71,7 @@ struct AttemptWindow {
   LossTracker loss;
   StepClock clock;
   PhaseMachine phase;
+  TrainingTracker training;
   std::array<MarkerSeen, logs::kMarkerKinds> markers;
   std::string format;     // of the newest progress record
   std::string framework;  // by banner, else by format
@@ -84,7 +87,7 @@ struct AttemptWindow {
 
   template <class A>
   void Fields(A& a) {
-    a(loss, clock, phase, markers, format, framework, generic, reward_seen, progress, last_progress,
+    a(loss, clock, phase, training, markers, format, framework, generic, reward_seen, progress, last_progress,
       begin);
   }
 };
@@ -144,6 +147,9 @@ class JobWindow {
   // known, and has told more.
   void OnProcessStart(const attribution::ProcessInfo& process, bool again, Timestamp t);
   void OnProcessExit(const attribution::ProcessInfo& process, Timestamp t);
+  // The settings in the environment of a process of this job.
+  void OnEnvironment(const attribution::ProcessInfo& process,
+                     const std::vector<KeyValue>& environment, Timestamp t);
   void OnLine(const LogLine& line, Timestamp t);
   // `line`: the line that completed the record; null when the stream ended.
   void OnRecord(const logs::Record& record, uint32_t stream, const LogLine* line, Timestamp t);
@@ -165,6 +171,7 @@ class JobWindow {
   const IncidentLog& incidents() const { return incidents_; }
   const std::map<uint32_t, StreamWindow>& streams() const { return streams_; }
   const std::map<int32_t, RankWindow>& ranks() const { return ranks_; }
+  const Surroundings& surroundings() const { return surroundings_; }
   const std::vector<KeyValue>& scheduler_fields() const { return scheduler_fields_; }
   int64_t processes_seen() const { return processes_seen_; }
   int64_t processes_alive() const { return processes_alive_; }
@@ -186,7 +193,7 @@ class JobWindow {
       suspected_ordinal_, incidents_, streams_, ranks_, scheduler_fields_, processes_seen_,
       processes_alive_, last_process_exit_, last_text_, ranked_text_, terminal_, terminal_reported_,
       progress_since_terminal_, root_, ended_attempts_, restart_balance_, begin_stream_,
-      begin_offset_, progress_at_begin_);
+      begin_offset_, progress_at_begin_, surroundings_);
   }
 
  private:
@@ -220,6 +227,7 @@ class JobWindow {
   std::map<uint32_t, StreamWindow> streams_;
   std::map<int32_t, RankWindow> ranks_;
   std::vector<KeyValue> scheduler_fields_;
+  Surroundings surroundings_;
   ProcessKey root_;
   int64_t processes_seen_ = 0;
   int64_t processes_alive_ = 0;

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "detectors/families/family_names.h"
+#include "detectors/hazards.h"
 #include "detectors/logs/formats.h"
 #include "detectors/logs/redactor.h"
+#include "detectors/warnings.h"
 #include "exporter/cli/commands.h"
 #include "exporter/config.h"
 #include "exporter/http/scrape.h"
@@ -123,6 +125,24 @@ void Redactions() {
   Print({"redaction", "what is masked"}, rows);
 }
 
+void Warnings() {
+  std::vector<Row> rows;
+  for (const engine::WarningRow& warning : engine::Warnings()) {
+    rows.push_back(
+        {Code(warning.kind), Cell(warning.subject), Cell(warning.severity), Cell(warning.remedy)});
+  }
+  Print({"warning", "subject", "severity", "what to do"}, rows);
+}
+
+void Hazards() {
+  std::vector<Row> rows;
+  for (const engine::HazardRow& hazard : engine::Hazards()) {
+    rows.push_back({Code(hazard.name), Cell(engine::DescribeCondition(hazard.condition)),
+                    Cell(hazard.symptoms), Cell(hazard.remedy), Cell(hazard.source)});
+  }
+  Print({"hazard", "seen by", "supported by", "what to do", "source"}, rows);
+}
+
 // No program in the kernel yet: the table is empty and says so by its head alone.
 void Probes() {
   Print({"probe", "hook", "event", "cost"}, {});
@@ -133,14 +153,16 @@ struct Table {
   void (*print)();
 };
 
-constexpr std::array<Table, 8> kTables = {{{"families", Families},
-                                           {"sources", Sources},
-                                           {"metrics", Metrics},
-                                           {"expositions", Expositions},
-                                           {"formats", Formats},
-                                           {"shapes", Shapes},
-                                           {"redactions", Redactions},
-                                           {"probes", Probes}}};
+constexpr std::array<Table, 10> kTables = {{{"families", Families},
+                                            {"sources", Sources},
+                                            {"metrics", Metrics},
+                                            {"expositions", Expositions},
+                                            {"formats", Formats},
+                                            {"shapes", Shapes},
+                                            {"redactions", Redactions},
+                                            {"warnings", Warnings},
+                                            {"hazards", Hazards},
+                                            {"probes", Probes}}};
 
 }  // namespace
 

@@ -8,7 +8,7 @@ from contract import ROOT, main, output_of, read
 
 # README -> the tables in it, between <!-- begin: TABLE --> and <!-- end: TABLE -->.
 TABLES = {
-    "detectors/README.md": ["families", "formats", "shapes", "redactions"],
+    "detectors/README.md": ["families", "formats", "shapes", "redactions", "warnings", "hazards"],
     "exporter/README.md": ["sources", "expositions", "metrics"],
 }
 
@@ -46,6 +46,14 @@ def test_shapes():
 
 def test_redactions():
     return check("detectors/README.md", "redactions")
+
+
+def test_warnings():
+    return check("detectors/README.md", "warnings")
+
+
+def test_hazards():
+    return check("detectors/README.md", "hazards")
 
 
 def test_sources():

@@ -74,6 +74,16 @@ void CheckKey(const std::string& key, const YAML::Node& value, const proto::Verd
     std::vector<std::string> kinds;
     for (const auto& warning : verdict.warnings()) kinds.push_back(warning.kind());
     for (const std::string& kind : Words(value)) EXPECT_THAT(kinds, testing::Contains(kind));
+  } else if (key == "hazards") {
+    std::vector<std::string> hazards;
+    for (const auto& warning : verdict.warnings()) {
+      if (warning.kind() == "known_hazard")
+        hazards.push_back(warning.subject() + " " + warning.severity());
+    }
+    EXPECT_THAT(hazards, testing::UnorderedElementsAreArray(Words(value)));
+  } else if (key == "no_warning") {
+    for (const auto& warning : verdict.warnings())
+      EXPECT_THAT(Words(value), testing::Not(testing::Contains(warning.kind()))) << warning.text();
   } else if (key == "undecidable") {
     for (const std::string& code : Words(value))
       EXPECT_EQ(StateOf(verdict, code), "NOT_DECIDABLE") << code;
@@ -276,6 +286,7 @@ TEST(Scenarios, EachFamilyHasOneThatFiresAndTwoNearMisses) {
   ASSERT_FALSE(kinds.empty());
   std::set<std::string> names;
   for (const FamilyName& name : families::FamilyNames()) names.emplace(name.family);
+  names.insert("warnings");  // what is said beside a family
   for (auto& [family, count] : kinds) {
     EXPECT_TRUE(names.contains(family))
         << "tests/scenarios/" << family << " is not named after a family";
