@@ -123,6 +123,7 @@ inline proto::Verdict ExampleVerdict() {
   auto* warning = verdict.add_warnings();
   warning->set_kind("loss_spike");
   warning->set_subject("rank 0");
+  warning->set_severity("info");
   warning->set_text("loss rose and came back");
   warning->add_evidence(1);
   auto* quality = verdict.mutable_data_quality();

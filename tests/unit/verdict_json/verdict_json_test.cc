@@ -55,7 +55,7 @@ TEST(VerdictJson, PrintsTheDocumentByteByByte) {
       R"x("cause_chain":[{"evidence":0,"role":"root"},{"evidence":1,"role":"cascade"}],)x"
       R"x("resolution":{"immediate":["rerun from step 40"],"structural":[],"verify":["watch resident_bytes"]},)x"
       R"x("retry_outlook":"may_recover","wasted_gpu_seconds":0,)x"
-      R"x("warnings":[{"kind":"loss_spike","subject":"rank 0","text":"loss rose and came back","evidence":[1],)x"
+      R"x("warnings":[{"kind":"loss_spike","subject":"rank 0","severity":"info","text":"loss rose and came back","evidence":[1],)x"
       R"x("remedy":null}],"data_quality":{"exact":true,"lost_bytes":0,"sources":[{"source":"procfs","state":"up"}],)x"
       R"x("lost_events":0,"clock_uncertainty_s":0,"truncated_at":null,"notes":[]},)x"
       R"x("attempts":[{"attempt":1,"code":"C1","family":"rendezvous_hang","sub":null,"confidence":0.65,)x"
