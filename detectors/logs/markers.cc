@@ -3,215 +3,249 @@
 
 // Sentences that say where in its life a run is. Each rule is a phrase; a sentence inside quotes is
 // a program's source or configuration being printed, not the program speaking.
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "detectors/logs/dialects.h"
+#include "detectors/logs/marker_rules.h"
+#include "detectors/logs/prefix.h"
 #include "detectors/logs/progress_fields.h"
 
 namespace rankscope::logs {
 namespace {
 
-enum class Text : bool { kNone, kFollows };  // whether a path follows the phrase
-
-struct Rule {
-  std::string_view name;
-  std::string_view framework;
-  MarkerKind kind;
-  std::string_view phrase;  // the anchor
-  std::string_view
-      number_after;  // word behind the phrase that a number follows; "" = directly, "-" = no number
-  Text text;
-  std::string_view example;
-};
-
-using enum MarkerKind;
-
-constexpr Rule kRules[] = {
-    // Hugging Face Trainer
-    {"hf_train_begin", "hf_trainer", kTrainBegin, "***** Running training *****", "-", Text::kNone,
-     "***** Running training *****"},
-    {"hf_total_steps", "hf_trainer", kTrainBegin, "Total optimization steps = ", "", Text::kNone,
-     "  Total optimization steps = 1,250"},
-    {"hf_evaluation", "hf_trainer", kEval, "***** Running Evaluation *****", "-", Text::kNone,
-     "***** Running Evaluation *****"},
-    {"hf_save", "hf_trainer", kSaveBegin, "Saving model checkpoint to ", "-", Text::kFollows,
-     "Saving model checkpoint to out/checkpoint-500"},
-    {"hf_resume", "hf_trainer", kLoadBegin, "Continuing training from checkpoint, will skip", "-",
-     Text::kNone, "  Continuing training from checkpoint, will skip to saved global_step"},
-    {"hf_resumed", "hf_trainer", kLoaded, "Continuing training from global step ", "", Text::kNone,
-     "  Continuing training from global step 500"},
-    {"hf_model_load", "hf_trainer", kLoadBegin, "Loading model from ", "-", Text::kFollows,
-     "Loading model from out/checkpoint-500."},
-    {"unsloth_banner", "unsloth", kBanner, "Unsloth - 2x faster free finetuning", "-", Text::kNone,
-     "==((====))==  Unsloth - 2x faster free finetuning | Num GPUs = 1"},
-    // Lightning
-    {"lightning_banner", "lightning", kBanner, "GPU available: ", "-", Text::kNone,
-     "GPU available: True (cuda), used: True"},
-    {"lightning_end", "lightning", kTrainEnd, "Trainer.fit` stopped: ", "-", Text::kNone,
-     "`Trainer.fit` stopped: `max_epochs=10` reached."},
-    {"lightning_load", "lightning", kLoadBegin, "Restoring states from the checkpoint path at ",
-     "-", Text::kFollows, "Restoring states from the checkpoint path at runs/last.ckpt"},
-    {"lightning_loaded", "lightning", kLoaded, "Restored all states from the checkpoint", "-",
-     Text::kNone, "Restored all states from the checkpoint at runs/last.ckpt"},
-    {"lightning_rendezvous", "lightning", kRendezvousBegin,
-     "Initializing distributed: GLOBAL_RANK: ", "-", Text::kNone,
-     "Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/2"},
-    {"lightning_ready", "lightning", kRendezvousEnd,
-     "All distributed processes registered. Starting with ", "-", Text::kNone,
-     "All distributed processes registered. Starting with 2 processes"},
-    // DeepSpeed
-    {"deepspeed_banner", "deepspeed", kBanner, "DeepSpeed info: version=", "-", Text::kNone,
-     "[INFO] [logging.py:96:log_dist] [Rank -1] DeepSpeed info: version=0.9.1, git-hash=unknown"},
-    {"deepspeed_rendezvous", "deepspeed", kRendezvousBegin,
-     "Initializing TorchBackend in DeepSpeed", "-", Text::kNone,
-     "[INFO] [comm.py:586:init_distributed] Initializing TorchBackend in DeepSpeed with backend "
-     "nccl"},
-    {"deepspeed_no_checkpoint", "deepspeed", kNoCheckpoint, "Unable to find latest file at ", "-",
-     Text::kFollows,
-     "[WARNING] Unable to find latest file at out/latest, if trying to load latest checkpoint"},
-    {"deepspeed_save", "deepspeed", kSaveBegin, "Saving model checkpoint: ", "-", Text::kFollows,
-     "[logging.py:96:log_dist] [Rank 0] Saving model checkpoint: "
-     "out/step9/mp_rank_00_model_states.pt"},
-    {"deepspeed_saved", "deepspeed", kSaveEnd, " is ready now!", "-", Text::kNone,
-     "[INFO] [engine.py:33:commit] [Torch] Checkpoint global_step9 is ready now!"},
-    // Megatron-LM and its forks
-    {"megatron_rendezvous", "megatron", kRendezvousBegin, "> initializing torch distributed ...",
-     "-", Text::kNone, "> initializing torch distributed ..."},
-    {"megatron_ready", "megatron", kRendezvousEnd, "> initialized tensor model parallel with size",
-     "-", Text::kNone, "> initialized tensor model parallel with size 4"},
-    {"megatron_begin", "megatron", kTrainBegin, "[before the start of training step] datetime:",
-     "-", Text::kNone, "[before the start of training step] datetime: 2026-02-03 04:05:06"},
-    {"megatron_end", "megatron", kTrainEnd, "[after training is done] datetime:", "-", Text::kNone,
-     "[after training is done] datetime: 2026-02-03 04:05:06"},
-    {"megatron_saved", "megatron", kSaveEnd, "successfully saved checkpoint", "iteration",
-     Text::kNone, "  successfully saved checkpoint at iteration     500 to out"},
-    {"megatron_save", "megatron", kSaveBegin, "saving checkpoint at iteration", "", Text::kNone,
-     "saving checkpoint at iteration     500 to out"},
-    {"megatron_loaded", "megatron", kLoaded, "successfully loaded checkpoint from ", "at iteration",
-     Text::kFollows, "  successfully loaded checkpoint from out at iteration 500"},
-    {"megatron_load", "megatron", kLoadBegin, " checkpoint from ", "at iteration", Text::kFollows,
-     " loading release checkpoint from out at iteration 500"},
-    {"megatron_no_checkpoint", "megatron", kNoCheckpoint,
-     "will not load any checkpoints and will start from random", "-", Text::kNone,
-     "    will not load any checkpoints and will start from random"},
-    // Hand-written loops
-    {"no_checkpoint", "pytorch_example", kNoCheckpoint, "o checkpoint found", "-", Text::kNone,
-     "no checkpoint found, starting from scratch"},
-    {"resumed", "pytorch_example", kLoaded, "esumed from ", "step", Text::kFollows,
-     "resumed from checkpoint out/60.pt at step 60"},
-    {"resuming", "pytorch_example", kLoadBegin, "esuming from ", "step", Text::kFollows,
-     "Resuming from out/60.pt (step 60)"},
-    {"resuming_training", "pytorch_example", kLoadBegin, "esuming training from ", "step",
-     Text::kFollows, "Resuming training from out"},
-    {"example_load", "pytorch_example", kLoadBegin, "=> loading checkpoint ", "-", Text::kFollows,
-     "=> loading checkpoint 'out/model.pt'"},
-    {"example_loaded", "pytorch_example", kLoaded, "=> loaded checkpoint ", "step", Text::kFollows,
-     "=> loaded checkpoint 'out/model.pt' (epoch 3)"},
-    {"loaded", "pytorch_example", kLoaded, "oaded checkpoint from ", "step", Text::kFollows,
-     "Loaded checkpoint from out/60.pt, step 60"},
-    {"save", "pytorch_example", kSaveBegin, "aving checkpoint to ", "-", Text::kFollows,
-     "saving checkpoint to out/60.pt"},
-    {"saved", "pytorch_example", kSaveEnd, "aved checkpoint ", "step", Text::kFollows,
-     "saved checkpoint out/60.pt"},
-    {"checkpoint_saved", "pytorch_example", kSaveEnd, "heckpoint saved", "-", Text::kNone,
-     "Checkpoint saved to out/60.pt"},
-    {"train_end", "pytorch_example", kTrainEnd, "raining complete", "-", Text::kNone,
-     "Training completed in 3 h"},
-    {"train_finished", "pytorch_example", kTrainEnd, "raining finished", "-", Text::kNone,
-     "training finished"},
-    {"finished_training", "pytorch_example", kTrainEnd, "Finished Training", "-", Text::kNone,
-     "Finished Training"},
-    {"training_done", "pytorch_example", kTrainEnd, "raining done", "-", Text::kNone,
-     "training done"},
-    // Rendezvous
-    {"rendezvous_begin", "torch", kRendezvousBegin, "nitializing process group", "-", Text::kNone,
-     "Initializing process group with backend gloo"},
-    {"distributed_init", "torch", kRendezvousBegin, "| distributed init (rank ", "-", Text::kNone,
-     "| distributed init (rank 0): env://"},
-    {"barrier_begin", "torch", kRendezvousBegin, "Added key: store_based_barrier_key", "-",
-     Text::kNone,
-     "INFO:torch.distributed.distributed_c10d:Added key: store_based_barrier_key:1 to store for "
-     "rank: 0"},
-    {"barrier_end", "torch", kRendezvousEnd, "Completed store-based barrier for key", "-",
-     Text::kNone,
-     "INFO:torch.distributed.distributed_c10d:Rank 0: Completed store-based barrier for key:1 with "
-     "2 nodes."},
-    {"rendezvous_end", "torch", kRendezvousEnd, "rocess group initialized", "-", Text::kNone,
-     "process group initialized, world size 4"},
-    {"nccl_ready", "nccl", kRendezvousEnd, " - Init COMPLETE", "-", Text::kNone,
-     "n1:312:340 [0] NCCL INFO comm 0x55d0 rank 0 nranks 2 cudaDev 0 - Init COMPLETE"},
-    // Launchers
-    {"torchrun_begin", "torchrun", kLauncherBegin,
-     "Setting OMP_NUM_THREADS environment variable for each process", "-", Text::kNone,
-     "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default"},
-    {"torchrun_workers", "torchrun", kLauncherBegin, "starting workers for entrypoint", "-",
-     Text::kNone, "[default] starting workers for entrypoint: python"},
-    {"deepspeed_launch", "deepspeed", kLauncherBegin, ", num_local_procs=", "-", Text::kNone,
-     "[INFO] [launch.py:151:main] nnodes=1, num_local_procs=2, node_rank=0"},
-    {"torchrun_restart", "torchrun", kRestart, "will restart worker group", "-", Text::kNone,
-     "[default] Worker group FAILED. 2/3 attempts left; will restart worker group"},
-    {"slurm_requeue", "slurm", kRestart, "DUE TO JOB REQUEUE", "-", Text::kNone,
-     "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-02-03T04:05:06 DUE TO JOB REQUEUE ***"},
-};
+using marker_rules::Guard;
+using marker_rules::kRules;
+using marker_rules::Rule;
+using marker_rules::Text;
 
 constexpr size_t kRuleCount = std::size(kRules);
 
+bool StartsWithAny(std::string_view text, std::span<const std::string_view> words) {
+  for (const std::string_view word : words) {
+    if (text.starts_with(word)) return true;
+  }
+  return false;
+}
+
+bool HoldsAny(std::string_view text, std::span<const std::string_view> words) {
+  for (const std::string_view word : words) {
+    if (text.find(word) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 // The next word, without the quotes or punctuation around it.
 std::string_view TakePath(std::string_view rest) {
-  rest = LeftTrimmed(rest);
-  for (const std::string_view word : {"checkpoint: ", "checkpoint ", "path ", "step "}) {
-    if (rest.starts_with(word)) rest = LeftTrimmed(rest.substr(word.size()));
+  static constexpr std::string_view kWords[] = {":",    "checkpoint", "the",  "latest",    "path",
+                                                "step", "to",         "at",   "in",        "from",
+                                                "file", "as",         "into", "iteration", "model"};
+  // "saved checkpoint at step 500 to out/5.pt"
+  if (const size_t to = rest.find(" to "); to != std::string_view::npos && to < 40)
+    rest.remove_prefix(to + 3);
+  for (bool skipped = true; skipped;) {
+    skipped = false;
+    rest = LeftTrimmed(rest);
+    for (const std::string_view word : kWords) {
+      if (!rest.starts_with(word)) continue;
+      std::string_view next = rest.substr(word.size());
+      if (word != ":" && next.starts_with(':')) next.remove_prefix(1);
+      if (word != ":" && !next.empty() && !IsBlank(next[0])) continue;
+      rest = next;
+      skipped = true;
+      break;
+    }
   }
   if (!rest.empty() && (rest[0] == '\'' || rest[0] == '"' || rest[0] == '`')) {
     const size_t close = rest.find(rest[0], 1);
     if (close != std::string_view::npos) return rest.substr(1, close - 1);
   }
   std::string_view path = rest.substr(0, rest.find_first_of(" \t"));
-  while (!path.empty() && std::string_view(".,;:)").find(path.back()) != std::string_view::npos)
+  while (!path.empty() && std::string_view(".,;:)!").find(path.back()) != std::string_view::npos)
     path.remove_suffix(1);
-  return path;
+  const bool none = path.starts_with('(') || WholeNumber(path);  // "at step 500"
+  return none ? std::string_view() : path;
+}
+
+std::string_view TakeVersion(std::string_view rest) {
+  while (!rest.empty() && (IsBlank(rest[0]) || rest[0] == '.' || rest[0] == 'v'))
+    rest.remove_prefix(1);
+  size_t end = 0;
+  while (end < rest.size() && (IsWordByte(rest[end]) || rest[end] == '.' || rest[end] == '+'))
+    ++end;
+  while (end > 0 && rest[end - 1] == '.') --end;
+  const std::string_view version = rest.substr(0, end);
+  return !version.empty() && IsDigit(version[0]) && version.find('.') != std::string_view::npos
+             ? version
+             : std::string_view();
 }
 
 double TakeNumber(std::string_view rest, std::string_view after) {
-  if (!after.empty()) {
+  while (true) {  // "at last step, step 500": the first that a number follows
     const size_t at = rest.find(after);
     if (at == std::string_view::npos) return kAbsent;
     rest.remove_prefix(at + after.size());
+    std::string_view text = rest;
+    while (!text.empty() && std::string_view(" \t:=").find(text[0]) != std::string_view::npos)
+      text.remove_prefix(1);
+    const Number number = ReadNumber(text, Ending::kDelimiter, Thousands::kYes);
+    if (IsIndex(number)) return number.value;
+    if (after.empty()) return kAbsent;
   }
-  while (!rest.empty() && std::string_view(" \t:=").find(rest[0]) != std::string_view::npos)
-    rest.remove_prefix(1);
-  const Number number = ReadNumber(rest, Ending::kDelimiter, Thousands::kYes);
-  return IsIndex(number) ? number.value : kAbsent;
+}
+
+// The step that a checkpoint's name says: "checkpoint-500", "global_step500", "iter_0000500",
+// "model.ckpt-500", "step=500.ckpt".
+double StepOfPath(std::string_view path) {
+  static constexpr std::string_view kBefore[] = {
+      "checkpoint-", "global_step", "iter_", "iter-", "ckpt-", "step_", "step-", "step=", "step"};
+  for (const std::string_view before : kBefore) {
+    const size_t at = path.rfind(before);
+    if (at == std::string_view::npos) continue;
+    const Number number = ReadNumber(path.substr(at + before.size()), Ending::kUnit);
+    std::string_view digits = number.text.substr(0, number.text.find('.'));
+    if (digits.empty() || digits.size() > 12) continue;
+    const Number whole = WholeNumber(digits);
+    if (IsIndex(whole)) return whole.value;
+  }
+  return kAbsent;
+}
+
+// What stands between the last separator before the phrase and the phrase's own first letter.
+std::string_view SentenceBegin(std::string_view before) {
+  for (const std::string_view separator : {"] ", ":", " - ", "| ", ">> "}) {
+    if (const size_t at = before.rfind(separator); at != std::string_view::npos)
+      before.remove_prefix(at + separator.size());
+  }
+  // decorations, and the first letter, which the phrase leaves out for its case
+  while (!before.empty() && !IsLetter(before[0])) before.remove_prefix(1);
+  return before;
+}
+
+// "Training complete", "Model training finished in 3 h!" and not "tokenizer training complete",
+// "Epoch 3 training done", "Training is slow".
+bool IsSentence(std::string_view before, std::string_view phrase, std::string_view rest) {
+  static constexpr std::string_view kSubjects[] = {"",     "model ", "Model ", "the ", "The ",
+                                                   "Pre-", "pre-",   "Pre",    "pre"};
+  static constexpr std::string_view kParts[] = {"poch", "old ", "tage ", "Step ", "step "};
+  std::string_view begin = SentenceBegin(before);
+  if (!begin.empty()) begin.remove_suffix(1);
+  bool subject = false;
+  for (const std::string_view known : kSubjects) subject = subject || begin == known;
+  if (!subject || HoldsAny(before, kParts)) return false;
+  if (phrase.ends_with("is ") || phrase.ends_with("has ")) {
+    static constexpr std::string_view kEnds[] = {"complete",     "done",  "finished", "over",
+                                                 "now complete", "ended", "completed"};
+    if (!StartsWithAny(rest, kEnds)) return false;
+    rest.remove_prefix(std::min(rest.find_first_of(" .!,;", 4), rest.size()));
+  }
+  if (rest.starts_with("d ") || rest == "d" || rest.starts_with("d.") || rest.starts_with("d!") ||
+      rest.starts_with("d,")) {
+    rest.remove_prefix(1);  // "completed"
+  }
+  static constexpr std::string_view kNot[] = {" epoch", " data",  " for epoch", " on fold", " fold",
+                                              " stage", " step",  " loss",      " time",    " file",
+                                              " set",   " batch", " ***"};
+  if (StartsWithAny(rest, kNot)) return false;
+  return rest.empty() || !IsWordByte(rest[0]);
+}
+
+// Not "saving checkpoint every 500 steps", "skip saving checkpoint", "saving checkpoints took 5 s".
+bool IsStatement(std::string_view before, std::string_view rest) {
+  static constexpr std::string_view kRefusals[] = {
+      "kip",  "ot ",  "isable",  "efore ", "fter ", "hould",       "f ",
+      "ime ", "hen ", "ill be ", "--",     "retry", "uccessfully "};
+  static constexpr std::string_view kPlans[] = {" every",  "_",     " interval", " frequency",
+                                                "s every", " took", " time",     " is ",
+                                                "=",       " will", " enabled",  " disabled"};
+  return !HoldsAny(before, kRefusals) && !StartsWithAny(rest, kPlans);
+}
+
+bool LooksLikePath(std::string_view path) {
+  static constexpr std::string_view kMarks[] = {"/", ".pt", ".ckpt", ".bin", ".safetensors"};
+  return HoldsAny(path, kMarks);
+}
+
+bool Holds(Guard guard, std::string_view before, std::string_view phrase, std::string_view rest,
+           std::string_view path) {
+  switch (guard) {
+    case Guard::kNone:
+    case Guard::kQuoted:
+      return true;
+    case Guard::kSentence:
+      return IsSentence(before, phrase, rest);
+    case Guard::kStatement:
+      return IsStatement(before, rest);
+    case Guard::kPath:
+      return IsStatement(before, rest) && LooksLikePath(path);
+    case Guard::kResumed:
+      return path.find("checkpoint") != std::string_view::npos;
+    case Guard::kLineBegin:
+      return Trimmed(before).empty();
+    case Guard::kEpoch:
+      return LeftTrimmed(before).starts_with("Epoch ");
+  }
+  return false;
+}
+
+// The program speaks, and no source or dump of a configuration is being printed.
+bool Speaks(const Rule& rule, std::string_view before) {
+  if (rule.guard == Guard::kQuoted || rule.guard == Guard::kEpoch) return true;
+  if (rule.guard == Guard::kLineBegin && rule.kind == MarkerKind::kFact) return true;
+  return before.find_first_of("\"'") == std::string_view::npos &&
+         before.find("print") == std::string_view::npos;
+}
+
+// Words of one rule inside another's.
+bool IsAnothers(const Rule& rule, std::string_view before, std::string_view rest) {
+  if (rule.name == "megatron_load") {
+    return !before.ends_with("loading") && !before.ends_with("loading release") &&
+           !before.ends_with("loading distributed");
+  }
+  // Detectron2 says so wherever it was given nothing to load.
+  if (rule.name == "no_checkpoint") return rest.starts_with(". Initializing model from scratch");
+  if (rule.name == "model_save")
+    return before.ends_with(" s") && LeftTrimmed(before).starts_with("Epoch ");
+  if (rule.name == "fairseq_saved" || rule.name == "fairseq_loaded")
+    return rest.find(" @ ") == std::string_view::npos;
+  return false;
 }
 
 bool ParseRule(const Rule& rule, const CleanLine& line, RecordList& out) {
-  constexpr size_t kMaxBefore =
-      400;  // a sentence begins early; further in stands a dump of something
+  // A sentence begins early; further in stands a dump of something.
+  constexpr size_t kMaxBefore = 400;
   const size_t at = line.text.find(rule.phrase);
   if (at == std::string_view::npos || at > kMaxBefore) return false;
-  const std::string_view before = line.text.substr(0, at);
-  if (before.find_first_of("\"'") != std::string_view::npos ||
-      before.find("print") != std::string_view::npos) {
-    return false;
-  }
-  // "successfully saved", "successfully loaded": Megatron's own rules.
-  if (rule.framework == "pytorch_example" &&
-      before.find("successfully") != std::string_view::npos) {
-    return false;
-  }
-  if (rule.name == "megatron_load" && !before.ends_with("loading") &&
-      !before.ends_with("loading release") && !before.ends_with("loading distributed")) {
-    return false;
+  std::string_view before = line.text.substr(0, at);
+  if (rule.guard == Guard::kSentence) {
+    const auto prefix = static_cast<size_t>(StripLoggerPrefix(line.text).data() - line.text.data());
+    before.remove_prefix(std::min(prefix, at));
   }
   const std::string_view rest = line.text.substr(at + rule.phrase.size());
-  Marker marker = MakeMarker(rule.kind, rule.name, line);
-  if (rule.kind == kBanner) marker.text = rule.framework;
-  if (rule.text == Text::kFollows) marker.text = TakePath(rest);
-  if (rule.number_after != "-") marker.number = TakeNumber(rest, rule.number_after);
-  if (rule.kind == kTrainBegin && rule.number_after.empty() && marker.number != marker.number)
-    return false;
+  if (!Speaks(rule, before) || IsAnothers(rule, before, rest)) return false;
+  const std::string_view path = rule.text == Text::kPath ? TakePath(rest) : std::string_view();
+  if (!Holds(rule.guard, before, rule.phrase, rest, path)) return false;
+  const std::string_view version =
+      rule.text == Text::kVersion ? TakeVersion(rest) : std::string_view();
+  if (rule.kind == MarkerKind::kFact) {
+    if (version.empty()) return false;
+    out.push_back(MakeMarker(MarkerKind::kFact, rule.word, line, version));
+    return true;
+  }
+  Marker marker = MakeMarker(rule.kind, rule.name, line, path);
+  if (rule.kind == MarkerKind::kBanner) marker.text = rule.framework;
+  if (rule.kind == MarkerKind::kSaveFailed) marker.text = LeftTrimmed(rest);
+  if (rule.word != "-" && version.empty()) marker.number = TakeNumber(rest, rule.word);
+  if (marker.number != marker.number && !path.empty()) marker.number = StepOfPath(path);
+  const bool total = rule.kind == MarkerKind::kTrainBegin && rule.word.empty();
+  if (total && marker.number != marker.number) return false;
   out.push_back(marker);
+  if (!version.empty()) out.push_back(MakeMarker(MarkerKind::kFact, rule.word, line, version));
+  // Who saves a final model has trained.
+  if (rule.phrase.find("inal model") != std::string_view::npos)
+    out.push_back(MakeMarker(MarkerKind::kTrainEnd, rule.name, line));
   return true;
 }
 
@@ -222,8 +256,8 @@ bool ParseNth(const CleanLine& line, RecordList& out) {
 
 template <size_t... i>
 constexpr std::array<FormatRow, kRuleCount> MakeRows(std::index_sequence<i...>) {
-  return {FormatRow{kRules[i].name, kRules[i].framework, std::span(&kRules[i].phrase, 1),
-                    ParseNth<i>, kRules[i].example}...};
+  return {FormatRow{kRules[i].name, kRules[i].framework.empty() ? "any" : kRules[i].framework,
+                    std::span(&kRules[i].phrase, 1), ParseNth<i>, kRules[i].example}...};
 }
 
 constexpr std::array<FormatRow, kRuleCount> kRows =

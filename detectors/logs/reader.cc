@@ -25,8 +25,8 @@
 namespace rankscope::logs {
 namespace {
 
-// Rows of both tables and the two machines, with room to grow; a set of them is four words.
-constexpr size_t kMaxRows = 256;
+// Rows of both tables and the two machines, with room to grow; a set of them is six words.
+constexpr size_t kMaxRows = 384;
 using RowSet = std::array<uint64_t, kMaxRows / 64>;
 
 // A node's ranks; a stream with more speakers than that shares the last machine among the rest.

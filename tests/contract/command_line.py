@@ -103,6 +103,30 @@ def test_progress_header():
     return [] if result.stdout == wanted else [f"progress prints {result.stdout!r}, not {wanted!r}"]
 
 
+def test_progress_facts_and_events():
+    findings = []
+    with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
+        log.write("***** Running training *****\n"
+                  "{'loss': 1.5, 'grad_norm': 0.5, 'learning_rate': 1e-05, 'reward': 0.25, 'epoch': 0.5}\n"
+                  "{'eps': 1, 'objective/kl': 0.5, 'objective/rlhf_reward': 2.5, 'lr': 1e-06, 'episode': 8}\n"
+                  "Saving model checkpoint to out/checkpoint-70\n")
+        log.flush()
+        records = rankscope("progress", log.name).stdout
+        facts = rankscope("progress", "--facts", log.name).stdout.splitlines()
+        events = rankscope("progress", "--events", log.name).stdout
+        explained = rankscope("progress", "--help").stdout
+    expect(findings, "records", records == "step\tloss\tgrad_norm\tlr\n\t1.5\t0.5\t1e-05\n", records)
+    names = facts[0].split("\t")
+    rows = [dict(zip(names, line.split("\t"))) for line in facts[1:]]
+    expect(findings, "facts", [row["reward"] for row in rows] == ["0.25", "2.5"], str(rows))
+    expect(findings, "facts", rows[0]["epoch"] == "0.5" and rows[0]["kl"] == "" and rows[1]["kl"] == "0.5", str(rows))
+    expect(findings, "every column is explained", all(name in explained for name in names), explained)
+    expect(findings, "events", events == "offset\tkind\tname\tstep\ttext\n"
+           "0\ttrain_begin\thf_train_begin\t\t\n"
+           "204\tsave_begin\thf_save\t70\tout/checkpoint-70\n", events)
+    return findings
+
+
 def test_bad_configuration_names_every_mistake():
     mistakes = ["web: {listen: [nonsense]}", "state: {keep: soon}", "colour: blue", "log: {level: loud}",
                 "metrics: {max_series: -4}"]

@@ -3,13 +3,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scores `rankscope progress` against a corpus of logs with expected records.
 
-usage: score_progress.py BINARY CORPUS_DIR [--verbose]
+usage: score_progress.py BINARY CORPUS_DIR [--verbose] [--events]
 
 CORPUS_DIR holds NAME.log, NAME.expect.tsv and index.tsv (file, framework, ...). A cell that is empty in the expectation is
 not judged. Exits 1 where an invented record was printed for a log of framework `custom`.
+
+With --events scores `rankscope progress --events` instead: the number of checkpoint saves, and whether a checkpoint was
+loaded or resumed from, against the columns checkpoint_saves and resume_marker. Exits 1 where a resume was invented.
 """
 import collections
 import csv
+import itertools
 import math
 import pathlib
 import subprocess
@@ -82,6 +86,27 @@ def score(got, framework, expected):
     return {"expected": wanted, "got": len(got), "exact": exact, "invented": len(got) - exact, "all": all_exact}
 
 
+def score_events(binary, corpus, files):
+    """Saves are announced at their begin, their end or both, so the larger of the two counts is theirs."""
+    exact = resumes = invented = 0
+    print(f"{'file':28}{'saves':>6}{'got':>5}{'resume':>8}{'got':>5}")
+    for entry in files:
+        run = subprocess.run([binary, "progress", "--events", str(corpus / entry["file"])], capture_output=True,
+                             text=True, check=False)
+        events = [line.split("\t", 1)[1] for line in run.stdout.splitlines()[1:]]
+        # Every rank may say it: what is said again at once is one event.
+        kinds = collections.Counter(key.split("\t")[0] for key, _ in itertools.groupby(events))
+        saves, got = int(entry["checkpoint_saves"]), max(kinds["save_begin"], kinds["save_end"])
+        resumed, said = entry["resume_marker"] != "-", kinds["loaded"] > 0 or kinds["load_begin"] > 0
+        exact += saves == got
+        resumes += resumed == said
+        invented += said and not resumed
+        mark = "" if saves == got and resumed == said else "  <--"
+        print(f"{entry['file']:28}{saves:6}{got:5}{str(resumed):>8}{str(said):>7}{mark}")
+    print(f"\nfiles with all saves exact: {exact} of {len(files)}; with the resume right: {resumes} of {len(files)}")
+    return 1 if invented else 0
+
+
 def main(argv):
     if len(argv) < 3:
         print(__doc__, file=sys.stderr)
@@ -91,6 +116,8 @@ def main(argv):
     invented_in_custom = 0
     with open(corpus / "index.tsv", encoding="utf-8") as index:
         files = list(csv.DictReader(index, delimiter="\t", quoting=csv.QUOTE_NONE))
+    if "--events" in argv:
+        return score_events(binary, corpus, files)
     print(f"{'file':28}{'expected':>9}{'got':>7}{'exact':>7}{'invented':>9}")
     for entry in files:
         log = corpus / entry["file"]
