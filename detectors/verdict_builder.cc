@@ -172,6 +172,16 @@ std::string StoreAgreement(const Finding& finding, const JobFeatures& f) {
   return text;
 }
 
+// Further lines worth showing with evidence: of what began the end, and of what confirms it.
+int32_t QuotesOf(const JobFeatures& f, EvidenceRef ref) {
+  for (const Cause& cause : f.causes) {
+    if (cause.evidence != ref) continue;
+    const bool telling = &cause == f.Primary() || cause.role == Cause::Role::kSupport;
+    return telling ? cause.quotes : 0;
+  }
+  return 0;
+}
+
 }  // namespace
 
 double Confidence(const Finding& finding, const JobFeatures& f) {
@@ -213,7 +223,10 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
   if (!context.node.empty()) verdict.add_nodes(std::string(context.node));
 
   EvidenceWriter evidence(f, context.wall_offset_ns, verdict);
-  for (const EvidenceRef ref : finding.shows) evidence.Cite(ref);
+  for (const EvidenceRef ref : finding.shows) {
+    evidence.Cite(ref);
+    for (int32_t i = 1; i <= QuotesOf(f, ref); ++i) evidence.Cite(ref + i);
+  }
 
   proto::Triage* triage = verdict.mutable_triage();
   triage->set_severity(std::string(Severity(code, finding.sub)));
@@ -249,7 +262,8 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
   AddSentences(remedy.immediate, values, resolution->mutable_immediate());
   AddSentences(remedy.structural, values, resolution->mutable_structural());
   AddSentences(remedy.verify, values, resolution->mutable_verify());
-  verdict.set_retry_outlook(remedy.retry);
+  verdict.set_retry_outlook(finding.retry != proto::RETRY_OUTLOOK_UNSPECIFIED ? finding.retry
+                                                                              : remedy.retry);
   AddOpenQuestions(context, values, verdict);
   AddFamilies(context, evidence, verdict);
 

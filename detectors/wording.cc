@@ -57,6 +57,7 @@ constexpr std::array kKinds = {
     KindRow{EvidenceKind::kProcessesAlive, "processes_alive"},
     KindRow{EvidenceKind::kNoCheckpoint, "checkpoint"},
     KindRow{EvidenceKind::kStepTime, "step_seconds"},
+    KindRow{EvidenceKind::kQuoted, "context"},
 };
 
 constexpr std::array kQuestions = {
@@ -202,6 +203,17 @@ std::string SchedulerText(const Evidence& evidence) {
   if (sub == "node_failure") return "the scheduler ended the run because a node failed";
   if (sub == "cancelled") return "the run was cancelled";
   return "the scheduler ended the run" + Optional(": ", sub);
+}
+
+std::string QuotedText(const Evidence& evidence) {
+  const std::string_view role = evidence.Capture("role");
+  const size_t begin = evidence.line.find_first_not_of(" \t");
+  const std::string line = begin == std::string::npos ? std::string() : evidence.line.substr(begin);
+  if (role == "frame") return "it was raised by: " + line;
+  if (role == "cause") return "the first exception of the chain: " + line;
+  if (role == "launcher") return "the launcher adds: " + line;
+  if (role == "below") return "the line below: " + line;
+  return "its message goes on: " + line;
 }
 
 std::string ExitText(const Evidence& evidence) {
@@ -350,6 +362,8 @@ std::string EvidenceText(const Evidence& e) {
       return "no checkpoint was found, the run started from scratch";
     case EvidenceKind::kStepTime:
       return "a step takes " + value + " s" + Optional(", against ", expected, " s at first");
+    case EvidenceKind::kQuoted:
+      return QuotedText(e);
   }
   return {};
 }

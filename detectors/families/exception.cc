@@ -71,9 +71,10 @@ When Place(const JobFeatures& f, const Cause& cause) {
   // A framework that announces its training loop, and had not.
   if (!f.framework.empty() && !f.train_begin) return When::kStart;
   if (!f.framework.empty()) return When::kProbablyStart;
+  // Where the words alone decide, the first call of the model is still the start.
+  if (logs::FailsAtFirstUse(incident)) return When::kProbablyStart;
   if (f.progress == 0 && InKnownTrainer(incident)) return When::kPerhapsStart;
-  if (!logs::FaultClass(incident).empty() && incident.frame != FrameKind::kTrainStep)
-    return When::kProbablyStart;
+  if (incident.frame != FrameKind::kTrainStep) return When::kProbablyStart;
   return When::kUnknown;
 }
 
@@ -82,6 +83,16 @@ Finding Describe(const JobFeatures& f, const Cause& primary) {
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "program";
   finding.sub = logs::ExceptionSub(primary.incident());
+  // In the middle of training only what is told counts: the settings had served until then.
+  finding.fault_class = f.progress > 0 ? logs::ToldFaultClass(primary.incident())
+                                       : logs::FaultClass(primary.incident());
+  if (IsGpuEnvironment(primary.incident())) finding.fault_class = "env";
+  const bool asset = finding.fault_class == "asset";
+  if (asset && logs::IsTransient(primary.incident())) {
+    finding.retry = proto::RETRY_MAY_RECOVER;
+    finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+    finding.values.push_back({"transient", "the server was busy or out of reach"});
+  }
   finding.open.push_back(Question::kFixSemantics);
   return finding;
 }
@@ -105,9 +116,6 @@ Finding EvaluateA1(const JobFeatures& f) {
   const When when = Place(f, *primary);
   if (when == When::kTraining || when == When::kUnknown) return {};
   Finding finding = Describe(f, *primary);
-  finding.fault_class = logs::FaultClass(primary->incident());
-  if (IsGpuEnvironment(primary->incident())) finding.fault_class = "env";
-  if (finding.fault_class.empty()) finding.fault_class = "config";
   if (when == When::kProbablyStart) finding.cap = 0.55;
   if (when == When::kPerhapsStart) finding.tier = proto::TIER_W;
   return finding;

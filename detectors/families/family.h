@@ -47,8 +47,10 @@ struct Finding {
   proto::Tier tier = proto::TIER_S;
   double cap = 1.0;            // of confidence, for what the family cannot see
   double contradiction = 1.0;  // 0.5 per store that contradicts without explanation
-  std::string_view symptom;    // empty: the engine derives it from who failed
-  std::string_view component;  // what the fault is isolated to
+  proto::RetryOutlook retry =
+      proto::RETRY_OUTLOOK_UNSPECIFIED;  // unspecified: as the remedy's row says
+  std::string_view symptom;              // empty: the engine derives it from who failed
+  std::string_view component;            // what the fault is isolated to
   std::vector<int32_t> ranks;
   std::vector<features::EvidenceRef> shows;  // in the order of the story
   std::vector<features::EvidenceRef> root;   // of shows: what began it

@@ -22,6 +22,11 @@ bool MultiProcess(const JobFeatures& f) {
   return f.world_size > 1;
 }
 
+// NCCL failed while it connected the ranks: the store had brought them together.
+bool FormsNoCommunicator(const logs::Incident& incident) {
+  return incident.kind == IncidentKind::kPeerLost && incident.sub == "init";
+}
+
 bool StuckInRendezvous(const JobFeatures& f) {
   return f.running && f.timed && f.in_rendezvous && f.progress == 0 &&
          f.phase_seconds >= f.rendezvous_suspect_seconds;
@@ -38,9 +43,15 @@ Finding EvaluateC1(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (primary != nullptr) {
     // A group that had formed and trained is not forming any more.
-    if (primary->incident().kind != IncidentKind::kRendezvous || f.progress > 0) return {};
+    const bool forming = FormsNoCommunicator(primary->incident());
+    if ((primary->incident().kind != IncidentKind::kRendezvous && !forming) || f.progress > 0)
+      return {};
     Finding finding = FromPrimary(f);
     finding.sub = primary->incident().sub;
+    if (forming) {
+      finding.sub = "transport";
+      finding.cap = 0.55;  // a peer's death looks the same from here
+    }
     finding.domain = finding.sub == "dns" || finding.sub == "refused"
                          ? proto::DOMAIN_UNKNOWN
                          : proto::DOMAIN_INFRASTRUCTURE;

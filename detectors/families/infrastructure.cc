@@ -118,11 +118,16 @@ RuledOut RuleOutX3(const JobFeatures& f) {
 
 Finding EvaluateX5(const JobFeatures& f) {
   const Cause* primary = f.Primary();
-  if (primary == nullptr || primary->incident().kind != IncidentKind::kPeerLost) return {};
+  if (primary == nullptr) return {};
+  const logs::Incident& incident = primary->incident();
+  // A group that trained, and cannot connect again.
+  const bool again = incident.kind == IncidentKind::kRendezvous && f.progress > 0;
+  if (incident.kind != IncidentKind::kPeerLost && !again) return {};
+  if (incident.sub == "init" && f.progress == 0) return {};  // C1: it never formed
   Finding finding = FromPrimary(f);
-  finding.sub = primary->incident().sub == "ib" || primary->incident().sub == "efa"
-                    ? std::string_view(primary->incident().sub)
-                    : "path";
+  finding.sub = "path";
+  if (incident.sub == "ib" || incident.sub == "efa") finding.sub = incident.sub;
+  if (again) finding.sub = "bootstrap";
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "network";
   finding.cap = 0.55;  // a peer's death looks the same from here

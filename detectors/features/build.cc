@@ -70,7 +70,13 @@ class Builder {
     CiteLoss();
     f_.causes = earlier_ ? OrderCausesOf(job_, window_, job_.previous_attempt().ordinal, f_)
                          : OrderCauses(job_, f_);
-    for (Cause& cause : f_.causes) cause.evidence = Add(FromCause(cause));
+    for (Cause& cause : f_.causes) {
+      cause.evidence = Add(FromCause(cause));
+      for (const logs::Quote& quote : cause.incident().quotes) {
+        Add(FromQuote(cause, quote));
+        ++cause.quotes;
+      }
+    }
     return std::move(f_);
   }
 
@@ -341,6 +347,18 @@ class Builder {
     capture("function", incident.function);
     capture("sub", incident.sub);
     capture("shape", incident.shape);
+    return evidence;
+  }
+
+  Evidence FromQuote(const Cause& cause, const logs::Quote& quote) const {
+    static constexpr std::string_view kRoles[] = {"frame", "message", "below", "cause", "launcher"};
+    const windows::Candidate& candidate = *cause.candidate;
+    Evidence evidence = Quote(EvidenceKind::kQuoted, candidate.stream, quote.offset, quote.line,
+                              candidate.incident.t);
+    evidence.store = candidate.store;
+    evidence.ranks = candidate.ranks;
+    const auto role = static_cast<size_t>(quote.role);
+    if (role < std::size(kRoles)) evidence.captures = {{"role", std::string(kRoles[role])}};
     return evidence;
   }
 

@@ -55,6 +55,7 @@ enum class EvidenceKind : uint8_t {
   kProcessesAlive,
   kNoCheckpoint,
   kStepTime,
+  kQuoted,  // a line beside the cited one of the same incident
 };
 
 // Values of an evidence by name, for the sentences: "type", "message", "signal", "host", ...

@@ -29,6 +29,7 @@ struct Cause {
   Role role = Role::kInitiating;
   int32_t precedence = 0;  // class of the event, lower goes first among simultaneous ones
   EvidenceRef evidence = kNoEvidence;
+  int32_t quotes = 0;  // that many entries behind `evidence` quote further lines of the incident
 
   const logs::Incident& incident() const { return candidate->incident; }
 };

@@ -49,15 +49,24 @@ void AddCounters(std::string_view text, Incident& incident) {
   }
 }
 
-constexpr std::string_view kWatchdogAnchors[] = {"Watchdog caught collective operation timeout",
+// Up to torch 1.8 without the watchdog's name.
+constexpr std::string_view kWatchdogAnchors[] = {"aught collective operation timeout",
                                                  "timed out in blocking wait"};
-constexpr std::string_view kFollowAnchors[] = {
-    "detected by watchdog at work", "Received a dump signal", "Received a global",
-    "Some NCCL operations have failed or timed out", "taking the entire process down"};
+constexpr std::string_view kFollowAnchors[] = {"detected by watchdog at work",
+                                               "imeout at NCCL work",
+                                               "Received a dump signal",
+                                               "flight recorder dump signal",
+                                               "Received a global",
+                                               "Some NCCL operations have failed or timed out",
+                                               "taking the entire process down"};
+constexpr std::string_view kDesyncAnchors[] = {"lagging/dead/mismatched ranks",
+                                               "are the lagging ranks that caused this timeout",
+                                               "joined but didn't finish collective #"};
 constexpr std::string_view kStuckAnchors[] = {"watchdog got stuck for",
                                               "Heartbeat monitor timed out"};
 constexpr std::string_view kBarrierAnchors[] = {"monitoredBarrier"};
-constexpr std::string_view kGlooAnchors[] = {"Timed out waiting "};
+constexpr std::string_view kGlooAnchors[] = {"Timed out waiting ",
+                                             "Application timeout caused pair closure"};
 constexpr std::string_view kPeerAnchors[] = {"Connection closed by peer",
                                              "Connection reset by peer",
                                              "Connection closed by remote peer",
@@ -65,12 +74,26 @@ constexpr std::string_view kPeerAnchors[] = {"Connection closed by peer",
                                              "unhandled system error",
                                              "ncclSystemError",
                                              "ncclRemoteError",
+                                             "Call to recv from",
+                                             "Call to send to",
                                              "Broken pipe"};
 constexpr std::string_view kIbAnchors[] = {"Got completion from peer", "Got completion with error",
-                                           "Got async event", "async fatal event",
-                                           "ibv_modify_qp failed"};
-constexpr std::string_view kOfiAnchors[] = {"NET/OFI Request completed with error",
-                                            "NET/OFI Couldn't open AV"};
+                                           "Got async event",          "Got async error event",
+                                           "async fatal event",        "Call to ibv_"};
+constexpr std::string_view kOfiAnchors[] = {"completed with error. RC", "NET/OFI Couldn't open AV"};
+
+// ibv_wc_status; NCCL prints the number alone.
+struct StatusRow {
+  int64_t status;
+  std::string_view name;
+};
+constexpr StatusRow kStatuses[] = {
+    {1, "LOC_LEN_ERR"},         {2, "LOC_QP_OP_ERR"},   {4, "LOC_PROT_ERR"},
+    {5, "WR_FLUSH_ERR"},        {6, "MW_BIND_ERR"},     {7, "BAD_RESP_ERR"},
+    {8, "LOC_ACCESS_ERR"},      {9, "REM_INV_REQ_ERR"}, {10, "REM_ACCESS_ERR"},
+    {11, "REM_OP_ERR"},         {12, "RETRY_EXC_ERR"},  {13, "RNR_RETRY_EXC_ERR"},
+    {15, "REM_INV_RD_REQ_ERR"}, {16, "REM_ABORT_ERR"},  {19, "FATAL_ERR"},
+    {20, "RESP_TIMEOUT_ERR"},   {21, "GENERAL_ERR"}};
 
 void ParseWatchdog(const CleanLine& line, RecordList& out) {
   if (HasOwnRow(line.text)) return;
@@ -86,8 +109,8 @@ void ParseFollow(const CleanLine& line, RecordList& out) {
   if (Contains(line.text, "WorkNCCL(")) return;  // the watchdog row has it
   AddSpeaker(line.text, incident);
   AddCounters(line.text, incident);
-  static constexpr std::string_view kSeq[] = {"watchdog at work: ",
-                                              "watchdog at work sequence id: "};
+  static constexpr std::string_view kSeq[] = {
+      "watchdog at work: ", "watchdog at work sequence id: ", "imeout at NCCL work: "};
   for (std::string_view needle : kSeq) {
     if (const auto seq = IntAfter(line.text, needle); seq) AddField(incident, "seq", *seq);
   }
@@ -96,6 +119,18 @@ void ParseFollow(const CleanLine& line, RecordList& out) {
       AddField(incident, "from_rank", *rank);
     }
   }
+  AddField(incident, "backend", "nccl");
+  out.push_back(std::move(incident));
+}
+
+// TORCH_NCCL_DESYNC_DEBUG: the report below a timeout names the ranks that lag.
+void ParseDesync(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  Incident incident = MakeIncident(IncidentKind::kCollectiveTimeout, line, "desync_report");
+  incident.role = Role::kCascade;
+  incident.sub = "desync";
+  if (const auto seq = IntAfter(text, "collective #"); seq) AddField(incident, "seq", *seq);
+  AddField(incident, "missing_ranks", Capped(Between(text, "[", "]"), 200));
   AddField(incident, "backend", "nccl");
   out.push_back(std::move(incident));
 }
@@ -130,17 +165,29 @@ void ParseIb(const CleanLine& line, RecordList& out) {
   Incident incident = MakeIncident(IncidentKind::kPeerLost, line, "nccl_ib");
   incident.sub = "ib";
   AddField(incident, "backend", "nccl");
-  const auto status = IntAfter(line.text, "status=");
+  auto status = IntAfter(line.text, "status=");
+  if (!status) status = IntAfter(line.text, " with error ");  // NCCL up to 2.19
   if (status) AddField(incident, "status", *status);
+  for (const StatusRow& row : kStatuses) {
+    if (status && row.status == *status) AddField(incident, "status_name", row.name);
+  }
   AddField(incident, "peer", Before(LeadingWord(After(line.text, "from peer ")), "<"));
   if (const auto vendor = IntAfter(line.text, "vendor err "); vendor) {
     AddField(incident, "vendor_error", *vendor);
   }
   if (status && *status == 5) incident.role = Role::kCascade;
+  // Ports that come back, tables that change, and what NCCL probes for without needing it.
+  static constexpr std::string_view kHarmless[] = {"GID table change", "client reregistration",
+                                                   "port active",      "LID change",
+                                                   "SM change",        "P_Key table change"};
+  if (ContainsAny(line.text, kHarmless) || !Contains(line.text, "NCCL WARN"))
+    incident.role = Role::kCascade;
+  if (Contains(line.text, "Call to ibv_") && !Contains(line.text, "failed")) return;
   out.push_back(std::move(incident));
 }
 
 void ParseOfi(const CleanLine& line, RecordList& out) {
+  if (!Contains(line.text, "NET/OFI")) return;
   Incident incident = MakeIncident(IncidentKind::kPeerLost, line, "nccl_ofi");
   incident.sub = "efa";
   AddField(incident, "backend", "nccl");
@@ -160,6 +207,8 @@ constexpr ShapeRow kRows[] = {
      "[PG ID 0 PG GUID 0(default_pg) Rank 2] failure detected by watchdog at work sequence id: 77 "
      "PG status: "
      "last enqueued work: 79, last completed work: 76"},
+    {"desync_report", "torch's report names the ranks that lag", kDesyncAnchors, ParseDesync,
+     "   - [3] joined but didn't finish collective #512 (count from 1)"},
     {"nccl_heartbeat", "the NCCL watchdog itself stands still", kStuckAnchors, ParseStuck,
      "[Rank 1] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in "
      "monitoring"},
@@ -217,6 +266,12 @@ bool ReadCollectiveTimeout(std::string_view text, Incident& incident) {
     AddField(incident, "backend", "gloo");
     return true;
   }
+  // Gloo gives the pairs up that did not answer in time.
+  if (Contains(text, "Application timeout caused pair closure")) {
+    incident.kind = IncidentKind::kCollectiveTimeout;
+    AddField(incident, "backend", "gloo");
+    return true;
+  }
   if (Contains(text, "DEADLINE_EXCEEDED") && Contains(text, "arrier")) {
     incident.kind = IncidentKind::kCollectiveTimeout;
     AddField(incident, "op", "BARRIER");
@@ -239,6 +294,7 @@ bool ReadPeerLost(std::string_view text, Incident& incident) {
                                                "ncclSystemError",
                                                "ncclRemoteError",
                                                "Horovod has been shut down",
+                                               "HorovodInternalError",
                                                "NCCL communicator was aborted"};
   const std::string_view type = LastComponent(incident.exception_type);
   const bool by_type = type == "BrokenPipeError" || type == "ConnectionResetError" ||
@@ -247,10 +303,20 @@ bool ReadPeerLost(std::string_view text, Incident& incident) {
   // than its type.
   const bool by_pipe =
       type == "EOFError" && text.empty() && incident.frame == FrameKind::kDataLoader;
-  const bool by_group = ContainsAny(text, kBroken) && ContainsAny(text, kGroup);
+  const bool in_call = ContainsAny(text, {"Call to recv from", "Call to send to"}) &&
+                       ContainsAny(text, {"Connection timed out", "No route to host"});
+  const bool by_group = (in_call || ContainsAny(text, kBroken)) && ContainsAny(text, kGroup);
   if (!by_type && !by_pipe && !by_group && !ContainsAny(text, kNccl)) return false;
   incident.kind = IncidentKind::kPeerLost;
   incident.role = Role::kCascade;
+  // NCCL raises to Python while a communicator is made; what breaks later is the watchdog's to
+  // tell.
+  const bool at_creation = type == "RuntimeError" || type == "DistBackendError";
+  if (at_creation && text.starts_with("NCCL error in: ") &&
+      ContainsAny(text, {"unhandled system error", "ncclSystemError"}) &&
+      !Contains(text, "closed by remote peer")) {
+    incident.sub = "init";
+  }
   if (ContainsAny(text, {"gloo", "pair.cc"})) AddField(incident, "backend", "gloo");
   if (ContainsAny(text, {"NCCL", "nccl"})) AddField(incident, "backend", "nccl");
   std::string_view peer = LeadingWord(TrimLeft(After(text, "remote peer ")));

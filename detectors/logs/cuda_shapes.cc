@@ -39,7 +39,23 @@ constexpr ErrorRow kErrors[] = {
     {"hardware stack error", "hardware_stack"},
     {"GPU is lost", "gpu_lost"},
     {"device lost", "gpu_lost"},
+    {"unsupported display driver", "driver_too_old"},
+    {"SYSTEM_DRIVER_MISMATCH", "driver_too_old"},
+    {"UNSUPPORTED_PTX_VERSION", "driver_too_old"},
+    {"named symbol not found", "no_kernel_image"},
+    {"NO_BINARY_FOR_GPU", "no_kernel_image"},
+    {"CUDA_ERROR_NO_DEVICE", "no_device"},
+    {"CUDA_ERROR_INVALID_DEVICE", "invalid_device"},
+    {"CUDA_ERROR_NOT_INITIALIZED", "initialization_error"},
+    {"SYSTEM_NOT_READY", "fabric_not_ready"},
+    {"CUDA_ERROR_LAUNCH_FAILED", "launch_failure"},
+    {"cudaErrorLaunchFailure", "launch_failure"},
+    {"CUDA_ERROR_LAUNCH_TIMEOUT", "launch_timeout"},
+    {"CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned_address"},
+    {"CUDA_ERROR_ASSERT", "device_assert"},
+    {"cudaErrorAssert", "device_assert"},
     {"unknown error", "unknown"},
+    {"CUDA_ERROR_UNKNOWN", "unknown"},
 };
 
 constexpr std::string_view kTexts[] = {

@@ -70,6 +70,9 @@ bool ParsePlainLoop(std::string_view text, Progress& out);
 // counts.
 int DialectStrength(const Progress& progress);
 
+// nccl_facts.cc: what NCCL says of itself under NCCL_DEBUG=INFO.
+std::span<const FormatRow> NcclFactRows();
+
 // markers.cc: what frameworks, launchers and loops say about where in its life a run is.
 std::span<const FormatRow> MarkerRows();
 

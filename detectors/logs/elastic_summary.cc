@@ -123,7 +123,10 @@ bool ElasticSummaryMachine::ReadEntryLine(std::string_view text, const CleanLine
   }
   if (const std::string_view report = FieldValue(text, "traceback "); !report.empty()) {
     // "To enable traceback see: ..." is advice.
-    if (!report.starts_with("To enable")) entry_.message = Capped(report, kMessageCap);
+    if (!report.starts_with("To enable")) {
+      entry_.message = Capped(report, kMessageCap);
+      AddQuote(entry_, QuoteRole::kLauncher, line);
+    }
     const auto signal = LeadingInt(Between(report, "Signal ", " (SIG"));
     if (signal && *signal > 0 && *signal < 65 && entry_.signal == 0) {
       entry_.kind = IncidentKind::kSignalDeath;

@@ -53,6 +53,8 @@ constexpr WrapperRow kWrappers[] = {
     {"ChildFailedError"},       {"ActorDiedError"},      {"RayActorError"},
     {"WorkerCrashedError"},     {"SystemExit"},          {"ActorUnavailableError"},
     {"ProcessRaisedException"}, {"TrainingFailedError"}, {"JobFailedError"},
+    {"NodeDiedError"},          {"OwnerDiedError"},      {"ObjectLostError"},
+    {"LocalRayletDiedError"},
 };
 
 bool IsWrapper(std::string_view type) {
@@ -75,13 +77,27 @@ bool ReadCalledProcess(std::string_view text, Incident& incident) {
   return true;
 }
 
+// Horovod's driver raises when a rank ended; the rank's own words came before.
+bool ReadDriverReport(std::string_view text, Incident& incident) {
+  if (!Contains(text, "detected that one or more processes exited with non-zero status"))
+    return false;
+  incident.role = Role::kWrapper;
+  incident.kind = IncidentKind::kNonZeroExit;
+  if (const auto rank = IntAfter(text, "Process name: "); rank && *rank >= 0 && *rank < (1 << 24))
+    incident.rank = static_cast<int32_t>(*rank);
+  const auto code = IntAfter(text, "Exit code: ");
+  if (code && *code > -256 && *code < 256) incident.exit_code = static_cast<int32_t>(*code);
+  return true;
+}
+
 using TextReader = bool (*)(std::string_view, Incident&);
 
 // In order of what excludes the next: memory words stand inside CUDA errors, CUDA errors inside
 // NCCL errors, a time-out inside the report of a lost peer.
-constexpr TextReader kReaders[] = {
-    ReadCalledProcess, ReadDeviceMemory,      ReadWorkerDeath, ReadCudaError, ReadHostMemory,
-    ReadStorage,       ReadCollectiveTimeout, ReadRendezvous,  ReadPeerLost,  ReadNonFinite};
+constexpr TextReader kReaders[] = {ReadCalledProcess, ReadDriverReport,      ReadDeviceMemory,
+                                   ReadWorkerDeath,   ReadCudaError,         ReadHostMemory,
+                                   ReadStorage,       ReadCollectiveTimeout, ReadRendezvous,
+                                   ReadPeerLost,      ReadNonFinite};
 
 }  // namespace
 

@@ -29,6 +29,12 @@ constexpr FrameRow kTelling[] = {
     {"importlib/__init__.py", "", "", FrameKind::kImport},
     {"transformers/utils/import_utils.py", "", "", FrameKind::kImport},
 
+    // A model type that the installed version does not know.
+    {"transformers/models/auto/configuration_auto.py", "__getitem__", "", FrameKind::kImport},
+    // os.environ without the variable.
+    {"/os.py", "__getitem__", "", FrameKind::kConfig},
+    {"<frozen os>", "__getitem__", "", FrameKind::kConfig},
+
     {"", "init_process_group", "", FrameKind::kRendezvous},
     {"torch/distributed/rendezvous.py", "", "", FrameKind::kRendezvous},
     {"torch/distributed/elastic/rendezvous", "", "", FrameKind::kRendezvous},
@@ -263,6 +269,19 @@ constexpr TrainerRow kTrainers[] = {
     {"/torchtitan/train.py", "torchtitan"},
 };
 
+// The source line of the innermost frame of the program's own, and of the library's frame below it
+// where the exception has no words of its own.
+void QuoteFrames(std::span<const Frame* const> frames, Incident& incident) {
+  const Frame* own = nullptr;
+  for (size_t i = frames.size(); i-- > 0 && own == nullptr;) {
+    if (!IsLibrary(frames[i]->file)) own = frames[i];
+  }
+  const Frame* innermost = frames.back();
+  if (own != nullptr) AddQuote(incident, QuoteRole::kFrame, own->code_line, own->code_offset);
+  if (innermost != own && (own == nullptr || incident.message.empty()))
+    AddQuote(incident, QuoteRole::kFrame, innermost->code_line, innermost->code_offset);
+}
+
 void PlaceFrames(std::span<const Frame* const> frames, Incident& incident) {
   for (const Frame* frame : frames) {
     for (const TrainerRow& row : kTrainers) {
@@ -282,6 +301,7 @@ void PlaceFrames(std::span<const Frame* const> frames, Incident& incident) {
     }
   }
   if (frames.empty()) return;
+  QuoteFrames(frames, incident);
   const Frame& innermost = *frames.back();
   if (incident.file.empty()) {
     incident.file = innermost.file + ":" + std::to_string(innermost.line);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "detectors/logs/incident_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -199,6 +200,19 @@ std::string_view FieldOf(const Incident& incident, std::string_view key) {
 void SetSignal(Incident& incident, int32_t signal) {
   incident.signal = signal;
   AddField(incident, "signal", SignalName(signal));
+}
+
+void AddQuote(Incident& incident, QuoteRole role, std::string_view line, int64_t offset) {
+  if (line.empty() || incident.quotes.size() >= kMaxQuotes) return;
+  const auto same = std::count_if(incident.quotes.begin(), incident.quotes.end(),
+                                  [role](const Quote& quote) { return quote.role == role; });
+  const bool text_line = role == QuoteRole::kMessage || role == QuoteRole::kBelow;
+  if (text_line && static_cast<size_t>(same) >= kMaxMessageQuotes) return;
+  incident.quotes.push_back({role, offset, std::string(Capped(line, kCitationCap))});
+}
+
+void AddQuote(Incident& incident, QuoteRole role, const CleanLine& line) {
+  AddQuote(incident, role, line.original.empty() ? line.text : line.original, line.offset);
 }
 
 bool IsAdvice(std::string_view text) {

@@ -69,6 +69,11 @@ std::string_view FieldOf(const Incident& incident, std::string_view key);
 // Sets the signal and the field that names it.
 void SetSignal(Incident& incident, int32_t signal);
 
+// Keeps a line beside the incident's own, while there is room: kMaxQuotes in all, kMaxMessageQuotes
+// of a message.
+void AddQuote(Incident& incident, QuoteRole role, std::string_view line, int64_t offset);
+void AddQuote(Incident& incident, QuoteRole role, const CleanLine& line);
+
 // Text that talks about failures without being one: advice, a retry that is announced, a quoted or
 // serialised text.
 bool IsAdvice(std::string_view text);

@@ -11,9 +11,15 @@ namespace {
 
 constexpr std::string_view kXidAnchors[] = {"NVRM: Xid ("};
 constexpr std::string_view kBusAnchors[] = {"fallen off the bus"};
-constexpr std::string_view kOomAnchors[] = {
-    "oom-kill:constraint=", "Out of memory: Killed process ",
-    "Memory cgroup out of memory: ", "Out of memory: Kill process "};
+constexpr std::string_view kOomAnchors[] = {"oom-kill:constraint=",
+                                            "Out of memory: Killed process ",
+                                            "Memory cgroup out of memory: ",
+                                            "Out of memory: Kill process ",
+                                            "Killed process ",
+                                            "killed as a result of limit of "};
+// Daemons that kill before the kernel must; the kubelet evicts.
+constexpr std::string_view kDaemonAnchors[] = {
+    "systemd-oomd", "earlyoom", "low on resource: memory", "sending SIGTERM to process "};
 constexpr std::string_view kFaultAnchors[] = {": segfault at ", "general protection fault",
                                               "trap invalid opcode", "trap divide error"};
 constexpr std::string_view kMceAnchors[] = {"Machine check events logged", "Hardware Error",
@@ -87,17 +93,46 @@ void ParseBus(const CleanLine& line, RecordList& out) {
 
 void ParseOom(const CleanLine& line, RecordList& out) {
   const std::string_view text = line.text;
+  // Kernels before 4.19 print the victim without saying why; the sizes tell it from prose.
+  const bool named = ContainsAny(text, {"ut of memory: ", "oom-kill:constraint="});
+  const bool by_limit =
+      Contains(text, "Task in /") && Contains(text, "killed as a result of limit of");
+  if (!named && !by_limit && !(Contains(text, "Killed process ") && Contains(text, "total-vm:")))
+    return;
   Incident incident = MakeIncident(IncidentKind::kHostOom, line, "kernel_oom");
   std::string_view constraint = LeadingWord(After(text, "oom-kill:constraint="));
   AddField(incident, "constraint", constraint);
-  incident.sub =
-      constraint == "CONSTRAINT_MEMCG" || Contains(text, "Memory cgroup") ? "cgroup" : "host";
+  incident.sub = constraint == "CONSTRAINT_MEMCG" || Contains(text, "Memory cgroup") || by_limit
+                     ? "cgroup"
+                     : "host";
+  if (by_limit) AddField(incident, "oom_memcg", Capped(LeadingWord(After(text, "limit of ")), 255));
   AddField(incident, "oom_memcg", Capped(LeadingWord(After(text, "oom_memcg=")), 255));
   AddField(incident, "comm", Capped(LeadingWord(After(text, ",task=")), 64));
   auto pid = IntAfter(text, ",pid=");
   if (!pid) pid = IntAfter(text, "Killed process ");
   if (!pid) pid = IntAfter(text, "Kill process ");
   if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
+  out.push_back(std::move(incident));
+}
+
+// systemd-oomd: "Killed /user.slice/.. due to memory pressure for .."; earlyoom: "sending SIGTERM
+// to process 71 uid 1000 "python3": badness 900, VmRSS 90112 MiB"; kubelet: "The node was low on
+// resource: memory."
+void ParseDaemon(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  const bool oomd = Contains(text, "systemd-oomd") &&
+                    (Contains(text, " killed ") ||
+                     (Contains(text, "Killed /") && Contains(text, "due to memory")));
+  const bool early = Contains(text, "to process ") && Contains(text, ": badness ");
+  const bool evicted = Contains(text, "The node was low on resource: memory");
+  if (!oomd && !early && !evicted) return;
+  Incident incident = MakeIncident(IncidentKind::kHostOom, line, "oom_daemon");
+  incident.sub = "host";
+  if (early) {
+    const auto pid = IntAfter(text, "to process ");
+    if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
+    AddField(incident, "comm", Capped(Between(text, "\"", "\""), 64));
+  }
   out.push_back(std::move(incident));
 }
 
@@ -136,6 +171,10 @@ constexpr ShapeRow kRows[] = {
     {"kernel_oom", "the kernel's out-of-memory killer chose a victim", kOomAnchors, ParseOom,
      "[901.22] Memory cgroup out of memory: Killed process 5521 (python3) total-vm:90112kB, "
      "anon-rss:65536kB"},
+    {"oom_daemon", "a daemon kills before the kernel must", kDaemonAnchors, ParseDaemon,
+     "systemd-oomd[812]: Killed /system.slice/train.service due to memory pressure for "
+     "/system.slice "
+     "being 71.30% > 60.00% for > 20s"},
     {"kernel_fault", "the kernel logs a fatal fault of a process", kFaultAnchors, ParseFault,
      "[77.1] python3[6100]: segfault at 20 ip 00007f10aa01 sp 00007ffc1200 error 4 in "
      "libtorch_cpu.so[7f10a000+99000]"},

@@ -1,5 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
 #include "detectors/logs/exception_text.h"
 #include "detectors/logs/incident_text.h"
 #include "detectors/logs/shape_groups.h"
@@ -34,7 +37,8 @@ constexpr std::string_view kReturnAnchors[] = {"exits with return code = "};
 constexpr std::string_view kCommandAnchors[] = {"returned non-zero exit status",
                                                 "died with <Signals."};
 constexpr std::string_view kPlainAnchors[] = {"killed by signal ", "exited with code ",
-                                              "exited with exit code "};
+                                              "exited with exit code ", "crashed with exit code ",
+                                              " exit with status code "};
 constexpr std::string_view kMpiAnchors[] = {"exited on signal ",
                                             "exit code: ", "Exit code: ", "terminated with signal"};
 constexpr std::string_view kRayAnchors[] = {"killed due to memory pressure (OOM)",
@@ -134,31 +138,37 @@ void ParseMpi(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
-// Launchers of one's own: "rank 1 (pid 29092) killed by signal 9 (SIGKILL)", "worker pid 71 exited
-// with code 3". Somebody must be named in front, or it is prose.
+// Launchers of one's own and Composer's: "rank 1 (pid 29092) killed by signal 9 (SIGKILL)", "Global
+// rank 3 (PID 71) exited with code -9"; horovodrun's "Process 3 exit with status code 1."; pdsh's
+// "n2: ssh exited with exit code 1". Somebody must be named in front, or it is prose.
 void ParsePlain(const CleanLine& line, RecordList& out) {
   const std::string_view text = line.text;
-  const std::string_view anchor = Contains(text, "killed by signal ") ? "killed by signal "
-                                  : Contains(text, "exited with exit code ")
-                                      ? "exited with exit code "
-                                      : "exited with code ";
-  const std::string_view before = Before(text, anchor);
-  const auto rank = IntAfter(before, "rank ");
-  const auto pid = IntAfter(before, "pid ");
-  if ((!rank && !pid) || before.size() > 64) return;
-  const auto number = IntAfter(text, anchor);
-  if (!number || *number <= 0 || *number > 255) return;
+  const auto* anchor = std::find_if(std::begin(kPlainAnchors), std::end(kPlainAnchors),
+                                    [text](std::string_view one) { return Contains(text, one); });
+  if (anchor == std::end(kPlainAnchors)) return;
+  const std::string_view before = Before(text, *anchor);
+  auto rank = IntAfter(before, "ank ");
+  if (!rank && anchor->starts_with(" exit with")) rank = IntAfter(before, "Process ");
+  auto pid = IntAfter(before, "pid ");
+  if (!pid) pid = IntAfter(before, "PID ");
+  const bool remote = before.starts_with("pdsh@") && before.ends_with(": ssh ");
+  constexpr size_t kMaxBefore = 80;  // a logger's head and the name
+  if ((!rank && !pid && !remote) || before.size() > kMaxBefore) return;
+  const auto number = IntAfter(text, *anchor);
+  if (!number || *number == 0 || *number > 255 || *number < -64) return;
   Incident incident = MakeIncident(IncidentKind::kNonZeroExit, line, "plain_exit");
   incident.role = Role::kWrapper;
   if (rank && *rank >= 0) incident.rank = SmallInt(rank);
   if (pid) incident.pid = SmallInt(pid);
-  if (anchor.starts_with("killed")) {
-    if (*number > 64) return;
+  if (remote) AddField(incident, "node", Capped(Before(After(before, ": "), ":"), 255));
+  if (anchor->starts_with("killed")) {
+    if (*number < 0 || *number > 64) return;
     incident.kind = IncidentKind::kSignalDeath;
     SetSignal(incident, SmallInt(number));
   } else {
-    incident.exit_code = SmallInt(number);
+    SetExit(incident, SmallInt(number));
   }
+  MarkStopped(incident);
   out.push_back(std::move(incident));
 }
 

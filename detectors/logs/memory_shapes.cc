@@ -105,6 +105,17 @@ constexpr std::string_view kDeviceTexts[] = {
     "RESOURCE_EXHAUSTED: Out of memory",
     "RESOURCE_EXHAUSTED: CUDA_ERROR_OUT_OF_MEMORY",
     "RESOURCE_EXHAUSTED: Failed to allocate request for",
+    "RESOURCE_EXHAUSTED: Ran out of memory in memory space",
+    "Resource exhausted: Out of memory",
+    "cudaMalloc failed: out of memory",
+    "hipErrorOutOfMemory",
+    "Error out of memory at line ",  // bitsandbytes' own kernels
+    "Out of memory error on GPU",    // Paddle
+    "MPS backend out of memory",
+    "No available memory for the cache blocks",  // vLLM, and the next two
+    "tokens that can be stored in KV cache",
+    "is larger than the available KV cache memory",
+    "is less than desired GPU memory utilization",
 };
 
 constexpr std::string_view kHostTexts[] = {
@@ -116,13 +127,19 @@ constexpr std::string_view kHostTexts[] = {
     "std::bad_alloc",
     "realloc of size",
     "malloc of size",
+    "fork: Cannot allocate memory",
 };
+
+// The Rust allocator's last words, which tokenizers and polars end with.
+bool IsRustAllocation(std::string_view text) {
+  return Contains(text, "memory allocation of ") && Contains(text, " bytes failed");
+}
 
 constexpr std::string_view kAllocatorAnchors[] = {
     "CUDA out of memory. Tried to allocate", "HIP out of memory. Tried to allocate",
     "NPU out of memory. Tried to allocate", "XPU out of memory. Tried to allocate"};
 constexpr std::string_view kHostAnchors[] = {"DefaultCPUAllocator: ", "Cannot allocate memory",
-                                             "std::bad_alloc"};
+                                             "std::bad_alloc", "memory allocation of "};
 
 void ParseDevice(const CleanLine& line, RecordList& out) {
   // A line that is itself an exception is read by the row for those; a handled one is announced.
@@ -173,6 +190,8 @@ bool ReadDeviceMemory(std::string_view text, Incident& incident) {
   if (!torch_text && !by_type && !ContainsAny(text, kDeviceTexts)) return false;
   // ray's and others' OutOfMemoryError speak of the host.
   if (by_type && !torch_text && incident.exception_type.starts_with("ray.")) return false;
+  // TensorFlow names the device whose allocator refused.
+  if (ContainsAny(text, {"by allocator cpu", "by allocator mklcpu"})) return false;
   incident.kind = IncidentKind::kCudaOom;
   if (torch_text || by_type) AddAllocatorFields(text, incident);
   if (FieldOf(incident, "requested").empty()) {
@@ -180,6 +199,9 @@ bool ReadDeviceMemory(std::string_view text, Incident& incident) {
     AddBytesAfter(text, "Failed to CUDA calloc async", "requested", incident);
     AddBytesAfter(text, "Failed to CUDA calloc", "requested", incident);
   }
+  if (FieldOf(incident, "requested").empty())
+    AddBytesAfter(text, "Out of memory allocating", "requested", incident);
+  if (ContainsAny(text, {"cache blocks", "KV cache"})) incident.sub = "kv_cache";
   if (ContainsAny(text, {"_STATUS_ALLOC_FAILED", "CUFFT_ALLOC_FAILED"})) incident.sub = "library";
   if (Contains(text, "Failed to CUDA ")) incident.sub = "nccl";
   return true;
@@ -190,8 +212,11 @@ bool ReadHostMemory(std::string_view text, Incident& incident) {
   const bool by_type = type == "MemoryError" || type == "_ArrayMemoryError" ||
                        type == "ArrowMemoryError" || type == "bad_alloc" ||
                        (type == "OutOfMemoryError" && incident.exception_type.starts_with("ray."));
-  if (!by_type && !ContainsAny(text, kHostTexts)) return false;
+  const bool tensor = Contains(text, "OOM when allocating tensor");  // on the host: see above
+  if (!by_type && !tensor && !IsRustAllocation(text) && !ContainsAny(text, kHostTexts))
+    return false;
   incident.kind = IncidentKind::kHostOom;
+  AddBytesAfter(text, "memory allocation of", "requested", incident);
   AddBytesAfter(text, "you tried to allocate", "requested", incident);
   AddBytesAfter(text, "Unable to allocate", "requested", incident);
   return true;

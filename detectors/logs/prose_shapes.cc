@@ -18,10 +18,17 @@ constexpr std::string_view kUsageAnchors[] = {": error: ",
                                               "Error: Missing option",
                                               "Error: Invalid value",
                                               "Error: Got unexpected",
+                                              "Error: No such command",
+                                              "Flags parsing error:",
                                               "Could not override '",
+                                              "Cannot find primary config",
+                                              "Error merging override ",
+                                              "Missing mandatory value: ",
+                                              "Could not find '",
                                               "Key '"};
 constexpr std::string_view kStartAnchors[] = {"can't open file '", ": No module named ",
-                                              "Error while finding module", ": command not found"};
+                                              ": bad interpreter: ", "Error while finding module",
+                                              ": command not found"};
 constexpr std::string_view kNanAnchors[] = {"stopping training",
                                             "Stopping training",
                                             "loss is nan",
@@ -53,9 +60,13 @@ void ParseUsage(const CleanLine& line, RecordList& out) {
       "expected at least",      "invalid int value",
       "invalid float value",    "ambiguous option",
       "not allowed with",       "argument -",
-      "one of the arguments",   "arguments are required"};
-  static constexpr std::string_view kClick[] = {"Error: No such option", "Error: Missing option",
-                                                "Error: Invalid value", "Error: Got unexpected"};
+      "one of the arguments",   "arguments are required",
+      "too few arguments",      "Parser key ",
+      "Validation failed: ",    "is required"};
+  static constexpr std::string_view kClick[] = {
+      "Error: No such option",      "Error: Missing option",   "Error: Invalid value",
+      "Error: Got unexpected",      "Error: No such command",  "FATAL Flags parsing error:",
+      "Cannot find primary config", "Error merging override ", "Missing mandatory value: "};
   const std::string_view text = line.text;
   const size_t at = text.find(": error: ");
   const std::string_view program = text.substr(0, at);
@@ -66,7 +77,8 @@ void ParseUsage(const CleanLine& line, RecordList& out) {
       std::any_of(std::begin(kClick), std::end(kClick),
                   [text](std::string_view start) { return text.starts_with(start); });
   const bool hydra = text.starts_with("Could not override '") ||
-                     (text.starts_with("Key '") && Contains(text, "' is not in struct"));
+                     (text.starts_with("Key '") && Contains(text, "' is not in struct")) ||
+                     (text.starts_with("In '") && Contains(text, ": Could not find '"));
   if (!argparse && !click && !hydra) return;
   Incident incident = MakeIncident(IncidentKind::kUsageError, line, "usage_error");
   incident.frame = FrameKind::kConfig;
@@ -91,6 +103,7 @@ void ParseStart(const CleanLine& line, RecordList& out) {
     no_command = std::any_of(std::begin(kPrograms), std::end(kPrograms),
                              [name](std::string_view known) { return name.starts_with(known); });
   }
+  no_command = no_command || Contains(text, ": bad interpreter: ");
   if (!no_file && !no_module && !no_command) return;
   Incident incident = MakeIncident(IncidentKind::kUsageError, line, "cannot_start");
   incident.frame = no_module ? FrameKind::kImport : FrameKind::kConfig;

@@ -118,6 +118,30 @@ enum class FrameKind : uint8_t {
   kTeardown,    // destroy_process_group, atexit
 };
 
+// Why a line beside the incident's own is worth quoting.
+enum class QuoteRole : uint8_t {
+  kFrame,     // the source line at which it was raised
+  kMessage,   // a further line of its message
+  kBelow,     // a line right below it, of its message or not
+  kCause,     // the first exception of its chain
+  kLauncher,  // a further line of a launcher's report
+};
+
+// Part of a line, and where it stands in the stream.
+struct Quote {
+  QuoteRole role{};
+  int64_t offset = 0;
+  std::string line;  // at most kCitationCap bytes
+
+  template <class A>
+  void Fields(A& a) {
+    a(role, offset, line);
+  }
+};
+inline constexpr size_t kMaxQuotes = 6;         // of one incident
+inline constexpr size_t kMaxMessageQuotes = 3;  // of which further lines of the message, and as
+                                                // many below it
+
 struct Incident {
   IncidentKind kind{};
   Role role = Role::kInitiating;
@@ -141,11 +165,13 @@ struct Incident {
   int64_t offset = 0;  // of the cited line
   std::string line;    // the cited line, at most kCitationCap bytes
   Timestamp t;
+  std::vector<Quote> quotes;  // at most kMaxQuotes
 
   template <class A>
   void Fields(A& a) {
     a(kind, role, frame, rank, local_rank, pid, exit_code, signal, sub, shape, exception_type,
-      message, cause_type, cause_message, file, function, fields, printed_time_s, offset, line, t);
+      message, cause_type, cause_message, file, function, fields, printed_time_s, offset, line, t,
+      quotes);
   }
 };
 

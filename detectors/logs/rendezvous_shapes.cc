@@ -77,7 +77,10 @@ constexpr CauseRow kCauses[] = {
     {"Connection refused", "refused"},
     {"No route to host", "refused"},
     {"Network is unreachable", "refused"},
+    {"failed to connect to all addresses", "refused"},
     {"clients joined", "join"},
+    {"store based barrier", "join"},
+    {"connectFullMesh failed", "join"},
     {"waiting for clients", "join"},
     {"Cannot assign requested address", "bind"},
     {"no socket interface found", "bind"},
@@ -106,8 +109,9 @@ std::string_view CauseOf(std::string_view text) {
   return {};
 }
 
-constexpr std::string_view kStoreWords[] = {"[c10d]",        "TCPStore",  "client socket has",
-                                            "server socket", "gai error", "key-value store"};
+constexpr std::string_view kStoreWords[] = {
+    "[c10d]",    "TCPStore",        "client socket has",   "server socket",
+    "gai error", "key-value store", "store based barrier", "connectFullMesh failed"};
 // NCCL before it has a communicator.
 constexpr std::string_view kBootstrapWords[] = {"socketStartConnect", "socketPollConnect",
                                                 "NCCL WARN Bootstrap"};
@@ -121,7 +125,9 @@ constexpr std::string_view kAnchors[] = {"[c10d]",
                                          "keep-alive heartbeat",
                                          "RendezvousConnectionError",
                                          "RendezvousTimeoutError",
-                                         "via c10d key-value store"};
+                                         "via c10d key-value store",
+                                         "in store based barrier",
+                                         "connectFullMesh failed"};
 constexpr std::string_view kNcclAnchors[] = {
     "NCCL WARN Bootstrap",  "socketStartConnect",   "socketPollConnect",     "Call to connect",
     "getting address info", "NCCL WARN Connect to", "NCCL WARN Call to bind"};
@@ -197,6 +203,8 @@ bool ReadRendezvous(std::string_view text, Incident& incident) {
   if (lost_later) incident.role = Role::kCascade;
   AddAddress(text, incident);
   if (const auto number = IntAfter(text, "errno: "); number) AddField(incident, "errno", *number);
+  if (const auto size = IntAfter(text, "world_size="); size) AddField(incident, "expected", *size);
+  if (const auto here = IntAfter(text, "worker_count="); here) AddField(incident, "joined", *here);
   if (const auto wait = IntAfter(text, "timed out after "); wait) {
     const bool ms =
         After(text, "timed out after ").substr(0, 12).find("ms") != std::string_view::npos;

@@ -11,7 +11,7 @@ namespace {
 std::vector<ShapeRow> JoinGroups() {
   std::vector<ShapeRow> rows;
   for (const std::span<const ShapeRow> group :
-       {SlurmShapes(), KernelShapes(), LauncherShapes(), MemoryShapes(), CudaShapes(),
+       {SlurmShapes(), KernelShapes(), LauncherShapes(), MpiShapes(), MemoryShapes(), CudaShapes(),
         CollectiveShapes(), RendezvousShapes(), StorageShapes(), SignalShapes(), ProseShapes()}) {
     rows.insert(rows.end(), group.begin(), group.end());
   }

@@ -20,6 +20,8 @@ constexpr EndRow kEnds[] = {
     {"DUE TO JOB REQUEUE", "requeue"},
     {"UNCORRECTABLE MEMORY ERROR", "memory_error"},
     {"FAILED (non-zero exit code or other failure mode)", "failed"},
+    {"DUE TO TASK FAILURE", "failed"},
+    {"JOB NOT ENDING WITH SIGNALS", "failed"},
     {"CANCELLED AT", "cancelled"},
 };
 
@@ -35,6 +37,9 @@ constexpr std::string_view kNodeAnchors[] = {"Node failure on "};
 constexpr std::string_view kBatchAnchors[] = {"=>> PBS: job killed", "TERM_RUNLIMIT",
                                               "TERM_MEMLIMIT",       "TERM_OWNER",
                                               "TERM_PREEMPT",        "OOMKilled"};
+constexpr std::string_view kRefusalAnchors[] = {
+    "Unable to create step for job ",
+    "Unable to allocate resources: ", "Batch job submission failed: ", "execve(): "};
 constexpr std::string_view kForceAnchors[] = {"Force Terminated "};
 
 // A job id with its array or step part: digits, '.', '_', '+' and the step's name.
@@ -155,6 +160,22 @@ void ParseBatch(const CleanLine& line, RecordList& out) {
   }
 }
 
+// What Slurm refuses before anything runs: "srun: error: Unable to create step for job 7: More
+// processors requested than permitted", "slurmstepd: error: execve(): fit.sh: Permission denied".
+void ParseRefusal(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  if (!ContainsAny(text,
+                   {"srun: error:", "sbatch: error:", "salloc: error:", "slurmstepd: error:"}))
+    return;
+  if (IsRetry(text) || Contains(text, "temporarily disabled")) return;
+  Incident incident = MakeIncident(IncidentKind::kUsageError, line, "slurm_refusal");
+  incident.frame = FrameKind::kConfig;
+  incident.rank = -1;
+  incident.sub = Contains(text, "execve(): ") ? "no_file" : "refused";
+  incident.message = Capped(After(text, "error: "), kMessageCap);
+  out.push_back(std::move(incident));
+}
+
 void ParseForce(const CleanLine& line, RecordList& out) {
   if (!Contains(line.text, "srun")) return;
   Incident incident = MakeIncident(IncidentKind::kSchedulerEnd, line, "srun_force");
@@ -177,6 +198,8 @@ constexpr ShapeRow kRows[] = {
      "srun: error: Node failure on gpu-11"},
     {"batch_system", "PBS, LSF or Kubernetes ends a job", kBatchAnchors, ParseBatch,
      "=>> PBS: job killed: walltime 7261 exceeded limit 7200"},
+    {"slurm_refusal", "Slurm cannot start what it was asked to", kRefusalAnchors, ParseRefusal,
+     "slurmstepd: error: execve(): train_all.sh: Permission denied"},
     {"srun_force", "srun ends the step", kForceAnchors, ParseForce,
      "srun: Force Terminated StepId=4242.0"},
 };

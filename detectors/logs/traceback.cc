@@ -54,10 +54,42 @@ bool ContinuesMessage(std::string_view text) {
       "nccl",          "Last error:",    "Failed to",      "Cuda failure",  "CUDA kernel",
       "For debugging", "Compile with",   "Device-side",    "-- Process",    "Exception raised from",
       "frame #",       "\"\"\"",         "socketProgress", "Duplicate GPU", "You can suppress",
-      "Set TORCH",     "from user code", "Command:",
+      "Set TORCH",     "from user code", "Command:",       "Process name:", "Exit code:",
   };
   return std::any_of(std::begin(kStarts), std::end(kStarts),
                      [text](std::string_view start) { return text.starts_with(start); });
+}
+
+// What torch and CUDA print below every message of theirs, and native stacks: nothing of this case.
+bool IsBoilerplate(std::string_view text) {
+  static constexpr std::string_view kStarts[] = {
+      "CUDA kernel errors", "For debugging", "Compile with", "Device-side",
+      "Exception raised",   "frame #",       "\"\"\"",       "You can suppress",
+      "Set TORCH",          "Last error:",   "-- Process",   "^^^",
+  };
+  return std::any_of(std::begin(kStarts), std::end(kStarts),
+                     [text](std::string_view start) { return text.starts_with(start); });
+}
+
+// Begins with a capital and reads on: a log record begins with a time, a level or a bracket.
+bool IsSentence(std::string_view text) {
+  constexpr size_t kShortest = 20;
+  static constexpr std::string_view kOthers[] = {
+      "INFO", "WARN", "ERROR", "DEBUG", "Traceback", "Epoch", "%|", "Exception ignored"};
+  const bool begins =
+      !text.empty() && ((text[0] >= 'A' && text[0] <= 'Z') ||
+                        (text[0] >= '1' && text[0] <= '9' && text.size() > 4 && text[3] == ' '));
+  return begins && text.size() >= kShortest && !ContainsAny(text, kOthers) && !IsBoilerplate(text);
+}
+
+// The last of a chain quotes the line of its first.
+void QuoteCause(const Incident& earlier, Incident& last) {
+  for (const Quote& quote : earlier.quotes) {
+    if (quote.role != QuoteRole::kCause) continue;
+    last.quotes.push_back(quote);
+    return;
+  }
+  AddQuote(last, QuoteRole::kCause, earlier.line, earlier.offset);
 }
 
 // Kinds that stay true when a vaguer exception is raised in their wake.
@@ -169,6 +201,7 @@ bool TracebackMachine::AddFrame(std::string_view text) {
   frame.line = line && *line > 0 && *line < (1 << 30) ? static_cast<int32_t>(*line) : 0;
   frame.function.assign(Capped(After(number, ", in "), kCodeCap));
   frame.code.clear();
+  frame.code_line.clear();
   return true;
 }
 
@@ -185,7 +218,12 @@ bool TracebackMachine::FeedFrames(std::string_view text, const CleanLine& line, 
     const bool deep = text.size() - code.size() >= 4 || text[0] == '\t';
     if (deep && frame_count_ > 0 && !Contains(code, "%|")) {
       Frame& frame = frames_[(frame_count_ - 1) % kMaxFrames];
-      if (frame.code.empty()) frame.code.assign(Capped(code, kCodeCap));
+      if (frame.code.empty()) {
+        frame.code.assign(Capped(code, kCodeCap));
+        frame.code_line.assign(
+            Capped(line.original.empty() ? line.text : line.original, kCitationCap));
+        frame.code_offset = line.offset;
+      }
       return true;
     }
   } else {
@@ -224,6 +262,7 @@ void TracebackMachine::Complete(std::string_view type, std::string_view message,
     if (!has_cause_) ToCause();
     next.cause_type = pending_.cause_type.empty() ? pending_.exception_type : pending_.cause_type;
     next.cause_message = pending_.cause_type.empty() ? pending_.message : pending_.cause_message;
+    QuoteCause(pending_, next);
   } else if (has_pending_ && join_ == Join::kInner) {
     if (next.local_rank < 0) next.local_rank = pending_.local_rank;
     next.cause_type = pending_.cause_type;
@@ -248,6 +287,7 @@ void TracebackMachine::Complete(std::string_view type, std::string_view message,
   state_ = State::kMessage;
   join_ = Join::kNone;
   waited_lines_ = 0;
+  below_ = 0;
   after_frame_ = false;
   // The launcher's report follows and has a machine of its own.
   if (LastComponent(type) == "ChildFailedError") {
@@ -267,7 +307,10 @@ void TracebackMachine::ToCause() {
 }
 
 bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line, RecordList& out) {
-  if (text.empty() || IsGroupRule(text)) return true;
+  if (text.empty() || IsGroupRule(text)) {
+    below_ = -1;  // an empty line ends what may be the message's
+    return true;
+  }
   if (text.ends_with(kDuring) || text.ends_with(kDirect)) {
     state_ = State::kChain;
     waited_lines_ = 0;
@@ -281,7 +324,7 @@ bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line,
   const bool indented = text[0] == ' ' || text[0] == '\t';
   // Frames without a header: the inside of a Ray task, or a writer whose header came before this
   // exception.
-  const bool ray = waited_lines_ == 0 && pending_.message.starts_with("ray::");
+  const bool ray = waited_lines_ == 0 && Contains(pending_.message, "ray::");
   if (indented && (ray || headers_ > 0) && TrimLeft(text).starts_with("File \"")) {
     BeginFrames(headers_ > 0 ? Join::kNone : Join::kInner);
     if (!AddFrame(text)) return false;
@@ -300,13 +343,20 @@ bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line,
   const bool own = indented || ContinuesMessage(text);
   const bool expected = own || tail_.empty() || TrimRight(tail_).ends_with(":");
   if (expected && tail_.size() < kTailCap) {
-    if (tail_.empty()) pending_.message = Capped(Trim(text), kMessageCap);
+    const std::string_view words = Trim(text);
+    if (tail_.empty()) pending_.message = Capped(words, kMessageCap);
+    if (!IsBoilerplate(words)) AddQuote(pending_, QuoteRole::kMessage, line);
     tail_.append("\n").append(Capped(text, kTailCap - tail_.size()));
     if (const auto rank = IntAfter(text, "-- Process "); rank && *rank >= 0 && *rank < (1 << 24)) {
       pending_.local_rank = static_cast<int32_t>(*rank);
     }
   }
   if (own) return true;
+  // A message of several lines has nothing that sets its further lines apart from what comes next.
+  if (!expected && waited_lines_ == below_ && IsSentence(text)) {
+    ++below_;
+    AddQuote(pending_, QuoteRole::kBelow, line);
+  }
   if (++waited_lines_ > kPatience) {
     Emit(out);
     EndLine(out);

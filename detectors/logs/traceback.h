@@ -39,17 +39,19 @@ class TracebackMachine {
   template <class A>
   void Fields(A& a) {
     a(state_, frames_, frame_count_, pending_, has_pending_, cause_, has_cause_, join_, tail_,
-      headers_, waited_lines_, after_frame_, aside_);
+      headers_, waited_lines_, below_, after_frame_, aside_);
   }
 
   struct Frame {
     std::string file;
     std::string function;
     int32_t line = 0;
-    std::string code;  // the source line below it
+    std::string code;         // the source line below it
+    std::string code_line;    // the same as the stream holds it, for quoting
+    int64_t code_offset = 0;  // of that line
     template <class A>
     void Fields(A& a) {
-      a(file, function, line, code);
+      a(file, function, line, code, code_line, code_offset);
     }
   };
 
@@ -93,6 +95,7 @@ class TracebackMachine {
   std::string tail_;     // the message, all its lines
   int32_t headers_ = 0;  // tracebacks begun and not completed: > 1 when several writers interleave
   int32_t waited_lines_ = 0;
+  int32_t below_ = 0;  // of them, those in one piece right below the message; -1: no more
   bool after_frame_ = false;
   bool aside_ = false;  // announced as one that nobody dies of
 };

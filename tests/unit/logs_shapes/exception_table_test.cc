@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"AttributeError", "module 'numpy' has no attribute 'int'", FrameKind::kUnknown, "env",
              "other"},
         Case{"RuntimeError", "Found no NVIDIA driver on your system.", FrameKind::kUnknown, "env",
-             "other"},
+             "cuda_runtime"},
         Case{"FileNotFoundError", "[Errno 2] No such file or directory: 'm.bin'",
              FrameKind::kAssetLoad, "asset", "file_not_found"},
         Case{"FileNotFoundError", "[Errno 2] No such file or directory: 'rows.csv'",

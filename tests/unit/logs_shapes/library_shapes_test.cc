@@ -1,0 +1,250 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Launchers, allocators, transports and daemons, each beside a line that reads alike and is none.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/unit/logs_shapes/feed.h"
+
+namespace rankscope::logs {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+struct Case {
+  const char* line;
+  const char* shape;
+  IncidentKind kind;
+  Role role;
+  int32_t rank;
+  int32_t pid;
+  int32_t signal;
+  int32_t exit_code;
+};
+
+class LibraryLine : public ::testing::TestWithParam<Case> {};
+
+TEST_P(LibraryLine, IsRead) {
+  const Case& c = GetParam();
+  const auto got = RunShapes(c.line);
+  ASSERT_THAT(got, SizeIs(1)) << c.line;
+  EXPECT_EQ(got[0].shape, c.shape) << c.line;
+  EXPECT_EQ(got[0].kind, c.kind) << c.line;
+  EXPECT_EQ(got[0].role, c.role) << c.line;
+  EXPECT_EQ(got[0].rank, c.rank) << c.line;
+  EXPECT_EQ(got[0].pid, c.pid) << c.line;
+  EXPECT_EQ(got[0].signal, c.signal) << c.line;
+  EXPECT_EQ(got[0].exit_code, c.exit_code) << c.line;
+}
+
+using K = IncidentKind;
+using R = Role;
+
+INSTANTIATE_TEST_SUITE_P(
+    Launchers, LibraryLine,
+    ::testing::Values(
+        Case{"ERROR:composer.cli.launcher:Rank 6 crashed with exit code 3.", "plain_exit",
+             K::kNonZeroExit, R::kWrapper, 6, 0, 0, 3},
+        Case{"Global rank 2 (PID 7731) exited with code -11", "plain_exit", K::kSignalDeath,
+             R::kWrapper, 2, 7731, 11, -11},
+        Case{"Killing global rank 1 (PID 7730) with SIGTERM", "launcher_stops", K::kSignalDeath,
+             R::kCascade, -1, 7730, 15, 0},
+        Case{"Process 5 exit with status code 134.", "plain_exit", K::kNonZeroExit, R::kWrapper, 5,
+             0, 0, 134},
+        Case{"pdsh@head: gpu-04: ssh exited with exit code 255", "plain_exit", K::kNonZeroExit,
+             R::kWrapper, -1, 0, 0, 255},
+        Case{"[2024-03-04 05:06:07,011] [INFO] [launch.py:316:sigkill_handler] Killing subprocess "
+             "51734",
+             "launcher_stops", K::kSignalDeath, R::kCascade, -1, 51734, 15, 0},
+        Case{"W0304 05:06:07.120000 900 torch/multiprocessing/spawn.py:169] Terminating process "
+             "981 via signal SIGTERM",
+             "launcher_stops", K::kSignalDeath, R::kCascade, -1, 981, 15, 0},
+        Case{"=   KILLED BY SIGNAL: 9 (KILLED)", "hydra_exit", K::kSignalDeath, R::kWrapper, -1, 0,
+             9, 0},
+        Case{"=   EXIT CODE: 1", "hydra_exit", K::kNonZeroExit, R::kWrapper, -1, 0, 0, 1},
+        Case{"slurmstepd: error: *** STEP 77.0 ON n2 CANCELLED AT 2025-03-04T05:06:07 DUE TO TASK "
+             "FAILURE ***",
+             "slurmstepd", K::kSchedulerEnd, R::kWrapper, -1, 0, 0, 0},
+        Case{"srun: error: Unable to create step for job 77: More processors requested than "
+             "permitted",
+             "slurm_refusal", K::kUsageError, R::kInitiating, -1, 0, 0, 0},
+        Case{"bash: ./launch.sh: /opt/py39/bin/python: bad interpreter: No such file or directory",
+             "cannot_start", K::kUsageError, R::kInitiating, -1, 0, 0, 0}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Memory, LibraryLine,
+    ::testing::Values(
+        Case{"XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
+             "17179869184 bytes.",
+             "lone_exception", K::kCudaOom, R::kInitiating, -1, 0, 0, 0},
+        Case{"ggml_cuda: cudaMalloc failed: out of memory", "device_memory", K::kCudaOom,
+             R::kInitiating, -1, 0, 0, 0},
+        Case{"Error out of memory at line 84 in file /b/ops.cu", "device_memory", K::kCudaOom,
+             R::kInitiating, -1, 0, 0, 0},
+        Case{"ValueError: No available memory for the cache blocks. Try increasing "
+             "`gpu_memory_utilization` when initializing the engine.",
+             "lone_exception", K::kCudaOom, R::kInitiating, -1, 0, 0, 0},
+        Case{"memory allocation of 6442450944 bytes failed", "host_memory", K::kHostOom,
+             R::kInitiating, -1, 0, 0, 0},
+        Case{"[ 812.5] Killed process 6120 (python3), UID 1000, total-vm:90112kB, "
+             "anon-rss:81920kB, file-rss:0kB",
+             "kernel_oom", K::kHostOom, R::kInitiating, -1, 6120, 0, 0},
+        Case{"[ 812.4] Task in /slurm/uid_1000/job_77/step_0 killed as a result of limit of "
+             "/slurm/uid_1000/job_77",
+             "kernel_oom", K::kHostOom, R::kInitiating, -1, 0, 0, 0},
+        Case{"earlyoom: sending SIGTERM to process 6120 uid 1000 \"python3\": badness 911, VmRSS "
+             "88000 MiB",
+             "oom_daemon", K::kHostOom, R::kInitiating, -1, 6120, 0, 0},
+        Case{"Warning  Evicted  kubelet  The node was low on resource: memory. Container trainer "
+             "was using 90Gi",
+             "oom_daemon", K::kHostOom, R::kInitiating, -1, 0, 0, 0}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Collectives, LibraryLine,
+    ::testing::Values(
+        Case{"[rank5]:[E614 07:08:09.100 ProcessGroupNCCL.cpp:632] [Rank 5] Watchdog caught "
+             "collective operation timeout: WorkNCCL(SeqNum=91, OpType=BROADCAST, NumelIn=8, "
+             "NumelOut=8, Timeout(ms)=600000) ran for 600011 milliseconds before timing out.",
+             "nccl_watchdog", K::kCollectiveTimeout, R::kInitiating, 5, 0, 0, 0},
+        Case{"[Rank 1] Caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE, "
+             "TensorShape=[64], Timeout(ms)=1800000) ran for 1800321 milliseconds before timing "
+             "out.",
+             "nccl_watchdog", K::kCollectiveTimeout, R::kInitiating, 1, 0, 0, 0},
+        Case{"[PG ID 0 PG GUID 0(default_pg) Rank 3] Timeout at NCCL work: 44, last enqueued NCCL "
+             "work: 46, last completed NCCL work: 43.",
+             "nccl_watchdog_follow", K::kCollectiveTimeout, R::kCascade, 3, 0, 0, 0},
+        Case{"   - [7] joined but didn't finish collective #90 (count from 1)", "desync_report",
+             K::kCollectiveTimeout, R::kCascade, -1, 0, 0, 0},
+        Case{"n8:70:91 [4] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer "
+             "10.7.0.2<41002> with error 12, opcode 0, len 0, vendor err 129",
+             "nccl_ib", K::kPeerLost, R::kInitiating, -1, 0, 0, 0},
+        Case{
+            "n8:70:91 [4] transport/net_ib.cc:95 NCCL WARN NET/IB : mlx5_2:1 Got async event : GID "
+            "table change",
+            "nccl_ib", K::kPeerLost, R::kCascade, -1, 0, 0, 0},
+        Case{"p5-3:70:91 [4] ofi_process_cq:196 NCCL WARN NET/OFI Request 0x7f21 completed with "
+             "error. RC: 113. Error: 4104 (Receiver not ready). Completed length: 0",
+             "nccl_ofi", K::kPeerLost, R::kInitiating, -1, 0, 0, 0},
+        Case{"n8:70:91 [4] misc/socket.cc:58 NCCL WARN socketProgressOpt: Call to recv from "
+             "10.7.0.2<41002> failed : Connection timed out",
+             "peer_lost", K::kPeerLost, R::kCascade, -1, 0, 0, 0},
+        Case{"RuntimeError: Timed out initializing process group in store based barrier on rank: "
+             "3, for key: store_based_barrier_key:1 (world_size=4, worker_count=3, "
+             "timeout=0:30:00)",
+             "lone_exception", K::kRendezvous, R::kInitiating, -1, 0, 0, 0}));
+
+TEST(LibraryShapes, ValuesOfTheirLines) {
+  const auto ib = RunShapes(
+      "n8:70:91 [4] NCCL WARN NET/IB : Got completion from peer 10.7.0.2<41002> with error 12, "
+      "opcode 0");
+  ASSERT_THAT(ib, SizeIs(1));
+  EXPECT_EQ(Field(ib[0], "status"), "12");
+  EXPECT_EQ(Field(ib[0], "status_name"), "RETRY_EXC_ERR");
+  EXPECT_EQ(Field(ib[0], "peer"), "10.7.0.2");
+  const auto barrier = RunShapes(
+      "RuntimeError: Timed out initializing process group in store based barrier on rank: 3, for "
+      "key: store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)");
+  ASSERT_THAT(barrier, SizeIs(1));
+  EXPECT_EQ(barrier[0].sub, "join");
+  EXPECT_EQ(Field(barrier[0], "expected"), "4");
+  EXPECT_EQ(Field(barrier[0], "joined"), "3");
+  const auto jax = RunShapes("RESOURCE_EXHAUSTED: Out of memory allocating 4096 bytes");
+  ASSERT_THAT(jax, SizeIs(1));
+  EXPECT_EQ(Field(jax[0], "requested"), "4096");
+}
+
+// TensorFlow prints the same sentence for a tensor of the host's.
+TEST(LibraryShapes, AnAllocatorOfTheHostIsNotTheGpus) {
+  const auto host = RunShapes(
+      "ResourceExhaustedError: OOM when allocating tensor with shape[9,9] and type float on "
+      "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu");
+  ASSERT_THAT(host, SizeIs(1));
+  EXPECT_EQ(host[0].kind, IncidentKind::kHostOom);
+  const auto gpu = RunShapes(
+      "ResourceExhaustedError: OOM when allocating tensor with shape[9,9] and type float on "
+      "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc");
+  ASSERT_THAT(gpu, SizeIs(1));
+  EXPECT_EQ(gpu[0].kind, IncidentKind::kCudaOom);
+}
+
+TEST(LibraryShapes, ARayActorsOwnErrorStandsBelowItsDeath) {
+  const auto got = RunTraceback(
+      "Traceback (most recent call last):\n"
+      "  File \"/w/drive.py\", line 3, in <module>\n"
+      "    ray.get(worker.fit.remote())\n"
+      "ray.exceptions.ActorDiedError: The actor died because of an error raised in its creation "
+      "task, ray::Worker.__init__() (pid=811, ip=10.1.1.4)\n"
+      "  File \"/w/worker.py\", line 20, in __init__\n"
+      "    self.net = Net(**settings)\n"
+      "TypeError: Net() got an unexpected keyword argument 'depht'\n");
+  ASSERT_THAT(got, SizeIs(1));
+  EXPECT_EQ(got[0].exception_type, "TypeError");
+  EXPECT_EQ(got[0].role, Role::kInitiating);
+  EXPECT_EQ(got[0].file, "/w/worker.py:20");
+}
+
+TEST(LibraryShapes, HorovodsDriverReportsAndDoesNotInitiate) {
+  const auto got = RunTraceback(
+      "Traceback (most recent call last):\n"
+      "  File \"/v/bin/horovodrun\", line 8, in <module>\n"
+      "    sys.exit(run_commandline())\n"
+      "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus "
+      "causing the job to be terminated. The first process to do so was:\n"
+      "Process name: 2\n"
+      "Exit code: 7\n");
+  ASSERT_THAT(got, SizeIs(1));
+  EXPECT_EQ(got[0].role, Role::kWrapper);
+  EXPECT_EQ(got[0].kind, IncidentKind::kNonZeroExit);
+  EXPECT_EQ(got[0].rank, 2);
+  EXPECT_EQ(got[0].exit_code, 7);
+}
+
+// NCCL raises to Python while it makes a communicator; the watchdog speaks of those that stood.
+TEST(LibraryShapes, NcclsErrorsAtCreationAreMarked) {
+  const auto made = RunShapes(
+      "torch.distributed.DistBackendError: NCCL error in: /b/NCCLUtils.cpp:93, unhandled system "
+      "error, NCCL version 2.20.5");
+  ASSERT_THAT(made, SizeIs(1));
+  EXPECT_EQ(made[0].sub, "init");
+  const auto stood = RunShapes(
+      "[Rank 2] Process group watchdog thread terminated with exception: NCCL error: unhandled "
+      "system error, NCCL version 2.20.5");
+  ASSERT_THAT(stood, SizeIs(1));
+  EXPECT_EQ(stood[0].sub, "");
+}
+
+class NoSuchLine : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NoSuchLine, InitiatesNothing) {
+  for (const Incident& incident : RunAll(GetParam())) {
+    EXPECT_NE(incident.role, Role::kInitiating) << incident.shape << " read " << GetParam();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    NearMisses, NoSuchLine,
+    ::testing::Values(
+        "Rank 3 finished successfully.", "the build container exited with code 2",
+        "data server crashed with exit code 1, a new one starts",
+        "Process 3 exit with status code 0", "=   EXIT CODE: 9",
+        "signal 9 (Killed) is what the guide calls it", "Killed process pool, 4 workers left",
+        "Task in queue killed as a result of limit of time",
+        "memory allocation of the optimizer done", "out of resource: shared memory is not this",
+        "earlyoom v1.7 started", "systemd-oomd[9]: Started Userspace Out-Of-Memory (OOM) Killer.",
+        "the cache holds tokens that can be stored in a KV cache of 3 GiB",
+        "n8:70:91 [4] NCCL INFO NET/IB : mlx5_2:1 Got async event : port active",
+        "n8:70:91 [4] NCCL INFO Call to ibv_reg_mr_iova2 skipped",
+        "upload completed with error. RC: 5 (retried)",
+        "srun: Job step creation temporarily "
+        "disabled, retrying (Requested nodes are busy)",
+        "strace: execve(): 3 calls", "In 'train' we say what could not find 'its' place",
+        "Failed to fetch: is required only for docs", "flags: Flags parsing took 3 ms",
+        "kernel: python invoked by cron, no oom-killer needed",
+        "Received 3 requests, call to recv from queue took 2 ms"));
+
+}  // namespace
+}  // namespace rankscope::logs
