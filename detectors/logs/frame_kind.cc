@@ -1,7 +1,12 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
+#include <bitset>
+#include <string>
+#include <vector>
+
 #include "detectors/logs/exception_text.h"
 #include "detectors/logs/incident_text.h"
+#include "detectors/logs/scanner.h"
 
 namespace rankscope::logs {
 namespace {
@@ -185,32 +190,14 @@ constexpr HintRow kHints[] = {
     {"arguments", false, FrameKind::kConfig},
 };
 
-bool IsLibrary(std::string_view file) {
-  return ContainsAny(file,
-                     {"site-packages", "dist-packages", "lib/python", "<frozen", "python/ray/"}) ||
-         file.starts_with("<");
-}
-
-bool Fits(const FrameRow& row, const Frame& frame) {
-  return (row.function.empty() || row.function == LastComponent(frame.function)) &&
-         (row.file.empty() || Contains(frame.file, row.file)) &&
-         (row.code.empty() || Contains(frame.code, row.code));
-}
+constexpr std::string_view kLibraryPaths[] = {"site-packages", "dist-packages", "lib/python",
+                                              "<frozen", "python/ray/"};
 
 bool BeginsImport(std::string_view code) {
   return code.starts_with("import ") || (code.starts_with("from ") && Contains(code, " import "));
 }
 
-FrameKind TellingKind(const Frame& frame) {
-  if (BeginsImport(frame.code)) return FrameKind::kImport;
-  for (const FrameRow& row : kTelling) {
-    if (Fits(row, frame)) return row.kind;
-  }
-  return FrameKind::kUnknown;
-}
-
 FrameKind HintedKind(const Frame& frame) {
-  if (IsLibrary(frame.file)) return FrameKind::kUnknown;
   if (frame.function == "__getitem__") return FrameKind::kDataset;
   for (const HintRow& row : kHints) {
     if (Contains(row.in_function ? frame.function : frame.file, row.part)) {
@@ -245,17 +232,6 @@ constexpr MessageRow kMessages[] = {
     {"num_samples should be a positive integer", FrameKind::kDataset},
 };
 
-}  // namespace
-
-FrameKind FrameKindOfMessage(std::string_view type, std::string_view message) {
-  const std::string_view last = LastComponent(type);
-  if (last == "ModuleNotFoundError" || last == "ImportError") return FrameKind::kImport;
-  for (const MessageRow& row : kMessages) {
-    if (Contains(message, row.text)) return row.kind;
-  }
-  return FrameKind::kUnknown;
-}
-
 // A library's own training loop on the stack: its dialect is known, so steps that it made would
 // have been printed.
 struct TrainerRow {
@@ -269,48 +245,120 @@ constexpr TrainerRow kTrainers[] = {
     {"/torchtitan/train.py", "torchtitan"},
 };
 
-// The source line of the innermost frame of the program's own, and of the library's frame below it
-// where the exception has no words of its own.
-void QuoteFrames(std::span<const Frame* const> frames, Incident& incident) {
-  const Frame* own = nullptr;
-  for (size_t i = frames.size(); i-- > 0 && own == nullptr;) {
-    if (!IsLibrary(frames[i]->file)) own = frames[i];
+// What a frame's path and source line hold of the tables' words, each found in one pass.
+struct Words {
+  static constexpr size_t kRows = std::size(kTelling);
+  std::bitset<kRows> file;  // rows of kTelling whose path fits
+  std::bitset<kRows> code;
+  int trainer = -1;  // row of kTrainers
+  bool library = false;
+};
+
+class WordTables {
+ public:
+  WordTables()
+      : files_(FileLiterals(), Scanner::Case::kSensitive),
+        codes_(CodeLiterals(), Scanner::Case::kSensitive) {}
+
+  Words Read(const Frame& frame) const {
+    Words words;
+    files_.Scan(frame.file, [&words](uint32_t row, size_t) {
+      if (row < kTrainer) {
+        words.file.set(row);
+      } else if (row < kLibrary) {
+        words.trainer = static_cast<int>(row - kTrainer);
+      } else {
+        words.library = true;
+      }
+      return true;
+    });
+    words.library = words.library || frame.file.starts_with("<");
+    codes_.Scan(frame.code, [&words](uint32_t row, size_t) {
+      words.code.set(row);
+      return true;
+    });
+    return words;
   }
-  const Frame* innermost = frames.back();
-  if (own != nullptr) AddQuote(incident, QuoteRole::kFrame, own->code_line, own->code_offset);
-  if (innermost != own && (own == nullptr || incident.message.empty()))
-    AddQuote(incident, QuoteRole::kFrame, innermost->code_line, innermost->code_offset);
+
+ private:
+  static constexpr uint32_t kTrainer = Words::kRows;
+  static constexpr uint32_t kLibrary = kTrainer + std::size(kTrainers);
+
+  static std::vector<Scanner::Literal> FileLiterals() {
+    std::vector<Scanner::Literal> literals;
+    for (uint32_t row = 0; row < Words::kRows; ++row) {
+      if (!kTelling[row].file.empty()) literals.push_back({kTelling[row].file, row});
+    }
+    for (uint32_t row = 0; row < std::size(kTrainers); ++row)
+      literals.push_back({kTrainers[row].path, kTrainer + row});
+    for (const std::string_view path : kLibraryPaths) literals.push_back({path, kLibrary});
+    return literals;
+  }
+  static std::vector<Scanner::Literal> CodeLiterals() {
+    std::vector<Scanner::Literal> literals;
+    for (uint32_t row = 0; row < Words::kRows; ++row) {
+      if (!kTelling[row].code.empty()) literals.push_back({kTelling[row].code, row});
+    }
+    return literals;
+  }
+
+  Scanner files_;
+  Scanner codes_;
+};
+
+const WordTables& SharedTables() {
+  static const WordTables tables;
+  return tables;
+}
+
+FrameKind TellingKind(const Frame& frame, const Words& words) {
+  if (BeginsImport(frame.code)) return FrameKind::kImport;
+  const std::string_view function = LastComponent(frame.function);
+  for (size_t i = 0; i < Words::kRows; ++i) {
+    const FrameRow& row = kTelling[i];
+    const bool fits = (row.function.empty() || row.function == function) &&
+                      (row.file.empty() || words.file[i]) && (row.code.empty() || words.code[i]);
+    if (fits) return row.kind;
+  }
+  return FrameKind::kUnknown;
+}
+
+}  // namespace
+
+FrameKind FrameKindOfMessage(std::string_view type, std::string_view message) {
+  const std::string_view last = LastComponent(type);
+  if (last == "ModuleNotFoundError" || last == "ImportError") return FrameKind::kImport;
+  for (const MessageRow& row : kMessages) {
+    if (Contains(message, row.text)) return row.kind;
+  }
+  return FrameKind::kUnknown;
 }
 
 void PlaceFrames(std::span<const Frame* const> frames, Incident& incident) {
-  for (const Frame* frame : frames) {
-    for (const TrainerRow& row : kTrainers) {
-      if (!Contains(frame->file, row.path)) continue;
-      AddField(incident, "trainer", row.framework);
-      break;
-    }
-    if (!incident.fields.empty() && incident.fields.back().key == "trainer") break;
-  }
+  if (frames.empty()) return;
+  const WordTables& tables = SharedTables();
+  const Frame* own = nullptr;  // the innermost frame of the program's own
+  int trainer = -1;            // of the outermost frame that is in one
   for (size_t i = frames.size(); i-- > 0;) {
     const Frame& frame = *frames[i];
-    if (incident.frame == FrameKind::kUnknown) incident.frame = TellingKind(frame);
-    if (incident.frame == FrameKind::kUnknown) incident.frame = HintedKind(frame);
-    if (incident.file.empty() && !IsLibrary(frame.file)) {
-      incident.file = frame.file + ":" + std::to_string(frame.line);
-      incident.function = frame.function;
-    }
+    const Words words = tables.Read(frame);
+    if (words.trainer >= 0) trainer = words.trainer;
+    if (incident.frame == FrameKind::kUnknown) incident.frame = TellingKind(frame, words);
+    if (incident.frame == FrameKind::kUnknown && !words.library) incident.frame = HintedKind(frame);
+    if (own == nullptr && !words.library) own = &frame;
   }
-  if (frames.empty()) return;
-  QuoteFrames(frames, incident);
+  if (trainer >= 0) AddField(incident, "trainer", kTrainers[trainer].framework);
   const Frame& innermost = *frames.back();
-  if (incident.file.empty()) {
-    incident.file = innermost.file + ":" + std::to_string(innermost.line);
-    incident.function = innermost.function;
-  }
+  const Frame& named = own != nullptr ? *own : innermost;
+  incident.file = named.file + ":" + std::to_string(named.line);
+  incident.function = named.function;
+  // The library's line only where the exception has no words of its own.
+  AddQuote(incident, QuoteRole::kFrame, named.code_line, named.code_offset);
+  if (&innermost != &named && incident.message.empty())
+    AddQuote(incident, QuoteRole::kFrame, innermost.code_line, innermost.code_offset);
   // A constructor that refuses its arguments.
-  if (incident.frame == FrameKind::kUnknown && innermost.function == "__init__") {
+  if (incident.frame == FrameKind::kUnknown && innermost.function == "__init__")
     incident.frame = FrameKind::kConfig;
-  }
 }
 
 }  // namespace rankscope::logs

@@ -142,6 +142,7 @@ struct Reader::State {
   Speaker* FindSpeaker(const CleanLine& line);
   Speaker& NeedSpeaker(const CleanLine& line);
   bool FeedMachines(const CleanLine& line, const RowSet& rows);
+  bool FeedFrame(const CleanLine& line);
   bool ParsePlain(std::string_view text);
   bool ParseSpanning(const CleanLine& line, const RowSet& rows);
   bool AdoptFrom(const CleanLine& line, size_t from);
@@ -199,6 +200,18 @@ bool Reader::State::FeedMachines(const CleanLine& line, const RowSet& rows) {
     }
     records.clear();
   }
+  speaker->foreign_records = 0;
+  return speaker->traceback.Feed(line, records);
+}
+
+// A frame of an open traceback is nothing else: it need not be searched for what other lines hold.
+bool Reader::State::FeedFrame(const CleanLine& line) {
+  if (!line.text.starts_with("  File \"") || speakers.empty() || block.open() || table.open())
+    return false;
+  Speaker* speaker = FindSpeaker(line);
+  if (speaker == nullptr || speaker->summary.open() || !speaker->traceback.in_frames())
+    return false;
+  if (line.text.find("\", line ") == std::string_view::npos) return false;
   speaker->foreign_records = 0;
   return speaker->traceback.Feed(line, records);
 }
@@ -322,6 +335,7 @@ std::span<const Record> Reader::Feed(const LogLine& line, Timestamp t) {
   const Unprefixed unprefixed = StripLauncherPrefixes(text);
   const CleanLine clean = {
       unprefixed.text, line.text, line.offset, unprefixed.rank, unprefixed.local_rank, line.end, t};
+  if (state.FeedFrame(clean)) return state.records;
   RowSet rows{};
   uint64_t any = 0;
   state.tables.scanner.Scan(clean.text, [&](uint32_t row, size_t) {

@@ -28,6 +28,9 @@ class TracebackMachine {
   // Whether a traceback is open, so that the next line belongs to it without an anchor.
   bool open() const { return state_ != State::kIdle; }
 
+  // Whether frames are being read.
+  bool in_frames() const { return state_ == State::kFrames; }
+
   // Takes a line that holds the anchor, or any line while open. Appends an Incident when an
   // exception is complete. Returns whether the line was part of a traceback (a line that ends one
   // by not belonging to it is not).

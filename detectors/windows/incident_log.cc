@@ -4,6 +4,7 @@
 #include "detectors/windows/incident_log.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace rankscope::windows {
 namespace {
@@ -18,6 +19,17 @@ bool SameIncident(const Candidate& a, const Candidate& b) {
          x.sub == y.sub && x.exception_type == y.exception_type && x.shape == y.shape;
 }
 
+// Equal for the same incident; all that SameIncident compares but the attempt, which may change.
+uint64_t KeyOf(const Candidate& candidate) {
+  const logs::Incident& incident = candidate.incident;
+  uint64_t key = std::hash<std::string_view>()(incident.message);
+  for (const int64_t part : {int64_t{incident.signal}, int64_t{incident.exit_code},
+                             static_cast<int64_t>(incident.kind)}) {
+    key = (key ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15;
+  }
+  return key;
+}
+
 void AddRank(std::vector<int32_t>& ranks, int32_t rank) {
   if (rank < 0) return;
   const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank);
@@ -30,8 +42,15 @@ void AddRank(std::vector<int32_t>& ranks, int32_t rank) {
 void IncidentLog::Add(Candidate candidate) {
   candidate.order = next_order_++;
   AddRank(candidate.ranks, candidate.incident.rank);
+  if (keys_.size() != candidates_.size()) {
+    keys_.clear();
+    for (const Candidate& known : candidates_) keys_.push_back(KeyOf(known));
+  }
+  const uint64_t key = KeyOf(candidate);
   // Deaths of different processes are different candidates even when nobody knows their ranks.
-  for (auto seen = candidates_.rbegin(); seen != candidates_.rend(); ++seen) {
+  for (size_t i = candidates_.size(); i-- > 0;) {
+    if (keys_[i] != key) continue;
+    Candidate* const seen = &candidates_[i];
     if (!SameIncident(*seen, candidate)) continue;
     if (candidate.process.pid != 0 && candidate.process != seen->process) continue;
     if (candidate.incident.pid != 0 && candidate.incident.pid != seen->incident.pid) continue;
@@ -39,11 +58,14 @@ void IncidentLog::Add(Candidate candidate) {
     for (const int32_t rank : candidate.ranks) AddRank(seen->ranks, rank);
     return;
   }
-  if (candidates_.size() >= kFirst + kNewest) {
-    candidates_.erase(candidates_.begin() + kFirst);
-    ++dropped_;
+  // Many at once: what is behind them has to move up.
+  if (candidates_.size() >= kFirst + 2 * kNewest) {
+    candidates_.erase(candidates_.begin() + kFirst, candidates_.begin() + kFirst + kNewest);
+    keys_.erase(keys_.begin() + kFirst, keys_.begin() + kFirst + kNewest);
+    dropped_ += kNewest;
   }
   candidates_.push_back(std::move(candidate));
+  keys_.push_back(key);
 }
 
 void IncidentLog::MoveToAttempt(int32_t from, int32_t to) {

@@ -37,7 +37,7 @@ struct Candidate {
 class IncidentLog {
  public:
   static constexpr size_t kFirst = 128;
-  static constexpr size_t kNewest = 128;
+  static constexpr size_t kNewest = 128;     // at least; up to twice as many between two clean-ups
   static constexpr size_t kMaxRanks = 4096;  // of one candidate: as many as a job's window knows
 
   void Add(Candidate candidate);
@@ -56,6 +56,8 @@ class IncidentLog {
 
  private:
   std::vector<Candidate> candidates_;
+  std::vector<uint64_t> keys_;  // of candidates_: equal where two may be the same; made again after
+                                // a restore
   int64_t next_order_ = 0;
   int64_t dropped_ = 0;
 };

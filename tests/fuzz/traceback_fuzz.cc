@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Arbitrary lines through the traceback machine, the summary machine and every shape row, anchors
-// or not: no crash, bounded state, and a state that survives archiving.
+// Arbitrary lines through the traceback machine, the summary machine, every shape row and every
+// fact of NCCL, anchors or not: no crash, bounded state, and a state that survives archiving.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 #include <variant>
 
+#include "detectors/logs/dialects.h"
 #include "detectors/logs/elastic_summary.h"
 #include "detectors/logs/exception_table.h"
 #include "detectors/logs/formats.h"
@@ -34,6 +35,21 @@ void CheckRecords(const RecordList& records) {
     Require(incident->line.size() <= rankscope::logs::kCitationCap);
     Require(!FaultClass(*incident).empty());
     Require(!ExceptionSub(*incident).empty());
+    Require(ToldFaultClass(*incident).empty() ||
+            ToldFaultClass(*incident) == FaultClass(*incident));
+    if (FailsAtFirstUse(*incident)) Require(!FaultClass(*incident).empty());
+    Require(incident->quotes.size() <= rankscope::logs::kMaxQuotes);
+    for (const rankscope::logs::Quote& quote : incident->quotes)
+      Require(quote.line.size() <= rankscope::logs::kCitationCap);
+  }
+}
+
+void CheckFacts(const RecordList& records) {
+  for (const rankscope::logs::Record& record : records) {
+    const auto* marker = std::get_if<rankscope::logs::Marker>(&record);
+    Require(marker != nullptr && marker->kind == rankscope::logs::MarkerKind::kFact);
+    Require(marker->line.find(marker->text) != std::string_view::npos || marker->text == "on" ||
+            marker->text == "off");
   }
 }
 
@@ -53,6 +69,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     summary.Feed(line, records);
     for (const rankscope::logs::ShapeRow& row : rankscope::logs::Shapes()) row.parse(line, records);
     CheckRecords(records);
+    records.clear();
+    for (const rankscope::logs::FormatRow& row : rankscope::logs::NcclFactRows())
+      row.parse(line, records);
+    CheckFacts(records);
     records.clear();
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + 1);
