@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What NCCL says of itself under NCCL_DEBUG=INFO: version, interface, plugin, network, channels,
-// GPUDirect, NVLink SHARP, and the variables that it obeys. Facts for a reader of a slow or hanging
-// run, never a cause: the same lines stand in every healthy log. The wordings are those of
-// src/init.cc, src/bootstrap.cc, src/plugin/net.cc and src/transport/*.cc from 2.4 to 2.28.
+// What NCCL says of itself under NCCL_DEBUG=INFO (its version is a marker): interface, plugin,
+// network, channels, GPUDirect, NVLink SHARP, and the variables that it obeys. Facts for a reader
+// of a slow or hanging run, never a cause: the same lines stand in every healthy log. The wordings
+// are those of src/init.cc, src/bootstrap.cc, src/plugin/net.cc and src/transport/*.cc from 2.4
+// to 2.28.
 #include <array>
 #include <utility>
 
@@ -20,7 +21,7 @@ enum class Value : uint8_t {
   kNumber,   // the number in front of the phrase
   kOnOff,    // "on" where the phrase goes on with "Enabled" or "available", else "off"
   kSetting,  // the variable's name, the phrase and the value: views cannot leave the phrase out
-  kNothing,
+  kPhrase,   // the phrase itself
 };
 
 struct Fact {
@@ -32,10 +33,9 @@ struct Fact {
 
 // The fallback before the general: a line is one fact.
 constexpr Fact kFacts[] = {
-    {"nccl_version", {"NCCL version "}, Value::kWord, "NCCL version 2.20.5+cuda12.4"},
     {"nccl_no_ib",
      {"NET/IB : No device found"},
-     Value::kNothing,
+     Value::kPhrase,
      "g5:77:93 [1] NCCL INFO NET/IB : No device found."},
     {"nccl_ib_devices",
      {"NET/IB : Using "},
@@ -59,7 +59,7 @@ constexpr Fact kFacts[] = {
      "g5:77:93 [1] NCCL INFO NET/Plugin: Loaded net plugin Libfabric (v9)"},
     {"nccl_plugin_missing",
      {"libnccl-net.so: cannot open shared object file"},
-     Value::kNothing,
+     Value::kPhrase,
      "g5:77:77 [1] NCCL INFO NET/Plugin : Plugin load returned 17 : libnccl-net.so: cannot open "
      "shared object file: No such file or directory."},
     {"nccl_ofi_version",
@@ -107,10 +107,7 @@ bool ParseFact(const Fact& fact, const CleanLine& line, RecordList& out) {
   }
   if (at == std::string_view::npos) return false;
   const std::string_view before = line.text.substr(0, at);
-  // Rank 0 prints the version alone on its line; everything else comes behind NCCL's own head.
-  const bool headed = Contains(line.text, "NCCL INFO ");
-  const bool bare = fact.value == Value::kWord && before.empty();
-  if (!headed && !bare) return false;
+  if (!Contains(before, "NCCL INFO ") && !phrase.starts_with("NCCL INFO ")) return false;
   const std::string_view rest = line.text.substr(at + phrase.size());
   Marker marker;
   marker.kind = MarkerKind::kFact;
@@ -140,7 +137,8 @@ bool ParseFact(const Fact& fact, const CleanLine& line, RecordList& out) {
       marker.text = Trim(line.text.substr(at - name.size()));
       break;
     }
-    case Value::kNothing:
+    case Value::kPhrase:
+      marker.text = line.text.substr(at, phrase.size());
       break;
   }
   marker.text = Capped(marker.text, kValueCap);

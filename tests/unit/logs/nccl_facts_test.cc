@@ -44,16 +44,14 @@ TEST_P(NcclFact, IsRead) {
 INSTANTIATE_TEST_SUITE_P(
     Lines, NcclFact,
     ::testing::Values(
-        Case{"NCCL version 2.19.3+cuda12.2", "nccl_version", "2.19.3+cuda12.2"},
-        Case{"n2:5:9 [0] NCCL INFO NCCL version 2.27.5+cuda12.9", "nccl_version",
-             "2.27.5+cuda12.9"},
         Case{"n2:5:5 [0] NCCL INFO Bootstrap : Using ib0:10.9.0.2<0>", "nccl_interface",
              "ib0:10.9.0.2<0>"},
         Case{"n2:5:5 [0] NCCL INFO Bootstrap: Using ib0:10.9.0.2<0>", "nccl_interface",
              "ib0:10.9.0.2<0>"},
         Case{"n2:5:9 [0] NCCL INFO NET/IB : Using [0]mlx5_1:1/IB [RO]; OOB ib0:10.9.0.2<0>",
              "nccl_ib_devices", "[0]mlx5_1:1/IB [RO]"},
-        Case{"n2:5:9 [0] NCCL INFO NET/IB : No device found.", "nccl_no_ib", ""},
+        Case{"n2:5:9 [0] NCCL INFO NET/IB : No device found.", "nccl_no_ib",
+             "NET/IB : No device found"},
         Case{"n2:5:9 [0] NCCL INFO Using network AWS Libfabric", "nccl_network", "AWS Libfabric"},
         Case{"n2:5:9 [0] NCCL INFO NET/Plugin: Loaded net plugin IBext_v8 (v8)", "nccl_plugin",
              "IBext_v8 (v8)"},
@@ -73,8 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     NearMisses, NcclFact,
-    ::testing::Values(Case{"we compared NCCL version 2.18 with 2.19", "", ""},
-                      Case{"grep for 'Using network IB' in the log", "", ""},
+    ::testing::Values(Case{"grep for 'Using network IB' in the log", "", ""},
                       Case{"OMP_NUM_THREADS set by environment to 4", "", ""},
                       Case{"GPU Direct RDMA is explained in the manual", "", ""},
                       Case{"n2:5:9 [0] NCCL INFO many coll channels, they say", "", ""}));
