@@ -340,12 +340,12 @@ int CivetwebListener::OnRequest(mg_connection* connection) {
 }
 
 int CivetwebListener::OnError(mg_connection* connection, int status, const char* message) {
-  const mg_request_info& info = *mg_get_request_info(connection);
-  auto& self = *static_cast<CivetwebListener*>(info.user_data);
+  auto& self = *static_cast<CivetwebListener*>(mg_get_user_data(mg_get_context(connection)));
   mg_disable_keep_alive(connection);
   const Response response = Refusal(status, message == nullptr ? "" : message);
-  const bool head_only =
-      info.request_method != nullptr && std::string_view(info.request_method) == "HEAD";
+  const mg_request_info* info = mg_get_request_info(connection);  // null: nothing was understood
+  const bool head_only = info != nullptr && info->request_method != nullptr &&
+                         std::string_view(info->request_method) == "HEAD";
   self.Count(response, head_only);
   Send(connection, response, head_only, false);
   return 0;
