@@ -22,7 +22,7 @@ build_packages=(
 )
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev libclang-rt-14-dev clang-format-14 clang-tidy-14
-  python3 python3-torch python3-numpy                            # real training runs
+  python3 python3-torch python3-numpy python3-torchvision python3-tqdm  # real training runs
   prometheus python3-prometheus-client                           # a real scrape; a second reader of OpenMetrics
   jq procps iproute2 util-linux expect
 )

@@ -393,7 +393,9 @@ void TracebackMachine::Emit(RecordList& out) {
   const FrameKind worded = FrameKindOfMessage(pending_.exception_type, tail_);
   if (worded != FrameKind::kUnknown) pending_.frame = worded;
   const bool told = ClassifyText(tail_, pending_);
-  const bool vague = !told || pending_.role != Role::kInitiating;
+  // "DataLoader worker (pid(s) 7) exited unexpectedly" tells less than the signal that killed it.
+  const bool vague = !told || pending_.role != Role::kInitiating ||
+                     pending_.kind == IncidentKind::kNonZeroExit;
   if (has_cause_ && vague) {
     pending_.kind = cause_.kind;
     pending_.role = cause_.role;

@@ -21,6 +21,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -43,6 +44,11 @@ class Case:
     ranks: tuple = None  # None = not checked
     needs_processes: bool = False  # which rank it was is not in the text: only a daemon that sees exits can say it
     also: dict = dataclasses.field(default_factory=dict)  # other fields of the verdict
+    script: str = ""  # a shell script in place of torchrun and train.py; {image} starts image_classifier.py
+    before: str = ""  # a shell script that prepares the folder, unseen by rankscope
+    small_disk: bool = False  # ./disk is a file system of a few blocks
+    terminal: bool = False  # the run's standard streams are a terminal
+    not_warned: str = ""  # a warning that must not be there
     terminate_after: str = ""  # SIGTERM to the launcher when the output holds this
 
 
@@ -65,6 +71,25 @@ CASES = [
     Case("exception_step30", "--fail-at 30 --fail-how raise", {"X1"}, ranks=(1,), needs_processes=True,
          also={"exception_type": "RuntimeError"}),
     Case("sigterm", "--steps 100000 --step-sleep 0.02", {"X20"}, terminate_after="step 40 "),
+    Case("resume_not_honoured", "", {"E2"}, status=0, script="{image} --epochs 3 --resume last.pth.tar",
+         also={"sub": "not_loaded"}),
+    Case("resume_honoured", "", {"G1"}, status=0, before="{image} --epochs 3 >before.log",
+         script="{image} --epochs 7 --resume checkpoint.pth.tar", not_warned="started_from_scratch"),
+    Case("size_mismatch", "", {"E2"}, before="{image} --epochs 1 >before.log",
+         script="{image} --width 24 --resume checkpoint.pth.tar",
+         also={"sub": "load_crash", "exception_type": "RuntimeError"}),
+    Case("truncated_checkpoint", "", {"E2"},
+         before="{image} --epochs 1 >before.log && truncate -s 9000 checkpoint.pth.tar",
+         script="{image} --resume checkpoint.pth.tar", also={"sub": "load_crash"}),
+    Case("worker_killed", "", {"A2"}, script="{image} --workers 2 --epochs 2 --kill-worker-at 333",
+         also={"signal": "SIGKILL"}),
+    Case("disk_full_at_save", "", {"X21"}, status=134, script="{image} --width 64 --save disk/checkpoint.pth.tar", small_disk=True,
+         also={"sub": "full"}),
+    Case("attempts", "", {"G1"}, status=0,
+         script="{image} --epochs 6 --crash-in-epoch 2 || {image} --epochs 6 --resume checkpoint.pth.tar",
+         also={"sub": "healthy"}),
+    Case("progress_bar", "", {"G1"}, status=0, script="{image} --epochs 3 --bar", terminal=True,
+         also={"sub": "healthy"}),
     Case("no_progress", "--log-every 0", {"G1"}, status=0, also={"sub": "unverifiable"}),
 ]
 
@@ -110,19 +135,63 @@ def launcher_of(wrapper):
     return None
 
 
-def run_case(case, folder, sock=""):
-    """Runs the case below `folder`; returns (exit status, output)."""
-    for script in ("train.py", "torchrun_shim.py"):
+def command_of(case, silent_port_number):
+    if case.script:
+        return ["sh", "-c", with_programs(case.script)]
+    return [PYTHON, "torchrun_shim.py", "--nproc_per_node", "2", "--master_addr", "127.0.0.1",
+            "--master_port", str(free_port()), "train.py", *case.arguments.format(port=silent_port_number).split()]
+
+
+def with_programs(script):
+    return script.replace("{image}", f"{PYTHON} -u image_classifier.py")
+
+
+def prepare(case, folder, environment):
+    for script in ("train.py", "torchrun_shim.py", "image_classifier.py"):
         shutil.copy(SCRIPTS / script, folder)
     write_data(folder)
+    if case.small_disk:
+        (folder / "disk").mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "none", folder / "disk"], check=True)
+    if case.before:
+        subprocess.run(["sh", "-c", with_programs(case.before)], cwd=folder, env=environment, check=True)
+
+
+def copy_terminal(master, output):
+    """The terminal's screen into a file, until nobody holds the terminal any more."""
+    with contextlib.suppress(OSError):
+        while block := os.read(master, 65536):
+            output.write(block)
+            output.flush()
+
+
+@contextlib.contextmanager
+def streams_of(case, path):
+    """What the run's standard output and error are; all of it is in the file `path` at the end."""
+    with open(path, "wb") as output:
+        if not case.terminal:
+            yield output
+            return
+        master, slave = os.openpty()
+        copier = threading.Thread(target=copy_terminal, args=(master, output))
+        copier.start()
+        try:
+            yield slave
+        finally:
+            os.close(slave)
+            copier.join(RUN_SECONDS)
+            os.close(master)
+
+
+def run_case(case, folder, sock=""):
+    """Runs the case below `folder`; returns (exit status, output)."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1",
                    "GLOO_SOCKET_IFNAME": "lo"}
-    with silent_port() as silent:
-        command = [BINARY, "run", "--dir", folder / "run", "--job-id", case.name.replace("_", "-"), "--socket", sock,
-                   "--verdict", "none", "--", PYTHON, "torchrun_shim.py", "--nproc_per_node", "2",
-                   "--master_addr", "127.0.0.1", "--master_port", str(free_port()), "train.py",
-                   *case.arguments.format(port=silent).split()]
-        with open(folder / "output", "wb") as output:
+    prepare(case, folder, environment)
+    try:
+        with silent_port() as silent, streams_of(case, folder / "output") as output:
+            command = [BINARY, "run", "--dir", folder / "run", "--job-id", case.name.replace("_", "-"), "--socket", sock,
+                       "--verdict", "none", "--", *command_of(case, silent)]
             process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output,
                                        stdin=subprocess.DEVNULL, start_new_session=True)
             try:
@@ -135,7 +204,11 @@ def run_case(case, folder, sock=""):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-    return status, (folder / "output").read_bytes()
+    finally:
+        if case.small_disk:
+            subprocess.run(["umount", folder / "disk"], check=False)
+    shown = (folder / "output").read_bytes()
+    return status, shown.replace(b"\r\n", b"\n") if case.terminal else shown
 
 
 def wait_for(condition, what, seconds=RUN_SECONDS):
@@ -163,6 +236,8 @@ def check(case, verdict, under, output):
     if "exception_type" in case.also and not was_readable(case, output):
         print(f"{case.name}: the ranks tore each other's last line; its exception is not compared")
         return findings
+    if case.not_warned and case.not_warned in (warning["kind"] for warning in verdict.get("warnings", ())):
+        findings.append(f"warned of {case.not_warned}")
     for key, value in case.also.items():
         if verdict.get(key) != value:
             findings.append(f"{key} {verdict.get(key)!r}, expected {value!r}")
@@ -255,7 +330,7 @@ def accept(case, folder):
 
 
 def torch_is_missing():
-    probe = subprocess.run([PYTHON, "-c", "import torch.distributed"], capture_output=True, check=False)
+    probe = subprocess.run([PYTHON, "-c", "import torch.distributed, torchvision, tqdm"], capture_output=True, check=False)
     return probe.returncode != 0
 
 
@@ -270,7 +345,7 @@ def main():
         print("\n".join(case.name for case in CASES))
         return 0
     if torch_is_missing():
-        print(f"SKIP: {PYTHON} has no torch; apt-get install python3-torch")
+        print(f"SKIP: {PYTHON} lacks a module; apt-get install python3-torch python3-torchvision python3-tqdm")
         return 0
     if arguments.accept and socket.gethostname() != NODE:
         # Goldens must not carry the names of this machine and of its cgroups: once more, in namespaces of their own.
