@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""Scores `BINARY classify` against a folder of labelled logs.
+"""Scores a classifier of training logs against a folder of labelled ones.
 
-usage: tests/support/score_failures.py BINARY [--corpus DIR] [--misses]
+usage: tests/support/score_failures.py [BINARY] [--classifier 'CMD {file} {exit_code}'] [--baselines] [--corpus DIR] [--misses]
 
-The folder holds labels.tsv and logs/. Without --corpus it is ../shared/corpus/failures beside the source tree; where that is
-absent, says so and exits 0.
+BINARY is rankscope, asked as `BINARY classify`. CMD is anything that prints a family's code, or JSON with `code` (and
+`confidence`, `exception_type`, `fault_class`, `shows` where it knows them). --baselines adds tests/support/baselines.py to
+the table. The folder holds labels.tsv and logs/; a column exit_code is told to the classifiers. Without --corpus it is
+../shared/corpus/failures beside the source tree; where that is absent, says so and exits 0.
 """
 
 import argparse
 import csv
 import json
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -40,16 +43,33 @@ def cites(verdict, phrase):
     return False
 
 
-def classify(binary, logs):
-    """One object per log, in order; one process per log, so that a crash costs one answer and not all."""
-    verdicts = []
-    for log in logs:
-        try:
-            done = subprocess.run([binary, "classify", str(log)], capture_output=True, timeout=60)
-            verdicts.append(json.loads(done.stdout))
-        except (subprocess.TimeoutExpired, json.JSONDecodeError) as error:
-            verdicts.append({"error": f"{type(error).__name__}: {error}"})
-    return verdicts
+def rankscope_command(binary):
+    def command(log, exit_code):
+        return [binary, "classify", *(["--exit-code", exit_code] if exit_code else []), str(log)]
+    return command
+
+
+def other_command(template):
+    def command(log, exit_code):
+        return [part.format(file=log, exit_code=exit_code or "") for part in shlex.split(template)]
+    return command
+
+
+def ask(command):
+    """The answer of one process, so that a crash costs one log and not all."""
+    try:
+        text = subprocess.run(command, capture_output=True, timeout=60, check=False).stdout.decode(errors="replace").strip()
+        answer = json.loads(text) if text.startswith("{") else {"code": text.split()[0]}
+    except (subprocess.TimeoutExpired, json.JSONDecodeError, IndexError) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    if "error" not in answer:
+        answer = {"confidence": 1.0, "exception_type": None, "fault_class": None, "shows": [], **answer}
+    return answer
+
+
+def classify(command, corpus, rows):
+    """One object per log, in order."""
+    return [ask(command(corpus / "logs" / row["file"], row.get("exit_code"))) for row in rows]
 
 
 def judge(row, verdict):
@@ -106,10 +126,34 @@ def print_misses(answers):
             print(f"{row['file']}  {text}")
 
 
+def print_table(scored):
+    print(f"{'classifier':<24} {'family':>16} {'wrong >= 0.6':>16} {'exception':>16} {'key phrase':>16}")
+    for name, answers in scored.items():
+        columns = [[a["family"] for a in answers], [a["confident_wrong"] for a in answers],
+                   [a["exception"] for a in answers], [a["phrase"] for a in answers]]
+        print(f"{name:<24} " + " ".join(f"{share(column):>16}" for column in columns))
+    print()
+
+
+def classifiers(arguments):
+    commands = {}
+    if arguments.binary:
+        commands["rankscope"] = rankscope_command(arguments.binary)
+    for template in arguments.classifier:
+        commands[template.split()[0]] = other_command(template)
+    if arguments.baselines:
+        script = pathlib.Path(__file__).with_name("baselines.py")
+        for name in ("exit_code", "keywords", "first_regex"):
+            commands[name] = other_command(f"{shlex.quote(sys.executable)} {script} {name} {{file}} {{exit_code}}")
+    return commands
+
+
 def main():
     root = pathlib.Path(__file__).resolve().parents[2]
-    parser = argparse.ArgumentParser(description="scores BINARY classify against labelled logs")
-    parser.add_argument("binary")
+    parser = argparse.ArgumentParser(description="scores classifiers against labelled logs")
+    parser.add_argument("binary", nargs="?")
+    parser.add_argument("--classifier", action="append", default=[], metavar="CMD")
+    parser.add_argument("--baselines", action="store_true")
     parser.add_argument("--corpus", type=pathlib.Path, default=root.parent / "shared/corpus/failures")
     parser.add_argument("--misses", action="store_true", help="list what is wrong, file by file")
     arguments = parser.parse_args()
@@ -119,11 +163,14 @@ def main():
         return 0
     with open(labels, encoding="utf-8", newline="") as text:
         rows = list(csv.DictReader(text, delimiter="\t", quoting=csv.QUOTE_NONE))
-    verdicts = classify(arguments.binary, [arguments.corpus / "logs" / row["file"] for row in rows])
-    answers = [judge(row, verdict) for row, verdict in zip(rows, verdicts)]
-    print_scores(answers)
-    if arguments.misses:
-        print_misses(answers)
+    scored = {name: [judge(row, verdict) for row, verdict in zip(rows, classify(command, arguments.corpus, rows))]
+              for name, command in classifiers(arguments).items()}
+    if len(scored) > 1:
+        print_table(scored)
+    for name, answers in list(scored.items())[:1]:
+        print_scores(answers)
+        if arguments.misses:
+            print_misses(answers)
     return 0
 
 
