@@ -192,6 +192,8 @@ std::string RendezvousText(const Evidence& evidence) {
   if (sub == "port_in_use" || sub == "bind")
     return text + "port" + Optional(" ", evidence.Capture("port")) + " is in use";
   if (sub == "timeout") return text + "timed out" + (peer.empty() ? "" : " connecting to" + peer);
+  if (sub == "join") return text + "not all ranks came";
+  if (sub == "store_lost") return text + "the store" + peer + " went away";
   return text + (sub.empty() ? std::string("see the line") : std::string(sub)) + peer;
 }
 
@@ -210,7 +212,7 @@ std::string QuotedText(const Evidence& evidence) {
   const size_t begin = evidence.line.find_first_not_of(" \t");
   const std::string line = begin == std::string::npos ? std::string() : evidence.line.substr(begin);
   if (role == "frame") return "it was raised by: " + line;
-  if (role == "cause") return "the first exception of the chain: " + line;
+  if (role == "cause") return "earlier in its chain: " + line;
   if (role == "launcher") return "the launcher adds: " + line;
   if (role == "below") return "the line below: " + line;
   return "its message goes on: " + line;

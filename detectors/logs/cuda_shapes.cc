@@ -94,7 +94,25 @@ void ParseCuda(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
+// A kernel's own words before the runtime's: "Indexing.cu:88: f: block: [1,0,0], thread: [7,0,0]
+// Assertion `i < n` failed." Hundreds of threads say it; what they assert makes them one.
+void ParseAssertion(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  if (!ContainsAny(text, {"block: [", "thread: ["}) || !Contains(text, "` failed")) return;
+  Incident incident = MakeIncident(IncidentKind::kCudaError, line, "device_assertion");
+  incident.message = Capped(text.substr(text.find("Assertion `")), kMessageCap);
+  AddField(incident, "error", "device_assert");
+  out.push_back(std::move(incident));
+}
+
+constexpr std::string_view kAssertionAnchors[] = {"Assertion `"};
+
 constexpr ShapeRow kRows[] = {
+    {"device_assertion", "a kernel's own assertion fails on the GPU", kAssertionAnchors,
+     ParseAssertion,
+     "/b/aten/src/ATen/native/cuda/Loss.cu:242: nll_loss: block: [0,0,0], thread: [5,0,0] "
+     "Assertion "
+     "`target < classes` failed."},
     {"cuda_error", "the CUDA runtime reports an error other than lack of memory", kAnchors,
      ParseCuda,
      "[E218 10:12:44.103 ProcessGroupNCCL.cpp:1895] [PG ID 0 Rank 2] Process group watchdog thread "

@@ -124,10 +124,12 @@ ExceptionLine ParseExceptionLine(std::string_view text, bool after_frame) {
   // "Error:" and "Exception:" alone are how programs begin a message; only a traceback makes the
   // latter a type.
   if (!after_frame && (last == type) && (type == "Error" || type == "Exception")) return {};
+  // C modules name theirs in small letters: socket.gaierror, cv2.error, zlib.error, socket.timeout.
+  const bool small = after_frame && dotted && (last.ends_with("error") || last == "timeout");
   // "Epoch: 3" of another writer between the frames is no class.
   const std::string_view first = Trim(rest.substr(bare ? 0 : 1));
   const bool number = !first.empty() && first.front() >= '0' && first.front() <= '9';
-  if (!suffix && !(after_frame && IsCamelCase(type) && (dotted || !number))) return {};
+  if (!suffix && !small && !(after_frame && IsCamelCase(type) && (dotted || !number))) return {};
   // Outside a traceback a lone word on a line is prose unless it is a type that programs end with.
   if (bare && !after_frame && type != "KeyboardInterrupt" && type != "MemoryError") return {};
   if (type.starts_with("nccl") && !dotted) return {};

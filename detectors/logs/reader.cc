@@ -67,6 +67,7 @@ struct Tables {
       ++row;
     }
     literals.push_back({TracebackMachine::kAnchor, traceback_row});
+    literals.push_back({TracebackMachine::kRayAnchor, traceback_row});
     for (const std::string_view anchor : TracebackMachine::kContextAnchors)
       literals.push_back({anchor, traceback_row});
     for (const std::string_view anchor : ElasticSummaryMachine::kAnchors)
@@ -204,14 +205,20 @@ bool Reader::State::FeedMachines(const CleanLine& line, const RowSet& rows) {
   return speaker->traceback.Feed(line, records);
 }
 
-// A frame of an open traceback is nothing else: it need not be searched for what other lines hold.
+// A frame of an open traceback, and the source line below it, are nothing else: they need not be
+// searched for what other lines hold.
 bool Reader::State::FeedFrame(const CleanLine& line) {
-  if (!line.text.starts_with("  File \"") || speakers.empty() || block.open() || table.open())
-    return false;
+  const std::string_view text = line.text;
+  if (speakers.empty() || !text.starts_with("  ") || block.open() || table.open()) return false;
   Speaker* speaker = FindSpeaker(line);
   if (speaker == nullptr || speaker->summary.open() || !speaker->traceback.in_frames())
     return false;
-  if (line.text.find("\", line ") == std::string_view::npos) return false;
+  const bool frame =
+      text.starts_with("  File \"") && text.find("\", line ") != std::string_view::npos;
+  const bool code = speaker->traceback.wants_code() && text.starts_with("    ") &&
+                    text.size() > 4 && text[4] >= 'a' && text[4] <= 'z' &&
+                    text.find("%|") == std::string_view::npos;
+  if (!frame && !code) return false;
   speaker->foreign_records = 0;
   return speaker->traceback.Feed(line, records);
 }

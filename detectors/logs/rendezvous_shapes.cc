@@ -185,8 +185,9 @@ bool ReadRendezvous(std::string_view text, Incident& incident) {
   const bool in_rendezvous = incident.frame == FrameKind::kRendezvous && !type.empty();
   const bool by_words = ContainsAny(text, kStoreWords) || ContainsAny(text, kBootstrapWords) ||
                         ContainsAny(text, {"Stop_waiting response", "keep-alive heartbeat"});
+  if (!by_type && !in_rendezvous && !by_words) return false;
   const std::string_view sub = CauseOf(text);
-  if (!by_type && (sub.empty() || (!in_rendezvous && !by_words))) return false;
+  if (!by_type && sub.empty()) return false;
   incident.kind = IncidentKind::kRendezvous;
   incident.sub = sub;
   if (sub.empty()) {

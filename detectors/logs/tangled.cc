@@ -93,6 +93,17 @@ std::string_view OneCopy(std::string_view type, std::string_view rest, int& copi
   return rest;
 }
 
+// One of the `count` equal parts that `text` consists of, however short; empty where it does not.
+std::string_view EqualParts(std::string_view text, int count) {
+  const auto parts = static_cast<size_t>(count);
+  if (count < 2 || text.empty() || text.size() % parts != 0) return {};
+  const std::string_view part = text.substr(0, text.size() / parts);
+  for (size_t at = 0; at < text.size(); at += part.size()) {
+    if (text.substr(at, part.size()) != part) return {};
+  }
+  return part;
+}
+
 }  // namespace
 
 UntangledLine Untangle(std::string_view text) {
@@ -107,7 +118,8 @@ UntangledLine Untangle(std::string_view text) {
   std::string_view rest = text.substr(size);
   const int pieces = SkipPieces(line.type, rest);
   if (pieces > 1) line.copies = std::max(line.copies, 2);
-  line.message.assign(Trim(OneCopy(line.type, rest, line.copies)));
+  const std::string_view exact = EqualParts(Trim(rest), line.copies);
+  line.message.assign(exact.empty() ? Trim(OneCopy(line.type, rest, line.copies)) : exact);
   if (line.copies < 2 || (pieces == 0 && !rest.empty())) return {};
   return line;
 }

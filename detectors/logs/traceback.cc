@@ -51,10 +51,29 @@ bool IsGroup(const Incident& incident) {
 // Column-zero lines that continue a message: what torch, NCCL and the spawners print below theirs.
 bool ContinuesMessage(std::string_view text) {
   static constexpr std::string_view kStarts[] = {
-      "nccl",          "Last error:",    "Failed to",      "Cuda failure",  "CUDA kernel",
-      "For debugging", "Compile with",   "Device-side",    "-- Process",    "Exception raised from",
-      "frame #",       "\"\"\"",         "socketProgress", "Duplicate GPU", "You can suppress",
-      "Set TORCH",     "from user code", "Command:",       "Process name:", "Exit code:",
+      "nccl",
+      "Last error:",
+      "Failed to",
+      "Cuda failure",
+      "CUDA kernel",
+      "For debugging",
+      "Compile with",
+      "Device-side",
+      "-- Process",
+      "Exception raised from",
+      "frame #",
+      "\"\"\"",
+      "socketProgress",
+      "Duplicate GPU",
+      "You can suppress",
+      "Set TORCH",
+      "from user code",
+      "Command:",
+      "Process name:",
+      "Exit code:",
+      "found ",
+      "could not find expected",
+      "expected ",
   };
   return std::any_of(std::begin(kStarts), std::end(kStarts),
                      [text](std::string_view start) { return text.starts_with(start); });
@@ -82,12 +101,13 @@ bool IsSentence(std::string_view text) {
   return begins && text.size() >= kShortest && !ContainsAny(text, kOthers) && !IsBoilerplate(text);
 }
 
-// The last of a chain quotes the line of its first.
+// The last of a chain quotes the lines of its first and of the one before it: the first is what
+// happened, the other what the last was raised from.
 void QuoteCause(const Incident& earlier, Incident& last) {
   for (const Quote& quote : earlier.quotes) {
     if (quote.role != QuoteRole::kCause) continue;
     last.quotes.push_back(quote);
-    return;
+    break;
   }
   AddQuote(last, QuoteRole::kCause, earlier.line, earlier.offset);
 }
@@ -130,8 +150,20 @@ bool TracebackMachine::Feed(const CleanLine& line, RecordList& out) {
     BeginAside();
     return true;
   }
+  if (FeedRay(text, line, out)) return true;
   if (state_ == State::kPreamble && ++waited_lines_ > 2) EndLine(out);
   return false;
+}
+
+// "ray.exceptions.RayTaskError(ValueError): ray::fit() (pid=7)" where no traceback is open: what a
+// task raised, printed by a driver that caught it.
+bool TracebackMachine::FeedRay(std::string_view text, const CleanLine& line, RecordList& out) {
+  if (!Contains(text, kRayAnchor) || !Contains(text, "ray::")) return false;
+  const ExceptionLine exception = ParseExceptionLine(text, false);
+  if (exception.type.empty()) return false;
+  BeginFrames(Join::kNone);
+  Complete(exception.type, exception.message, line, out);
+  return true;
 }
 
 bool TracebackMachine::FeedHeader(std::string_view text, RecordList& out) {

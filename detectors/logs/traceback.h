@@ -18,6 +18,8 @@ namespace rankscope::logs {
 class TracebackMachine {
  public:
   static constexpr std::string_view kAnchor = "Traceback (most recent call last)";
+  // An exception of a Ray task: its frames follow without a header.
+  static constexpr std::string_view kRayAnchor = "RayTaskError(";
   // Lines before a traceback that say that nobody died of it. Feeding a line that holds one of them
   // is of use, not needed.
   static constexpr std::string_view kContextAnchors[] = {
@@ -28,8 +30,12 @@ class TracebackMachine {
   // Whether a traceback is open, so that the next line belongs to it without an anchor.
   bool open() const { return state_ != State::kIdle; }
 
-  // Whether frames are being read.
+  // Whether frames are being read; whether the last of them has no source line yet.
   bool in_frames() const { return state_ == State::kFrames; }
+  bool wants_code() const {
+    const size_t last = (frame_count_ - 1) % kMaxFrames;
+    return in_frames() && frame_count_ > 0 && last < frames_.size() && frames_[last].code.empty();
+  }
 
   // Takes a line that holds the anchor, or any line while open. Appends an Incident when an
   // exception is complete. Returns whether the line was part of a traceback (a line that ends one
@@ -74,6 +80,7 @@ class TracebackMachine {
   bool FeedFrames(std::string_view text, const CleanLine& line, RecordList& out);
   bool FeedMessage(std::string_view text, const CleanLine& line, RecordList& out);
   bool FeedChain(std::string_view text, const CleanLine& line, RecordList& out);
+  bool FeedRay(std::string_view text, const CleanLine& line, RecordList& out);
   bool FeedHeader(std::string_view text, RecordList& out);
   bool AddFrame(std::string_view text);
   void BeginFrames(Join join);

@@ -102,5 +102,12 @@ TEST(Tangled, RanksThatDieAtOnceAreReadInAnyOrderOfTheirWrites) {
   RecordProperty("read", read);
 }
 
+TEST(Tangled, AShortMessageOfEqualParts) {
+  const UntangledLine line = Untangle("KeyErrorKeyError: : 'id''id'");
+  EXPECT_EQ(line.type, "KeyError");
+  EXPECT_EQ(line.message, "'id'");
+  EXPECT_EQ(line.copies, 2);
+}
+
 }  // namespace
 }  // namespace rankscope::logs

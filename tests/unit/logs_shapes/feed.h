@@ -80,6 +80,7 @@ inline std::vector<Incident> RunAll(std::string_view text) {
     if (block && summary.Feed(line, out)) continue;
     const bool frames = traceback.open() ||
                         line.text.find(TracebackMachine::kAnchor) != std::string_view::npos ||
+                        line.text.find(TracebackMachine::kRayAnchor) != std::string_view::npos ||
                         AnchorOf(TracebackMachine::kContextAnchors, line.text);
     if (frames && traceback.Feed(line, out)) continue;
     for (const ShapeRow& row : Shapes()) {

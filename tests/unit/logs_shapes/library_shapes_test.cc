@@ -187,6 +187,42 @@ TEST(LibraryShapes, ARayActorsOwnErrorStandsBelowItsDeath) {
   EXPECT_EQ(got[0].file, "/w/worker.py:20");
 }
 
+TEST(LibraryShapes, ARayTasksExceptionIsItsInnerOne) {
+  const auto got = RunAll(
+      "ray.exceptions.RayTaskError(OutOfMemoryError): ray::Worker.fit() (pid=811, ip=10.1.1.4)\n"
+      "  File \"/w/worker.py\", line 20, in fit\n"
+      "    loss.backward()\n"
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total "
+      "capacity of 15.50 GiB of which 1.25 GiB is free.\n");
+  ASSERT_THAT(got, SizeIs(1));
+  EXPECT_EQ(got[0].kind, IncidentKind::kCudaOom);
+  EXPECT_EQ(Field(got[0], "requested"), "2147483648");
+  // Cut short behind its first line it is still said once.
+  EXPECT_THAT(RunAll("ray.exceptions.RayTaskError(KeyError): ray::f() (pid=811, ip=10.1.1.4)\n"),
+              SizeIs(1));
+}
+
+TEST(LibraryShapes, ThreadsThatAssertTheSameAreOneSaying) {
+  const auto got = RunShapes(
+      "/b/Loss.cu:242: nll_loss: block: [0,0,0], thread: [5,0,0] Assertion `t < classes` failed.\n"
+      "/b/Loss.cu:242: nll_loss: block: [0,0,0], thread: [6,0,0] Assertion `t < classes` "
+      "failed.\n");
+  ASSERT_THAT(got, SizeIs(2));
+  EXPECT_EQ(got[0].message, got[1].message);
+  EXPECT_THAT(RunShapes("python: fit.c:80: main: Assertion `n > 0' failed."), IsEmpty());
+}
+
+TEST(LibraryShapes, ExceptionsInSmallLettersEndATracebackToo) {
+  const auto got = RunTraceback(
+      "Traceback (most recent call last):\n"
+      "  File \"/w/a.py\", line 1, in f\n"
+      "    connect()\n"
+      "socket.gaierror: [Errno -2] Name or service not known\n");
+  ASSERT_THAT(got, SizeIs(1));
+  EXPECT_EQ(got[0].exception_type, "socket.gaierror");
+  EXPECT_THAT(RunShapes("train.error: 0.25"), IsEmpty());
+}
+
 TEST(LibraryShapes, HorovodsDriverReportsAndDoesNotInitiate) {
   const auto got = RunTraceback(
       "Traceback (most recent call last):\n"

@@ -98,7 +98,7 @@ TEST(Quotes, AnEmptyLineEndsWhatMayBeTheMessages) {
   EXPECT_THAT(Lines(got[0], QuoteRole::kBelow), IsEmpty());
 }
 
-TEST(Quotes, TheFirstOfAChain) {
+TEST(Quotes, TheFirstOfAChainAndTheOneBefore) {
   const auto got = RunTraceback(
       "Traceback (most recent call last):\n"
       "  File \"/w/a.py\", line 1, in f\n"
@@ -120,7 +120,8 @@ TEST(Quotes, TheFirstOfAChain) {
       "ValueError: no input\n");
   ASSERT_THAT(got, SizeIs(1));
   EXPECT_THAT(Lines(got[0], QuoteRole::kCause),
-              ElementsAre("FileNotFoundError: [Errno 2] No such file or directory: 'a.txt'"));
+              ElementsAre("FileNotFoundError: [Errno 2] No such file or directory: 'a.txt'",
+                          "KeyError: 'a'"));
   EXPECT_THAT(Lines(got[0], QuoteRole::kFrame), ElementsAre("    raise ValueError('no input')"));
 }
 
