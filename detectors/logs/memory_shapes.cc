@@ -64,18 +64,27 @@ void AddAllocatorFields(std::string_view text, Incident& incident) {
   // Other processes on the same device, possibly several; the largest is the one worth asking
   // about.
   int64_t other_bytes = -1;
+  int listed = 0;
   int64_t other_pid = 0;
   constexpr int kMaxProcesses = 64;  // on one device; also keeps the search linear
   std::string_view rest = text;
   for (int i = 0; i < kMaxProcesses && !(rest = After(rest, "Process ")).empty(); ++i) {
     const auto pid = LeadingInt(rest);
     const auto bytes = LeadingBytes(TrimLeft(After(Before(rest, "in use"), "has ")));
+    if (pid && bytes) ++listed;
     if (pid && bytes)
       AddField(incident, "tenant", std::to_string(*pid) + " " + std::to_string(*bytes));
     if (pid && bytes && *bytes > other_bytes) {
       other_bytes = *bytes;
       other_pid = *pid;
     }
+  }
+  // torch tells its own entry by its pid. In a pid namespace it finds none of that number, and the
+  // only one that is listed is its own.
+  if (listed == 1 && FieldOf(incident, "this_process").empty()) {
+    std::erase_if(incident.fields, [](const KeyValue& field) { return field.key == "tenant"; });
+    AddField(incident, "this_process", other_bytes);
+    return;
   }
   if (other_bytes >= 0) {
     AddField(incident, "other_process", other_bytes);

@@ -202,6 +202,35 @@ TEST(LibraryShapes, ARayTasksExceptionIsItsInnerOne) {
               SizeIs(1));
 }
 
+// In a pid namespace torch does not know its own entry.
+TEST(LibraryShapes, TheOnlyProcessOnTheDeviceIsOnesOwn) {
+  const std::string head =
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total "
+      "capacity of 39.50 GiB of which 1.25 GiB is free. ";
+  const std::string tail =
+      "Of the allocated memory 33.00 GiB is allocated by PyTorch, and 1.00 GiB is reserved by "
+      "PyTorch but unallocated.";
+  const auto alone = RunShapes(head + "Process 4410 has 38.00 GiB memory in use. " + tail);
+  ASSERT_THAT(alone, SizeIs(1));
+  EXPECT_EQ(Field(alone[0], "this_process"), "40802189312");
+  EXPECT_EQ(Field(alone[0], "other_pid"), "");
+  EXPECT_EQ(Field(alone[0], "tenant"), "");
+  const auto two = RunShapes(head +
+                             "Process 4410 has 20.00 GiB memory in use. Process 4500 has 18.00 GiB "
+                             "memory in use. " +
+                             tail);
+  ASSERT_THAT(two, SizeIs(1));
+  EXPECT_EQ(Field(two[0], "this_process"), "");
+  EXPECT_EQ(Field(two[0], "other_pid"), "4410");
+  const auto tenant =
+      RunShapes(head +
+                "Process 99 has 9.00 GiB memory in use. Including non-PyTorch memory, this process "
+                "has 29.00 GiB memory in use. " +
+                tail);
+  ASSERT_THAT(tenant, SizeIs(1));
+  EXPECT_EQ(Field(tenant[0], "other_pid"), "99");
+}
+
 TEST(LibraryShapes, ThreadsThatAssertTheSameAreOneSaying) {
   const auto got = RunShapes(
       "/b/Loss.cu:242: nll_loss: block: [0,0,0], thread: [5,0,0] Assertion `t < classes` failed.\n"
