@@ -280,6 +280,12 @@ std::string EvidenceText(const Evidence& e) {
     case EvidenceKind::kCudaOom:
       return OomText(e);
     case EvidenceKind::kHostOom:
+      if (const std::string_view type = e.Capture("type");
+          !type.empty() && !type.starts_with("ray.")) {
+        return WithSubject(e, "could not allocate host memory") +
+               Optional(": asked for ", Gib(e.Capture("requested"))) +
+               Optional(", in ", e.Capture("file"));
+      }
       return WithSubject(e, "was killed for lack of host memory") +
              (e.store == proto::STORE_KERNEL ? ", says the kernel"
                                              : ", says the scheduler's or kernel's text");

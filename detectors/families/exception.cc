@@ -27,7 +27,8 @@ bool IsGpuEnvironment(const Incident& incident) {
 
 bool IsMine(const Cause& cause) {
   return cause.incident().kind == IncidentKind::kException ||
-         cause.incident().kind == IncidentKind::kUsageError || IsGpuEnvironment(cause.incident());
+         cause.incident().kind == IncidentKind::kUsageError ||
+         logs::RefusesHostMemory(cause.incident()) || IsGpuEnvironment(cause.incident());
 }
 
 bool BeforeTraining(FrameKind frame) {

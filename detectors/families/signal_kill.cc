@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "detectors/families/rows.h"
+#include "detectors/logs/exception_table.h"
 
 namespace rankscope::families {
 namespace {
@@ -16,7 +17,7 @@ using logs::IncidentKind;
 
 bool IsMine(const Cause& cause) {
   const logs::Incident& incident = cause.incident();
-  if (incident.kind == IncidentKind::kHostOom) return true;
+  if (incident.kind == IncidentKind::kHostOom) return !logs::RefusesHostMemory(incident);
   return incident.kind == IncidentKind::kSignalDeath && incident.signal != SIGTERM &&
          incident.signal != SIGINT;
 }

@@ -73,6 +73,8 @@ std::string_view FaultOfMissingFile(const Incident& incident, bool in_data) {
 }  // namespace
 
 std::string_view ToldFaultClass(const Incident& incident) {
+  if (incident.kind == IncidentKind::kHostOom)
+    return "config";  // a plan that the host does not fit
   if (const auto value = Lookup(FaultByWords(), incident); !value.empty()) return value;
   if (incident.kind == IncidentKind::kUsageError) return "config";
   const std::string_view type = LastComponent(incident.exception_type);
@@ -120,6 +122,12 @@ bool FailsAtFirstUse(const Incident& incident) {
   std::string_view told = Lookup(FaultByWords(), incident);
   if (told.empty()) told = Lookup(FaultByType(), incident.exception_type, {});
   return told == "env";
+}
+
+bool RefusesHostMemory(const Incident& incident) {
+  // Ray's exception of that name reports a kill; std::bad_alloc ends in SIGABRT.
+  return incident.kind == IncidentKind::kHostOom && !incident.exception_type.empty() &&
+         incident.signal == 0 && !incident.exception_type.starts_with("ray.");
 }
 
 bool IsTransient(const Incident& incident) {

@@ -24,6 +24,9 @@ std::string_view ToldFaultClass(const Incident& incident);
 // capability of the GPU. A run that had trained had used it.
 bool FailsAtFirstUse(const Incident& incident);
 
+// Whether the program was refused host memory and said so by an exception: nobody was killed.
+bool RefusesHostMemory(const Incident& incident);
+
 // Whether the next try may not meet the fault: a server that was busy or out of reach.
 bool IsTransient(const Incident& incident);
 

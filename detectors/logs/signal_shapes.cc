@@ -172,7 +172,46 @@ void ParseTold(const CleanLine& line, RecordList& out) {
   if (ReadTermination(line.text, incident)) out.push_back(std::move(incident));
 }
 
+// glibc's last words before it aborts: the whole line, or its beginning.
+constexpr std::string_view kHeapTexts[] = {"double free or corruption",
+                                           "free(): ",
+                                           "malloc(): ",
+                                           "realloc(): ",
+                                           "munmap_chunk(): ",
+                                           "malloc_consolidate(): ",
+                                           "corrupted size vs. prev",
+                                           "corrupted double-",
+                                           "*** stack smashing detected ***",
+                                           "*** buffer overflow detected ***"};
+constexpr std::string_view kHeapAnchors[] = {"double free or corruption",
+                                             "(): double free",
+                                             "(): invalid",
+                                             "(): corrupted",
+                                             "(): unaligned",
+                                             "(): unsorted",
+                                             "(): memory",
+                                             "(): mismatching",
+                                             "corrupted size vs. prev",
+                                             "corrupted double-",
+                                             "stack smashing detected",
+                                             "buffer overflow detected"};
+
+void ParseHeap(const CleanLine& line, RecordList& out) {
+  std::string_view text = TrimLeft(line.text);
+  // Older versions put "*** Error in `python3': " before it and the address behind it.
+  if (text.starts_with("*** Error in ")) text = After(text, "': ");
+  const bool own = std::any_of(std::begin(kHeapTexts), std::end(kHeapTexts),
+                               [text](std::string_view one) { return text.starts_with(one); });
+  constexpr size_t kLongest = 120;
+  if (!own || text.size() > kLongest) return;
+  Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "glibc_abort");
+  SetSignal(incident, 6);
+  out.push_back(std::move(incident));
+}
+
 constexpr ShapeRow kRows[] = {
+    {"glibc_abort", "the C library finds its heap or stack damaged and aborts", kHeapAnchors,
+     ParseHeap, "free(): invalid next size (fast)"},
     {"shell_signal", "a shell reports a child killed by a signal", kShellAnchors, ParseShell,
      "launch.sh: line 42: 90817 Killed                  python finetune.py --bf16"},
     {"zsh_signal", "zsh reports a child killed by a signal", kZshAnchors, ParseZsh,

@@ -271,6 +271,21 @@ TEST(ExceptionWords, WhatFailsAtFirstUseHadNotWorkedBefore) {
   EXPECT_FALSE(FailsAtFirstUse(incident));
 }
 
+TEST(ExceptionWords, AnExceptionForMemoryIsARefusalAndNotAKill) {
+  Incident incident;
+  incident.kind = IncidentKind::kHostOom;
+  EXPECT_FALSE(RefusesHostMemory(incident)) << "the kernel's or the scheduler's text";
+  incident.exception_type = "MemoryError";
+  EXPECT_TRUE(RefusesHostMemory(incident));
+  EXPECT_EQ(ExceptionSub(incident), "host_memory");
+  EXPECT_EQ(FaultClass(incident), "config");
+  incident.signal = 6;
+  EXPECT_FALSE(RefusesHostMemory(incident)) << "std::bad_alloc aborts";
+  incident.signal = 0;
+  incident.exception_type = "ray.exceptions.OutOfMemoryError";
+  EXPECT_FALSE(RefusesHostMemory(incident)) << "Ray's monitor kills";
+}
+
 TEST(ExceptionWords, WhatNothingTellsIsConfigOnlyAsAGuess) {
   Incident incident;
   incident.exception_type = "RuntimeError";

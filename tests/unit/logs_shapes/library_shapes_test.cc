@@ -231,6 +231,20 @@ TEST(LibraryShapes, TheOnlyProcessOnTheDeviceIsOnesOwn) {
   EXPECT_EQ(Field(tenant[0], "other_pid"), "99");
 }
 
+TEST(LibraryShapes, TheCLibrarysLastWords) {
+  for (const char* text :
+       {"double free or corruption (!prev)", "malloc(): corrupted top size",
+        "*** stack smashing detected ***: terminated",
+        "*** Error in `python3': munmap_chunk(): invalid pointer: 0x00007f21c0000b20 ***"}) {
+    const auto got = RunShapes(text);
+    ASSERT_THAT(got, SizeIs(1)) << text;
+    EXPECT_EQ(got[0].kind, IncidentKind::kSignalDeath) << text;
+    EXPECT_EQ(got[0].signal, 6) << text;
+  }
+  EXPECT_THAT(RunShapes("parse(): invalid date in row 7, skipped"), IsEmpty());
+  EXPECT_THAT(RunShapes("we fixed a free(): invalid pointer in release 3"), IsEmpty());
+}
+
 TEST(LibraryShapes, ThreadsThatAssertTheSameAreOneSaying) {
   const auto got = RunShapes(
       "/b/Loss.cu:242: nll_loss: block: [0,0,0], thread: [5,0,0] Assertion `t < classes` failed.\n"
