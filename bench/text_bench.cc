@@ -3,9 +3,10 @@
 
 // The way of text on one core, in megabytes (1e6) per second of CPU time: all that `classify` does
 // with a line (assemble, look for secrets, read, keep in the engine), all that `progress` does
-// (assemble, read), and beside them what the same lines cost when they are only split, and when RE2
-// only says which anchors they hold.
+// (assemble, read), and beside them what the same lines cost when they are only split, when RE2
+// only says which anchors they hold, and when it only looks for a few words, as grep would.
 #include <benchmark/benchmark.h>
+#include <re2/re2.h>
 #include <re2/set.h>
 
 #include <cstdio>
@@ -212,14 +213,26 @@ void AnchorsByRe2(benchmark::State& state) {
   Report(state, log);
 }
 
+// What `grep -E 'loss|iteration|step'` does: lines that hold one of a few words.
+template <std::string (*make)()>
+void Grep(benchmark::State& state) {
+  const std::string log = make();
+  const RE2 pattern("loss|iteration|step|Error|checkpoint");
+  for (auto _ : state) {
+    size_t hits = 0;
+    EachLine(log, [&](const AssembledLine& line) {
+      hits += RE2::PartialMatch({line.text.data(), line.text.size()}, pattern);
+    });
+    benchmark::DoNotOptimize(hits);
+  }
+  Report(state, log);
+}
+
 template <std::string (*make)()>
 void Register(const std::string& name) {
   const std::pair<const char*, void (*)(benchmark::State&)> paths[] = {
-      {"classify/", Classify<make>},
-      {"progress/", Progress<make>},
-      {"secrets/", Secrets<make>},
-      {"re2_set/", AnchorsByRe2<make>},
-      {"split/", Split<make>}};
+      {"classify/", Classify<make>},    {"progress/", Progress<make>}, {"secrets/", Secrets<make>},
+      {"re2_set/", AnchorsByRe2<make>}, {"grep/", Grep<make>},         {"split/", Split<make>}};
   for (const auto& [path, run] : paths)
     benchmark::RegisterBenchmark((path + name).c_str(), run)->Unit(benchmark::kMillisecond);
 }

@@ -55,16 +55,6 @@ bool ParseGeneric(const CleanLine& line, RecordList& out);        // generic.cc
 // The row of a dialect whose records span lines (block_context.cc, headed_table.cc): claims none.
 bool SpansLines(const CleanLine& line, RecordList& out);
 
-// plain_record.cc. Takes a line that can be nothing but a training record, in one of the three
-// forms that come by the million: a dict of the Trainer's with nothing but metrics' names and
-// numbers in it, Megatron's line with nothing but such segments, a loop's own lower-case words,
-// the step's first, each with its number. No row before these dialects' claims such a line, and no
-// failure has an anchor in it.
-bool ParsePlainRecord(std::string_view text, Progress& out);
-bool ParsePlainDict(std::string_view text, Progress& out);
-bool ParsePlainMegatron(std::string_view text, Progress& out);
-bool ParsePlainLoop(std::string_view text, Progress& out);
-
 // How much a record says that it is the run's own: 0 generic, 1 DeepSpeed's engine (which repeats
 // another dialect's record), 2 any other dialect. In one stream only the strongest kind present
 // counts.

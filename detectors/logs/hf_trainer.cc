@@ -7,6 +7,7 @@
 #include "detectors/logs/dict.h"
 #include "detectors/logs/keys.h"
 #include "detectors/logs/pairs.h"
+#include "detectors/logs/plain_record.h"
 #include "detectors/logs/prefix.h"
 #include "detectors/logs/progress_fields.h"
 
@@ -20,6 +21,8 @@ struct Dict {
   double steps_per_second = kAbsent;
   bool has_eval = false;
   bool has_runtime = false;
+  bool has_step = false;
+  bool has_reward = false;
   bool loss_is_number = false;
   bool foreign = false;    // another dialect's
   bool companion = false;  // a key besides loss that only a training record has
@@ -75,84 +78,76 @@ double ReadDuration(std::string_view text) {
   return seconds;
 }
 
-// Keys whose names, or whose meaning, are this family's own.
-bool TakeOwnItem(const DictItem& item, const Number& value, Dict& dict) {
-  Progress& p = dict.progress;
-  const std::string_view key = item.key;
-  if (Is(key, "global_step/max_steps") || Is(key, "iteration")) {  // ms-swift
-    TakePosition(item.value, p);
-    if (p.step_text.empty() && IsIndex(value)) SetStep(p, value);
-    dict.companion = true;
-  } else if (Is(key, "current_steps") || Is(key, "step") || Is(key, "global_step")) {
-    if (value) SetStep(p, value);
-    dict.companion = true;
-  } else if (Is(key, "iter")) {  // mmcv's JSON, which may give the global step, too
-    if (value && p.step_text.empty()) SetStep(p, value);
-    dict.companion = true;
-  } else if (Is(key, "total_steps") || Is(key, "max_steps")) {
-    p.total_steps = value ? value.value : kAbsent;
-  } else if (Is(key, "episode")) {  // TRL's PPO counts samples
-    p.consumed_samples = value ? value.value : kAbsent;
-  } else if (Is(key, "throughput")) {  // LLaMA-Factory counts tokens
-    p.tokens_per_second = value ? value.value : kAbsent;
-  } else if (Is(key, "elapsed_time")) {
-    p.elapsed_seconds = value ? value.value : ReadDuration(item.value);
-  } else if (Is(key, "train_speed(s/it)") || Is(key, "elapsed_time_per_iteration")) {
-    p.step_seconds = value ? value.value : kAbsent;
-  } else if (Is(key, "train_speed(iter/s)")) {
-    if (value && value.value > 0) p.step_seconds = 1 / value.value;
-  } else if (Is(key, "time")) {
-    p.step_seconds = value ? value.value : kAbsent;
-  } else if (Is(key, "rewards/margins")) {  // preference training has no other reward
-    if (p.reward != p.reward && value) p.reward = value.value;
-  } else if (Is(key, "num_updates")) {  // fairseq's
-    dict.foreign = true;
-  } else if (Is(key, "mode")) {
-    dict.has_eval = dict.has_eval || item.value != "train";
-  } else if (Is(key, "train_runtime")) {
-    dict.has_runtime = true;
-    if (value) dict.runtime_s = value.value;
-  } else if (Is(key, "train_steps_per_second")) {
-    if (value) dict.steps_per_second = value.value;
-  } else {
-    return false;
+// Notes what the key says of its dict, and returns what its number is.
+Key Note(std::string_view key, Dict& dict) {
+  if (Is(key, "loss") || Is(key, "lm loss")) {
+    dict.loss_is_number = true;
+    return Key::kLoss;
   }
-  return true;
+  if (Is(key, "grad_norm") || Is(key, "learning_rate") || Is(key, "lr") || Is(key, "epoch")) {
+    dict.companion = true;
+    return key[0] == 'g' ? Key::kGradNorm : key[0] == 'e' ? Key::kEpoch : Key::kLearningRate;
+  }
+  if (Is(key, "step") || Is(key, "global_step") || Is(key, "current_steps") ||
+      Is(key, "iteration")) {
+    dict.companion = dict.has_step = true;
+    return Key::kStep;
+  }
+  if (Is(key, "iter")) {  // mmcv's JSON, which may give the global step, too
+    const bool first = !dict.has_step;
+    dict.companion = dict.has_step = true;
+    return first ? Key::kStep : Key::kOther;
+  }
+  if (key.starts_with("eval")) {
+    dict.has_eval = true;
+    return Key::kOther;
+  }
+  if (Is(key, "total_steps") || Is(key, "max_steps")) return Key::kTotalSteps;
+  if (Is(key, "episode")) return Key::kConsumedSamples;     // TRL's PPO counts samples
+  if (Is(key, "throughput")) return Key::kTokensPerSecond;  // LLaMA-Factory counts tokens
+  if (Is(key, "time") || Is(key, "train_speed(s/it)") || Is(key, "elapsed_time_per_iteration"))
+    return Key::kStepTime;
+  if (Is(key, "train_speed(iter/s)")) return Key::kStepRate;
+  if (Is(key, "rewards/margins"))  // preference training has no other reward
+    return dict.has_reward ? Key::kOther : Key::kReward;
+  if (Is(key, "num_updates")) dict.foreign = true;  // fairseq's
+  if (Is(key, "train_runtime")) dict.has_runtime = true;
+  const Key meaning = MeaningOf(key).key;
+  dict.has_reward = dict.has_reward || meaning == Key::kReward;
+  const bool own = meaning == Key::kStep || meaning == Key::kLoss || meaning == Key::kGradNorm ||
+                   meaning == Key::kLearningRate || meaning == Key::kEpoch;
+  return own ? Key::kOther : meaning;
 }
 
-// Returns whether a line with this key may still be a plain one: the key is ours, or a metric's
-// name, in which no anchor of another row can stand.
-bool TakeItem(const DictItem& item, Dict& dict) {
+void TakeItem(const DictItem& item, Dict& dict) {
   Progress& p = dict.progress;
   const std::string_view key = item.key;
-  const auto value = [&item] { return DictNumber(item); };
-  if (Is(key, "loss") || Is(key, "lm loss")) {
-    if (const Number n = value()) {
-      SetLoss(p, n);
-      dict.loss_is_number = true;
-    }
-  } else if (Is(key, "grad_norm")) {
-    if (const Number n = value()) SetGradNorm(p, n);
+  const Number value = DictNumber(item);
+  if (!value && (Is(key, "loss") || Is(key, "lm loss"))) return;  // 'cross_entropy'
+  if (Is(key, "mode")) dict.has_eval = dict.has_eval || item.value != "train";
+  if (value && Is(key, "eval_loss")) dict.eval_loss = value.value;
+  if (value && Is(key, "train_runtime")) dict.runtime_s = value.value;
+  if (value && Is(key, "train_steps_per_second")) dict.steps_per_second = value.value;
+  if (!value && Is(key, "elapsed_time")) p.elapsed_seconds = ReadDuration(item.value);
+  if (Is(key, "global_step/max_steps") || (!value && Is(key, "iteration"))) {  // ms-swift
+    TakePosition(item.value, p);
     dict.companion = true;
-  } else if (Is(key, "learning_rate") || Is(key, "lr")) {
-    if (const Number n = value()) SetLearningRate(p, n);
-    dict.companion = true;
-  } else if (Is(key, "epoch")) {
-    if (const Number n = value()) p.epoch = n.value;
-    dict.companion = true;
-  } else if (key.starts_with("eval")) {
-    dict.has_eval = true;
-    if (const Number n = value(); n && Is(key, "eval_loss")) dict.eval_loss = n.value;
-  } else if (!TakeOwnItem(item, value(), dict)) {
-    const Meaning meaning = MeaningOf(key);
-    if (meaning.key != Key::kOther) {
-      if (const Number n = value()) SetFact(p, meaning.key, n.value);
-    }
-    for (const char c : key) {
-      if (!IsWordByte(c) && c != '/' && c != '(' && c != ')') return false;
-    }
+    return;
   }
-  return true;
+  const Key meaning = Note(key, dict);
+  if (!value) return;
+  switch (meaning) {
+    case Key::kStep:
+      return SetStep(p, value);
+    case Key::kLoss:
+      return SetLoss(p, value);
+    case Key::kGradNorm:
+      return SetGradNorm(p, value);
+    case Key::kLearningRate:
+      return SetLearningRate(p, value);
+    default:
+      return SetFact(p, meaning, value.value);
+  }
 }
 
 // Before the dict a bar, a logger's prefix or nothing may stand; words of evaluation mean another
@@ -170,20 +165,21 @@ bool SpeaksOfTraining(std::string_view before, Progress& progress) {
 
 }  // namespace
 
-bool ParsePlainDict(std::string_view text, Progress& out) {
-  constexpr int kMaxPlainItems = 64;  // what else a longer line holds is looked at as usual
+bool ReadPlainDict(std::string_view text, PlainItems& out) {
   if (!text.starts_with("{'") && !text.starts_with("{\"")) return false;
   Dict dict;
   DictCursor cursor(text.substr(1));
   DictItem item;
-  int items = 0;
   while (cursor.Next(item)) {
-    if (!item.number || !TakeItem(item, dict) || ++items > kMaxPlainItems) return false;
+    // A metric's name, in which no anchor of another row can stand.
+    for (const char c : item.key) {
+      if (!IsWordByte(c) && std::string_view("/() ").find(c) == std::string_view::npos)
+        return false;
+    }
+    if (!item.number || !out.Add(item.number, Note(item.key, dict))) return false;
   }
-  if (!cursor.closed() || cursor.rest().size() != 1 || !dict.IsRecord()) return false;
-  dict.progress.format = "hf_trainer";
-  out = dict.progress;
-  return true;
+  out.format = "hf_trainer";
+  return cursor.closed() && cursor.rest().size() == 1 && dict.IsRecord();
 }
 
 namespace {

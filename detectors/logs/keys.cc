@@ -17,76 +17,26 @@ double InSeconds(double value, std::string_view unit) {
 }
 
 void SetFact(Progress& p, Key key, double value, std::string_view unit, bool percent) {
-  const auto seconds = [&] {
-    const double converted = InSeconds(value, unit);
-    return unit.empty() || converted != converted ? value : converted;
-  };
   switch (key) {
-    case Key::kEpoch:
-      p.epoch = value;
-      break;
-    case Key::kLossScale:
-      p.loss_scale = value;
-      break;
-    case Key::kReward:
-      p.reward = value;
-      break;
-    case Key::kRewardStd:
-      p.reward_std = value;
-      break;
-    case Key::kZeroStdShare:
-      p.zero_std_share = value;
-      break;
-    case Key::kKl:
-      p.kl = value;
-      break;
-    case Key::kSkipped:
-      p.skipped_iterations = value;
-      break;
-    case Key::kNanIterations:
-      p.nan_iterations = value;
-      break;
-    case Key::kNumZeros:
-      p.num_zeros = value;
-      break;
-    case Key::kParamsNorm:
-      p.params_norm = value;
-      break;
-    case Key::kBatchSize:
-      p.batch_size = value;
-      break;
-    case Key::kConsumedSamples:
-      p.consumed_samples = value;
-      break;
-    case Key::kConsumedTokens:
-      p.consumed_tokens = value;
-      break;
     case Key::kElapsed:
-      p.elapsed_seconds = seconds();
+    case Key::kStepTime:
+      if (const double seconds = InSeconds(value, unit); seconds == seconds) value = seconds;
       break;
-    case Key::kSamplesPerSecond:
-      p.samples_per_second = value;
-      break;
-    case Key::kTokensPerSecond:
-      p.tokens_per_second = value;
-      break;
-    case Key::kTflops:
-      p.tflops = value;
-      break;
+    case Key::kStepMilliseconds:
+      p.step_seconds = value / 1000;
+      return;
+    case Key::kStepRate:
+      if (value > 0) p.step_seconds = 1 / value;
+      return;
     case Key::kMfu:
       // A share: more than 1 is a percentage that did not say so; nanoGPT prints -100 % before it
       // knows.
       if (value >= 0) p.mfu = percent || value > 1 ? value / 100 : value;
-      break;
-    case Key::kStepTime:
-      p.step_seconds = seconds();
-      break;
-    case Key::kStepMilliseconds:
-      p.step_seconds = value / 1000;
-      break;
+      return;
     default:
       break;
   }
+  if (const auto field = kFactFields[static_cast<size_t>(key)]) p.*field = value;
 }
 
 void TakeNamed(std::string_view key, const Number& value, Progress& progress) {

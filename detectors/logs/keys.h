@@ -44,6 +44,8 @@ enum class Key : uint8_t {
   kTokensPerSecond,
   kTflops,
   kMfu,
+  kTotalSteps,
+  kStepRate,    // steps per second
   kEvaluation,  // a word, not a key: "eval", "validation"
 };
 
@@ -208,6 +210,35 @@ inline Meaning MeaningOf(std::string_view words) {
   }
   return {};
 }
+
+// The field that holds a fact as it is printed; null for what is no such fact.
+inline constexpr std::array<double Progress::*, kKeys> kFactFields = [] {
+  std::array<double Progress::*, kKeys> fields{};
+  fields.fill(nullptr);  // which g++ 12's value initialization is not
+  const auto set = [&fields](Key key, double Progress::*field) {
+    fields[static_cast<size_t>(key)] = field;
+  };
+  set(Key::kEpoch, &Progress::epoch);
+  set(Key::kStepTime, &Progress::step_seconds);
+  set(Key::kLossScale, &Progress::loss_scale);
+  set(Key::kReward, &Progress::reward);
+  set(Key::kRewardStd, &Progress::reward_std);
+  set(Key::kZeroStdShare, &Progress::zero_std_share);
+  set(Key::kKl, &Progress::kl);
+  set(Key::kSkipped, &Progress::skipped_iterations);
+  set(Key::kNanIterations, &Progress::nan_iterations);
+  set(Key::kNumZeros, &Progress::num_zeros);
+  set(Key::kParamsNorm, &Progress::params_norm);
+  set(Key::kBatchSize, &Progress::batch_size);
+  set(Key::kConsumedSamples, &Progress::consumed_samples);
+  set(Key::kConsumedTokens, &Progress::consumed_tokens);
+  set(Key::kElapsed, &Progress::elapsed_seconds);
+  set(Key::kSamplesPerSecond, &Progress::samples_per_second);
+  set(Key::kTokensPerSecond, &Progress::tokens_per_second);
+  set(Key::kTflops, &Progress::tflops);
+  set(Key::kTotalSteps, &Progress::total_steps);
+  return fields;
+}();
 
 // Fills the one fact of `progress` that has this meaning; for dialects that walk their keys
 // themselves. Meanings that are no such fact (step, loss, time ...) are ignored.

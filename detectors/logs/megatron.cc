@@ -26,20 +26,6 @@ bool ReadEvaluation(const CleanLine& line, RecordList& out) {
   return true;
 }
 
-// "[2026-02-03 04:05:06.123456] " and blanks at the start of `text` are taken off.
-std::string_view SkipTimeStamp(std::string_view text) {
-  constexpr size_t kLongest = 32;
-  text = LeftTrimmed(text);
-  if (!text.starts_with('[')) return text;
-  size_t i = 1;
-  while (
-      i < text.size() && i < kLongest &&
-      (IsDigit(text[i]) || text[i] == '-' || text[i] == ':' || text[i] == '.' || text[i] == ' ')) {
-    ++i;
-  }
-  return i < text.size() && text[i] == ']' ? LeftTrimmed(text.substr(i + 1)) : text;
-}
-
 bool SpeaksOfTraining(const Progress& progress) {
   return !progress.loss_text.empty() || !progress.learning_rate_text.empty() ||
          progress.step_seconds == progress.step_seconds;
@@ -47,23 +33,28 @@ bool SpeaksOfTraining(const Progress& progress) {
 
 }  // namespace
 
-bool ParsePlainMegatron(std::string_view text, Progress& out) {
-  text = SkipTimeStamp(text);
+bool ReadPlainMegatron(std::string_view text, PlainItems& out) {
   Number step;
   Number total;
   if (!ReadIteration(text, step, total)) return false;
-  size_t bar = static_cast<size_t>(total.text.data() + total.text.size() - text.data());
+  auto bar = static_cast<size_t>(total.text.data() + total.text.size() - text.data());
   while (bar < text.size() && text[bar] == ' ') ++bar;
   if (bar == text.size() || text[bar] != '|') return false;
-  Progress progress;
-  progress.format = "megatron";
-  SetStep(progress, step);
-  progress.total_steps = total.value;
-  if (!TakePlainSegments(text.substr(bar + 1), progress)) return false;
-  progress.loss_key_missing = progress.loss_text.empty();
-  if (!SpeaksOfTraining(progress)) return false;
-  out = progress;
-  return true;
+  out.format = "megatron";
+  out.index_step = true;
+  out.loss_key_missing = true;
+  bool speaks = false;
+  if (!out.Add(step, Key::kStep) || !out.Add(total, Key::kTotalSteps) ||
+      !ReadPlainSegments(text.substr(bar + 1), out)) {
+    return false;
+  }
+  for (size_t i = 0; i < out.size; ++i) {
+    const Key key = out.item[i].key;
+    if (key == Key::kLoss) out.loss_key_missing = false;
+    speaks = speaks || key == Key::kLoss || key == Key::kLearningRate || key == Key::kStepTime ||
+             key == Key::kStepMilliseconds;
+  }
+  return speaks;
 }
 
 // Megatron-LM, Megatron-DeepSpeed, GPT-NeoX. The loss key is left out where no iteration since the

@@ -1,20 +1,134 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
-#include "detectors/logs/dialects.h"
+#include "detectors/logs/plain_record.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "detectors/logs/progress_fields.h"
 
 namespace rankscope::logs {
+namespace {
 
-bool ParsePlainRecord(std::string_view text, Progress& out) {
-  if (text.empty()) return false;
-  switch (text[0]) {
-    case '{':
-      return ParsePlainDict(text, out);
-    case ' ':
-    case '[':
-      return ParsePlainMegatron(text, out);
+constexpr size_t kMaxBlanks = 16;  // between a key and its number
+
+inline void Put(Progress& progress, Key key, const Number& number) {
+  switch (key) {
+    case Key::kOther:
+      return;
+    case Key::kStep:
+      return SetStep(progress, number);
+    case Key::kLoss:
+      return SetLoss(progress, number);
+    case Key::kGradNorm:
+      return SetGradNorm(progress, number);
+    case Key::kLearningRate:
+      return SetLearningRate(progress, number);
+    case Key::kStepMilliseconds:
+    case Key::kStepRate:
+    case Key::kMfu:
+      return SetFact(progress, key, number.value);
     default:
-      return text[0] >= 'a' && text[0] <= 'z' && ParsePlainLoop(text, out);
+      if (const auto field = kFactFields[static_cast<size_t>(key)]) progress.*field = number.value;
   }
+}
+
+// "[2026-02-03 04:05:06.123456] " and blanks at the start of `text` are taken off.
+std::string_view SkipTimeStamp(std::string_view text) {
+  constexpr size_t kLongest = 32;
+  text = LeftTrimmed(text);
+  if (!text.starts_with('[')) return text;
+  size_t i = 1;
+  while (i < text.size() && i < kLongest && text[i] != ']') {
+    if (!IsDigit(text[i]) && std::string_view("-:. ").find(text[i]) == std::string_view::npos)
+      return text;
+    ++i;
+  }
+  return i < text.size() && text[i] == ']' ? LeftTrimmed(text.substr(i + 1)) : text;
+}
+
+}  // namespace
+
+bool PlainReader::Shape::Match(std::string_view text, Progress& out) const {
+  const char* p = text.data();
+  const char* const end = p + text.size();
+  const auto take = [&p, end, this](size_t begin, size_t size) {
+    if (static_cast<size_t>(end - p) < size || std::memcmp(p, literals.data() + begin, size) != 0) {
+      return false;
+    }
+    p += size;
+    return true;
+  };
+  if (slots == 0 || !take(slot[0].begin, slot[0].size)) return false;
+  out = Progress();
+  for (size_t i = 0; i < slots; ++i) {
+    const Slot& s = slot[i];
+    if (i != 0 && !take(s.begin, s.size)) return false;
+    const char* const blanks = p;
+    while (p != end && *p == ' ') ++p;
+    if ((p != blanks) != s.blanks || static_cast<size_t>(p - blanks) > kMaxBlanks) return false;
+    const Number number = ReadDecimal({p, static_cast<size_t>(end - p)});
+    if (!number || (s.key == Key::kStep && index_step && !IsIndex(number))) return false;
+    Put(out, s.key, number);
+    p += number.text.size();
+  }
+  if (static_cast<size_t>(end - p) != tail_size || !take(tail_begin, tail_size)) return false;
+  out.format = format;
+  out.loss_key_missing = loss_key_missing;
+  return true;
+}
+
+void PlainReader::Shape::Learn(std::string_view text, const PlainItems& items) {
+  slots = 0;
+  if (items.size > kSlots || text.size() > kLiterals) return;
+  size_t used = 0;
+  const char* p = text.data();
+  const auto keep = [&used, this](std::string_view literal) {
+    std::copy(literal.begin(), literal.end(), literals.begin() + static_cast<ptrdiff_t>(used));
+    used += literal.size();
+    return static_cast<uint16_t>(used - literal.size());
+  };
+  for (size_t i = 0; i < items.size; ++i) {
+    const PlainItems::Item& item = items.item[i];
+    std::string_view literal(p, static_cast<size_t>(item.number.text.data() - p));
+    p = item.number.text.data() + item.number.text.size();
+    slot[i].blanks = literal.ends_with(' ');
+    while (literal.ends_with(' ')) literal.remove_suffix(1);
+    slot[i].size = static_cast<uint16_t>(literal.size());
+    slot[i].begin = keep(literal);
+    slot[i].key = item.key;
+  }
+  const std::string_view tail(p, static_cast<size_t>(text.data() + text.size() - p));
+  tail_size = static_cast<uint16_t>(tail.size());
+  tail_begin = keep(tail);
+  format = items.format;
+  index_step = items.index_step;
+  loss_key_missing = items.loss_key_missing;
+  slots = static_cast<uint16_t>(items.size);
+}
+
+bool PlainReader::Parse(std::string_view text, Progress& out) {
+  if (text.empty()) return false;
+  const char first = text[0];
+  const bool megatron = first == ' ' || first == '[';
+  if (!megatron && first != '{' && (first < 'a' || first > 'z')) return false;
+  if (megatron) text = SkipTimeStamp(text);
+  for (const Shape& shape : shapes_) {
+    if (shape.Match(text, out)) return true;
+  }
+  PlainItems items;
+  const bool plain = first == '{' ? ReadPlainDict(text, items)
+                     : text.starts_with("iteration ") && ReadPlainMegatron(text, items)
+                         ? true
+                         : !megatron && ReadPlainLoop(text, items);
+  if (!plain) return false;
+  out = Progress();
+  for (size_t i = 0; i < items.size; ++i) Put(out, items.item[i].key, items.item[i].number);
+  out.format = items.format;
+  out.loss_key_missing = items.loss_key_missing;
+  shapes_[oldest_].Learn(text, items);
+  oldest_ = (oldest_ + 1) % shapes_.size();
+  return true;
 }
 
 }  // namespace rankscope::logs

@@ -3,6 +3,7 @@
 #include "detectors/logs/dialects.h"
 #include "detectors/logs/meters.h"
 #include "detectors/logs/pairs.h"
+#include "detectors/logs/plain_record.h"
 #include "detectors/logs/prefix.h"
 #include "detectors/logs/progress_fields.h"
 
@@ -99,11 +100,27 @@ bool ParsePytorchLoop(const CleanLine& line, RecordList& out) {
   return true;
 }
 
-bool ParsePlainLoop(std::string_view text, Progress& out) {
+bool ReadPlainLoop(std::string_view text, PlainItems& out) {
   PairList pairs;
-  if (!pairs.ReadPlain(text) || pairs[0].meaning.key != Key::kStep) return false;
-  out = {};
-  return TakeLoop(pairs, out);
+  Progress progress;
+  if (!pairs.ReadPlain(text) || pairs[0].meaning.key != Key::kStep || !TakeLoop(pairs, progress))
+    return false;
+  out.format = progress.format;
+  out.index_step = true;
+  for (const Pair& pair : pairs) {
+    Key key = pair.meaning.key;
+    const bool milliseconds = pair.unit == "ms";
+    // A duration in another unit than the two that a key can stand for.
+    if (key == Key::kElapsed && !pair.unit.empty() && pair.unit != "s") return false;
+    if (key == Key::kStepTime && pair.unit.starts_with("u")) return false;
+    if (pairs.Find(key) != &pair || key == Key::kTime ||
+        (key == Key::kStepMilliseconds && pairs.Find(Key::kStepTime) != nullptr)) {
+      key = Key::kOther;
+    }
+    if (key == Key::kStepTime && milliseconds) key = Key::kStepMilliseconds;
+    if (!out.Add(pair.value, key)) return false;
+  }
+  return true;
 }
 
 }  // namespace rankscope::logs

@@ -16,6 +16,7 @@
 #include "detectors/logs/formats.h"
 #include "detectors/logs/headed_table.h"
 #include "detectors/logs/keras.h"
+#include "detectors/logs/plain_record.h"
 #include "detectors/logs/prefix.h"
 #include "detectors/logs/progress_fields.h"
 #include "detectors/logs/scanner.h"
@@ -130,7 +131,8 @@ struct Reader::State {
   KerasContext keras;
   BlockContext block;
   HeadedTable table;
-  int32_t strength = 0;  // of the strongest dialect so far
+  int32_t strength = 0;      // of the strongest dialect so far
+  PlainReader plain_reader;  // learns again after a restart
   RecordList records;
   std::string plain;        // the line without ANSI sequences
   std::string number_text;  // numbers without their thousands separators; views point into it
@@ -260,7 +262,7 @@ bool Reader::State::ParsePlain(std::string_view text) {
     records.emplace_back(std::in_place_type<Progress>);
   }
   auto& progress = std::get<Progress>(records.front());
-  if (!ParsePlainRecord(text, progress)) return false;
+  if (!plain_reader.Parse(text, progress)) return false;
   strength = std::max(strength, DialectStrength(progress));
   return true;
 }

@@ -33,33 +33,52 @@ double InTera(double value, std::string_view unit) {
   return value;
 }
 
-void Take(std::string_view key, const Number& value, std::string_view unit, Progress& progress,
-          int& loss_rank) {
+// Which of a line's keys were seen: what a key means may depend on those before it.
+struct Seen {
+  int loss_rank = kNoLoss;
+  bool grad_norm = false;
+};
+
+// What the number of this key is; kOther where it is not kept.
+Key Choose(std::string_view key, Seen& seen) {
   if (const int rank = LossRank(key); rank != kNoLoss) {
-    if (rank > loss_rank) return;
-    loss_rank = rank;
-    SetLoss(progress, value);
-    return;
+    if (rank > seen.loss_rank) return Key::kOther;
+    seen.loss_rank = rank;
+    return Key::kLoss;
   }
   const Meaning meaning = MeaningOf(key);
   switch (meaning.key) {
-    case Key::kOther:
     case Key::kLoss:
-      return;
+      return Key::kOther;
     case Key::kLearningRate:
-      if (meaning.rank <= 1) SetLearningRate(progress, value);
-      return;
+      return meaning.rank <= 1 ? meaning.key : Key::kOther;
+    case Key::kGradNorm: {
+      const bool taken = meaning.rank == 0 || !seen.grad_norm;
+      seen.grad_norm = true;
+      return taken ? meaning.key : Key::kOther;
+    }
+    case Key::kStep:  // "global_step"
+      return meaning.rank == 0 ? meaning.key : Key::kOther;
+    default:
+      return meaning.key;
+  }
+}
+
+void Take(Key key, const Number& value, std::string_view unit, Progress& progress) {
+  switch (key) {
+    case Key::kLoss:
+      return SetLoss(progress, value);
+    case Key::kLearningRate:
+      return SetLearningRate(progress, value);
     case Key::kGradNorm:
-      if (meaning.rank == 0 || progress.grad_norm_text.empty()) SetGradNorm(progress, value);
-      return;
+      return SetGradNorm(progress, value);
     case Key::kStep:
-      if (meaning.rank == 0) SetStep(progress, value);  // "global_step"
-      return;
+      return SetStep(progress, value);
     case Key::kTflops:
       progress.tflops = InTera(value.value, unit);
       return;
     default:
-      SetFact(progress, meaning.key, value.value, unit);
+      SetFact(progress, key, value.value, unit);
   }
 }
 
@@ -91,18 +110,18 @@ bool ReadIteration(std::string_view text, Number& step, Number& total) {
 }
 
 void TakeSegments(std::string_view rest, Progress& progress) {
-  int loss_rank = kNoLoss;
+  Seen seen;
   Segment segment;
   while (NextSegment(rest, segment)) {
     const Number value = ReadNumber(segment.value, Ending::kUnit);
     if (!value) continue;
     const std::string_view unit = segment.value.substr(value.text.size());
-    Take(segment.key, value, LeftTrimmed(unit), progress, loss_rank);
+    Take(Choose(segment.key, seen), value, LeftTrimmed(unit), progress);
   }
 }
 
-bool TakePlainSegments(std::string_view rest, Progress& progress) {
-  int loss_rank = kNoLoss;
+bool ReadPlainSegments(std::string_view rest, PlainItems& out) {
+  Seen seen;
   size_t i = 0;
   const size_t size = rest.size();
   while (true) {
@@ -124,7 +143,7 @@ bool TakePlainSegments(std::string_view rest, Progress& progress) {
       if (!IsWordByte(c) && std::string_view(" ()/-").find(c) == std::string_view::npos)
         return false;
     }
-    Take(key, value, {}, progress, loss_rank);
+    if (!out.Add(value, Choose(key, seen))) return false;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "detectors/logs/number.h"
+#include "detectors/logs/plain_record.h"
 #include "detectors/logs/record.h"
 
 namespace rankscope::logs {
@@ -27,8 +28,8 @@ bool ReadIteration(std::string_view text, Number& step, Number& total);
 // Every segment of `rest` becomes a fact. Of several losses the most telling counts.
 void TakeSegments(std::string_view rest, Progress& progress);
 
-// The same where `rest` is nothing but segments of plain keys and plain numbers; false, and
-// `progress` of no use, where it holds anything else.
-bool TakePlainSegments(std::string_view rest, Progress& progress);
+// The same where `rest` is nothing but segments of plain keys and plain numbers; false, and `out`
+// of no use, where it holds anything else.
+bool ReadPlainSegments(std::string_view rest, PlainItems& out);
 
 }  // namespace rankscope::logs

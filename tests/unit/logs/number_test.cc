@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -120,6 +121,33 @@ TEST(Number, Index) {
   EXPECT_FALSE(IsIndex(ReadNumber("1e3")));
   EXPECT_FALSE(IsIndex(ReadNumber("nan")));
   EXPECT_FALSE(IsIndex(Number()));
+}
+
+// Numbers that end within eight bytes are read in one go; all lengths, with all that may follow.
+TEST(Number, ShortOnesAreReadAsLongOnesAre) {
+  for (const char* const digits :
+       {"0",       "7",         "12",     "305",    "4096",  "12345",    "654321",
+        "7654321", "0.5",       "2.5000", "18.125", "99.99", "123.4",    "0.05000",
+        "12345.6", "1234567.5", "-3.25",  "-0",     "5.",    "1.2.3",    ".5",
+        "1e5",     "2.5E-03",   "0.1e",   "7e",     "3-4",   "12345678", "1.2345678"}) {
+    for (const char* const behind :
+         {"", " ", ",", "}", "|", "/9", "s", "x5", "\t", "\xff\xff", " 12345678", "         "}) {
+      const std::string text = std::string(digits) + behind;
+      const Number whole = ReadDecimal(text);
+      // The same at the end of a text, where eight bytes cannot be read at once.
+      const Number cut =
+          ReadDecimal(std::string_view(text).substr(0, std::max<size_t>(whole.text.size(), 1)));
+      if (!whole) continue;
+      EXPECT_EQ(whole.text, cut.text) << text;
+      EXPECT_EQ(whole.value, cut.value) << text;
+      EXPECT_EQ(whole.value, std::stod(std::string(whole.text))) << text;
+    }
+  }
+  EXPECT_EQ(ReadDecimal("2.5000 lr 0.5").text, "2.5000");
+  EXPECT_EQ(ReadDecimal("12345 lr 0.5").value, 12345);
+  EXPECT_EQ(ReadDecimal("7654321 lr").value, 7654321);
+  EXPECT_EQ(ReadDecimal("-3.25, 'x'").value, -3.25);
+  EXPECT_FALSE(ReadDecimal("5. and more"));
 }
 
 }  // namespace

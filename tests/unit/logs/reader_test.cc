@@ -266,10 +266,29 @@ TEST(Reader, PlainRecordsReadAsTheyDoOnTheLongWay) {
     lines.push_back("step: 5, loss: 2.5, " + std::string(key) + ": -1.5e-3");
     lines.push_back(std::string(key) + " 5 loss 2.5");
   }
+  for (const char* const line :
+       {" iteration       10/     500 | consumed samples: 1280 | elapsed time per iteration (ms): "
+        "512.5 | learning rate: 1.5E-04 | lm loss: 9.1E+00 | loss scale: 1.0 | grad norm: 1.5 | "
+        "num zeros: 7.0 | number of skipped iterations:   2 |",
+        " [2026-02-03 04:05:06] iteration       10/     500 | loss: 2.5 | lm loss: 9.1E+00 |",
+        " iteration       10/     500 | learning rate: 1.5E-04 | loss scale: 1.0 |",
+        "{'loss': '2.5', 'grad_norm': '1.25', 'reward': '0.5', 'learning_rate': '5e-05', "
+        "'entropy': '0.75', 'epoch': '0.01'}",
+        "{'loss': 2.5, 'iter': 10, 'step': 70, 'rewards/margins': 0.5, 'epoch': 0.01}",
+        "{'loss': 2.5, 'train_speed(iter/s)': 0.25, 'epoch': 0.01}",
+        "step 5 loss 2.5 mfu 1.5 ms_step 12.5 kl 0.5 elapsed 12s", "step 5 loss 2.5 dt 12us",
+        "step    5 loss 2.5 | lr 0.5"}) {
+    lines.push_back(line);
+  }
   const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
   for (const std::string& line : lines) {
-    const Records plain = ReadText(line + "\n");
-    const Records prefixed = ReadText("0: " + line + "\n");
+    // Twice, with other numbers: the second is read by what was learned from the first.
+    std::string again = line;
+    for (char& c : again) {
+      if (c == '5') c = '3';
+    }
+    const Records plain = ReadText(line + "\n" + again + "\n" + line + "\n");
+    const Records prefixed = ReadText("0: " + line + "\n0: " + again + "\n0: " + line + "\n");
     ASSERT_EQ(plain.order, prefixed.order) << line;
     for (size_t i = 0; i < plain.rows.size(); ++i) {
       const auto& a = plain.rows[i];
@@ -282,9 +301,11 @@ TEST(Reader, PlainRecordsReadAsTheyDoOnTheLongWay) {
       for (const auto number :
            {&Progress::step, &Progress::loss, &Progress::grad_norm, &Progress::learning_rate,
             &Progress::total_steps, &Progress::epoch, &Progress::step_seconds, &Progress::reward,
-            &Progress::loss_scale}) {
+            &Progress::loss_scale, &Progress::mfu, &Progress::kl, &Progress::elapsed_seconds,
+            &Progress::num_zeros, &Progress::consumed_samples, &Progress::skipped_iterations}) {
         EXPECT_TRUE(same(a.progress.*number, b.progress.*number)) << line;
       }
+      EXPECT_EQ(a.progress.loss_key_missing, b.progress.loss_key_missing) << line;
     }
   }
 }
