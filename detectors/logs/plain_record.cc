@@ -68,7 +68,8 @@ bool PlainReader::Shape::Match(std::string_view text, Progress& out) const {
     while (p != end && *p == ' ') ++p;
     if ((p != blanks) != s.blanks || static_cast<size_t>(p - blanks) > kMaxBlanks) return false;
     const Number number = ReadDecimal({p, static_cast<size_t>(end - p)});
-    if (!number || (s.key == Key::kStep && index_step && !IsIndex(number))) return false;
+    const bool index = index_step && (s.key == Key::kStep || s.key == Key::kTotalSteps);
+    if (!number || (index && !IsIndex(number))) return false;
     Put(out, s.key, number);
     p += number.text.size();
   }
