@@ -263,7 +263,11 @@ bool AppendLine(const Observation& observation, const LogLine& line, std::string
                            NumberSize(L::kEndFieldNumber, static_cast<uint64_t>(line.end)) +
                            NumberSize(L::kCutBytesFieldNumber, Wide(line.cut_bytes)) +
                            NumberSize(L::kRedactionsFieldNumber, Wide(line.redactions)) +
-                           NumberSize(L::kLostBeforeFieldNumber, Wide(line.lost_before));
+                           NumberSize(L::kLostBeforeFieldNumber, Wide(line.lost_before)) +
+                           NumberSize(L::kRankPlusOneFieldNumber, Wide(line.rank + 1)) +
+                           NumberSize(L::kLocalRankPlusOneFieldNumber, Wide(line.local_rank + 1)) +
+                           NumberSize(L::kRestartPlusOneFieldNumber, Wide(line.restart + 1)) +
+                           NumberSize(L::kPrintedMsFieldNumber, Wide(line.printed_ms));
   const size_t size = NumberSize(O::kTNsFieldNumber, Wide(observation.t.ns)) +
                       NumberSize(O::kSeqFieldNumber, Wide(observation.seq)) +
                       NumberSize(O::kSourceFieldNumber, observation.source) +
@@ -293,7 +297,11 @@ bool AppendLine(const Observation& observation, const LogLine& line, std::string
   to = WriteNumber(L::kEndFieldNumber, static_cast<uint64_t>(line.end), to);
   to = WriteNumber(L::kCutBytesFieldNumber, Wide(line.cut_bytes), to);
   to = WriteNumber(L::kRedactionsFieldNumber, Wide(line.redactions), to);
-  WriteNumber(L::kLostBeforeFieldNumber, Wide(line.lost_before), to);
+  to = WriteNumber(L::kLostBeforeFieldNumber, Wide(line.lost_before), to);
+  to = WriteNumber(L::kRankPlusOneFieldNumber, Wide(line.rank + 1), to);
+  to = WriteNumber(L::kLocalRankPlusOneFieldNumber, Wide(line.local_rank + 1), to);
+  to = WriteNumber(L::kRestartPlusOneFieldNumber, Wide(line.restart + 1), to);
+  WriteNumber(L::kPrintedMsFieldNumber, Wide(line.printed_ms), to);
   return true;
 }
 

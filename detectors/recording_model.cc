@@ -75,6 +75,11 @@ SignalSent ToModel(const proto::SignalSent& from) {
           from.sender_comm(),     from.sender_uid(), from.sender_cgroup()};
 }
 
+// Numbers that are stored plus one, so that 0 says that there is none.
+int32_t PlusOne(int32_t stored) {
+  return stored > 0 ? stored - 1 : -1;
+}
+
 LogLine ToModel(const proto::LogLine& from) {
   LogLine line;
   line.stream = from.stream();
@@ -87,6 +92,10 @@ LogLine ToModel(const proto::LogLine& from) {
   line.cut_bytes = from.cut_bytes();
   line.redactions = from.redactions();
   line.lost_before = from.lost_before();
+  line.rank = PlusOne(from.rank_plus_one());
+  line.local_rank = PlusOne(from.local_rank_plus_one());
+  line.restart = PlusOne(from.restart_plus_one());
+  line.printed_ms = from.printed_ms();
   return line;
 }
 

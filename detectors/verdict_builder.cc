@@ -9,6 +9,7 @@
 
 #include "detectors/evidence_writer.h"
 #include "detectors/families/family_names.h"
+#include "detectors/rank_logs.h"
 #include "detectors/remedies.h"
 #include "detectors/warnings.h"
 #include "detectors/wording.h"
@@ -281,6 +282,7 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
                    : cause.role == Cause::Role::kSupport   ? proto::Cause::CONTEXT
                                                            : proto::Cause::CASCADE);
   }
+  DescribeRankLogs(context, evidence, verdict);
   return verdict;
 }
 

@@ -145,13 +145,24 @@ class Orderer {
     if (!own_fault) return Role::kInitiating;
     // An exit status of 0 says that whatever was printed was survived.
     if (f_.exit_known && f_.exit_code == 0) return Role::kRecovered;
-    const int64_t after = f_.progress - candidate.progress_before;
+    const int64_t after = ProgressAfter(candidate);
     // Records before it show that text is not held back by a buffer, so records after it show that
     // the run went on.
     if (candidate.progress_before > 0 && after >= kProgressedAfter) return Role::kRecovered;
     if (f_.train_end && !f_.exit_known && AfterTrainEnd(candidate)) return Role::kTeardown;
     if (f_.train_end && !f_.exit_known && !AfterTrainEnd(candidate)) return Role::kRecovered;
     return Role::kInitiating;
+  }
+
+  // Training records after it. Of a rank whose own stream has no times to compare with the others',
+  // only its own records count.
+  int64_t ProgressAfter(const windows::Candidate& candidate) const {
+    const auto stream = job_.streams().find(candidate.stream);
+    if (job_.ranked_streams() && !f_.timed && stream != job_.streams().end() &&
+        stream->second.ranked()) {
+      return stream->second.progress - candidate.stream_progress_before;
+    }
+    return f_.progress - candidate.progress_before;
   }
 
   // The driver reports what it sees, whether or not the run felt it.
@@ -290,16 +301,25 @@ class Orderer {
     for (Cause& cause : causes_) {
       if (cause.role == Role::kInitiating) by_time.push_back(&cause);
     }
-    std::stable_sort(by_time.begin(), by_time.end(), [](const Cause* a, const Cause* b) {
-      return a->incident().t < b->incident().t;
+    // Logs that were read from files arrive at once; their lines may print when they were written.
+    const bool printed = !f_.timed && job_.ranked_streams() && !by_time.empty() &&
+                         std::all_of(by_time.begin(), by_time.end(), [](const Cause* cause) {
+                           return cause->candidate->printed_ms > 0;
+                         });
+    const auto time_of = [printed](const Cause& cause) {
+      return printed ? Timestamp{cause.candidate->printed_ms * 1'000'000} : cause.incident().t;
+    };
+    std::stable_sort(by_time.begin(), by_time.end(), [&time_of](const Cause* a, const Cause* b) {
+      return time_of(*a) < time_of(*b);
     });
     int64_t block = 0;
     Timestamp block_begin;
     std::vector<std::pair<const windows::Candidate*, int64_t>> blocks;
     for (const Cause* cause : by_time) {
-      if (blocks.empty() || (f_.timed && cause->incident().t - block_begin > kSimultaneous)) {
+      if (blocks.empty() ||
+          ((f_.timed || printed) && time_of(*cause) - block_begin > kSimultaneous)) {
         ++block;
-        block_begin = cause->incident().t;
+        block_begin = time_of(*cause);
       }
       blocks.emplace_back(cause->candidate, block);
     }

@@ -65,5 +65,6 @@ std::span<const FormatRow> NcclFactRows();
 
 // markers.cc: what frameworks, launchers and loops say about where in its life a run is.
 std::span<const FormatRow> MarkerRows();
+std::span<const FormatRow> LibraryFactRows();
 
 }  // namespace rankscope::logs

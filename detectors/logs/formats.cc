@@ -134,8 +134,8 @@ std::vector<FormatRow> AllRows() {
   rows.insert(rows.end(), std::begin(kDialects), std::end(kDialects));
   const std::span<const FormatRow> markers = MarkerRows();
   rows.insert(rows.end(), markers.begin(), markers.end());
-  const std::span<const FormatRow> facts = NcclFactRows();
-  rows.insert(rows.end(), facts.begin(), facts.end());
+  for (const std::span<const FormatRow> facts : {NcclFactRows(), LibraryFactRows()})
+    rows.insert(rows.end(), facts.begin(), facts.end());
   rows.push_back(kFallback);
   return rows;
 }

@@ -130,6 +130,14 @@ struct LogLine {
   int32_t cut_bytes = 0;    // taken out of the middle of an over-long line
   int32_t redactions = 0;   // masked spans
   int64_t lost_before = 0;  // bytes of the stream lost just before this line
+  // What the source knows of the stream: whose it is, and under which restart of the launcher it
+  // was written; -1 = not known. A prefix in the text goes before it.
+  int32_t rank = -1;
+  int32_t local_rank = -1;
+  int32_t restart = -1;
+  // Milliseconds since 1970 of the local time that this line, or one before it, prints, where the
+  // source orders by it; 0 = not known.
+  int64_t printed_ms = 0;
 };
 
 struct Subject {

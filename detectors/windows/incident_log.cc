@@ -59,13 +59,33 @@ void IncidentLog::Add(Candidate candidate) {
     return;
   }
   // Many at once: what is behind them has to move up.
-  if (candidates_.size() >= kFirst + 2 * kNewest) {
-    candidates_.erase(candidates_.begin() + kFirst, candidates_.begin() + kFirst + kNewest);
-    keys_.erase(keys_.begin() + kFirst, keys_.begin() + kFirst + kNewest);
-    dropped_ += kNewest;
-  }
+  if (candidates_.size() >= kFirst + 2 * kNewest) DropSome();
   candidates_.push_back(std::move(candidate));
   keys_.push_back(key);
+}
+
+// Of a thousand ranks all but one tell of a consequence, so these go and errors of a rank's own stay,
+// as far as there is room.
+void IncidentLog::DropSome() {
+  constexpr size_t kMostKept = kNewest / 4;
+  const auto own = [](const Candidate& known) {
+    return known.incident.role == logs::Role::kInitiating &&
+           known.incident.kind != logs::IncidentKind::kPeerLost;
+  };
+  size_t to = kFirst;
+  for (size_t from = kFirst; from < candidates_.size(); ++from) {
+    if (from < kFirst + kNewest && (to - kFirst >= kMostKept || !own(candidates_[from]))) {
+      ++dropped_;
+      continue;
+    }
+    if (to != from) {
+      candidates_[to] = std::move(candidates_[from]);
+      keys_[to] = keys_[from];
+    }
+    ++to;
+  }
+  candidates_.resize(to);
+  keys_.resize(to);
 }
 
 void IncidentLog::MoveToAttempt(int32_t from, int32_t to) {

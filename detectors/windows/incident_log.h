@@ -26,10 +26,13 @@ struct Candidate {
   int64_t times = 1;            // how often it was said
   std::vector<int32_t> ranks;   // who said it, rising; empty = unknown speaker
   ProcessKey process;
+  int64_t printed_ms = 0;              // newest time that its stream had printed; 0 = none
+  int64_t stream_progress_before = 0;  // training records of its own rank's stream before it
 
   template <class A>
   void Fields(A& a) {
-    a(incident, store, stream, attempt, order, progress_before, times, ranks, process);
+    a(incident, store, stream, attempt, order, progress_before, times, ranks, process, printed_ms,
+      stream_progress_before);
     if (!proto::Store_IsValid(store)) store = proto::STORE_LOG;  // restored from damaged bytes
   }
 };
@@ -55,6 +58,8 @@ class IncidentLog {
   }
 
  private:
+  void DropSome();
+
   std::vector<Candidate> candidates_;
   std::vector<uint64_t> keys_;  // of candidates_: equal where two may be the same; made again after
                                 // a restore

@@ -207,7 +207,9 @@ void JobWindow::OnLine(const LogLine& line, Timestamp t) {
   stream.cut_bytes += line.cut_bytes;
   stream.redactions += line.redactions;
   stream.last = t;
+  stream.open_end = line.end == LineEnd::kClosed;
   last_text_ = t;
+  if (line.rank >= 0 || line.local_rank >= 0 || line.printed_ms != 0) NoteSpeaker(line, stream, t);
 }
 
 void JobWindow::OnRecord(const logs::Record& record, uint32_t stream, const LogLine* line,
@@ -240,6 +242,7 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     attempt.generic = attempt.generic && progress.generic;
     attempt.reward_seen = attempt.reward_seen || std::isfinite(progress.reward);
   };
+  if (!TakesProgress(progress, line, t)) return;
   if (terminal_) ++progress_since_terminal_;
   add(current_);
   if (!suspected_) return;
@@ -263,6 +266,20 @@ void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp 
   candidate.stream = stream;
   candidate.attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
   candidate.progress_before = current_.progress;
+  if (const auto speaker = streams_.find(stream); speaker != streams_.end()) {
+    const StreamWindow& window = speaker->second;
+    candidate.printed_ms = window.printed_ms;
+    candidate.stream_progress_before = window.progress;
+    Incident& said = candidate.incident;
+    // A launcher's report is of another process than the one that writes it.
+    if (said.rank < 0 && said.local_rank < 0 && said.role != Role::kWrapper) {
+      said.rank = window.rank;
+      said.local_rank = window.local_rank;
+    }
+    // A launcher that was read after the workers of a restart still tells of what went before.
+    if (!window.ranked() && restart_balance_ < 0 && ranked_streams())
+      candidate.attempt = std::max(1, attempt_.ordinal + restart_balance_);
+  }
   const bool before_begin = stream == begin_stream_ && incident.offset < begin_offset_;
   const bool of_previous = attempt_.ordinal > 1 && !suspected_ &&
                            (before_begin || candidate.incident.t < current_.begin);
@@ -280,6 +297,7 @@ void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp 
   }
   if (IsTerminal(incident)) {
     terminal_ = true;
+    terminal_stream_ = stream;
     progress_since_terminal_ = 0;
     terminal_reported_ = terminal_reported_ || IsDeathReport(incident);
   }
@@ -292,12 +310,12 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
                       marker.kind == MarkerKind::kLauncherBegin;
   if (marker.kind == MarkerKind::kRestart) {
     if (restart_balance_++ >= 0) BeginAttempt(t);
-  } else if (begins && terminal_ && !suspected_) {
+  } else if (begins && terminal_ && !suspected_ && MayBegin(stream)) {
     suspected_.emplace();
     suspected_->begin = t;
     suspected_ordinal_ = attempt_.ordinal + 1;
   } else if (marker.kind == MarkerKind::kTrainBegin &&
-             current_.marker(MarkerKind::kTrainEnd).count > 0) {
+             current_.marker(MarkerKind::kTrainEnd).count > 0 && !ranked_streams()) {
     BeginAttempt(t);  // one training after another in one log: the last one is judged
   }
   if (begins || marker.kind == MarkerKind::kRestart) {

@@ -42,10 +42,22 @@ struct StreamWindow {
   int64_t cut_bytes = 0;
   int64_t redactions = 0;
   Timestamp last;
+  // Of a rank's own stream; -1 = not known.
+  int32_t rank = -1;
+  int32_t local_rank = -1;
+  int32_t restart = -1;
+  int64_t printed_ms = 0;    // newest time its lines print, where the source orders by it
+  bool open_end = false;     // its last line has no terminator
+  int64_t progress = 0;      // training records in it, of a rank's own stream only
+  CitedPoint last_progress;  // the same
+  int32_t begun = 0;         // attempts that its text has begun
+
+  bool ranked() const { return rank >= 0 || local_rank >= 0; }
 
   template <class A>
   void Fields(A& a) {
-    a(name, lines, bytes, lost_bytes, cut_bytes, redactions, last);
+    a(name, lines, bytes, lost_bytes, cut_bytes, redactions, last, rank, local_rank, restart,
+      printed_ms, open_end, progress, last_progress, begun);
   }
 };
 
@@ -87,8 +99,8 @@ struct AttemptWindow {
 
   template <class A>
   void Fields(A& a) {
-    a(loss, clock, phase, training, markers, format, framework, generic, reward_seen, progress, last_progress,
-      begin);
+    a(loss, clock, phase, training, markers, format, framework, generic, reward_seen, progress,
+      last_progress, begin);
   }
 };
 
@@ -177,6 +189,9 @@ class JobWindow {
   int64_t processes_alive() const { return processes_alive_; }
   Timestamp last_process_exit() const { return last_process_exit_; }
   Timestamp last_text() const { return last_text_; }
+  // Ranks write to streams of their own, side by side: what one says before or after another is
+  // known only from printed times.
+  bool ranked_streams() const { return ranked_streams_ > 1; }
   bool ranked_text() const { return ranked_text_; }  // lines carry a rank prefix
 
   // Attempts that have ended since the engine last looked, oldest first; it judges each before the
@@ -193,7 +208,8 @@ class JobWindow {
       suspected_ordinal_, incidents_, streams_, ranks_, scheduler_fields_, processes_seen_,
       processes_alive_, last_process_exit_, last_text_, ranked_text_, terminal_, terminal_reported_,
       progress_since_terminal_, root_, ended_attempts_, restart_balance_, begin_stream_,
-      begin_offset_, progress_at_begin_, surroundings_);
+      begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
+      progress_stream_);
   }
 
  private:
@@ -201,6 +217,9 @@ class JobWindow {
   void OnIncident(const logs::Incident& incident, uint32_t stream, Timestamp t);
   void OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line, Timestamp t);
   void NoteCommandDeath(Timestamp t);
+  void NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t);
+  bool TakesProgress(const logs::Progress& progress, const LogLine& line, Timestamp t);
+  bool MayBegin(uint32_t stream);
   void BeginAttempt(Timestamp t);
   void ConfirmSuspected(Timestamp t);
 
@@ -238,6 +257,9 @@ class JobWindow {
   bool terminal_reported_ =
       false;  // and somebody else (launcher, scheduler, shell) has said that it ended
   int64_t progress_since_terminal_ = 0;
+  int32_t ranked_streams_ = 0;
+  uint32_t terminal_stream_ = 0;  // that said what made the attempt terminal
+  uint32_t progress_stream_ = 0;  // whose records speak for the job where each rank prints them
 };
 
 }  // namespace rankscope::windows

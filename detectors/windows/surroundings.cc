@@ -56,10 +56,11 @@ void Surroundings::OnFact(const logs::Marker& marker, uint32_t stream, int64_t o
   std::string_view name = marker.name;
   std::string_view value = marker.text;
   bool variable = false;
-  if (const size_t equals = value.find('='); name == "environment" && equals != value.npos) {
+  constexpr std::string_view kSetBy = " set by environment to ";
+  if (const size_t at = value.find(kSetBy); name == "environment" && at != value.npos) {
     variable = true;
-    name = value.substr(0, equals);
-    value.remove_prefix(equals + 1);
+    name = value.substr(0, at);
+    value.remove_prefix(at + kSetBy.size());
   }
   Surrounding* known = FindOrAdd(variable, name, value, t);
   if (known == nullptr || known->offset >= 0 || known->process.pid != 0) return;

@@ -37,12 +37,27 @@ bool Print(const std::string& name, const Result<proto::Verdict>& verdict, bool 
   return verdict.has_value();
 }
 
+// One object for all files. Where some could not be read, it has an `error` beside its verdict.
 bool JudgeAsOneJob(const std::vector<std::string>& paths, std::optional<int> exit_code, bool json) {
   std::string name;
   for (const std::string& path : paths) name += (name.empty() ? "" : " ") + path;
   const Result<std::vector<std::string>> files = replay::LogFilesOf(paths);
   if (!files) return Print(name, Error{files.error()}, json);
-  return Print(name, replay::JudgeLogs(*files, exit_code), json);
+  Result<replay::JobJudgement> judged = replay::JudgeJobLogs(*files, exit_code);
+  if (!judged) return Print(name, Error{judged.error()}, json);
+  if (judged->unreadable.empty()) return Print(name, std::move(judged->verdict), json);
+  if (json) {
+    std::string line = "{\"file\":";
+    AppendJsonString(name, line);
+    line += ",\"error\":";
+    AppendJsonString(judged->unreadable, line);
+    line += "," + VerdictToJson(judged->verdict).substr(1);
+    std::printf("%s\n", line.c_str());
+  } else {
+    std::printf("%s\nnot read: %s\n%s\n", name.c_str(), judged->unreadable.c_str(),
+                VerdictToText(judged->verdict).c_str());
+  }
+  return false;
 }
 
 }  // namespace
@@ -71,7 +86,7 @@ int ClassifyCommand(int argc, char** argv) {
     all = JudgeAsOneJob(files, exit_code, json);
   } else {
     for (const std::string& file : files) {
-      all = Print(file, replay::JudgeLogs(std::span(&file, 1), exit_code), json) && all;
+      all = Print(file, replay::JudgeLog(file, exit_code), json) && all;
     }
   }
   return std::fflush(stdout) == 0 && all ? 0 : 1;

@@ -3,13 +3,8 @@
 
 #include "exporter/replay/log_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -18,8 +13,10 @@
 #include "detectors/engine.h"
 #include "detectors/logs/assembler.h"
 #include "detectors/logs/masked_line.h"
+#include "detectors/logs/printed_time.h"
 #include "detectors/model/observation.h"
-#include "exporter/replay/owned_fd.h"
+#include "exporter/replay/log_file_blocks.h"
+#include "exporter/replay/log_file_set.h"
 
 namespace rankscope::replay {
 
@@ -32,35 +29,95 @@ constexpr char kJobId[] = "log";         // what a lone file says of its job
 constexpr Timestamp kArrival = {1'000'000'000};
 constexpr int kMostTicks = 64;
 
+// All blocks of a job's files together: a thousand files side by side stay below it.
+constexpr size_t kAllBlocksBytes = size_t{64} << 20;
+constexpr size_t kLeastBlockBytes = 4096;
+
+// What a file's lines are, besides bytes.
+struct TextQuality {
+  int64_t lines = 0;
+  int64_t odd = 0;  // lines that begin with a control character
+};
+
 class LogJudge {
  public:
-  void Begin(const std::string& log) {
+  void Begin(const std::string& log, int32_t world_size) {
     RunMark mark;
     mark.what = RunMark::What::kBegin;
     mark.log = log;
+    mark.world_size = world_size;
     Give(std::move(mark));
   }
 
   Status Read(const std::string& file, uint32_t stream) {
-    const bool standard_input = file == "-";
-    OwnedFd opened(standard_input ? -1 : open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    const int fd = standard_input ? STDIN_FILENO : opened.get();
-    struct stat status = {};
-    if (fd < 0 || fstat(fd, &status) != 0) return Error{std::strerror(errno)};
-    if (S_ISDIR(status.st_mode)) return Error{"is a directory; --job takes directories"};
-
+    LogBlocks blocks(file, kBlockBytes, true);
     logs::LineAssembler assembler;
     const auto emit = [&](const logs::AssembledLine& line) { GiveLine(line, file, stream); };
-    block_.resize(kBlockBytes);
     for (;;) {
-      const ssize_t size = read(fd, block_.data(), block_.size());
-      if (size < 0 && errno == EINTR) continue;
-      if (size < 0) return Error{std::strerror(errno)};
-      if (size == 0) break;
-      assembler.Feed({block_.data(), static_cast<size_t>(size)}, emit);
+      const Result<std::string_view> block = blocks.Next();
+      if (!block) return Error{block.error()};
+      if (block->empty()) break;
+      if (blocks.begin() != assembler.offset()) {  // behind a hole
+        assembler.Flush(LineEnd::kFlush, emit);
+        assembler = logs::LineAssembler(blocks.begin());
+      }
+      assembler.Feed(*block, emit);
     }
     assembler.Flush(LineEnd::kClosed, emit);
     return {};
+  }
+
+  // Reads the files that print comparable times side by side, in the order of these times.
+  void Merge(std::span<const JobLog> logs, uint32_t first_stream, JobLogSet& set) {
+    struct Open {
+      LogLines lines;
+      logs::PrintedClock clock;
+      const JobLog* log;
+      uint32_t stream;
+      int64_t ms = 0;
+    };
+    const size_t block = std::clamp(kAllBlocksBytes / std::max<size_t>(1, logs.size()),
+                                    kLeastBlockBytes, kBlockBytes);
+    std::vector<Open> open;
+    open.reserve(logs.size());
+    for (const JobLog& log : logs) {
+      open.push_back({LogLines(log.file, block), logs::PrintedClock(log.year), &log,
+                      first_stream + static_cast<uint32_t>(open.size()), 0});
+    }
+    // The earliest first; what a file says before its first time goes before everything.
+    const auto later = [&open](size_t a, size_t b) {
+      return std::pair(open[a].ms, a) > std::pair(open[b].ms, b);
+    };
+    std::vector<size_t> heap;
+    const auto advance = [&](size_t i) {
+      Open& one = open[i];
+      if (!one.lines.Next()) {
+        if (!one.lines.error().empty())
+          set.unreadable.push_back(one.log->file + ": " + one.lines.error());
+        return;
+      }
+      one.ms = one.clock.Advance(one.lines.line().text);
+      heap.push_back(i);
+      std::push_heap(heap.begin(), heap.end(), later);
+    };
+    for (size_t i = 0; i < open.size(); ++i) advance(i);
+    while (!heap.empty()) {
+      std::pop_heap(heap.begin(), heap.end(), later);
+      const size_t i = heap.back();
+      heap.pop_back();
+      SpeakFor(*open[i].log, open[i].ms);
+      GiveLine(open[i].lines.line(), open[i].log->file, open[i].stream);
+      advance(i);
+    }
+  }
+
+  // Whose the next lines are.
+  void SpeakFor(const JobLog& log, int64_t printed_ms) {
+    LogLine& line = std::get<LogLine>(line_.kind);
+    line.rank = log.name.rank;
+    line.local_rank = log.name.local_rank;
+    line.restart = log.name.restart;
+    line.printed_ms = printed_ms;
   }
 
   Result<proto::Verdict> End(std::optional<int> exit_code) {
@@ -79,7 +136,15 @@ class LogJudge {
       job = engine_.Find(kJobId);
     }
     if (job == nullptr) return Error{"the engine knows of no run in it"};
-    return job->verdict;
+    proto::Verdict verdict = job->verdict;
+    if (text_.lines == 0) {
+      verdict.mutable_data_quality()->add_notes("there is no text: nothing was said");
+    } else if (text_.odd * 2 > text_.lines) {
+      verdict.mutable_data_quality()->add_notes(
+          std::to_string(text_.odd) + " of " + std::to_string(text_.lines) +
+          " lines begin with a control character: this is no text");
+    }
+    return verdict;
   }
 
  private:
@@ -88,6 +153,8 @@ class LogJudge {
     line.stream = stream;
     line.stream_name = file;
     logs::FillLine(assembled, line, masked_);
+    ++text_.lines;
+    if (!line.text.empty() && line.text.front() >= 0 && line.text.front() < '\t') ++text_.odd;
     line_.t = kArrival;
     line_.seq = ++seq_;
     engine_.Accept(line_);
@@ -112,7 +179,7 @@ class LogJudge {
 
   engine::Engine engine_;
   Observation line_ = EmptyLine();  // one for all lines: nothing is allocated per line
-  std::string block_;
+  TextQuality text_;
   std::string masked_;
   int64_t seq_ = 0;
 };
@@ -146,16 +213,46 @@ bool NaturallyBefore(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-Result<proto::Verdict> JudgeLogs(std::span<const std::string> files, std::optional<int> exit_code) {
+Result<proto::Verdict> JudgeLog(const std::string& file, std::optional<int> exit_code) {
   LogJudge judge;
-  judge.Begin(files.size() == 1 ? files.front() : std::string());
-  uint32_t stream = 0;
-  for (const std::string& file : files) {
-    if (const Status read = judge.Read(file, ++stream); !read) {
-      return Error{files.size() == 1 ? read.error() : file + ": " + read.error()};
-    }
-  }
+  judge.Begin(file, 0);
+  if (const Status read = judge.Read(file, 1); !read) return Error{read.error()};
   return judge.End(exit_code);
+}
+
+Result<JobJudgement> JudgeJobLogs(std::span<const std::string> files,
+                                  std::optional<int> exit_code) {
+  JobLogSet set = ArrangeLogs(files);
+  LogJudge judge;
+  judge.Begin(files.size() == 1 ? files.front() : std::string(), set.ranks > 1 ? set.ranks : 0);
+  const std::span<const JobLog> logs(set.logs);
+  size_t read = 0;
+  for (size_t i = 0; i < logs.size();) {
+    size_t end = i + 1;
+    if (logs[i].timed && logs.size() > 1) {
+      while (end < logs.size() && logs[end].timed && logs[end].name.restart == logs[i].name.restart)
+        ++end;
+      judge.Merge(logs.subspan(i, end - i), static_cast<uint32_t>(i + 1), set);
+      read += end - i;
+    } else {
+      judge.SpeakFor(logs[i], 0);
+      if (const Status status = judge.Read(logs[i].file, static_cast<uint32_t>(i + 1)); !status) {
+        set.unreadable.push_back(logs[i].file + ": " + status.error());
+      } else {
+        ++read;
+      }
+    }
+    i = end;
+  }
+  std::string unreadable;
+  for (const std::string& one : set.unreadable)
+    unreadable += (unreadable.empty() ? "" : "; ") + one;
+  if (read == 0) return Error{unreadable.empty() ? "no file of text there" : unreadable};
+  Result<proto::Verdict> verdict = judge.End(exit_code);
+  if (!verdict) return Error{verdict.error()};
+  for (const std::string& note : set.notes) verdict->mutable_data_quality()->add_notes(note);
+  if (!unreadable.empty()) verdict->mutable_data_quality()->add_notes("not read: " + unreadable);
+  return JobJudgement{std::move(*verdict), std::move(unreadable)};
 }
 
 Result<std::vector<std::string>> LogFilesOf(std::span<const std::string> files_and_directories) {

@@ -15,9 +15,19 @@
 
 namespace rankscope::replay {
 
-// Judges the files as the streams of one job, in order. "-" is standard input. `exit_code` as the
-// job's shell would see it. An error says which file cannot be read, and why.
-Result<proto::Verdict> JudgeLogs(std::span<const std::string> files, std::optional<int> exit_code);
+// Judges one file as all that is known of a job. "-" is standard input. `exit_code` as the job's
+// shell would see it. An error says why the file cannot be read.
+Result<proto::Verdict> JudgeLog(const std::string& file, std::optional<int> exit_code);
+
+struct JobJudgement {
+  proto::Verdict verdict;
+  std::string unreadable;  // files that could not be read, and why; empty = all could
+};
+
+// Judges the files as the logs of one job's ranks, in the order of the times that their lines print
+// where they do, else side by side. Whose a file is comes from its name and place
+// (log_file_names.h). An error where none can be read.
+Result<JobJudgement> JudgeJobLogs(std::span<const std::string> files, std::optional<int> exit_code);
 
 // Directories become the regular files below them; files stay. Sorted so that rank 2 comes before
 // rank 10.

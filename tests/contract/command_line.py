@@ -67,6 +67,42 @@ def test_run_passes_the_status_on():
     return findings
 
 
+def test_classify_of_what_is_no_log():
+    findings = []
+    with tempfile.TemporaryDirectory() as folder:
+        def path(name, content=None, size=None):
+            at = os.path.join(folder, name)
+            with open(at, "wb") as file:
+                file.write(content or b"")
+                if size:
+                    file.truncate(size)
+            return at
+
+        nothing = {"empty": path("empty"), "nul": path("nul", b"\0" * 300000), "sparse": path("sparse", size=10 << 30),
+                   "binary": path("binary", bytes((i * 7919 >> 3) & 255 for i in range(200000))),
+                   "endless": path("endless", b"x" * (8 << 20))}
+        for name, at in nothing.items():
+            result = rankscope("classify", at)
+            verdict = json.loads(result.stdout)
+            expect(findings, f"{name}: exit 0, it was judged", result.returncode == 0, f"was {result.returncode}")
+            expect(findings, f"{name}: nothing is claimed", (verdict["code"], verdict["sub"]) == ("G1", "unverifiable"),
+                   f"{verdict['code']} {verdict['sub']}")
+            notes = " ".join(verdict["data_quality"]["notes"])
+            if name in ("empty", "sparse"):
+                expect(findings, f"{name}: says that there is no text", "there is no text" in notes, notes)
+            if name == "nul":
+                expect(findings, "nul: says that it is no text", "this is no text" in notes, notes)
+        for name, at in (("a missing file", os.path.join(folder, "missing")), ("a directory", folder)):
+            result = rankscope("classify", at)
+            expect(findings, f"{name}: exit 1", result.returncode == 1, f"was {result.returncode}")
+            expect(findings, f"{name}: an error", json.loads(result.stdout)["error"])
+        result = rankscope("classify", "--job", os.path.join(folder, "missing"), nothing["endless"])
+        answer = json.loads(result.stdout)
+        expect(findings, "--job with a missing file: exit 1", result.returncode == 1, f"was {result.returncode}")
+        expect(findings, "--job with a missing file: an error and a verdict", "missing" in answer["error"] and answer["code"])
+    return findings
+
+
 def test_classify_status():
     findings = []
     judged = rankscope("classify", "--format", "json", "-", stdin=TRACEBACK)

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 Result<proto::Verdict> Judge(const std::string& file, std::optional<int> exit_code = std::nullopt) {
-  return JudgeLogs(std::span(&file, 1), exit_code);
+  return JudgeLog(file, exit_code);
 }
 
 constexpr std::string_view kFailing =
@@ -96,7 +96,11 @@ TEST(JudgeLogs, WhatCannotBeReadIsSaid) {
   EXPECT_THAT(Judge(dir.path()).error(), HasSubstr("is a directory"));
   dir.Write("a.log", kFailing);
   const std::string files[] = {dir / "a.log", dir / "missing"};
-  EXPECT_THAT(JudgeLogs(files, std::nullopt).error(), HasSubstr("missing: No such file"));
+  const auto judged = JudgeJobLogs(files, std::nullopt);
+  ASSERT_TRUE(judged);
+  EXPECT_THAT(judged->unreadable, HasSubstr("missing: No such file"));
+  EXPECT_EQ(judged->verdict.exception_type(), "ModuleNotFoundError");
+  EXPECT_THAT(JudgeJobLogs(std::span(files).last(1), std::nullopt).error(), HasSubstr("missing"));
 }
 
 TEST(JudgeLogs, SeveralFilesAreOneJob) {
@@ -104,8 +108,9 @@ TEST(JudgeLogs, SeveralFilesAreOneJob) {
   dir.Write("rank_0.log", "waiting for others\n");
   dir.Write("rank_1.log", kFailing);
   const std::string files[] = {dir / "rank_0.log", dir / "rank_1.log"};
-  const auto verdict = JudgeLogs(files, 1);
-  ASSERT_TRUE(verdict);
+  const auto judged = JudgeJobLogs(files, 1);
+  ASSERT_TRUE(judged);
+  const proto::Verdict* verdict = &judged->verdict;
   EXPECT_EQ(verdict->exception_type(), "ModuleNotFoundError");
   ASSERT_GT(verdict->shows_size(), 0);
   bool cited = false;

@@ -279,7 +279,7 @@ TEST(Surroundings, AVariableThatALibraryReadIsAVariable) {
   logs::Marker marker;
   marker.kind = logs::MarkerKind::kFact;
   marker.name = "environment";
-  marker.text = "NCCL_PROTO=Simple";
+  marker.text = "NCCL_PROTO set by environment to Simple";
   all.OnFact(marker, 3, 77, "the line", {});
   ASSERT_EQ(all.all().size(), 1u);
   EXPECT_TRUE(all.all()[0].variable);
