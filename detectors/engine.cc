@@ -209,6 +209,8 @@ struct Engine::Impl {
       return;
     }
     job->dirty = true;
+    // What the workers of an earlier start left open was theirs.
+    if (line.restart > job->window.attempt().elastic_restart) FlushReaders(*job, observation.t);
     job->window.OnLine(line, observation.t);
     job->open_text = true;
     if (job->readers.size() >= windows::JobWindow::kMaxStreams &&

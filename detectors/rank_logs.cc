@@ -170,7 +170,7 @@ class Describer {
     const uint32_t others_number =
         Quote(*others.front().second, "the other ranks got to step " + Number(others_step));
     Imply("rank " + std::to_string(rank) +
-              " is the suspect: it stopped before the others, who then waited for it",
+              " is the suspect: its log stops before the others' do",
           {behind_number, others_number});
     verdict_.clear_ranks();
     verdict_.add_ranks(rank);

@@ -5,6 +5,7 @@
 // environment (misc/param.cc and ncclGetEnv's callers print them at NCCL_DEBUG=INFO), the version
 // of the aws-ofi-nccl plugin, the interface of NCCL's bootstrap, callbacks in a printed
 // configuration.
+#include <algorithm>
 #include <array>
 
 #include "detectors/logs/dialects.h"
@@ -77,13 +78,13 @@ constexpr std::string_view kInterface[] = {"Bootstrap : Using ", "Bootstrap: Usi
 constexpr std::string_view kCallback[] = {"_target_: "};
 
 constexpr std::array kRows = {
-    FormatRow{"nccl_environment", "nccl", kEnvironment, ParseEnvironment,
+    FormatRow{"environment_of_nccl", "nccl", kEnvironment, ParseEnvironment,
               "n1:312:340 [0] NCCL INFO NCCL_ALGO set by environment to Ring"},
     FormatRow{"aws_ofi_nccl_version", "nccl", kPlugin, ParsePlugin,
               "n1:312:340 [0] NCCL INFO NET/OFI Initializing aws-ofi-nccl 1.15.0"},
     FormatRow{"nccl_interface", "nccl", kInterface, ParseInterface,
               "n1:312:312 [0] NCCL INFO Bootstrap : Using ens5:10.0.0.4<0>"},
-    FormatRow{"configured_callback", "nemo", kCallback, ParseCallback,
+    FormatRow{"callback_configured", "nemo", kCallback, ParseCallback,
               "- _target_: nemo.lightning.pytorch.callbacks.GarbageCollectionCallback"},
 };
 
