@@ -28,7 +28,8 @@ constexpr std::string_view kFalse = "0|n|no|f|false|off|N|NO|False|FALSE|OFF";
 
 constexpr std::array kRows = {
     HazardRow{"nccl_socket_ifname", Variable("NCCL_SOCKET_IFNAME", Test::kBegins, "eth|=eth"),
-              Fact("nccl_interface", Test::kBegins, "eth"), "C1 X5 rendezvous DistBackendError",
+              Fact("nccl_interface", Test::kBegins, "eth|[0]eth"),
+              "C1 X5 rendezvous DistBackendError",
               "{setting} asks for an interface that hosts with predictable names (ens5, enp3s0) do "
               "not have",
               "unset it, or exclude instead: NCCL_SOCKET_IFNAME=^lo,docker", kNcclVariables},
@@ -49,7 +50,7 @@ constexpr std::array kRows = {
               "unset it outside of experiments",
               kNcclVariables},
     HazardRow{"aws_ofi_nccl",
-              Fact("aws_ofi_nccl_version|plugin_version", Test::kVersionBelow, "1.17.2"),
+              Fact("nccl_ofi_version", Test::kVersionBelow, "1.17.2"),
               {},
               "C2 X5 collective_timeout",
               "aws-ofi-nccl {value}: registering memory can deadlock in its RDMA protocol before "

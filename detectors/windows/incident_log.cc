@@ -64,8 +64,8 @@ void IncidentLog::Add(Candidate candidate) {
   keys_.push_back(key);
 }
 
-// Of a thousand ranks all but one tell of a consequence, so these go and errors of a rank's own stay,
-// as far as there is room.
+// Of a thousand ranks all but one tell of a consequence, so these go and errors of a rank's own
+// stay, as far as there is room.
 void IncidentLog::DropSome() {
   constexpr size_t kMostKept = kNewest / 4;
   const auto own = [](const Candidate& known) {

@@ -57,10 +57,11 @@ void Surroundings::OnFact(const logs::Marker& marker, uint32_t stream, int64_t o
   std::string_view value = marker.text;
   bool variable = false;
   constexpr std::string_view kSetBy = " set by environment to ";
-  if (const size_t at = value.find(kSetBy); name == "environment" && at != value.npos) {
+  if (const size_t at = value.find(kSetBy); name == "nccl_setting" && at != value.npos) {
     variable = true;
     name = value.substr(0, at);
     value.remove_prefix(at + kSetBy.size());
+    while (value.ends_with('.')) value.remove_suffix(1);  // of a sentence
   }
   Surrounding* known = FindOrAdd(variable, name, value, t);
   if (known == nullptr || known->offset >= 0 || known->process.pid != 0) return;

@@ -43,7 +43,7 @@ class Surroundings {
 
   void OnEnvironment(const std::vector<KeyValue>& environment, const ProcessKey& process,
                      int32_t rank, Timestamp t);
-  // A kFact marker. A library that repeats a variable it read ("environment", "NAME set by
+  // A kFact marker. A library that repeats a variable it read ("nccl_setting", "NAME set by
   // environment to VALUE") tells of that variable.
   void OnFact(const logs::Marker& marker, uint32_t stream, int64_t offset, std::string_view line,
               Timestamp t);

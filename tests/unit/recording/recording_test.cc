@@ -135,6 +135,10 @@ TEST(Recording, LinesWrittenByHandEqualTheMessagesOwnBytes) {
     line.cut_bytes = static_cast<int32_t>(number());
     line.redactions = static_cast<int32_t>(number());
     line.lost_before = number();
+    line.rank = static_cast<int32_t>(number() % 1000) - 1;
+    line.local_rank = static_cast<int32_t>(number() % 9) - 1;
+    line.restart = static_cast<int32_t>(number() % 3) - 1;
+    line.printed_ms = number();
     Observation observation;
     observation.t.ns = number();
     observation.seq = number();

@@ -278,7 +278,7 @@ TEST(Surroundings, AVariableThatALibraryReadIsAVariable) {
   Surroundings all;
   logs::Marker marker;
   marker.kind = logs::MarkerKind::kFact;
-  marker.name = "environment";
+  marker.name = "nccl_setting";
   marker.text = "NCCL_PROTO set by environment to Simple";
   all.OnFact(marker, 3, 77, "the line", {});
   ASSERT_EQ(all.all().size(), 1u);
