@@ -47,14 +47,20 @@ TEST(IncidentLog, DifferentWordsStoresAttemptsAndPidsStayApart) {
 TEST(IncidentLog, TheFirstStayAndTheNewestFollow) {
   IncidentLog log;
   constexpr int kMany = 2000;
-  for (int i = 0; i < kMany; ++i) log.Add(Said("m" + std::to_string(i)));
+  // One error of a rank's own among two thousand consequences.
+  for (int i = 0; i < kMany; ++i) {
+    Candidate candidate = Said("m" + std::to_string(i));
+    candidate.incident.role = i == 700 ? logs::Role::kInitiating : logs::Role::kCascade;
+    log.Add(std::move(candidate));
+  }
   const size_t kept = log.all().size();
   ASSERT_GE(kept, IncidentLog::kFirst + IncidentLog::kNewest);
   ASSERT_LE(kept, IncidentLog::kFirst + 2 * IncidentLog::kNewest);
   EXPECT_EQ(log.all().front().incident.message, "m0");
   EXPECT_EQ(log.all()[IncidentLog::kFirst - 1].incident.message, "m127");
-  const size_t newest = kept - IncidentLog::kFirst;
-  EXPECT_EQ(log.all()[IncidentLog::kFirst].incident.message,
+  EXPECT_EQ(log.all()[IncidentLog::kFirst].incident.message, "m700");
+  const size_t newest = kept - IncidentLog::kFirst - 1;
+  EXPECT_EQ(log.all()[IncidentLog::kFirst + 1].incident.message,
             "m" + std::to_string(kMany - static_cast<int>(newest)));
   EXPECT_EQ(log.all().back().incident.message, "m1999");
   EXPECT_EQ(log.dropped(), kMany - static_cast<int64_t>(kept));
