@@ -3,8 +3,9 @@
 
 // What may explain a run's end, in the order it became known: typed candidates from text,
 // processes, kernel and scheduler. Bounded: the first kFirst stay for ever (the initiating event is
-// early), the rest is a ring of the newest. Equal incidents of many ranks are one candidate with a
-// set of ranks. Outlives attempts. Single writer.
+// early), the rest is a ring of the newest, in which errors of a rank's own outlive consequences.
+// Equal incidents of many ranks are one candidate with a set of ranks. Outlives attempts. Single
+// writer.
 #pragma once
 
 #include <cstdint>
