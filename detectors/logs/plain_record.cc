@@ -115,7 +115,8 @@ bool PlainReader::Parse(std::string_view text, Progress& out) {
   if (!megatron && first != '{' && (first < 'a' || first > 'z')) return false;
   if (megatron) text = SkipTimeStamp(text);
   for (const Shape& shape : shapes_) {
-    if (shape.Match(text, out)) return true;
+    // What stands behind blanks or a time is Megatron's or nobody's.
+    if ((!megatron || shape.format == "megatron") && shape.Match(text, out)) return true;
   }
   PlainItems items;
   const bool plain = first == '{' ? ReadPlainDict(text, items)
