@@ -58,6 +58,26 @@ constexpr std::array kKinds = {
     KindRow{EvidenceKind::kNoCheckpoint, "checkpoint"},
     KindRow{EvidenceKind::kStepTime, "step_seconds"},
     KindRow{EvidenceKind::kQuoted, "context"},
+    KindRow{EvidenceKind::kLossHighest, "loss"},
+    KindRow{EvidenceKind::kGradNormHighest, "grad_norm"},
+    KindRow{EvidenceKind::kFirstProgress, "progress"},
+    KindRow{EvidenceKind::kLastSave, "checkpoint"},
+    KindRow{EvidenceKind::kLastEvaluation, "evaluation"},
+    KindRow{EvidenceKind::kResult, "result"},
+    KindRow{EvidenceKind::kSaidDone, "phase"},
+    KindRow{EvidenceKind::kLastLine, "last_line"},
+    KindRow{EvidenceKind::kResumeFlag, "argv"},
+    KindRow{EvidenceKind::kCheckpointRead, "checkpoint"},
+    KindRow{EvidenceKind::kPartialLoad, "checkpoint"},
+    KindRow{EvidenceKind::kWarmUpAgain, "learning_rate"},
+    KindRow{EvidenceKind::kEarlierSave, "checkpoint"},
+    KindRow{EvidenceKind::kEarlierLoss, "loss"},
+    KindRow{EvidenceKind::kLossScale, "loss_scale"},
+    KindRow{EvidenceKind::kReward, "reward"},
+    KindRow{EvidenceKind::kRewardFlat, "reward"},
+    KindRow{EvidenceKind::kKl, "kl"},
+    KindRow{EvidenceKind::kCompiling, "compiler"},
+    KindRow{EvidenceKind::kRestarts, "restarts"},
 };
 
 constexpr std::array kQuestions = {
@@ -116,6 +136,18 @@ constexpr std::array kQuestions = {
                 "mean the card"},
     QuestionRow{Question::kTooEarly, "how it goes: too little has been seen yet", proto::STORE_LOG,
                 "", ""},
+    QuestionRow{Question::kResumeMeant,
+                "which checkpoint was meant and whether it was read: the files are not seen",
+                proto::STORE_KERNEL, "", ""},
+    QuestionRow{Question::kRewardCause,
+                "whether the reward function, the sampling or the policy is at fault: the samples "
+                "are not in the text",
+                proto::STORE_LOG, "", ""},
+    QuestionRow{Question::kCompilerAlive,
+                "whether the compiler, or whoever holds its lock, still works",
+                proto::STORE_PROCESS, "pgrep -af 'nvcc|cicc|ptxas|ninja|cc1plus'",
+                "a compiler that runs means patience; none means a lock that was left behind: "
+                "remove it"},
 };
 
 std::string Said(const Evidence& evidence) {
@@ -225,6 +257,60 @@ std::string ExitText(const Evidence& evidence) {
   return "the command exited with " + Number(*evidence.observed);
 }
 
+std::string Quoted(const Evidence& evidence) {
+  return Optional(": \"", evidence.Capture("said"), "\"");
+}
+
+// What a run says of itself besides its records and its failures.
+std::string LandmarkText(const Evidence& e, const std::string& value, const std::string& expected) {
+  switch (e.kind) {
+    case EvidenceKind::kLastSave:
+      return "the last checkpoint it speaks of" + Optional(", of step ", value) +
+             Optional(": ", e.Capture("text"));
+    case EvidenceKind::kLastEvaluation:
+      return "the last evaluation" + Optional(", loss ", value);
+    case EvidenceKind::kResult:
+      return "a result among its last lines" + Quoted(e);
+    case EvidenceKind::kSaidDone:
+      return "it says that it is done" + Quoted(e);
+    case EvidenceKind::kLastLine:
+      return "the last line of its output" + Quoted(e);
+    case EvidenceKind::kResumeFlag:
+      return "the command asks to go on from a checkpoint" + Optional(": ", e.Capture("flag"));
+    case EvidenceKind::kCheckpointRead:
+      return "a checkpoint is read" + Optional(": ", e.Capture("text")) +
+             Optional(", of step ", value);
+    case EvidenceKind::kPartialLoad:
+      return "of the checkpoint, this was not restored: " + std::string(e.Capture("text"));
+    case EvidenceKind::kWarmUpAgain:
+      return "the learning rate warms up from nothing" + At(e);
+    case EvidenceKind::kEarlierSave:
+      return "an earlier attempt left a checkpoint" + Optional(", of step ", value) +
+             Optional(": ", e.Capture("text"));
+    case EvidenceKind::kEarlierLoss:
+      return "the earlier attempt had come to loss " + value + At(e);
+    case EvidenceKind::kLossScale:
+      return "the loss scale was lowered to " + value +
+             Optional(", fall ", e.Capture("falls"), " in a row");
+    case EvidenceKind::kReward:
+      return "the reward is " + value + At(e);
+    case EvidenceKind::kRewardFlat:
+      return "the rewards of a group do not differ" + At(e) + " and for " +
+             std::to_string(e.times) + " records in a row (" + value + ")";
+    case EvidenceKind::kKl:
+      return "the distance from the reference model reached " + value + At(e) +
+             Optional(", against ", expected);
+    case EvidenceKind::kCompiling:
+      return "a compiler runs or is waited for" + Optional(": ", e.Capture("text"));
+    case EvidenceKind::kRestarts:
+      return "the run was restarted " + value +
+             " times; attempts at the end that came no further: " +
+             std::string(e.Capture("without_advance"));
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 std::string RankList(const std::vector<int32_t>& ranks) {
@@ -296,6 +382,8 @@ std::string EvidenceText(const Evidence& e) {
       return "the driver reported Xid " + std::string(e.Capture("code")) +
              Optional(" on ", e.Capture("bus_id"));
     case EvidenceKind::kCollectiveTimeout:
+      if (e.Capture("sub") == "mismatch")
+        return WithSubject(e, "found that ranks run different collectives");
       return WithSubject(e, "gave up waiting in a collective") +
              Optional(" (", e.Capture("op"), ")") +
              Optional(" after ", e.Capture("timeout_ms"), " ms") +
@@ -372,6 +460,15 @@ std::string EvidenceText(const Evidence& e) {
       return "a step takes " + value + " s" + Optional(", against ", expected, " s at first");
     case EvidenceKind::kQuoted:
       return QuotedText(e);
+    case EvidenceKind::kLossHighest:
+      return "the loss was highest, " + value + "," + At(e);
+    case EvidenceKind::kGradNormHighest:
+      return "the gradient norm reached " + value + At(e) +
+             Optional(", against ", expected, " at first");
+    case EvidenceKind::kFirstProgress:
+      return "the first training record is" + At(e) + Optional(", loss ", value);
+    default:
+      return LandmarkText(e, value, expected);
   }
   return {};
 }

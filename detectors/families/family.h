@@ -35,6 +35,9 @@ enum class Question : uint8_t {
   kFixSemantics,  // whether the obvious fix is the right one
   kHardwareOrSoftware,
   kTooEarly,
+  kResumeMeant,    // whether the run was meant to go on at all
+  kRewardCause,    // reward function, sampling or policy
+  kCompilerAlive,  // whether the compiler, or whoever holds its lock, still works
 };
 
 struct Finding {

@@ -4,8 +4,10 @@
 // C1 and C2: the process group never forms, or training freezes inside a collective. Text decides
 // when somebody's timeout speaks; silence alone is a suspicion, and only where arrival times tell
 // anything. The survivors' complaint names the waiting ranks, never the one that is missing.
+#include <algorithm>
 #include <cmath>
 
+#include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {
@@ -45,6 +47,9 @@ Finding EvaluateC1(const JobFeatures& f) {
     // A group that had formed and trained is not forming any more.
     const bool forming = FormsNoCommunicator(primary->incident());
     if ((primary->incident().kind != IncidentKind::kRendezvous && !forming) || f.progress > 0)
+      return {};
+    // NCCL without an interface is a matter of the network, with a group that stands.
+    if (primary->incident().shape == "nccl_bootstrap" && primary->incident().sub == "bind")
       return {};
     Finding finding = FromPrimary(f);
     finding.sub = primary->incident().sub;
@@ -110,8 +115,8 @@ Finding EvaluateC2(const JobFeatures& f) {
     finding.component = "collective";
     finding.symptom = "hang";
     finding.cap = 0.85;
-    if (f.last_progress_evidence != features::kNoEvidence)
-      finding.shows.push_back(f.last_progress_evidence);
+    Show(f.last_progress_evidence, finding);
+    Show(f.leave.evaluation, finding);
     finding.open = {Question::kHangCulprit, Question::kHangTrigger};
     return finding;
   }

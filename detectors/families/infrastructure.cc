@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// B2, X3, X5, X21, X24 and E2 as far as text decides them: hardware errors that the CUDA runtime or
-// the kernel names, faults of the program's own kernels, broken transports, failing storage, a
-// collapsed loss scale, a checkpoint that does not load.
+// B2, X3, X5 and X21 as far as text decides them: hardware errors that the CUDA runtime or the
+// kernel names, faults of the program's own kernels, broken transports, failing storage.
 #include <algorithm>
 
+#include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 #include "detectors/features/gpu_error.h"
 
@@ -36,21 +36,28 @@ bool IsUnknownDriverError(const JobFeatures& f) {
   return unknown;
 }
 
-bool IsLoadCrash(const logs::Incident& incident) {
-  return incident.kind == IncidentKind::kException &&
-         incident.frame == logs::FrameKind::kCheckpointLoad;
-}
-
-bool IsScaleCollapse(const logs::Incident& incident) {
-  return incident.kind == IncidentKind::kNonFiniteLoss && incident.sub == "scale_minimum";
-}
-
 bool IsGpuError(const logs::Incident& incident) {
   return incident.kind == IncidentKind::kCudaError || incident.kind == IncidentKind::kXid;
 }
 
 bool IsStorage(const logs::Incident& incident) {
   return incident.kind == IncidentKind::kStorage;
+}
+
+// GPUs of one node that cannot reach each other: no fault of a kernel and none of a card.
+bool IsPeerAccess(const logs::Incident& incident) {
+  constexpr std::string_view kTexts[] = {"peer access is not supported", "NVLink SHARP",
+                                         "transport/nvls.cc", "peer mapping resources exhausted"};
+  return std::any_of(std::begin(kTexts), std::end(kTexts), [&](std::string_view text) {
+    return incident.message.find(text) != std::string::npos ||
+           incident.line.find(text) != std::string::npos;
+  });
+}
+
+// NCCL found no interface to speak through, while the store was there to tell it so.
+bool IsBootstrap(const logs::Incident& incident) {
+  return incident.kind == IncidentKind::kRendezvous && incident.shape == "nccl_bootstrap" &&
+         incident.sub == "bind";
 }
 
 // Why a family whose text is there is not the answer: `nothing` where it is not there.
@@ -63,11 +70,6 @@ RuledOut NotTheEnd(const JobFeatures& f, bool (*mine)(const logs::Incident&),
     return Excluded("another event explains the end", {cause.evidence});
   }
   return NoSuchText(f, nothing);
-}
-
-const Cause* PrimaryIf(const JobFeatures& f, bool (*mine)(const logs::Incident&)) {
-  const Cause* primary = f.Primary();
-  return primary != nullptr && mine(primary->incident()) ? primary : nullptr;
 }
 
 }  // namespace
@@ -102,7 +104,7 @@ Finding EvaluateX3(const JobFeatures& f) {
   const features::GpuErrorOwner owner = features::OwnerOfGpuError(primary->incident());
   if (owner != features::GpuErrorOwner::kProgram && owner != features::GpuErrorOwner::kUndecided)
     return {};
-  if (IsUnknownDriverError(f)) return {};
+  if (IsUnknownDriverError(f) || IsPeerAccess(primary->incident())) return {};
   Finding finding = FromPrimary(f);
   finding.sub = primary->incident().kind == IncidentKind::kXid ? "xid" : "cuda_error";
   finding.domain = proto::DOMAIN_WORKLOAD;
@@ -120,17 +122,23 @@ Finding EvaluateX5(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (primary == nullptr) return {};
   const logs::Incident& incident = primary->incident();
+  const bool peer_access = IsPeerAccess(incident);
   // A group that trained, and cannot connect again.
   const bool again = incident.kind == IncidentKind::kRendezvous && f.progress > 0;
-  if (incident.kind != IncidentKind::kPeerLost && !again) return {};
-  if (incident.sub == "init" && f.progress == 0) return {};  // C1: it never formed
+  const bool bootstrap = again || IsBootstrap(incident);
+  if (incident.kind != IncidentKind::kPeerLost && !peer_access && !bootstrap) return {};
+  if (incident.sub == "init" && f.progress == 0 && !peer_access) return {};  // C1: it never formed
   Finding finding = FromPrimary(f);
   finding.sub = "path";
-  if (incident.sub == "ib" || incident.sub == "efa") finding.sub = incident.sub;
-  if (again) finding.sub = "bootstrap";
+  if (incident.sub == "ib") finding.sub = "ib";
+  if (incident.sub == "efa") finding.sub = "efa";
+  if (peer_access) finding.sub = "nvlink_peer";
+  if (bootstrap) finding.sub = "bootstrap";
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "network";
-  finding.cap = 0.55;  // a peer's death looks the same from here
+  // A peer's death looks the same from here; a missing interface does not.
+  if (incident.kind == IncidentKind::kPeerLost || again) finding.cap = 0.55;
+  Show(f.last_progress_evidence, finding);
   finding.open.push_back(Question::kHangTrigger);
   return finding;
 }
@@ -146,50 +154,40 @@ RuledOut RuleOutX5(const JobFeatures& f) {
 
 Finding EvaluateX21(const JobFeatures& f) {
   const Cause* primary = f.Primary();
-  if (primary == nullptr || primary->incident().kind != IncidentKind::kStorage) return {};
-  Finding finding = FromPrimary(f);
-  finding.sub = "full";
-  for (const KeyValue& field : primary->incident().fields) {
-    if (field.key == "errno" && field.value == "EIO") finding.sub = "io_error";
+  Finding finding;
+  if (primary != nullptr) {
+    if (primary->incident().kind != IncidentKind::kStorage) return {};
+    finding = FromPrimary(f);
+    finding.sub = "full";
+    if (primary->incident().sub == "hang") finding.sub = "hang";
+    for (const KeyValue& field : primary->incident().fields) {
+      if (field.key == "errno" && field.value == "EIO") finding.sub = "io_error";
+      if (field.key == "errno" && field.value == "ESTALE") finding.sub = "hang";
+    }
+  } else {
+    // A save that takes longer than any budget for saves.
+    if (!f.running || !f.timed || f.phase != proto::PHASE_SAVE || f.progress < 3 ||
+        f.phase_seconds < HangTimeout(f))
+      return {};
+    finding.matched = true;
+    finding.sub = "save_stall";
+    finding.tier = proto::TIER_W;
+    finding.symptom = "hang";
+    finding.onset = f.now - Seconds(f.phase_seconds);
+    Show(f.leave.save, finding);
+    finding.root = finding.shows;
+    Show(f.silence_evidence, finding);
+    Show(f.alive_evidence, finding);
+    finding.values = {{"message", Number(f.phase_seconds) + " s in one save"}};
   }
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "storage";
+  Show(f.last_progress_evidence, finding);
+  Show(f.leave.save, finding);
   return finding;
 }
 RuledOut RuleOutX21(const JobFeatures& f) {
   return NotTheEnd(f, IsStorage, "no storage error");
-}
-
-Finding EvaluateX24(const JobFeatures& f) {
-  if (PrimaryIf(f, IsScaleCollapse) == nullptr) return {};
-  Finding finding = FromPrimary(f);
-  finding.sub = "at_minimum";
-  finding.domain = proto::DOMAIN_WORKLOAD;
-  finding.component = "precision";
-  finding.symptom = "wrong_result";
-  finding.open.push_back(Question::kDivergenceCause);
-  return finding;
-}
-RuledOut RuleOutX24(const JobFeatures& f) {
-  return NotTheEnd(f, IsScaleCollapse, "no loss scale at its minimum");
-}
-
-Finding EvaluateE2(const JobFeatures& f) {
-  if (PrimaryIf(f, IsLoadCrash) == nullptr) return {};
-  Finding finding = FromPrimary(f);
-  finding.sub = "load_crash";
-  finding.domain = proto::DOMAIN_WORKLOAD;
-  finding.component = "checkpoint";
-  return finding;
-}
-RuledOut RuleOutE2(const JobFeatures& f) {
-  for (const Cause& cause : f.causes) {
-    if (IsLoadCrash(cause.incident()))
-      return Excluded("the checkpoint error is not what ended the run", {cause.evidence});
-  }
-  // Text shows a load that fails; whether a resume was meant and silently not honoured is the
-  // scheduler's and the disk's.
-  return NotDecidable(proto::STORE_SCHEDULER);
 }
 
 }  // namespace rankscope::families

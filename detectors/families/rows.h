@@ -25,9 +25,13 @@ Finding EvaluateX1(const features::JobFeatures& f);
 Finding EvaluateX2(const features::JobFeatures& f);
 Finding EvaluateX3(const features::JobFeatures& f);
 Finding EvaluateX5(const features::JobFeatures& f);
+Finding EvaluateX10(const features::JobFeatures& f);
+Finding EvaluateX12(const features::JobFeatures& f);
+Finding EvaluateX19(const features::JobFeatures& f);
 Finding EvaluateX20(const features::JobFeatures& f);
 Finding EvaluateX21(const features::JobFeatures& f);
 Finding EvaluateX24(const features::JobFeatures& f);
+Finding EvaluateX26(const features::JobFeatures& f);
 Finding EvaluateU0(const features::JobFeatures& f);
 
 RuledOut RuleOutA1(const features::JobFeatures& f);

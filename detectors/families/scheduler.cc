@@ -5,6 +5,7 @@
 // not a cause: it is the answer only when nothing failed and nothing hung.
 #include <cmath>
 
+#include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {
@@ -28,8 +29,9 @@ Finding SchedulerFinding(const JobFeatures& f, std::string_view sub) {
   finding.component = "scheduler";
   // The scheduler's own record proves; its daemon's line in the job's output is one voice.
   if (f.Primary()->candidate->store == proto::STORE_SCHEDULER) finding.tier = proto::TIER_P;
-  if (f.last_progress_evidence != features::kNoEvidence)
-    finding.shows.push_back(f.last_progress_evidence);
+  Show(f.last_progress_evidence, finding);
+  Show(f.leave.save, finding);
+  Show(f.leave.evaluation, finding);
   return finding;
 }
 

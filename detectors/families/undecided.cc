@@ -40,13 +40,6 @@ RuledOut RuleOutD3(const features::JobFeatures& f) {
   if (f.world_size == 1) return Excluded("one rank has no peers");
   return SlowFamily(f, proto::STORE_NCCL);
 }
-RuledOut RuleOutX10(const features::JobFeatures& f) {
-  if (f.world_size == 1) return Excluded("one rank has no peers");
-  return NotDecidable(proto::STORE_NCCL);
-}
-RuledOut RuleOutX12(const features::JobFeatures& f) {
-  return SlowFamily(f, proto::STORE_HOST);
-}
 RuledOut RuleOutX14(const features::JobFeatures& f) {
   return SlowFamily(f, proto::STORE_KERNEL);
 }
@@ -59,13 +52,6 @@ RuledOut RuleOutX16(const features::JobFeatures&) {
 RuledOut RuleOutX17(const features::JobFeatures& f) {
   if (f.world_size == 1) return Excluded("one rank has no peers");
   return SlowFamily(f, proto::STORE_NCCL);
-}
-RuledOut RuleOutX19(const features::JobFeatures&) {
-  return NotDecidable(proto::STORE_SCHEDULER);
-}
-RuledOut RuleOutX26(const features::JobFeatures& f) {
-  if (!f.reward_objective) return NoSuchText(f, "no reward is printed");
-  return NotDecidable(proto::STORE_LOG);
 }
 
 }  // namespace rankscope::families

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
 
 #include "detectors/features/causes.h"
+#include "detectors/features/cite.h"
+#include "detectors/features/landmarks.h"
 #include "detectors/features/loss_features.h"
 
 namespace rankscope::features {
@@ -57,7 +58,7 @@ class Builder {
  public:
   Builder(const windows::JobWindow& job, const windows::AttemptWindow& window, bool earlier,
           const std::array<Availability, kStores>& stores, Timestamp now)
-      : job_(job), window_(window), earlier_(earlier) {
+      : job_(job), window_(window), earlier_(earlier), citer_(job, f_) {
     f_.stores = stores;
     f_.now = now;
   }
@@ -68,6 +69,12 @@ class Builder {
     DescribeTime();
     f_.loss = BuildLossFeatures(window_.loss);
     CiteLoss();
+    DescribeLeave(job_, window_, citer_, f_);
+    DescribeResume(job_, window_, citer_, f_);
+    DescribeLossScale(window_, citer_, f_);
+    DescribeReward(window_, citer_, f_);
+    DescribeCompiler(window_, citer_, f_);
+    DescribeRestarts(job_, window_, citer_, f_);
     f_.causes = earlier_ ? OrderCausesOf(job_, window_, job_.previous_attempt().ordinal, f_)
                          : OrderCauses(job_, f_);
     for (Cause& cause : f_.causes) {
@@ -81,45 +88,10 @@ class Builder {
   }
 
  private:
-  EvidenceRef Add(Evidence evidence) {
-    f_.evidence.push_back(std::move(evidence));
-    return static_cast<EvidenceRef>(f_.evidence.size() - 1);
-  }
-
-  std::string StreamName(uint32_t stream) const {
-    const auto found = job_.streams().find(stream);
-    return found == job_.streams().end() ? std::string() : found->second.name;
-  }
-
-  Evidence Quote(EvidenceKind kind, uint32_t stream, int64_t offset, std::string_view line,
-                 Timestamp t) const {
-    Evidence evidence;
-    evidence.kind = kind;
-    evidence.stream = StreamName(stream);
-    evidence.offset = offset;
-    evidence.line = line;
-    evidence.begin = evidence.end = t;
-    return evidence;
-  }
-
-  Evidence Quote(EvidenceKind kind, const windows::MarkerSeen& seen) const {
-    Evidence evidence = Quote(kind, seen.stream, seen.offset, seen.line, seen.last);
-    if (std::isfinite(seen.number)) evidence.observed = seen.number;
-    evidence.captures = {{"name", seen.name}, {"text", seen.text}};
-    return evidence;
-  }
-
-  Evidence Quote(EvidenceKind kind, const windows::CitedPoint& point) const {
-    Evidence evidence = Quote(kind, point.stream, point.offset, point.line, point.t);
-    evidence.observed = point.value;
-    if (std::isfinite(point.step)) {
-      char step[32];
-      std::snprintf(step, sizeof step, "%.0f", point.step);
-      evidence.captures.push_back({"step", step});
-    } else {
-      evidence.captures.push_back({"record", std::to_string(point.index + 1)});
-    }
-    return evidence;
+  EvidenceRef Add(Evidence evidence) { return citer_.Add(std::move(evidence)); }
+  template <class... T>
+  Evidence Quote(EvidenceKind kind, const T&... of) const {
+    return citer_.Quote(kind, of...);
   }
 
   void DescribeRun() {
@@ -304,6 +276,14 @@ class Builder {
       evidence.expected = loss.end;
       loss.spike_evidence = Add(std::move(evidence));
     }
+    if (tracker.highest().present() && tracker.highest().index != tracker.first().index &&
+        tracker.highest().index != tracker.last().index)
+      loss.highest_evidence = Add(Quote(EvidenceKind::kLossHighest, tracker.highest()));
+    if (tracker.highest_grad_norm().present()) {
+      Evidence evidence = Quote(EvidenceKind::kGradNormHighest, tracker.highest_grad_norm());
+      evidence.expected = loss.early_grad_norm;
+      loss.highest_grad_norm_evidence = Add(std::move(evidence));
+    }
     if (std::isfinite(loss.late_grad_norm)) {
       Evidence evidence = Quote(EvidenceKind::kGradNorm, window_.last_progress);
       evidence.observed = loss.late_grad_norm;
@@ -329,7 +309,7 @@ class Builder {
     evidence.process = candidate.process;
     if (evidence.process.pid == 0) evidence.process.pid = incident.pid;
     if (candidate.store == proto::STORE_LOG) {
-      evidence.stream = StreamName(candidate.stream);
+      evidence.stream = citer_.StreamName(candidate.stream);
       evidence.offset = incident.offset;
     }
     evidence.line = incident.line;
@@ -366,6 +346,7 @@ class Builder {
   const windows::AttemptWindow& window_;
   bool earlier_;
   JobFeatures f_;
+  Citer citer_;
 };
 
 }  // namespace

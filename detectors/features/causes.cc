@@ -218,8 +218,28 @@ class Orderer {
     }
   }
 
+  // The driver's lines at the top of a job's own text are a script's print of its log; a failure
+  // that the program then names in words of its own, and that is none of the GPU's, is another.
+  void SetOldXidsAside() {
+    for (Cause& xid : causes_) {
+      const windows::Candidate& said = *xid.candidate;
+      if (xid.role != Role::kInitiating || xid.incident().kind != IncidentKind::kXid) continue;
+      if (said.store != proto::STORE_LOG || said.progress_before > 0) continue;
+      const bool other = AnyInitiating([&](const Cause& cause) {
+        const Incident& incident = cause.incident();
+        const bool words =
+            (incident.kind == IncidentKind::kException && !incident.shape.starts_with("cpp_")) ||
+            incident.kind == IncidentKind::kUsageError || incident.kind == IncidentKind::kCudaOom ||
+            incident.kind == IncidentKind::kStorage || incident.kind == IncidentKind::kRendezvous;
+        return words && cause.candidate->order > said.order;
+      });
+      if (other) xid.role = Role::kRecovered;
+    }
+  }
+
   void DemoteConsequences() {
     DemoteWhatTheSchedulerDid();
+    SetOldXidsAside();
     const auto own_failure = [](const Cause& cause) {
       return !IsTakedown(cause.incident()) && cause.precedence < 75;
     };

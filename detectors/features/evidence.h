@@ -56,6 +56,26 @@ enum class EvidenceKind : uint8_t {
   kNoCheckpoint,
   kStepTime,
   kQuoted,  // a line beside the cited one of the same incident
+  kLossHighest,
+  kGradNormHighest,
+  kFirstProgress,
+  kLastSave,
+  kLastEvaluation,
+  kResult,    // a metric in the last lines of the output
+  kSaidDone,  // the program's word that it completed
+  kLastLine,
+  kResumeFlag,      // the command asks to go on from a checkpoint
+  kCheckpointRead,  // the program says that it reads or has read one
+  kPartialLoad,     // and that some of it was not restored
+  kWarmUpAgain,     // the learning rate climbs from nothing, at a step past the beginning
+  kEarlierSave,     // what an earlier attempt left behind
+  kEarlierLoss,
+  kLossScale,
+  kReward,
+  kRewardFlat,
+  kKl,
+  kCompiling,
+  kRestarts,
 };
 
 // Values of an evidence by name, for the sentences: "type", "message", "signal", "host", ...

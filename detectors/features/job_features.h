@@ -54,6 +54,18 @@ struct LossFeatures {
   double trend_z = 0;       // Mann-Kendall over the whole curve
   double late_trend_z = 0;  // over the last third
   int64_t points_since_lowest = 0;
+  double first = logs::kAbsent;              // of the first record
+  double first_three = logs::kAbsent;        // median
+  double last = logs::kAbsent;               // of the last record
+  double highest = logs::kAbsent;            // of all records
+  double peak_after_lowest = logs::kAbsent;  // highest median of a window behind the lowest one
+  int64_t points_above = 0;  // at the end, in a row, that are nearer to the end than to the lowest
+  int64_t points_climbing = 0;  // at the end, in a row, above twice the median of the last points
+  int64_t points_still = 0;     // at the end, in a row, within half a per cent of the last
+  bool rate_sweep = false;      // the learning rate grows by a constant factor to the very end
+  bool rate_climbs = false;     // the last learning rate is the highest yet
+  int64_t trailing_zero_rates = 0;
+  double highest_grad_norm = logs::kAbsent;
   double early_grad_norm = logs::kAbsent;
   double late_grad_norm = logs::kAbsent;
   double late_learning_rate = logs::kAbsent;
@@ -65,6 +77,85 @@ struct LossFeatures {
   EvidenceRef spike_evidence = kNoEvidence;
   EvidenceRef grad_norm_evidence = kNoEvidence;
   EvidenceRef learning_rate_evidence = kNoEvidence;
+  EvidenceRef highest_evidence = kNoEvidence;
+  EvidenceRef highest_grad_norm_evidence = kNoEvidence;
+};
+
+// How the run took its leave; kNoEvidence where it did not say.
+struct LeaveFeatures {
+  EvidenceRef save = kNoEvidence;
+  EvidenceRef evaluation = kNoEvidence;
+  EvidenceRef result = kNoEvidence;        // the newest metric among its last lines
+  EvidenceRef train_result = kNoEvidence;  // and the newest that speaks of the training loss
+  EvidenceRef done = kNoEvidence;
+  EvidenceRef last_line = kNoEvidence;
+};
+
+// Was it meant to go on from a checkpoint, and did it?
+struct ResumeFeatures {
+  EvidenceRef flag_evidence = kNoEvidence;  // the command asks for it
+  bool announced = false;                   // the program says that it resumes
+  bool load_seen = false;                   // or that it reads a checkpoint, for whatever purpose
+  EvidenceRef load_evidence = kNoEvidence;
+  double loaded_step = logs::kAbsent;
+  int64_t restarts = 0;           // by the scheduler or the launcher
+  bool looked_elsewhere = false;  // for a checkpoint that is not where this run saves
+  double first_step = logs::kAbsent;
+  double interval = 1;  // steps between records
+  bool counts_within_epochs = false;
+  std::string partial;  // what was not restored: optimizer, scheduler, weights, rng, schedule
+  EvidenceRef partial_evidence = kNoEvidence;
+  // An attempt before this one that was not finished and had saved.
+  bool earlier = false;
+  double earlier_first_step = logs::kAbsent;
+  double earlier_last_step = logs::kAbsent;
+  double earlier_first_loss = logs::kAbsent;
+  double earlier_last_loss = logs::kAbsent;
+  double earlier_noise = 0;
+  EvidenceRef earlier_save_evidence = kNoEvidence;
+  EvidenceRef earlier_loss_evidence = kNoEvidence;
+};
+
+// What the optimizer says of its dynamic loss scale.
+struct LossScaleFeatures {
+  int64_t falls = 0;  // in a row, without a rise
+  double value = logs::kAbsent;
+  int64_t records_before = 0;  // training records before the first of them
+  double step_before = logs::kAbsent;
+  int64_t records_since = 0;  // and after the last
+  EvidenceRef first_evidence = kNoEvidence;
+  EvidenceRef last_evidence = kNoEvidence;
+};
+
+struct RewardFeatures {
+  int64_t records = 0;
+  int64_t trailing_flat = 0;  // records in a row, at the end, whose groups do not differ
+  bool ever_differed = false;
+  double first = logs::kAbsent;  // medians of ten
+  double last = logs::kAbsent;
+  double best = logs::kAbsent;
+  int64_t kl_records = 0;
+  double usual_kl = logs::kAbsent;
+  double last_kl = logs::kAbsent;
+  EvidenceRef first_evidence = kNoEvidence;
+  EvidenceRef last_evidence = kNoEvidence;
+  EvidenceRef flat_evidence = kNoEvidence;
+  EvidenceRef kl_evidence = kNoEvidence;
+};
+
+struct CompilerFeatures {
+  bool open = false;        // begun and not ended, as far as the text says
+  bool last_thing = false;  // and no training record since
+  std::string what;         // "lock" where somebody else's is waited for
+  double seconds = 0;       // since the newest word of it; meaningful only when timed
+  EvidenceRef evidence = kNoEvidence;
+};
+
+struct RestartFeatures {
+  int64_t count = 0;
+  int64_t without_advance = 0;  // attempts at the end, in a row, that came no further
+  double best_step = -1;
+  EvidenceRef evidence = kNoEvidence;
 };
 
 struct JobFeatures {
@@ -112,6 +203,13 @@ struct JobFeatures {
   bool no_checkpoint = false;
   EvidenceRef no_checkpoint_evidence = kNoEvidence;
   LossFeatures loss;
+  EvidenceRef first_progress_evidence = kNoEvidence;
+  LeaveFeatures leave;
+  ResumeFeatures resume;
+  LossScaleFeatures loss_scale;
+  RewardFeatures reward;
+  CompilerFeatures compiler;
+  RestartFeatures restarts;
 
   // Time; meaningful only when `timed`.
   double silence_seconds = 0;  // since the last training record, up to now or the end

@@ -23,6 +23,26 @@ size_t StartPoints(size_t n) {
   return n < 40 ? std::max<size_t>(1, n / 4) : 10;
 }
 
+// A range test: the rate grows by the same factor from record to record, to the very end. A warm-up
+// is linear, and its factors shrink.
+bool IsSweep(std::span<const double> rates) {
+  constexpr size_t kLeast = 10;
+  if (rates.size() < kLeast) return false;
+  const auto factor = [&](size_t i) { return rates[i] / rates[i - 1]; };
+  for (size_t i = 1; i < rates.size(); ++i) {
+    if (!(rates[i - 1] > 0) || !(factor(i) > 1.02)) return false;
+    if (i > 1 && std::abs(std::log(factor(i)) / std::log(factor(1)) - 1) > 0.2) return false;
+  }
+  return true;
+}
+
+// How many of the last values satisfy `holds` in a row.
+int64_t Trailing(std::span<const double> values, auto holds) {
+  int64_t count = 0;
+  for (size_t i = values.size(); i-- > 0 && holds(values[i]);) ++count;
+  return count;
+}
+
 }  // namespace
 
 LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
@@ -38,8 +58,16 @@ LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
   if (const std::vector<double> norms = tracker.GradNorms(); norms.size() >= 3) {
     f.late_grad_norm = windows::Median(std::span(norms).last(std::min<size_t>(norms.size(), 10)));
   }
-  if (const std::vector<double> rates = tracker.LearningRates(); !rates.empty())
+  if (const std::vector<double> rates = tracker.LearningRates(); !rates.empty()) {
     f.late_learning_rate = rates.back();
+    f.rate_sweep = IsSweep(rates);
+    f.rate_climbs = rates.size() > 1 && rates.back() > rates.front() &&
+                    rates.back() >= *std::max_element(rates.begin(), rates.end());
+  }
+  f.trailing_zero_rates = tracker.trailing_zero_rates();
+  if (tracker.highest_grad_norm().present())
+    f.highest_grad_norm = tracker.highest_grad_norm().value;
+  if (tracker.highest().present()) f.highest = tracker.highest().value;
   const std::span<const double> curve(f.curve);
   if (curve.empty()) return f;
   const size_t n = curve.size();
@@ -70,6 +98,18 @@ LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
     }
   }
   f.points_since_lowest = static_cast<int64_t>(n - lowest_at) * f.stride;
+  f.first = curve.front();
+  f.first_three = windows::Median(curve.first(std::min<size_t>(n, 3)));
+  f.last = tail.back();
+  f.peak_after_lowest = f.end;
+  for (size_t i = lowest_at; i + width <= n; i += std::max<size_t>(1, width / 2))
+    f.peak_after_lowest = std::max(f.peak_after_lowest, windows::Median(curve.subspan(i, width)));
+  const double halfway = (f.lowest + f.end) / 2;
+  f.points_above = Trailing(curve, [halfway](double loss) { return loss > halfway; }) * f.stride;
+  f.points_climbing = Trailing(tail, [&f](double loss) { return loss > 2 * f.end; });
+  constexpr double kStill = 0.005;
+  f.points_still = Trailing(
+      tail, [&f](double loss) { return std::abs(loss - f.last) <= kStill * std::abs(f.last); });
   const std::vector<double> whole = windows::Decimate(curve, kTrendPoints);
   const windows::Trend trend = windows::MonotonicTrend(whole);
   f.trend_z = trend.z;

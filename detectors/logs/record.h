@@ -197,8 +197,12 @@ enum class MarkerKind : uint8_t {
   kSaveFailed,     // a checkpoint save failed, by the program's own words; text = path or reason
   kEvalBegin,      // an evaluation starts
   kFact,           // what a library says of itself: name = what ("nccl_version"), text = its value
+  kLossScale,      // a dynamic loss scale was lowered; number = the new scale
+  kPartialLoad,    // something of a checkpoint was not restored; text = what
+  kCompileBegin,   // a compiler runs, or its lock is waited for; text = what
+  kCompileEnd,
 };
-inline constexpr size_t kMarkerKinds = static_cast<size_t>(MarkerKind::kFact) + 1;
+inline constexpr size_t kMarkerKinds = static_cast<size_t>(MarkerKind::kCompileEnd) + 1;
 
 struct Marker {
   MarkerKind kind{};

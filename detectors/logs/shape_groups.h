@@ -25,6 +25,7 @@ std::span<const ShapeRow> KernelShapes();      // kernel log
 std::span<const ShapeRow> SignalShapes();      // shells, fault handlers, aborts
 std::span<const ShapeRow> StorageShapes();     // no space, quota, I/O errors
 std::span<const ShapeRow> ProseShapes();       // lone exceptions, usage errors, "loss is nan"
+std::span<const ShapeRow> TrainingShapes();    // loss scale, partial loads, compilers, mismatches
 
 // Each sets kind and fields when the text is of its group, and says whether it was.
 bool ReadDeviceMemory(std::string_view text, Incident& incident);

@@ -9,6 +9,20 @@
 namespace rankscope::windows {
 namespace {
 
+// What a rank was waiting for: ranks that wait for different things are told apart by it.
+bool SameCollective(const logs::Incident& a, const logs::Incident& b) {
+  if (a.kind != logs::IncidentKind::kCollectiveTimeout) return true;
+  const auto value = [](const logs::Incident& incident, std::string_view key) {
+    for (const KeyValue& field : incident.fields) {
+      if (field.key == key) return std::string_view(field.value);
+    }
+    return std::string_view();
+  };
+  constexpr std::string_view kKeys[] = {"pg", "seq", "op", "numel"};
+  return std::all_of(std::begin(kKeys), std::end(kKeys),
+                     [&](std::string_view key) { return value(a, key) == value(b, key); });
+}
+
 // The same thing said again, by another rank or through another pipe.
 bool SameIncident(const Candidate& a, const Candidate& b) {
   const logs::Incident& x = a.incident;
@@ -16,7 +30,8 @@ bool SameIncident(const Candidate& a, const Candidate& b) {
   // The message first among the texts: it tells nearly all apart.
   return a.store == b.store && a.attempt == b.attempt && x.kind == y.kind && x.role == y.role &&
          x.signal == y.signal && x.exit_code == y.exit_code && x.message == y.message &&
-         x.sub == y.sub && x.exception_type == y.exception_type && x.shape == y.shape;
+         x.sub == y.sub && x.exception_type == y.exception_type && x.shape == y.shape &&
+         SameCollective(x, y);
 }
 
 // Equal for the same incident; all that SameIncident compares but the attempt, which may change.

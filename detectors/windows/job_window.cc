@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "detectors/windows/statistics.h"
+
 namespace rankscope::windows {
 namespace {
 
@@ -136,11 +138,13 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   next.elastic_restart = std::max(next.elastic_restart, process.elastic_restart);
   if (next.slurm_restart != attempt_.slurm_restart ||
       next.elastic_restart != attempt_.elastic_restart) {
-    if (restart_balance_ > 0) {
+    // Only the launcher tells of its restarts in text.
+    const bool told = next.elastic_restart != attempt_.elastic_restart;
+    if (told && restart_balance_ > 0) {
       --restart_balance_;
     } else if (processes_seen_ > 1 && !ranks_.empty()) {
       BeginAttempt(t);
-      --restart_balance_;
+      if (told) --restart_balance_;
     }
     attempt_.slurm_restart = next.slurm_restart;
     attempt_.elastic_restart = next.elastic_restart;
@@ -210,6 +214,7 @@ void JobWindow::OnLine(const LogLine& line, Timestamp t) {
   stream.open_end = line.end == LineEnd::kClosed;
   last_text_ = t;
   if (line.rank >= 0 || line.local_rank >= 0 || line.printed_ms != 0) NoteSpeaker(line, stream, t);
+  last_words_.Add(line.stream, line.offset, line.text, t);
 }
 
 void JobWindow::OnRecord(const logs::Record& record, uint32_t stream, const LogLine* line,
@@ -229,6 +234,7 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     attempt.clock.Add(progress, t);
     attempt.phase.OnProgress(t);
     attempt.training.Add({progress, line.stream, line.offset, line.text, t, attempt.progress});
+    attempt.reward.Add(progress, line.stream, line.offset, line.text, t);
     CitedPoint& last = attempt.last_progress;
     last.value = progress.loss;
     last.step = progress.step;
@@ -237,12 +243,15 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     last.offset = line.offset;
     last.t = t;
     last.line.assign(line.text.substr(0, logs::kCitationCap));
+    if (attempt.progress == 0) attempt.first_progress = last;
     ++attempt.progress;
     if (attempt.format != progress.format) attempt.format = progress.format;
     attempt.generic = attempt.generic && progress.generic;
     attempt.reward_seen = attempt.reward_seen || std::isfinite(progress.reward);
   };
   if (!TakesProgress(progress, line, t)) return;
+  if (BeginsAgain(progress)) BeginAttempt(t);
+  last_words_.MarkRecord();
   if (terminal_) ++progress_since_terminal_;
   add(current_);
   if (!suspected_) return;
@@ -308,7 +317,8 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
   const bool begins = marker.kind == MarkerKind::kBanner ||
                       marker.kind == MarkerKind::kTrainBegin ||
                       marker.kind == MarkerKind::kLauncherBegin;
-  if (marker.kind == MarkerKind::kRestart) {
+  const bool restart = marker.kind == MarkerKind::kRestart && marker.name != "slurm_requeue";
+  if (restart) {
     if (restart_balance_++ >= 0) BeginAttempt(t);
   } else if (begins && terminal_ && !suspected_ && MayBegin(stream)) {
     suspected_.emplace();
@@ -318,17 +328,25 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
              current_.marker(MarkerKind::kTrainEnd).count > 0 && !ranked_streams()) {
     BeginAttempt(t);  // one training after another in one log: the last one is judged
   }
-  if (begins || marker.kind == MarkerKind::kRestart) {
+  if (begins || restart) {
     begin_stream_ = stream;
     begin_offset_ = marker.line.empty() && line != nullptr ? line->offset : marker.offset;
     progress_at_begin_ = current_.progress;
   }
   const auto note = [&](AttemptWindow& attempt) {
     MarkerSeen& seen = attempt.markers[static_cast<size_t>(marker.kind)];
+    // The summary that counts the steps says more than the farewell that follows it.
+    if (marker.kind == MarkerKind::kTrainEnd && seen.count > 0 && std::isfinite(seen.number) &&
+        !std::isfinite(marker.number)) {
+      ++seen.count;
+      return;
+    }
     if (seen.count++ == 0) seen.first = t;
     seen.last = t;
     seen.name = marker.name;
-    seen.text.assign(marker.text.substr(0, logs::kCitationCap));
+    // Where a checkpoint was looked for stands in another line than that there is none.
+    if (marker.kind != MarkerKind::kNoCheckpoint || !marker.text.empty())
+      seen.text.assign(marker.text.substr(0, logs::kCitationCap));
     seen.number = marker.number;
     seen.stream = stream;
     const bool quoted = !marker.line.empty() || line == nullptr;
@@ -336,6 +354,12 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
     seen.line.assign((quoted ? marker.line : line->text).substr(0, logs::kCitationCap));
     attempt.phase.OnMarker(marker.kind, t);
     attempt.training.OnMarker(marker, stream, line, t);
+    if (marker.kind == MarkerKind::kLossScale) {
+      attempt.loss_scale.OnLowered(marker.number, attempt.progress, attempt.clock.last_step(),
+                                   stream, seen.offset, seen.line, t);
+    }
+    if (marker.kind == MarkerKind::kCompileBegin || marker.kind == MarkerKind::kCompileEnd)
+      attempt.progress_at_compile = attempt.progress;
     if (marker.kind == MarkerKind::kBanner && !marker.text.empty())
       attempt.framework.assign(marker.text.substr(0, 64));
     if (marker.kind == MarkerKind::kTrainBegin && std::isfinite(marker.number))
@@ -350,91 +374,36 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
   if (suspected_ && marker.kind == MarkerKind::kTrainEnd) ConfirmSuspected(t);
 }
 
-void JobWindow::OnSample(int32_t rank, const SampleBatch& batch, Timestamp t) {
-  if (rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(rank))) return;
-  RankWindow& window = ranks_[rank];
-  window.rank = rank;
-  for (const Sample& sample : batch.samples) window.rings.Add(sample.signal, sample.value, t);
+// A counter that starts again right after a death is another program's. Counts within epochs start
+// again all the time, so the epoch has to start again with them.
+bool JobWindow::BeginsAgain(const logs::Progress& progress) const {
+  if (!terminal_ || suspected_ || progress_since_terminal_ > 0 || current_.progress < 2)
+    return false;
+  const StepClock& clock = current_.clock;
+  if (progress.step_text.empty() || clock.restarts() > 0) return false;
+  if (!(progress.step <= clock.first_step()) || !(progress.step < clock.last_step())) return false;
+  if (std::isfinite(clock.epoch()) && std::isfinite(progress.epoch))
+    return progress.epoch <= clock.first_epoch() && progress.epoch < clock.epoch() + 1e-9;
+  return true;
 }
 
-void JobWindow::OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target,
-                         Timestamp t) {
-  Candidate candidate;
-  candidate.incident.kind = IncidentKind::kSignalDeath;
-  candidate.incident.role =
-      signal.signo == 15 || signal.signo == 2 ? Role::kCascade : Role::kInitiating;
-  candidate.incident.signal = signal.signo;
-  candidate.incident.rank = target.rank;
-  candidate.incident.pid = target.key.pid;
-  candidate.incident.shape = "signal_sent";
-  candidate.incident.fields = {{"sender", signal.sender_comm},
-                               {"sender_uid", std::to_string(signal.sender_uid)}};
-  candidate.incident.t = t;
-  candidate.store = proto::STORE_KERNEL;
-  candidate.attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
-  candidate.progress_before = current_.progress;
-  candidate.process = signal.target;
-  incidents_.Add(std::move(candidate));
-}
-
-void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t) {
-  constexpr size_t kMaxFacts = 64;
-  if (scheduler_fields_.size() < kMaxFacts) scheduler_fields_.push_back({fact.field, fact.value});
-  if (fact.field != "state") return;
-  struct StateRow {
-    std::string_view state, sub;
-  };
-  constexpr StateRow kStates[] = {{"TIMEOUT", "time_limit"},  {"PREEMPTED", "preemption"},
-                                  {"REQUEUED", "requeue"},    {"NODE_FAIL", "node_failure"},
-                                  {"CANCELLED", "cancelled"}, {"OUT_OF_MEMORY", "oom"}};
-  for (const StateRow& row : kStates) {
-    if (!fact.value.starts_with(row.state)) continue;
-    Candidate candidate;
-    candidate.incident.kind =
-        row.sub == "oom" ? IncidentKind::kHostOom : IncidentKind::kSchedulerEnd;
-    candidate.incident.sub = row.sub;
-    candidate.incident.shape = "scheduler_state";
-    candidate.incident.fields = {
-        {"field", fact.field}, {"value", fact.value}, {"origin", fact.origin}};
-    candidate.incident.t = t;
-    candidate.store = proto::STORE_SCHEDULER;
-    candidate.attempt = attempt_.ordinal;
-    candidate.progress_before = current_.progress;
-    incidents_.Add(std::move(candidate));
-  }
-}
-
-void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::ProcessInfo* victim,
-                              Timestamp t) {
-  Candidate candidate;
-  Incident& incident = candidate.incident;
-  if (event.type == "oom_kill") {
-    incident.kind = IncidentKind::kHostOom;
-    incident.signal = 9;
-  } else if (event.type == "xid") {
-    incident.kind = IncidentKind::kXid;
-    incident.fields = {{"code", std::to_string(event.code)}, {"bus_id", event.gpu_bus_id}};
-  } else if (event.type == "segfault") {
-    incident.kind = IncidentKind::kSignalDeath;
-    incident.signal = 11;
-  } else {
-    return;
-  }
-  incident.shape = "kernel_event";
-  incident.line.assign(std::string_view(event.text).substr(0, logs::kCitationCap));
-  incident.t = t;
-  if (victim != nullptr) {
-    incident.rank = victim->rank;
-    incident.pid = victim->key.pid;
-    candidate.process = victim->key;
-  }
-  candidate.store = proto::STORE_KERNEL;
-  candidate.attempt = attempt_.ordinal;
-  candidate.progress_before = current_.progress;
-  incidents_.Add(std::move(candidate));
+void JobWindow::RememberAttempt() {
+  EarlierAttempt earlier;
+  earlier.progress = current_.progress;
+  earlier.first_step = current_.clock.first_step();
+  earlier.highest_step = current_.clock.steps_known() ? current_.clock.steps_done() : logs::kAbsent;
+  earlier.loss_noise = NoiseSigma(current_.loss.curve());
+  earlier.first_loss = current_.loss.first();
+  earlier.last_loss = current_.loss.last();
+  const MarkerSeen& ended = current_.marker(MarkerKind::kSaveEnd);
+  earlier.saved = ended.count > 0 ? ended : current_.marker(MarkerKind::kSaveBegin);
+  earlier.finished = current_.marker(MarkerKind::kTrainEnd).count > 0;
+  if (earlier_.size() == kMaxEarlier) earlier_.pop_front();
+  earlier_.push_back(std::move(earlier));
 }
 
 void JobWindow::BeginAttempt(Timestamp t) {
+  RememberAttempt();
   if (ended_attempts_.size() == kMaxEnded) ended_attempts_.pop_front();
   ended_attempts_.push_back({attempt_, t, std::move(current_)});
   current_ = {};

@@ -12,6 +12,9 @@
 //   - the death between was said by somebody else (launcher summary, scheduler, shell), or
 //   - training had been seen before it and begins again, or
 //   - the suspected attempt says that it finished, or dies by an error of its own.
+// Without any banner, steps that begin again right after a death are another program's.
+// A requeue is the end of the attempt that it ends: what was requeued begins with its own text or
+// processes, if they come here at all.
 #pragma once
 
 #include <array>
@@ -25,8 +28,11 @@
 #include "detectors/attribution/attribution.h"
 #include "detectors/logs/record.h"
 #include "detectors/windows/incident_log.h"
+#include "detectors/windows/last_words.h"
+#include "detectors/windows/loss_scale_tracker.h"
 #include "detectors/windows/loss_tracker.h"
 #include "detectors/windows/phase_machine.h"
+#include "detectors/windows/reward_tracker.h"
 #include "detectors/windows/sample_rings.h"
 #include "detectors/windows/step_clock.h"
 #include "detectors/windows/surroundings.h"
@@ -78,19 +84,39 @@ struct MarkerSeen {
   }
 };
 
+// What is remembered of an attempt once it is over and judged: what the next one should continue.
+struct EarlierAttempt {
+  int64_t progress = 0;
+  double first_step = logs::kAbsent;
+  double highest_step = logs::kAbsent;
+  double loss_noise = 0;  // sigma around the trend
+  CitedPoint first_loss, last_loss;
+  MarkerSeen saved;       // its last save; count 0 = none
+  bool finished = false;  // it said that training was over
+
+  template <class A>
+  void Fields(A& a) {
+    a(progress, first_step, highest_step, loss_noise, first_loss, last_loss, saved, finished);
+  }
+};
+
 // Trackers that an attempt begins anew.
 struct AttemptWindow {
   LossTracker loss;
   StepClock clock;
   PhaseMachine phase;
   TrainingTracker training;
+  LossScaleTracker loss_scale;
+  RewardTracker reward;
   std::array<MarkerSeen, logs::kMarkerKinds> markers;
   std::string format;     // of the newest progress record
   std::string framework;  // by banner, else by format
   bool generic = true;    // every progress record came from the generic fallback
   bool reward_seen = false;
   int64_t progress = 0;
-  CitedPoint last_progress;  // newest record, with or without a loss
+  CitedPoint first_progress;  // oldest and newest record, with or without a loss
+  CitedPoint last_progress;
+  int64_t progress_at_compile = -1;  // records before the newest word of a compiler; -1 = none
   Timestamp begin;
 
   const MarkerSeen& marker(logs::MarkerKind kind) const {
@@ -99,8 +125,8 @@ struct AttemptWindow {
 
   template <class A>
   void Fields(A& a) {
-    a(loss, clock, phase, training, markers, format, framework, generic, reward_seen, progress,
-      last_progress, begin);
+    a(loss, clock, phase, training, loss_scale, reward, markers, format, framework, generic,
+      reward_seen, progress, first_progress, last_progress, progress_at_compile, begin);
   }
 };
 
@@ -149,6 +175,7 @@ class JobWindow {
   static constexpr size_t kMaxStreams = 4096;
   static constexpr size_t kMaxRanks = 4096;
   static constexpr size_t kMaxEnded = 16;  // attempts between two ticks; of more, the newest
+  static constexpr size_t kMaxEarlier = 16;
 
   JobWindow() = default;
   JobWindow(std::string job_id, Timestamp begin);
@@ -193,6 +220,9 @@ class JobWindow {
   // known only from printed times.
   bool ranked_streams() const { return ranked_streams_ > 1; }
   bool ranked_text() const { return ranked_text_; }  // lines carry a rank prefix
+  const LastWords& last_words() const { return last_words_; }  // of the current attempt
+  // Attempts before the current one, oldest first; of more than kMaxEarlier the newest.
+  const std::deque<EarlierAttempt>& earlier() const { return earlier_; }
 
   // Attempts that have ended since the engine last looked, oldest first; it judges each before the
   // window forgets it.
@@ -209,7 +239,8 @@ class JobWindow {
       processes_alive_, last_process_exit_, last_text_, ranked_text_, terminal_, terminal_reported_,
       progress_since_terminal_, root_, ended_attempts_, restart_balance_, begin_stream_,
       begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
-      progress_stream_);
+      progress_stream_, last_words_, earlier_);
+    while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
   }
 
  private:
@@ -222,6 +253,8 @@ class JobWindow {
   bool MayBegin(uint32_t stream);
   void BeginAttempt(Timestamp t);
   void ConfirmSuspected(Timestamp t);
+  void RememberAttempt();
+  bool BeginsAgain(const logs::Progress& progress) const;
 
   std::string job_id_;
   std::vector<std::string> argv_;
@@ -252,6 +285,8 @@ class JobWindow {
   int64_t processes_alive_ = 0;
   Timestamp last_process_exit_;
   Timestamp last_text_;
+  LastWords last_words_;
+  std::deque<EarlierAttempt> earlier_;
   bool ranked_text_ = false;
   bool terminal_ = false;  // the attempt has said something that usually ends a run
   bool terminal_reported_ =

@@ -16,6 +16,10 @@ namespace {
 constexpr double kSpikeZ = 8;
 constexpr size_t kSpikeHistory = 20;
 
+// A dynamic loss scale begins at 2^32 at the most, and each skipped iteration halves it; twice as
+// many with DeepSpeed's hysteresis of 2. Until then no iteration need have a loss.
+constexpr int64_t kScaleSearch = 64;
+
 // Weight of the newest record in the running level and deviation: a memory of some twenty records.
 constexpr double kAlpha = 0.1;
 
@@ -40,6 +44,7 @@ void LossTracker::Add(const logs::Progress& progress, uint32_t stream, int64_t o
   }
   if (!progress.learning_rate_text.empty() && std::isfinite(progress.learning_rate)) {
     learning_rates_.Push(progress.learning_rate);
+    trailing_zero_rates_ = progress.learning_rate == 0 ? trailing_zero_rates_ + 1 : 0;
   }
   const bool has_loss = !progress.loss_text.empty();
   if (!has_loss && !progress.loss_key_missing) return;
@@ -55,12 +60,20 @@ void LossTracker::Add(const logs::Progress& progress, uint32_t stream, int64_t o
     point.line.assign(line.substr(0, logs::kCitationCap));
   };
 
+  if (has_grad && std::isfinite(progress.grad_norm) &&
+      !(progress.grad_norm <= highest_grad_norm_.value)) {
+    quote(highest_grad_norm_);
+    highest_grad_norm_.value = progress.grad_norm;
+  }
+  if (progress.loss_key_missing && points_ == 0) ++keyless_;
+
   // Hugging Face's nan filter prints 0.0 for a NaN loss; Megatron leaves the key out when
   // iterations were skipped.
   const bool silent_nan =
       (has_loss && progress.loss == 0 && has_grad && std::isnan(progress.grad_norm)) ||
       (progress.loss_key_missing &&
-       (progress.nan_iterations > 0 || progress.skipped_iterations > 0));
+       (progress.nan_iterations > 0 ||
+        (progress.skipped_iterations > 0 && (points_ > 0 || keyless_ > kScaleSearch))));
   if (silent_nan) {
     if (trailing_silent_nan_ == 0) quote(first_silent_nan_);
     ++trailing_silent_nan_;

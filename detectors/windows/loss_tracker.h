@@ -64,12 +64,16 @@ class LossTracker {
   const CitedPoint& first_nonfinite() const { return first_nonfinite_; }
   const CitedPoint& first_silent_nan() const { return first_silent_nan_; }
   const CitedPoint& last_spike() const { return last_spike_; }
+  const CitedPoint& highest_grad_norm() const { return highest_grad_norm_; }
+  // Records in a row, at the end, whose learning rate is printed as exactly 0.
+  int64_t trailing_zero_rates() const { return trailing_zero_rates_; }
 
   template <class A>
   void Fields(A& a) {
     a(points_, finite_, nonfinite_, trailing_nonfinite_, trailing_silent_nan_, spikes_, stride_,
       curve_, tail_, grad_norms_, learning_rates_, early_grads_, early_grad_norm_, first_, last_,
-      lowest_, highest_, first_nonfinite_, first_silent_nan_, last_spike_, level_, deviation_);
+      lowest_, highest_, first_nonfinite_, first_silent_nan_, last_spike_, level_, deviation_,
+      highest_grad_norm_, trailing_zero_rates_, keyless_);
     if (stride_ < 1) stride_ = 1;  // restored from damaged bytes
   }
 
@@ -94,6 +98,9 @@ class LossTracker {
   double level_ =
       std::numeric_limits<double>::quiet_NaN();  // exponentially weighted mean of the finite losses
   double deviation_ = 0;                         // and of their distance from it
+  CitedPoint highest_grad_norm_;
+  int64_t trailing_zero_rates_ = 0;
+  int64_t keyless_ = 0;  // records without a loss before the first that has one
 };
 
 }  // namespace rankscope::windows

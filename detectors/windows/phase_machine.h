@@ -51,6 +51,10 @@ class PhaseMachine {
       case logs::MarkerKind::kRestart:
       case logs::MarkerKind::kLauncherBegin:
       case logs::MarkerKind::kFact:
+      case logs::MarkerKind::kLossScale:
+      case logs::MarkerKind::kPartialLoad:
+      case logs::MarkerKind::kCompileBegin:
+      case logs::MarkerKind::kCompileEnd:
         break;
     }
   }

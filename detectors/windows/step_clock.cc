@@ -20,11 +20,15 @@ void StepClock::Add(const logs::Progress& progress, Timestamp t) {
   const double previous_step = last_step_;
   if (!progress.step_text.empty() && std::isfinite(progress.step)) {
     if (records_ == 0) first_step_ = progress.step;
+    if (progress.step < last_step_) ++restarts_;
     last_step_ = progress.step;
     if (!(progress.step <= highest_step_)) highest_step_ = progress.step;
   }
   if (std::isfinite(progress.total_steps)) total_steps_ = progress.total_steps;
-  if (std::isfinite(progress.epoch)) epoch_ = progress.epoch;
+  if (std::isfinite(progress.epoch)) {
+    if (std::isnan(first_epoch_)) first_epoch_ = progress.epoch;
+    epoch_ = progress.epoch;
+  }
   // Every rank may print the same step: one step, and no interval of its own.
   const bool repeated = records_ > 0 && std::isfinite(previous_step) &&
                         previous_step == last_step_ && t - last_arrival_ < Seconds(1);

@@ -28,6 +28,9 @@ class StepClock {
   double total_steps() const { return total_steps_; }
   void SetTotalSteps(double steps) { total_steps_ = steps; }
   double epoch() const { return epoch_; }
+  double first_epoch() const { return first_epoch_; }
+  // How often the step fell back: a count within epochs does, a count of the training never.
+  int64_t restarts() const { return restarts_; }
   // Largest number of steps the run can be shown to have made: by step number, else by records.
   double steps_done() const;
   bool steps_known() const;  // steps_done rests on a printed step number
@@ -46,7 +49,7 @@ class StepClock {
   void Fields(A& a) {
     a(records_, first_step_, last_step_, highest_step_, total_steps_, epoch_, first_arrival_,
       last_arrival_, same_arrival_, printed_, buffered_, step_seconds_, record_seconds_, early_,
-      timed_);
+      timed_, first_epoch_, restarts_);
   }
 
  private:
@@ -66,6 +69,8 @@ class StepClock {
   Ring<double, 128> record_seconds_;
   std::vector<double> early_;
   int64_t timed_ = 0;
+  double first_epoch_ = std::numeric_limits<double>::quiet_NaN();
+  int64_t restarts_ = 0;
 };
 
 }  // namespace rankscope::windows

@@ -35,7 +35,9 @@ inline std::vector<CleanLine> Lines(std::string_view text) {
 
 inline std::vector<Incident> Incidents(RecordList records) {
   std::vector<Incident> incidents;
-  for (Record& record : records) incidents.push_back(std::get<Incident>(std::move(record)));
+  for (Record& record : records) {
+    if (auto* incident = std::get_if<Incident>(&record)) incidents.push_back(std::move(*incident));
+  }
   return incidents;
 }
 

@@ -1,0 +1,237 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// E1: the loss is not a number, rose and stayed, or never moved. Judged between medians and in
+// logarithms, so that a loss of 10 and one of 0.1 are judged alike and noise counts as little as
+// the number of points allows; a spike is not judged while it may still come back.
+#include <algorithm>
+#include <cmath>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::JobFeatures;
+using features::kNoEvidence;
+using features::LossFeatures;
+
+// Below this many points three values and common sense are all there is.
+constexpr int64_t kShortest = 3;
+// A training that begins spikes: from random weights, at full learning rate, before any averages
+// have settled. By this step it is over.
+constexpr double kPastBeginning = 100;
+constexpr double kTenPercent = 0.1, kTwentyPercent = 0.18;  // in logarithms
+
+bool IsNotFinite(const JobFeatures& f) {
+  const LossFeatures& loss = f.loss;
+  if (loss.trailing_nonfinite >= 3) return true;
+  return loss.trailing_nonfinite >= 1 && !f.running;
+}
+
+// The curve ends high and does not come down again.
+bool StaysUp(const LossFeatures& loss) {
+  const double climbed = loss.peak_after_lowest - loss.lowest;
+  const double recovered = climbed > 0 ? (loss.peak_after_lowest - loss.end) / climbed : 0;
+  constexpr double kHardly = 0.2, kHalf = 0.5;
+  return recovered < kHardly || (recovered < kHalf && loss.late_trend_z > -kTrendZ);
+}
+
+// A few records of a run that is well past its beginning: there the loss moves by per cents, and
+// half as much again is no noise.
+std::string_view ShortDivergence(const JobFeatures& f) {
+  const LossFeatures& loss = f.loss;
+  if (f.running || loss.points < kShortest || loss.trailing_nonfinite > 0) return {};
+  if (!(f.resume.first_step >= kPastBeginning) || !(loss.first > 0)) return {};
+  constexpr double kHalfMore = 0.34;  // ln 1.4
+  const double risen = std::log(loss.last / loss.first);
+  const double peak = std::log(loss.highest / loss.first);
+  if (risen >= kHalfMore) return "rose";
+  return peak >= kHalfMore && risen >= kTenPercent ? "rose" : std::string_view();
+}
+
+// The run is over and its last few records climb away, above where it began: what it leaves behind
+// is no model, whether or not it would have come back.
+bool EndsOnARise(const JobFeatures& f) {
+  const LossFeatures& loss = f.loss;
+  constexpr int64_t kRecords = 3;
+  constexpr double kTwice = 0.69;  // in logarithms
+  return !f.running && loss.points_climbing >= kRecords && loss.first > 0 && loss.end > 0 &&
+         std::log(loss.last / loss.first) > kTwice && std::log(loss.last / loss.end) > kTwice;
+}
+
+std::string_view LongDivergence(const LossFeatures& loss) {
+  if (loss.start <= 0 || loss.end <= 0 || loss.lowest <= 0) return {};
+  if (loss.log_noise <= 0 && loss.noise <= 0) return {};
+  const double sigma = loss.log_noise > 0 ? loss.log_noise : loss.noise / std::abs(loss.start);
+  const auto error = [sigma](int64_t a, int64_t b) {
+    constexpr double kMedianEfficiency =
+        1.2533;  // standard error of a median against that of a mean
+    return kMedianEfficiency * sigma *
+           std::sqrt(1.0 / static_cast<double>(a) + 1.0 / static_cast<double>(b));
+  };
+  constexpr double kSigmas = 6;
+  const double rise_error = error(loss.start_points, loss.end_points);
+  const double regained = std::log(loss.end / loss.lowest);
+  const double gained = std::log(loss.start / loss.lowest);
+  const bool up = regained > kSigmas * error(loss.lowest_points, loss.end_points) && StaysUp(loss);
+  if (!up) return {};
+  if (std::log(loss.end / loss.start) > std::max(kTenPercent, kSigmas * rise_error)) return "rose";
+  // Against the very first records too: an early spike makes the first points a poor yardstick.
+  const double first_error = error(std::min<int64_t>(loss.points, 3), loss.end_points);
+  if (loss.first_three > 0 &&
+      std::log(loss.end / loss.first_three) > std::max(kTenPercent, kSigmas * first_error)) {
+    return "rose";
+  }
+  constexpr double kGaveBack = 0.3;  // of what had been learned
+  const bool for_long =
+      loss.points_above >= std::max<int64_t>(50, loss.points / 20) ||
+      loss.points_above >=
+          std::max<int64_t>(5, loss.points / 4);  // few records: of many steps each
+  if (gained > kSigmas * rise_error && regained > std::max(kTwentyPercent, kGaveBack * gained) &&
+      for_long) {
+    return "plateau";
+  }
+  return {};
+}
+
+// Flat for long, with a reason that the log itself shows.
+std::string_view NotLearning(const JobFeatures& f) {
+  const LossFeatures& loss = f.loss;
+  constexpr int64_t kLong = 200;
+  constexpr int64_t kDead = 50;
+  constexpr double kAnything = 0.01;  // below it a loss is rounded, not dead
+  if (!LossMustFall(f) || loss.start <= 0) return {};
+  // Not even noise: the output does not depend on the batch any more. Nothing was learned first.
+  if (loss.points_still >= std::max<int64_t>(kDead, std::min<int64_t>(loss.points, 128) / 2) &&
+      loss.last > kAnything && loss.end >= 0.99 * loss.first) {
+    return "frozen";
+  }
+  if (loss.points < kLong) return {};
+  const bool flat = std::abs(loss.start - loss.end) < std::max(0.01 * loss.start, 2 * loss.noise) &&
+                    std::abs(loss.trend_z) < kTrendZ;
+  if (!flat) return {};
+  // Many schedules end on a rate of 0: only a row of them keeps a run from learning.
+  if (loss.trailing_zero_rates >= loss.points / 2) return "lr_zero";
+  if (std::isfinite(loss.late_grad_norm) && std::isfinite(loss.early_grad_norm) &&
+      loss.late_grad_norm < 0.01 * loss.early_grad_norm) {
+    return "frozen";
+  }
+  return "flat";
+}
+
+// The gradient norm has left its own order of magnitude together with the loss.
+bool GradientsExploded(const LossFeatures& loss) {
+  constexpr double kExplosion = 5;
+  return std::isfinite(loss.highest_grad_norm) && loss.early_grad_norm > 0 &&
+         loss.highest_grad_norm >= kExplosion * loss.early_grad_norm;
+}
+
+}  // namespace
+
+bool LossMustFall(const JobFeatures& f) {
+  return !f.reward_objective;
+}
+
+std::string_view Divergence(const JobFeatures& f) {
+  if (IsNotFinite(f)) return "nonfinite";
+  const LossFeatures& loss = f.loss;
+  if (loss.trailing_silent_nan >= 2) return "silent_nan";
+  if (!LossMustFall(f) || loss.rate_sweep) return {};
+  if (loss.points < kShapePoints) return ShortDivergence(f);
+  if (const std::string_view sub = LongDivergence(loss); !sub.empty()) return sub;
+  return EndsOnARise(f) ? "rose" : std::string_view();
+}
+
+Finding EvaluateE1(const JobFeatures& f) {
+  // A failed run is judged by what failed it; NaN text ("stopping training") is such an event and
+  // belongs here.
+  const features::Cause* primary = f.Primary();
+  const bool nan_text =
+      primary != nullptr && primary->incident().kind == logs::IncidentKind::kNonFiniteLoss;
+  if (primary != nullptr && !nan_text) return {};
+  std::string_view sub = Divergence(f);
+  // A handful of records, of a short run or at the end of a long one, is little to go by.
+  bool weak = sub == "rose" && (f.loss.points < kShapePoints || LongDivergence(f.loss).empty());
+  double cap = 1;
+  if (nan_text && sub.empty()) sub = "nonfinite";
+  if (sub.empty()) {
+    sub = NotLearning(f);
+    weak = sub == "flat";
+    if (sub == "frozen") cap = 0.55;
+  }
+  if (sub.empty()) return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = sub;
+  finding.domain = proto::DOMAIN_WORKLOAD;
+  finding.component = "training";
+  finding.symptom = "wrong_result";
+  finding.tier = weak ? proto::TIER_W : proto::TIER_S;
+  if (weak && sub == "rose" && GradientsExploded(f.loss)) {
+    finding.tier = proto::TIER_S;
+    cap = 0.5;
+  }
+  // A warm-up that is not over may yet turn: the rate is at its highest just now.
+  if (sub == "rose" && f.loss.rate_climbs) cap = std::min(cap, 0.5);
+  finding.cap = cap;
+  if (nan_text) {
+    finding.shows.push_back(primary->evidence);
+    finding.root.push_back(primary->evidence);
+    finding.onset = primary->incident().t;
+    if (f.loss.nonfinite_evidence != kNoEvidence) finding.tier = proto::TIER_C;
+  }
+  const features::EvidenceRef root = sub == "nonfinite"    ? f.loss.nonfinite_evidence
+                                     : sub == "silent_nan" ? f.loss.silent_nan_evidence
+                                     : sub == "plateau"    ? f.loss.lowest_evidence
+                                                           : f.loss.end_evidence;
+  if (root != kNoEvidence) {
+    finding.shows.push_back(root);
+    finding.root.push_back(root);
+    if (finding.onset.ns == 0) finding.onset = f.evidence[static_cast<size_t>(root)].begin;
+  }
+  ShowCurve(f, finding);
+  Show(f.loss.lowest_evidence, finding);
+  Show(f.loss.highest_evidence, finding);
+  if (sub == "lr_zero") Show(f.loss.learning_rate_evidence, finding);
+  Show(f.loss.grad_norm_evidence, finding);
+  if (GradientsExploded(f.loss)) Show(f.loss.highest_grad_norm_evidence, finding);
+  Show(f.loss_scale.last_evidence, finding);
+  ShowLeave(f, finding);
+  if (f.exit_known) Show(f.exit_evidence, finding);
+  finding.values = {{"start", Number(f.loss.start)},
+                    {"end", Number(f.loss.end)},
+                    {"lowest", Number(f.loss.lowest)}};
+  finding.open.push_back(Question::kDivergenceCause);
+  return finding;
+}
+
+RuledOut RuleOutE1(const JobFeatures& f) {
+  if (f.loss.points == 0 && f.progress == 0 && f.Primary() != nullptr) {
+    return Excluded("the run was ended before it trained", {f.Primary()->evidence});
+  }
+  if (f.loss.points == 0) return NotDecidable(proto::STORE_LOG, "no loss is readable");
+  if (!LossMustFall(f))
+    return NotDecidable(proto::STORE_LOG, "this objective's loss need not fall");
+  if (f.loss.rate_sweep) {
+    return NotDecidable(proto::STORE_LOG,
+                        "the learning rate grows to the end by a constant factor: a range test");
+  }
+  if (!Divergence(f).empty()) {
+    return NotDecidable(proto::STORE_LOG,
+                        "the curve looks wrong, but another event explains the run");
+  }
+  if (f.loss.points < kShapePoints) {
+    return NotDecidable(proto::STORE_LOG, "only " + std::to_string(f.loss.points) + " loss values");
+  }
+  if (Learned(f)) {
+    return Excluded("the loss fell from " + Number(f.loss.start) + " to " + Number(f.loss.end),
+                    {f.loss.start_evidence, f.loss.end_evidence});
+  }
+  return Excluded("the loss stays finite and does not rise: " + Number(f.loss.start) + " to " +
+                      Number(f.loss.end),
+                  {f.loss.start_evidence, f.loss.end_evidence});
+}
+
+}  // namespace rankscope::families

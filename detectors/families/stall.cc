@@ -1,0 +1,251 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// X10, X12 and X19: ranks that do not wait for the same thing, a compiler that everybody waits for,
+// restarts that lead nowhere.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::Cause;
+using features::JobFeatures;
+using features::kNoEvidence;
+using logs::IncidentKind;
+
+std::string_view Field(const logs::Incident& incident, std::string_view key) {
+  for (const KeyValue& field : incident.fields) {
+    if (field.key == key) return field.value;
+  }
+  return {};
+}
+
+bool IsWatchdog(const Cause& cause) {
+  const logs::Incident& incident = cause.incident();
+  return incident.kind == IncidentKind::kCollectiveTimeout && !Field(incident, "seq").empty() &&
+         !Field(incident, "op").empty();
+}
+
+int64_t Whole(std::string_view text) {
+  int64_t value = -1;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// In what two ranks' words for the same place of the same group differ. Sequence numbers of
+// different groups have nothing to do with each other, and older releases print no group: there
+// only a large number that several ranks share is believed to be one group's.
+std::string_view Difference(const Cause& a, const Cause& b) {
+  const logs::Incident& x = a.incident();
+  const logs::Incident& y = b.incident();
+  if (Field(x, "pg") != Field(y, "pg")) return {};
+  const int64_t seq = Whole(Field(x, "seq"));
+  if (seq < 0 || seq != Whole(Field(y, "seq"))) return {};
+  constexpr int64_t kLarge = 1000;
+  if (Field(x, "pg").empty() && seq < kLarge) return {};
+  if (Field(x, "op") != Field(y, "op")) return "op";
+  // All-gathers and scatters of uneven shares are legal, reductions of them are not.
+  const bool even = Field(x, "op") == "ALLREDUCE" || Field(x, "op") == "BROADCAST";
+  const bool sized = !Field(x, "numel").empty() && !Field(y, "numel").empty();
+  return even && sized && Field(x, "numel") != Field(y, "numel") ? "size" : std::string_view();
+}
+
+struct Desync {
+  std::string_view sub;  // empty: the ranks agree, as far as they say
+  const Cause* a = nullptr;
+  const Cause* b = nullptr;
+};
+
+// Two ranks that gave up on different collectives at the same place.
+Desync FindDesync(const JobFeatures& f) {
+  for (size_t i = 0; i < f.causes.size(); ++i) {
+    if (!IsWatchdog(f.causes[i])) continue;
+    for (size_t j = i + 1; j < f.causes.size(); ++j) {
+      if (!IsWatchdog(f.causes[j])) continue;
+      const std::string_view sub = Difference(f.causes[i], f.causes[j]);
+      if (!sub.empty()) return {sub, &f.causes[i], &f.causes[j]};
+    }
+  }
+  return {};
+}
+
+// torch.distributed's DETAIL wrapper prints both fingerprints: CollectiveFingerPrint(
+// SequenceNumber=3, OpType=ALLREDUCE, TensorShape=[20], ..), but Rank 1 is running ..
+std::string_view SubOfFingerprints(std::string_view message) {
+  const auto both = [message](std::string_view key) {
+    const size_t one = message.find(key);
+    const size_t two = one == std::string_view::npos ? one : message.find(key, one + key.size());
+    if (two == std::string_view::npos) return std::pair<std::string_view, std::string_view>();
+    const auto value = [&](size_t at) {
+      const std::string_view rest = message.substr(at + key.size());
+      return rest.substr(0, rest.find_first_of(key == "TensorShape=" ? "]" : ",)"));
+    };
+    return std::pair(value(one), value(two));
+  };
+  const auto [op, other_op] = both("OpType=");
+  if (op != other_op) return "op";
+  const auto [number, other_number] = both("SequenceNumber=");
+  if (number != other_number) return "order";
+  return "size";
+}
+
+// The run was ended from outside, or gave up waiting: it did not fail.
+bool EndedByWaiting(const logs::Incident& incident) {
+  return (incident.kind == IncidentKind::kSchedulerEnd &&
+          (incident.sub == "time_limit" || incident.sub == "cancelled")) ||
+         incident.kind == IncidentKind::kTerminated ||
+         incident.kind == IncidentKind::kCollectiveTimeout ||
+         (incident.kind == IncidentKind::kSignalDeath &&
+          (incident.signal == 15 || incident.signal == 2));
+}
+
+// An event that says nothing of why attempts keep ending.
+bool ExplainsNothing(const logs::Incident& incident) {
+  return (incident.kind == IncidentKind::kSchedulerEnd &&
+          (incident.sub == "requeue" || incident.sub == "preemption" ||
+           incident.sub == "cancelled")) ||
+         incident.kind == IncidentKind::kTerminated ||
+         incident.kind == IncidentKind::kNonZeroExit || incident.kind == IncidentKind::kPeerLost ||
+         (incident.kind == IncidentKind::kSignalDeath &&
+          (incident.signal == 15 || incident.signal == 2));
+}
+
+}  // namespace
+
+Finding EvaluateX10(const JobFeatures& f) {
+  const Cause* primary = f.Primary();
+  if (primary == nullptr) return {};
+  const logs::Incident& incident = primary->incident();
+  const bool said = incident.sub == "desync";
+  const bool device = incident.sub == "mismatch";
+  const Desync desync = said || device ? Desync{} : FindDesync(f);
+  const bool watchdogs = !desync.sub.empty() && incident.kind == IncidentKind::kCollectiveTimeout;
+  if (!said && !device && !watchdogs) return {};
+  Finding finding = FromPrimary(f);
+  finding.sub = said ? SubOfFingerprints(incident.message) : desync.sub;
+  if (device) finding.sub = "op";
+  if (watchdogs) {
+    Show(desync.a->evidence, finding);
+    Show(desync.b->evidence, finding);
+    finding.root = {desync.a->evidence, desync.b->evidence};
+    finding.ranks = desync.a->candidate->ranks.size() < desync.b->candidate->ranks.size()
+                        ? desync.a->candidate->ranks
+                        : desync.b->candidate->ranks;
+    if (desync.a->candidate->ranks.size() == desync.b->candidate->ranks.size())
+      finding.ranks.clear();  // nobody is the odd one out
+  }
+  finding.domain = proto::DOMAIN_WORKLOAD;
+  finding.component = "collective";
+  finding.symptom = "hang";
+  finding.open.push_back(Question::kFixSemantics);
+  Show(f.last_progress_evidence, finding);
+  return finding;
+}
+
+RuledOut RuleOutX10(const JobFeatures& f) {
+  if (f.world_size == 1) return Excluded("one rank has nobody to disagree with");
+  if (const Cause* cause = FindCause(f, IncidentKind::kCollectiveTimeout)) {
+    if (const Desync desync = FindDesync(f); !desync.sub.empty())
+      return Excluded("another event explains the end", {desync.a->evidence, desync.b->evidence});
+    return NotDecidable(proto::STORE_NCCL, "the ranks that speak wait for the same collective: " +
+                                               std::string(Field(cause->incident(), "op")));
+  }
+  if (f.ended && f.exit_known && f.exit_code == 0)
+    return Excluded("the command exited with 0", {f.exit_evidence});
+  return NotDecidable(proto::STORE_NCCL);
+}
+
+Finding EvaluateX12(const JobFeatures& f) {
+  const features::CompilerFeatures& compiler = f.compiler;
+  if (!compiler.last_thing) return {};
+  const Cause* primary = f.Primary();
+  const bool lock = compiler.what == "lock";
+  Finding finding;
+  if (primary != nullptr) {
+    if (!EndedByWaiting(primary->incident())) return {};
+    finding = FromPrimary(f);
+  } else if (f.running) {
+    // A long compilation is half an hour; a lock that a live process holds is let go in minutes.
+    constexpr double kCompile = 1800, kLock = 300;
+    if (!f.timed || compiler.seconds < (lock ? kLock : kCompile)) return {};
+    finding.matched = true;
+    finding.onset = f.now - Seconds(compiler.seconds);
+  } else {
+    // Text that ends there may just have been cut there.
+    if (!lock || f.exit_known) return {};
+    finding.matched = true;
+  }
+  finding.sub = lock ? "lock" : "compile";
+  finding.tier = primary != nullptr || f.running ? proto::TIER_S : proto::TIER_W;
+  finding.cap = 0.65;
+  finding.domain = lock ? proto::DOMAIN_INFRASTRUCTURE : proto::DOMAIN_WORKLOAD;
+  finding.component = "compiler";
+  finding.symptom = "hang";
+  finding.shows.insert(finding.shows.begin(), compiler.evidence);
+  finding.root = {compiler.evidence};
+  if (f.exit_known) Show(f.exit_evidence, finding);
+  finding.values = {{"what", compiler.what}};
+  finding.open.push_back(Question::kCompilerAlive);
+  return finding;
+}
+
+RuledOut RuleOutX12(const JobFeatures& f) {
+  if (f.compiler.evidence != kNoEvidence) {
+    if (!f.compiler.open) return Excluded("the compiler ended", {f.compiler.evidence});
+    if (!f.compiler.last_thing)
+      return Excluded("training went on after it", {f.compiler.evidence, f.last_progress_evidence});
+    if (const Cause* primary = f.Primary())
+      return Excluded("another event ended the run", {primary->evidence});
+    return NotDecidable(proto::STORE_PROCESS, "the text ends with the compiler");
+  }
+  if (const Cause* primary = f.Primary();
+      primary != nullptr && !EndedByWaiting(primary->incident()))
+    return Excluded("the run was ended by an event, not by waiting", {primary->evidence});
+  return NotDecidable(proto::STORE_PROCESS);
+}
+
+Finding EvaluateX19(const JobFeatures& f) {
+  constexpr int64_t kStorm = 5;
+  constexpr int64_t kNoAdvance = 3;
+  const features::RestartFeatures& restarts = f.restarts;
+  const bool stuck = restarts.without_advance >= kNoAdvance;
+  if (restarts.count < kStorm && !stuck) return {};
+  if (const Cause* primary = f.Primary();
+      primary != nullptr && !ExplainsNothing(primary->incident()))
+    return {};
+  // Whatever it took, it got there.
+  if (f.train_end || (f.exit_known && f.exit_code == 0)) return {};
+  if (f.Primary() == nullptr && restarts.without_advance == 0) return {};
+  Finding finding = FromPrimary(f);
+  finding.matched = true;
+  finding.sub = stuck ? "no_advance" : "storm";
+  finding.tier = proto::TIER_S;
+  finding.domain = proto::DOMAIN_UNKNOWN;
+  finding.component = "job";
+  finding.symptom = "all_ranks_crashed";
+  finding.shows.insert(finding.shows.begin(), restarts.evidence);
+  finding.root = {restarts.evidence};
+  Show(f.last_progress_evidence, finding);
+  Show(f.leave.save, finding);
+  finding.values = {{"restarts", std::to_string(restarts.count)},
+                    {"stuck", std::to_string(restarts.without_advance)}};
+  finding.open.push_back(Question::kWhyExit);
+  return finding;
+}
+
+RuledOut RuleOutX19(const JobFeatures& f) {
+  if (f.restarts.count > 0) {
+    return Excluded(std::to_string(f.restarts.count) + " restarts, of the newest attempts " +
+                        std::to_string(f.restarts.without_advance) + " came no further",
+                    {f.restarts.evidence});
+  }
+  if (f.lines > 0) return NoSuchText(f, "no restart");
+  return NotDecidable(proto::STORE_SCHEDULER);
+}
+
+}  // namespace rankscope::families

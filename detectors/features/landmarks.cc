@@ -1,0 +1,218 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/features/landmarks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace rankscope::features {
+namespace {
+
+using logs::MarkerKind;
+using windows::LastWords;
+using windows::SaidLine;
+
+std::string Lowered(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  }
+  return lower;
+}
+
+bool HasAny(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
+    return text.find(word) != std::string_view::npos;
+  });
+}
+
+bool HasDigit(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// A word of its own or a part of a name ("train/loss", "eval_loss", "test-accuracy").
+bool HasWord(std::string_view text, std::string_view word) {
+  const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    if ((at == 0 || !letter(text[at - 1])) && (end == text.size() || !letter(text[end])))
+      return true;
+  }
+  return false;
+}
+
+bool HasAnyWord(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [text](std::string_view word) { return HasWord(text, word); });
+}
+
+// A denial, or somebody else's business.
+bool Denies(std::string_view lower) {
+  return HasAny(lower,
+                {"not ", "n't ", "fail", "error", "incomplete", "unsuccess", "warn", "will "});
+}
+
+bool SaysDone(std::string_view lower) {
+  return HasAnyWord(lower, {"complete", "completed", "finished", "done", "success", "successful",
+                            "successfully"}) &&
+         !Denies(lower);
+}
+
+bool IsResult(std::string_view lower) {
+  return HasDigit(lower) &&
+         HasAnyWord(lower, {"loss", "losses", "accuracy", "acc", "metrics", "metric", "perplexity",
+                            "ppl", "bleu", "rouge", "auc", "map", "wer", "score", "reward"}) &&
+         !HasAny(lower, {"warn", "error", "saving", "saved"});
+}
+
+// Without the blanks that fill a table or a terminal's width.
+std::string Squeezed(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if ((c == ' ' || c == '\t') && !out.empty() && out.back() == ' ') continue;
+    out.push_back(c == '\t' ? ' ' : c);
+  }
+  return out;
+}
+
+// A curve drawn with blocks is no number.
+bool IsDrawing(std::string_view text) {
+  return text.find("\xe2\x96") != std::string_view::npos;
+}
+
+// What a tracker or Python itself prints around the program's own end.
+bool IsAfterword(std::string_view text) {
+  return text.starts_with("wandb:") || text.find("warnings.warn") != std::string_view::npos ||
+         text.find("Warning:") != std::string_view::npos ||
+         text.find("destroy_process_group") != std::string_view::npos;
+}
+
+}  // namespace
+
+void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                   Citer& citer, JobFeatures& f) {
+  const windows::MarkerSeen& saved = window.marker(MarkerKind::kSaveEnd);
+  f.leave.save = citer.AddMarker(EvidenceKind::kLastSave,
+                                 saved.count > 0 ? saved : window.marker(MarkerKind::kSaveBegin));
+  f.leave.evaluation =
+      citer.AddMarker(EvidenceKind::kLastEvaluation, window.marker(MarkerKind::kEval));
+  if (window.first_progress.present()) {
+    f.first_progress_evidence = citer.AddPoint(EvidenceKind::kFirstProgress, window.first_progress);
+  }
+  if (!f.ended || &window != &job.now()) return;
+  const auto quote = [&](EvidenceKind kind, const SaidLine& line) {
+    Evidence evidence = citer.Quote(kind, line.stream, line.offset, line.text, line.t);
+    constexpr size_t kQuoted = 160;
+    size_t begin = line.text.find_first_not_of(" \t\r");
+    if (begin == std::string::npos) begin = 0;
+    evidence.captures = {{"said", Squeezed(line.text.substr(begin)).substr(0, kQuoted)}};
+    return citer.Add(std::move(evidence));
+  };
+  for (size_t age = 0; age < LastWords::kLines; ++age) {
+    const SaidLine& line = job.last_words().At(age);
+    if (line.offset < 0) break;
+    if (line.record) continue;
+    if (f.leave.last_line == kNoEvidence && !IsAfterword(line.text))
+      f.leave.last_line = quote(EvidenceKind::kLastLine, line);
+    if (line.bar || IsDrawing(line.text)) continue;
+    const std::string lower = Lowered(line.text);
+    if (f.leave.done == kNoEvidence && SaysDone(lower))
+      f.leave.done = quote(EvidenceKind::kSaidDone, line);
+    if (!IsResult(lower)) continue;
+    if (f.leave.result == kNoEvidence) f.leave.result = quote(EvidenceKind::kResult, line);
+    if (f.leave.train_result == kNoEvidence && HasWord(lower, "train") && HasWord(lower, "loss"))
+      f.leave.train_result = quote(EvidenceKind::kResult, line);
+  }
+}
+
+void DescribeLossScale(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f) {
+  const windows::LossScaleTracker& tracker = window.loss_scale;
+  LossScaleFeatures& scale = f.loss_scale;
+  scale.falls = tracker.falls();
+  if (scale.falls == 0) return;
+  scale.value = tracker.scale();
+  scale.records_before = tracker.records_at_first();
+  scale.step_before = tracker.step_at_first();
+  scale.records_since = window.progress - tracker.records_at_last();
+  if (scale.falls > 1) {
+    Evidence first = citer.Quote(EvidenceKind::kLossScale, tracker.first());
+    first.captures.push_back({"falls", "1"});
+    scale.first_evidence = citer.Add(std::move(first));
+  }
+  Evidence last = citer.Quote(EvidenceKind::kLossScale, tracker.last());
+  last.captures.push_back({"falls", std::to_string(scale.falls)});
+  scale.last_evidence = citer.Add(std::move(last));
+}
+
+void DescribeReward(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f) {
+  const windows::RewardTracker& tracker = window.reward;
+  RewardFeatures& reward = f.reward;
+  reward.records = tracker.records();
+  if (reward.records == 0) return;
+  reward.trailing_flat = tracker.trailing_flat();
+  reward.ever_differed = tracker.ever_differed();
+  reward.first = tracker.first_reward();
+  reward.last = tracker.last_reward();
+  reward.best = tracker.best_reward();
+  reward.kl_records = tracker.kl_records();
+  reward.usual_kl = tracker.usual_kl();
+  reward.last_kl = tracker.last_kl();
+  reward.first_evidence = citer.AddPoint(EvidenceKind::kReward, tracker.first());
+  if (tracker.last().index > tracker.first().index)
+    reward.last_evidence = citer.AddPoint(EvidenceKind::kReward, tracker.last());
+  if (tracker.flat().present()) {
+    Evidence flat = citer.Quote(EvidenceKind::kRewardFlat, tracker.flat());
+    flat.times = reward.trailing_flat;
+    reward.flat_evidence = citer.Add(std::move(flat));
+  }
+  if (tracker.highest_kl().present()) {
+    Evidence kl = citer.Quote(EvidenceKind::kKl, tracker.highest_kl());
+    kl.expected = reward.usual_kl;
+    reward.kl_evidence = citer.Add(std::move(kl));
+  }
+}
+
+void DescribeCompiler(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f) {
+  const windows::MarkerSeen& begun = window.marker(MarkerKind::kCompileBegin);
+  const windows::MarkerSeen& ended = window.marker(MarkerKind::kCompileEnd);
+  if (begun.count == 0) return;
+  const bool later =
+      begun.stream == ended.stream ? begun.offset > ended.offset : begun.last > ended.last;
+  f.compiler.open = ended.count == 0 || later;
+  f.compiler.last_thing = f.compiler.open && window.progress_at_compile == window.progress;
+  f.compiler.what = begun.text;
+  f.compiler.seconds = std::max(0.0, (f.now - begun.last).seconds());
+  f.compiler.evidence = citer.AddMarker(EvidenceKind::kCompiling, begun);
+}
+
+void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                      Citer& citer, JobFeatures& f) {
+  RestartFeatures& restarts = f.restarts;
+  restarts.count = job.attempt().ordinal - 1;
+  if (restarts.count == 0 || &window != &job.now()) return;
+  // Attempts at the end, this one among them, that came no further than those before.
+  double best = -1;
+  const auto follow = [&](int64_t progress, double highest) {
+    const double reached = std::isfinite(highest) ? highest : static_cast<double>(progress);
+    restarts.without_advance = reached > best && progress > 0 ? 0 : restarts.without_advance + 1;
+    best = std::max(best, progress > 0 ? reached : -1);
+  };
+  for (const windows::EarlierAttempt& earlier : job.earlier())
+    follow(earlier.progress, earlier.highest_step);
+  follow(window.progress, window.clock.steps_known() ? window.clock.steps_done() : logs::kAbsent);
+  restarts.best_step = best;
+  const windows::MarkerSeen& marker = window.marker(MarkerKind::kRestart);
+  Evidence evidence = marker.count > 0 ? citer.Quote(EvidenceKind::kRestarts, marker) : Evidence{};
+  evidence.kind = EvidenceKind::kRestarts;
+  if (marker.count == 0) {
+    evidence.store = proto::STORE_PROCESS;
+    evidence.process = job.root();
+  }
+  evidence.observed = restarts.count;
+  evidence.captures = {{"without_advance", std::to_string(restarts.without_advance)}};
+  restarts.evidence = citer.Add(std::move(evidence));
+}
+
+}  // namespace rankscope::features

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Facts of a run besides its loss and its incidents: how it took its leave, what it was meant to
+// resume and did, its loss scale, its rewards, its compilers, its restarts. Each function fills its
+// part of JobFeatures and cites for it. Private to features; pure.
+#pragma once
+
+#include "detectors/features/cite.h"
+#include "detectors/features/job_features.h"
+#include "detectors/windows/job_window.h"
+
+namespace rankscope::features {
+
+// Last save and evaluation, final metrics, the word that all is done, the last line.
+void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                   Citer& citer, JobFeatures& f);
+// resume.cc
+void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                    Citer& citer, JobFeatures& f);
+void DescribeLossScale(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
+void DescribeReward(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
+void DescribeCompiler(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
+void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                      Citer& citer, JobFeatures& f);
+
+}  // namespace rankscope::features

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Whether a run was meant to go on from a checkpoint, and whether it did.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "detectors/features/landmarks.h"
+#include "detectors/windows/statistics.h"
+
+namespace rankscope::features {
+namespace {
+
+using logs::MarkerKind;
+using windows::EarlierAttempt;
+using windows::MarkerSeen;
+
+// Options that name the checkpoint to go on from. --load is Megatron-LM's, ckpt_path Lightning's.
+constexpr std::string_view kFlags[] = {"--resume",
+                                       "--resume-from",
+                                       "--resume_from",
+                                       "--resume-path",
+                                       "--resume_path",
+                                       "--resume_from_checkpoint",
+                                       "--resume-from-checkpoint",
+                                       "--load",
+                                       "--ckpt_path",
+                                       "--ckpt-path",
+                                       "--continue-from",
+                                       "--continue_from",
+                                       "--init_from=resume",
+                                       "--init-from=resume",
+                                       "resume_from_checkpoint",
+                                       "trainer.resume_from_checkpoint",
+                                       "ckpt_path",
+                                       "resume"};
+// Values that say no.
+constexpr std::string_view kNo[] = {"", "None", "none", "null", "False", "false", "no", "0", "off"};
+// A checkpoint as the beginning of another training.
+constexpr std::string_view kFresh[] = {"--finetune",      "--fine-tune",       "--reset-optimizer",
+                                       "--no-load-optim", "--reset_optimizer", "--weights-only"};
+
+template <class List>
+bool Among(const List& list, std::string_view text) {
+  return std::find(std::begin(list), std::end(list), text) != std::end(list);
+}
+
+// "--resume=x", "--resume x" or "--resume"; empty: not asked.
+std::string FlagOf(const std::vector<std::string>& argv) {
+  std::string found;
+  for (size_t i = 1; i < argv.size(); ++i) {
+    const std::string_view word = argv[i];
+    if (Among(kFresh, word)) return {};
+    if (!found.empty()) continue;
+    if (word == "--init_from=resume" || word == "--init-from=resume") found = word;
+    const size_t equals = word.find('=');
+    const std::string_view name = word.substr(0, equals);
+    if (!Among(kFlags, name)) continue;
+    const bool dashed = word.starts_with("--");
+    if (equals != std::string_view::npos) {
+      if (!Among(kNo, word.substr(equals + 1))) found = word;
+    } else if (dashed) {
+      const std::string_view value = i + 1 < argv.size() ? std::string_view(argv[i + 1]) : "";
+      if (value.empty() || value.starts_with("-")) {
+        found = word;
+      } else if (!Among(kNo, value)) {
+        found = std::string(word) + " " + std::string(value);
+      }
+    }
+  }
+  return found;
+}
+
+// Text that says that a training goes on, not only that weights are read.
+bool IsResumeMarker(const MarkerSeen& seen) {
+  constexpr std::string_view kNames[] = {"resumed",          "resuming",       "resuming_training",
+                                         "hf_resume",        "hf_resumed",     "accelerate_load",
+                                         "mmengine_resumed", "lightning_load", "lightning_loaded"};
+  return seen.count > 0 && Among(kNames, seen.name);
+}
+
+// Dialects whose step counts within the epoch: a resumed run may well begin at 0.
+bool CountsWithinEpochs(const windows::AttemptWindow& window) {
+  constexpr std::string_view kFormats[] = {"lightning", "keras", "timm", "mmengine",
+                                           "pytorch_example"};
+  return window.clock.restarts() > 0 || Among(kFormats, window.format);
+}
+
+// The rates of a warm-up that begins anew at a step that is past the beginning: a first warm-up
+// climbs through (0, 0), so at step s its rate is s times its slope.
+bool WarmsUpAgain(const windows::AttemptWindow& window) {
+  constexpr double kPastBeginning = 100;
+  const std::vector<double> rates = window.loss.LearningRates();
+  const double first_step = window.clock.first_step();
+  const double last_step = window.clock.last_step();
+  if (rates.size() < 4 || static_cast<int64_t>(rates.size()) < window.progress) return false;
+  if (!(first_step >= kPastBeginning) || !(last_step > first_step)) return false;
+  const size_t peak =
+      static_cast<size_t>(std::max_element(rates.begin(), rates.end()) - rates.begin());
+  if (peak < 3 || rates[0] > 0.2 * rates[peak]) return false;
+  for (size_t i = 1; i <= peak; ++i) {
+    if (rates[i] < rates[i - 1]) return false;
+  }
+  const double per_record = (last_step - first_step) / static_cast<double>(rates.size() - 1);
+  const double slope = (rates[peak] - rates[0]) / (per_record * static_cast<double>(peak));
+  return rates[0] < 0.3 * slope * first_step;
+}
+
+}  // namespace
+
+void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                    Citer& citer, JobFeatures& f) {
+  ResumeFeatures& resume = f.resume;
+  const MarkerSeen& begun = window.marker(MarkerKind::kLoadBegin);
+  const MarkerSeen& loaded = window.marker(MarkerKind::kLoaded);
+  const MarkerSeen& missing = window.marker(MarkerKind::kNoCheckpoint);
+  resume.load_seen = begun.count > 0 || loaded.count > 0;
+  const MarkerSeen& said = loaded.count > 0 ? loaded : begun;
+  if (resume.load_seen) resume.load_evidence = citer.AddMarker(EvidenceKind::kCheckpointRead, said);
+  resume.announced = IsResumeMarker(begun) || IsResumeMarker(loaded);
+  for (const MarkerSeen* marker : {&loaded, &begun}) {
+    if (std::isnan(resume.loaded_step) && marker->count > 0) resume.loaded_step = marker->number;
+  }
+  resume.first_step = window.clock.first_step();
+  resume.counts_within_epochs = CountsWithinEpochs(window);
+  if (window.progress >= 2 && std::isfinite(window.clock.last_step())) {
+    resume.interval =
+        (window.clock.last_step() - resume.first_step) / static_cast<double>(window.progress - 1);
+  }
+
+  const MarkerSeen& part = window.marker(MarkerKind::kPartialLoad);
+  if (part.count > 0) {
+    resume.partial = part.text;
+    resume.partial_evidence = citer.AddMarker(EvidenceKind::kPartialLoad, part);
+  } else if (WarmsUpAgain(window)) {
+    resume.partial = "schedule";
+    resume.partial_evidence = citer.AddPoint(EvidenceKind::kWarmUpAgain, window.first_progress);
+  }
+
+  const bool current = &window == &job.now();
+  if (const std::string flag = FlagOf(job.argv()); current && !flag.empty()) {
+    Evidence evidence;
+    evidence.kind = EvidenceKind::kResumeFlag;
+    evidence.store = proto::STORE_PROCESS;
+    evidence.process = job.root();
+    evidence.begin = evidence.end = job.begin();
+    evidence.captures = {{"flag", flag}};
+    resume.flag_evidence = citer.Add(std::move(evidence));
+  }
+  resume.restarts = job.attempt().slurm_restart + job.attempt().elastic_restart;
+
+  if (missing.count > 0) {
+    // Where it looked, and whether it saves in the same place: then this is how a first start looks
+    // that would have resumed, had there been anything.
+    std::string_view place = missing.text;
+    for (const std::string_view file : {"/latest_checkpointed_iteration.txt", "/latest"}) {
+      if (place.ends_with(file)) place.remove_suffix(file.size());
+    }
+    const MarkerSeen& save = window.marker(MarkerKind::kSaveBegin).count > 0
+                                 ? window.marker(MarkerKind::kSaveBegin)
+                                 : window.marker(MarkerKind::kSaveEnd);
+    resume.looked_elsewhere =
+        !place.empty() && save.count > 0 && save.line.find(place) == std::string::npos;
+  }
+
+  if (!current || job.earlier().empty()) return;
+  const EarlierAttempt& earlier = job.earlier().back();
+  if (earlier.finished || earlier.saved.count == 0) return;
+  resume.earlier = true;
+  resume.earlier_first_step = earlier.first_step;
+  resume.earlier_last_step = earlier.highest_step;
+  resume.earlier_first_loss = earlier.first_loss.value;
+  resume.earlier_last_loss = earlier.last_loss.value;
+  resume.earlier_noise = earlier.loss_noise;
+  resume.earlier_save_evidence = citer.AddMarker(EvidenceKind::kEarlierSave, earlier.saved);
+  resume.earlier_loss_evidence = citer.AddPoint(EvidenceKind::kEarlierLoss, earlier.last_loss);
+}
+
+}  // namespace rankscope::features
