@@ -53,8 +53,9 @@ Silent AfterEarlierAttempt(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
   const bool again = BeginsAtTheBeginning(resume) && resume.first_step < resume.earlier_last_step;
   if (!resume.earlier || resume.load_seen || !again || !LossBeginsAgain(f)) return {};
+  // Without a word of a restart it may be another program of the same script.
   return {"not_loaded",
-          proto::TIER_S,
+          resume.restarted ? proto::TIER_S : proto::TIER_W,
           {resume.earlier_save_evidence, resume.earlier_loss_evidence, f.first_progress_evidence}};
 }
 

@@ -99,6 +99,7 @@ struct ResumeFeatures {
   EvidenceRef load_evidence = kNoEvidence;
   double loaded_step = logs::kAbsent;
   int64_t restarts = 0;           // by the scheduler or the launcher
+  bool restarted = false;         // this attempt is a rerun of the one before, somebody says so
   bool looked_elsewhere = false;  // for a checkpoint that is not where this run saves
   double first_step = logs::kAbsent;
   double interval = 1;  // steps between records

@@ -190,8 +190,8 @@ void DescribeCompiler(const windows::AttemptWindow& window, Citer& citer, JobFea
 void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindow& window,
                       Citer& citer, JobFeatures& f) {
   RestartFeatures& restarts = f.restarts;
-  restarts.count = job.attempt().ordinal - 1;
-  if (restarts.count == 0 || &window != &job.now()) return;
+  if (&window != &job.now()) return;
+  restarts.count = job.attempt().ordinal - 1 - static_cast<int64_t>(job.earlier().size());
   // Attempts at the end, this one among them, that came no further than those before.
   double best = -1;
   const auto follow = [&](int64_t progress, double highest) {
@@ -199,9 +199,18 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
     restarts.without_advance = reached > best && progress > 0 ? 0 : restarts.without_advance + 1;
     best = std::max(best, progress > 0 ? reached : -1);
   };
-  for (const windows::EarlierAttempt& earlier : job.earlier())
+  for (const windows::EarlierAttempt& earlier : job.earlier()) {
+    ++restarts.count;
     follow(earlier.progress, earlier.highest_step);
-  follow(window.progress, window.clock.steps_known() ? window.clock.steps_done() : logs::kAbsent);
+    if (!earlier.finished) continue;
+    // A training that came to its end was not restarted: what follows is another.
+    restarts.count = 0;
+    restarts.without_advance = 0;
+    best = -1;
+  }
+  if (restarts.count == 0) return;
+  if (f.ended || window.progress > 0)  // one that has just begun has not failed
+    follow(window.progress, window.clock.steps_known() ? window.clock.steps_done() : logs::kAbsent);
   restarts.best_step = best;
   const windows::MarkerSeen& marker = window.marker(MarkerKind::kRestart);
   Evidence evidence = marker.count > 0 ? citer.Quote(EvidenceKind::kRestarts, marker) : Evidence{};

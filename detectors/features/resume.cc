@@ -46,8 +46,19 @@ bool Among(const List& list, std::string_view text) {
   return std::find(std::begin(list), std::end(list), text) != std::end(list);
 }
 
+// The value behind an option of that name.
+std::string_view ValueOf(const std::vector<std::string>& argv, std::string_view name) {
+  for (size_t i = 1; i + 1 < argv.size(); ++i) {
+    if (argv[i] == name) return argv[i + 1];
+  }
+  return {};
+}
+
 // "--resume=x", "--resume x" or "--resume"; empty: not asked.
 std::string FlagOf(const std::vector<std::string>& argv) {
+  // To load from where one saves asks for a checkpoint if there is one.
+  const std::string_view load = ValueOf(argv, "--load");
+  if (!load.empty() && load == ValueOf(argv, "--save")) return {};
   std::string found;
   for (size_t i = 1; i < argv.size(); ++i) {
     const std::string_view word = argv[i];
@@ -149,6 +160,13 @@ void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow&
     resume.flag_evidence = citer.Add(std::move(evidence));
   }
   resume.restarts = job.attempt().slurm_restart + job.attempt().elastic_restart;
+  resume.restarted = resume.restarts > 0 || window.marker(MarkerKind::kRestart).count > 0;
+  for (const windows::Candidate& candidate : job.incidents().all()) {
+    const logs::Incident& incident = candidate.incident;
+    const bool returned = incident.kind == logs::IncidentKind::kSchedulerEnd &&
+                          (incident.sub == "requeue" || incident.sub == "preemption");
+    if (returned && candidate.attempt < job.attempt().ordinal) resume.restarted = true;
+  }
 
   if (missing.count > 0) {
     // Where it looked, and whether it saves in the same place: then this is how a first start looks

@@ -18,7 +18,13 @@ namespace {
 // A sentence inside quotes is a source or a configuration being printed.
 bool IsQuoted(std::string_view text, std::string_view phrase) {
   const std::string_view before = Before(text, phrase);
-  return ContainsAny(before, {"'", "\"", "print", "raise ", "logger."});
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (before[i] != '\'') continue;
+    const bool apostrophe =
+        i > 0 && i + 1 < before.size() && IsLetter(before[i - 1]) && IsLetter(before[i + 1]);
+    if (!apostrophe) return true;
+  }
+  return ContainsAny(before, {"\"", "print", "raise ", "logger."});
 }
 
 // DeepSpeed: "Attempted loss scale: 65536, reducing to 32768"; apex: "loss scaler 0 reducing loss

@@ -251,14 +251,14 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
   };
   if (!TakesProgress(progress, line, t)) return;
   if (BeginsAgain(progress)) BeginAttempt(t);
+  // Training was seen before the death, so text is not held back by a buffer: this is a second
+  // training.
+  if (suspected_ && (terminal_reported_ || current_.progress > suspected_->progress))
+    ConfirmSuspected(t);
   last_words_.MarkRecord();
   if (terminal_) ++progress_since_terminal_;
   add(current_);
-  if (!suspected_) return;
-  add(*suspected_);
-  // Training was seen before the death, so text is not held back by a buffer: this is a second
-  // training.
-  if (terminal_reported_ || current_.progress > suspected_->progress) ConfirmSuspected(t);
+  if (suspected_) add(*suspected_);
 }
 
 void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp t) {

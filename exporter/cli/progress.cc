@@ -80,10 +80,10 @@ constexpr std::string_view kHelp =
 
 // Indexed by logs::MarkerKind.
 constexpr std::string_view kEventKinds[] = {
-    "banner",         "train_begin",      "train_end",      "save_begin",
-    "save_end",       "load_begin",       "loaded",         "no_checkpoint",
-    "eval",           "rendezvous_begin", "rendezvous_end", "restart",
-    "launcher_begin", "save_failed",      "eval_begin",     "fact"};
+    "banner",         "train_begin", "train_end",      "save_begin",    "save_end",
+    "load_begin",     "loaded",      "no_checkpoint",  "eval",          "rendezvous_begin",
+    "rendezvous_end", "restart",     "launcher_begin", "save_failed",   "eval_begin",
+    "fact",           "loss_scale",  "partial_load",   "compile_begin", "compile_end"};
 static_assert(std::size(kEventKinds) == logs::kMarkerKinds);
 
 void AppendNumber(std::string& out, double value) {

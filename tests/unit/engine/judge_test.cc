@@ -95,7 +95,8 @@ TEST(SilentHang, IsNoAnswerWhileACheckpointIsBeingSaved) {
   tape.Train(1, 1, 20, 0.5);
   tape.Say(11, "saving checkpoint at iteration     500 to out");
   tape.Finish(700);
-  EXPECT_EQ(FirstSecond(tape, "C2"), 611) << "600 s";
+  EXPECT_EQ(FirstSecond(tape, "X21"), 611) << "600 s";
+  EXPECT_EQ(FirstSecond(tape, "C2"), -1);
 }
 
 TEST(SilentHang, IsNoAnswerForOneRank) {

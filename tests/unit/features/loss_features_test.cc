@@ -64,5 +64,49 @@ TEST(LossFeatures, LongCurvesKeepTheirSlopePerRecord) {
   EXPECT_NEAR(f.end, 50, 0.2) << "the exact tail";
 }
 
+TEST(LossFeatures, AJumpIsCountedFromTheEnd) {
+  const LossFeatures f = Of(20, [](int i) { return i < 13 ? 2.2 - 0.1 * i : 2.1; });
+  EXPECT_EQ(f.points_above, 7);
+  EXPECT_NEAR(f.peak_after_lowest, 2.1, 1e-9);
+  EXPECT_DOUBLE_EQ(f.first, 2.2);
+  EXPECT_DOUBLE_EQ(f.last, 2.1);
+}
+
+TEST(LossFeatures, AValueThatDoesNotMove) {
+  EXPECT_EQ(Of(60, [](int i) { return i < 10 ? 3.0 : 2.3; }).points_still, 50);
+  EXPECT_LT(Of(60, [](int i) { return 2.3 + 0.05 * (i % 2); }).points_still, 2);
+}
+
+TEST(LossFeatures, AClimbAtTheVeryEnd) {
+  const LossFeatures f = Of(60, [](int i) { return i < 56 ? 1.3 : 1.3 * (i - 53); });
+  EXPECT_EQ(f.points_climbing, 4);
+  EXPECT_DOUBLE_EQ(f.end, 1.3);
+}
+
+LossFeatures WithRates(double (*rate)(int)) {
+  windows::LossTracker tracker;
+  for (int i = 0; i < 40; ++i) {
+    logs::Progress progress;
+    progress.loss_text = progress.learning_rate_text = "x";
+    progress.loss = 2;
+    progress.learning_rate = rate(i);
+    tracker.Add(progress, 1, i, "line", {i});
+  }
+  return BuildLossFeatures(tracker);
+}
+
+TEST(LossFeatures, ARangeTestIsNoWarmUp) {
+  EXPECT_TRUE(WithRates([](int i) { return 1e-7 * std::pow(1.4, i); }).rate_sweep);
+  EXPECT_FALSE(WithRates([](int i) { return 1e-5 * (i + 1); }).rate_sweep);
+  EXPECT_FALSE(WithRates([](int) { return 1e-4; }).rate_sweep);
+  EXPECT_TRUE(WithRates([](int i) { return 1e-5 * (i + 1); }).rate_climbs);
+  EXPECT_FALSE(WithRates([](int i) { return 1e-3 / (i + 1); }).rate_climbs);
+}
+
+TEST(LossFeatures, RatesOfExactlyZeroAtTheEnd) {
+  EXPECT_EQ(WithRates([](int i) { return i < 30 ? 1e-4 : 0; }).trailing_zero_rates, 10);
+  EXPECT_EQ(WithRates([](int i) { return i == 39 ? 0 : 1e-4; }).trailing_zero_rates, 1);
+}
+
 }  // namespace
 }  // namespace rankscope::features

@@ -55,7 +55,8 @@ TEST_F(AttemptsTest, HealthyThenRequeuedThenCrashed) {
 }
 
 TEST_F(AttemptsTest, StepsThatBeginAgainRightAfterADeath) {
-  Say(1, Steps(1, 9) + kTraceback + Steps(1, 20));
+  Say(1, Steps(1, 9) + kTraceback + "srun: error: n1: task 0: Exited with exit code 1\n" +
+             Steps(1, 20));
   EXPECT_EQ(job_.attempt().ordinal, 2);
   EXPECT_EQ(job_.now().progress, 20);
 }

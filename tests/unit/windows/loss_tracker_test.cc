@@ -114,6 +114,7 @@ TEST_F(LossTrackerTest, ZeroWithAFiniteGradientIsALoss) {
 TEST_F(LossTrackerTest, AMissingLossKeyIsSilentOnlyWhenIterationsWereSkipped) {
   logs::Progress missing;
   missing.loss_key_missing = true;
+  Add(Record(2.5));
   Add(missing);
   EXPECT_EQ(tracker_.silent_nan(), 0);
   missing.skipped_iterations = 1;
@@ -122,7 +123,17 @@ TEST_F(LossTrackerTest, AMissingLossKeyIsSilentOnlyWhenIterationsWereSkipped) {
   missing.nan_iterations = 2;
   Add(missing);
   EXPECT_EQ(tracker_.silent_nan(), 2);
-  EXPECT_EQ(tracker_.points(), 0);
+  EXPECT_EQ(tracker_.points(), 1);
+}
+
+TEST_F(LossTrackerTest, TheSearchForALossScaleHasNoLosses) {
+  logs::Progress missing;
+  missing.loss_key_missing = true;
+  missing.skipped_iterations = 1;
+  for (int i = 0; i < 30; ++i) Add(missing);
+  EXPECT_EQ(tracker_.silent_nan(), 0);
+  for (int i = 0; i < 60; ++i) Add(missing);
+  EXPECT_GT(tracker_.silent_nan(), 0) << "no scale is searched for that long";
 }
 
 TEST_F(LossTrackerTest, SpikesAreCountedAndRecoveryIsSeen) {
