@@ -173,8 +173,9 @@ Finding EvaluateE1(const JobFeatures& f) {
     finding.tier = proto::TIER_S;
     cap = 0.5;
   }
-  // A warm-up that is not over may yet turn: the rate is at its highest just now.
-  if (sub == "rose" && f.loss.rate_climbs) cap = std::min(cap, 0.5);
+  // A loss that rises a little under a warm-up that is not over may yet turn.
+  if (sub == "rose" && f.loss.rate_climbs && f.loss.end < 2 * f.loss.start)
+    cap = std::min(cap, 0.5);
   finding.cap = cap;
   if (nan_text) {
     finding.shows.push_back(primary->evidence);
