@@ -69,9 +69,18 @@ void IncidentLog::Add(Candidate candidate) {
     if (!SameIncident(*seen, candidate)) continue;
     if (candidate.process.pid != 0 && candidate.process != seen->process) continue;
     if (candidate.incident.pid != 0 && candidate.incident.pid != seen->incident.pid) continue;
-    ++seen->times;
-    for (const int32_t rank : candidate.ranks) AddRank(seen->ranks, rank);
-    return;
+    if (candidate.progress_before - seen->progress_before < kProgressBetween) {
+      ++seen->times;
+      for (const int32_t rank : candidate.ranks) AddRank(seen->ranks, rank);
+      return;
+    }
+    // The run went on after the first and has come to it again: the newest is what it may have died
+    // of.
+    candidate.times += seen->times;
+    for (const int32_t rank : seen->ranks) AddRank(candidate.ranks, rank);
+    candidates_.erase(candidates_.begin() + static_cast<int64_t>(i));
+    keys_.erase(keys_.begin() + static_cast<int64_t>(i));
+    break;
   }
   // Many at once: what is behind them has to move up.
   if (candidates_.size() >= kFirst + 2 * kNewest) DropSome();

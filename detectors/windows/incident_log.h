@@ -44,6 +44,9 @@ class IncidentLog {
   static constexpr size_t kNewest = 128;     // at least; up to twice as many between two clean-ups
   static constexpr size_t kMaxRanks = 4096;  // of one candidate: as many as a job's window knows
 
+  // Training records between two equal incidents that make them two events.
+  static constexpr int64_t kProgressBetween = 3;
+
   void Add(Candidate candidate);
   // What was filed under attempt `from` belongs to attempt `to`.
   void MoveToAttempt(int32_t from, int32_t to);
