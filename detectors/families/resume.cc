@@ -62,8 +62,10 @@ Silent AfterEarlierAttempt(const JobFeatures& f) {
 // The command asks for a checkpoint, and the training begins without one.
 Silent AfterFlag(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
-  if (resume.flag_evidence == kNoEvidence || resume.load_seen || !BeginsAtTheBeginning(resume))
-    return {};
+  // A count within the epoch says nothing of the beginning; the program's own words do.
+  const bool begins =
+      BeginsAtTheBeginning(resume) || (resume.counts_within_epochs && f.no_checkpoint);
+  if (resume.flag_evidence == kNoEvidence || resume.load_seen || !begins) return {};
   Silent silent{"not_loaded", proto::TIER_S, {resume.flag_evidence, f.first_progress_evidence}};
   if (f.no_checkpoint) {
     silent.tier = proto::TIER_C;

@@ -298,7 +298,9 @@ Response CivetwebListener::Handle(const Request& request) {
     int before = count.fetch_add(1);
     ~InFlight() { count.fetch_sub(1); }
   } in_flight{in_flight_};
-  if (in_flight.before >= max_requests_) {
+  // A probe that is refused has the daemon restarted for being busy.
+  const bool probe = request.path.starts_with("/-/");
+  if (in_flight.before >= max_requests_ && !probe) {
     Response response = Refusal(503, "more than " + std::to_string(max_requests_) +
                                          " requests at once; ask again, or raise web.max_requests");
     response.headers.push_back({"Retry-After", "1"});

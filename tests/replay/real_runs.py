@@ -15,6 +15,7 @@ import dataclasses
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import socket
@@ -137,7 +138,8 @@ def launcher_of(wrapper):
 
 def command_of(case, silent_port_number):
     if case.script:
-        return ["sh", "-c", with_programs(case.script)]
+        script = with_programs(case.script)
+        return ["sh", "-c", script] if set(script) & set("|;&<>") else shlex.split(script)
     return [PYTHON, "torchrun_shim.py", "--nproc_per_node", "2", "--master_addr", "127.0.0.1",
             "--master_port", str(free_port()), "train.py", *case.arguments.format(port=silent_port_number).split()]
 
