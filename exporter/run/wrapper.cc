@@ -277,7 +277,9 @@ int Wrap(const Options& options, const MakeConsumer& make_consumer) {
   int stream_count = 0;
   for (size_t i = 0; i < kStreams; ++i) {
     if (!pipes->read[i]) continue;
-    passed.streams[i] = UniqueFd(fcntl(pipes->read[i].get(), F_DUPFD_CLOEXEC, 0));
+    // The daemon takes pipes only: it reads no device that a user hands it.
+    if (!pipes->pty[i])
+      passed.streams[i] = UniqueFd(fcntl(pipes->read[i].get(), F_DUPFD_CLOEXEC, 0));
     ++stream_count;
   }
   Observer::Facts facts{options.job_id,      header.host,     header.cwd,
