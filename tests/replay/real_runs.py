@@ -305,7 +305,7 @@ def check_under_serve(case, folder):
                 verdict = document["verdicts"][0] if "verdicts" in document else document
             return verdict.get("state") == "final"
 
-        wait_for(final, "the final verdict", 30)
+        wait_for(final, "the final verdict", 60)
         findings += check(case, verdict, "serve", output)
         wait_for(lambda: f'rankscope_verdict{{job_id="{job}",family="{verdict["family"]}"}} 1' in ask(port, "/metrics"),
                  "the gauge of the verdict", 5)
