@@ -132,4 +132,48 @@ std::string_view BehindCarets(std::string_view text) {
   return caret == std::string_view::npos ? text : text.substr(caret + 1);
 }
 
+std::string WithoutCarets(std::string_view text) {
+  std::string name;
+  size_t at = 0;
+  for (; at < text.size() && name.size() <= kNameCap; ++at) {
+    const char c = text[at];
+    if (IsNameByte(c) && !(c == '.' && name.empty())) {
+      name.push_back(c);
+    } else if (c != '^' && c != '~' && c != '.') {
+      break;
+    }
+  }
+  if (name.size() == at || name.empty() || name.size() > kNameCap) return {};
+  std::string_view rest = text.substr(at);
+  // Carets behind the colon are the other writer's too.
+  if (Trim(rest).find_first_not_of(":^~ ") == std::string_view::npos) rest = {};
+  return name.append(rest);
+}
+
+std::string_view WithoutPieces(std::string_view type, std::string_view message) {
+  const std::string_view name = LastComponent(type);
+  std::string_view module = type.substr(0, type.size() - name.size());
+  if (module.ends_with(".")) module.remove_suffix(1);
+  const std::string_view pieces[] = {name, module, ".", ":"};
+  const auto strip = [&](auto&& stands, auto&& remove) {
+    for (bool cut = true; cut;) {
+      cut = false;
+      message = Trim(message);
+      for (const std::string_view piece : pieces) {
+        if (piece.empty() || message.size() <= piece.size() || !stands(piece)) continue;
+        remove(piece.size());
+        cut = true;
+      }
+    }
+  };
+  strip([&](std::string_view piece) { return message.starts_with(piece); },
+        [&](size_t size) { message.remove_prefix(size); });
+  const size_t again = message.find(name);
+  if (again == std::string_view::npos) return message;
+  message = message.substr(0, again);
+  strip([&](std::string_view piece) { return message.ends_with(piece); },
+        [&](size_t size) { message.remove_suffix(size); });
+  return message;
+}
+
 }  // namespace rankscope::logs

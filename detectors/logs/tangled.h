@@ -27,4 +27,13 @@ UntangledLine Untangle(std::string_view text);
 // carets. Returns the part that begins with it; all of `text` otherwise.
 std::string_view BehindCarets(std::string_view text);
 
+// A last line with another writer's row of carets between its pieces, or whose module went to the
+// line before: "json.decoder.^^JSONDecodeError^: bad" -> "json.decoder.JSONDecodeError: bad",
+// ".JSONDecodeError: bad" -> "JSONDecodeError: bad". Empty when neither is there.
+std::string WithoutCarets(std::string_view text);
+
+// A message on the line below its type, several writers at work: without the pieces of "TYPE: "
+// that stand in front of it and from where the next writer's begin.
+std::string_view WithoutPieces(std::string_view type, std::string_view message);
+
 }  // namespace rankscope::logs

@@ -260,7 +260,9 @@ bool TracebackMachine::FeedFrames(std::string_view text, const CleanLine& line, 
     }
   } else {
     if (headers_ > 1 && CompleteTangled(text, line, out)) return true;
-    const ExceptionLine exception = ParseExceptionLine(text, after_frame_);
+    const std::string whole = headers_ > 1 ? WithoutCarets(text) : std::string();
+    const ExceptionLine exception =
+        ParseExceptionLine(whole.empty() ? text : std::string_view(whole), after_frame_);
     if (!exception.type.empty()) {
       Complete(exception.type, exception.message, line, out);
       return true;
@@ -287,7 +289,9 @@ bool TracebackMachine::CompleteTangled(std::string_view text, const CleanLine& l
 void TracebackMachine::Complete(std::string_view type, std::string_view message,
                                 const CleanLine& line, RecordList& out) {
   Incident next = MakeIncident(IncidentKind::kException, line, "traceback");
-  next.exception_type = type;
+  // A writer whose module went to another line raised what the others did.
+  next.exception_type = headers_ > 0 && type == LastComponent(shared_type_) ? shared_type_ : type;
+  if (headers_ > 0 && type.find('.') != std::string_view::npos) shared_type_ = type;
   next.message = Capped(message, kMessageCap);
   const bool aside = aside_;
   if (has_pending_ && join_ == Join::kNext) {
@@ -376,7 +380,10 @@ bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line,
   const bool expected = own || tail_.empty() || TrimRight(tail_).ends_with(":");
   if (expected && tail_.size() < kTailCap) {
     const std::string_view words = Trim(text);
-    if (tail_.empty()) pending_.message = Capped(words, kMessageCap);
+    if (tail_.empty()) {
+      pending_.message =
+          Capped(headers_ > 0 ? WithoutPieces(pending_.exception_type, words) : words, kMessageCap);
+    }
     if (!IsBoilerplate(words)) AddQuote(pending_, QuoteRole::kMessage, line);
     tail_.append("\n").append(Capped(text, kTailCap - tail_.size()));
     if (const auto rank = IntAfter(text, "-- Process "); rank && *rank >= 0 && *rank < (1 << 24)) {
@@ -426,8 +433,8 @@ void TracebackMachine::Emit(RecordList& out) {
   if (worded != FrameKind::kUnknown) pending_.frame = worded;
   const bool told = ClassifyText(tail_, pending_);
   // "DataLoader worker (pid(s) 7) exited unexpectedly" tells less than the signal that killed it.
-  const bool vague = !told || pending_.role != Role::kInitiating ||
-                     pending_.kind == IncidentKind::kNonZeroExit;
+  const bool vague =
+      !told || pending_.role != Role::kInitiating || pending_.kind == IncidentKind::kNonZeroExit;
   if (has_cause_ && vague) {
     pending_.kind = cause_.kind;
     pending_.role = cause_.role;
@@ -457,6 +464,7 @@ void TracebackMachine::EndLine(RecordList& out) {
     headers_ = 0;
     frame_count_ = 0;
     aside_ = false;
+    shared_type_.clear();
   }
   waited_lines_ = 0;
   join_ = Join::kNone;

@@ -48,7 +48,7 @@ class TracebackMachine {
   template <class A>
   void Fields(A& a) {
     a(state_, frames_, frame_count_, pending_, has_pending_, cause_, has_cause_, join_, tail_,
-      headers_, waited_lines_, below_, after_frame_, aside_);
+      headers_, shared_type_, waited_lines_, below_, after_frame_, aside_);
   }
 
   struct Frame {
@@ -104,6 +104,7 @@ class TracebackMachine {
   Join join_ = Join::kNone;
   std::string tail_;     // the message, all its lines
   int32_t headers_ = 0;  // tracebacks begun and not completed: > 1 when several writers interleave
+  std::string shared_type_;  // dotted; of the last exception completed among such writers
   int32_t waited_lines_ = 0;
   int32_t below_ = 0;  // of them, those in one piece right below the message; -1: no more
   bool after_frame_ = false;
