@@ -416,8 +416,9 @@ std::string EvidenceText(const Evidence& e) {
              Optional(" (median of the first points ", expected, ")");
     case EvidenceKind::kLossEnd:
       return "the loss was last " + value + At(e) +
-             Optional(" (median of the last points ", expected) +
-             Optional(" of ", e.Capture("points"), ")");
+             (expected.empty() ? Optional(", in ", e.Capture("points"), " records")
+                               : Optional(" (median of the last points ", expected) +
+                                     Optional(" of ", e.Capture("points")) + ")");
     case EvidenceKind::kLossLowest:
       return "the loss was lowest, " + value + "," + At(e);
     case EvidenceKind::kLossNonFinite:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "detectors/logs/boxed_traceback.h"
 #include "detectors/logs/exception_text.h"
 #include "detectors/logs/incident_text.h"
 #include "detectors/logs/tangled.h"
@@ -131,7 +132,10 @@ bool OutlivesChain(const Incident& incident) {
 
 bool TracebackMachine::Feed(const CleanLine& line, RecordList& out) {
   const std::string_view text = StripMargin(TrimRight(line.text));
+  if (const BoxedLine boxed = ParseBoxed(text); boxed.kind != BoxedLine::Kind::kNone)
+    return FeedBoxed(boxed, line, out);
   if (IsHeader(text)) {
+    box_width_ = 0;
     FeedHeader(text, out);
     return !Contains(text, "%|");  // a progress bar before it is somebody else's
   }
@@ -163,6 +167,22 @@ bool TracebackMachine::FeedRay(std::string_view text, const CleanLine& line, Rec
   if (exception.type.empty()) return false;
   BeginFrames(Join::kNone);
   Complete(exception.type, exception.message, line, out);
+  return true;
+}
+
+bool TracebackMachine::FeedBoxed(const BoxedLine& boxed, const CleanLine& line, RecordList& out) {
+  if (boxed.kind == BoxedLine::Kind::kTop) {
+    FeedHeader({}, out);
+    box_width_ = boxed.width;
+    return true;
+  }
+  if (state_ != State::kFrames || box_width_ == 0) return false;  // a table of somebody else's
+  if (boxed.kind == BoxedLine::Kind::kFrame) {
+    NewFrame(boxed.file, boxed.line, boxed.function);
+    after_frame_ = true;
+  } else if (boxed.kind == BoxedLine::Kind::kCode) {
+    SetCode(boxed.code, line);
+  }
   return true;
 }
 
@@ -222,19 +242,34 @@ bool TracebackMachine::AddFrame(std::string_view text) {
   if (!rest.starts_with("File \"")) return false;
   const size_t quote = rest.find('"', 6);
   if (quote == std::string_view::npos || !rest.substr(quote).starts_with("\", line ")) return false;
+  const std::string_view number = rest.substr(quote + 8);
+  const auto line = LeadingInt(number);
+  NewFrame(rest.substr(6, quote - 6),
+           line && *line > 0 && *line < (1 << 30) ? static_cast<int32_t>(*line) : 0,
+           After(number, ", in "));
+  return true;
+}
+
+void TracebackMachine::NewFrame(std::string_view file, int32_t line, std::string_view function) {
   if (frames_.size() < kMaxFrames) frames_.emplace_back();
   Frame& frame = frames_[frame_count_++ % kMaxFrames];
   // The end of a long path tells more than its beginning.
-  std::string_view file = rest.substr(6, quote - 6);
   if (file.size() > kFileCap) file.remove_prefix(file.size() - kFileCap);
   frame.file.assign(file);
-  const std::string_view number = rest.substr(quote + 8);
-  const auto line = LeadingInt(number);
-  frame.line = line && *line > 0 && *line < (1 << 30) ? static_cast<int32_t>(*line) : 0;
-  frame.function.assign(Capped(After(number, ", in "), kCodeCap));
+  frame.line = line;
+  frame.function.assign(Capped(function, kCodeCap));
   frame.code.clear();
   frame.code_line.clear();
-  return true;
+}
+
+// The source line of the newest frame, unless it has one.
+void TracebackMachine::SetCode(std::string_view code, const CleanLine& line) {
+  if (frame_count_ == 0) return;
+  Frame& frame = frames_[(frame_count_ - 1) % kMaxFrames];
+  if (!frame.code.empty()) return;
+  frame.code.assign(Capped(code, kCodeCap));
+  frame.code_line.assign(Capped(line.original.empty() ? line.text : line.original, kCitationCap));
+  frame.code_offset = line.offset;
 }
 
 bool TracebackMachine::FeedFrames(std::string_view text, const CleanLine& line, RecordList& out) {
@@ -249,13 +284,7 @@ bool TracebackMachine::FeedFrames(std::string_view text, const CleanLine& line, 
     if (code.starts_with("[Previous line repeated")) return true;
     const bool deep = text.size() - code.size() >= 4 || text[0] == '\t';
     if (deep && frame_count_ > 0 && !Contains(code, "%|")) {
-      Frame& frame = frames_[(frame_count_ - 1) % kMaxFrames];
-      if (frame.code.empty()) {
-        frame.code.assign(Capped(code, kCodeCap));
-        frame.code_line.assign(
-            Capped(line.original.empty() ? line.text : line.original, kCitationCap));
-        frame.code_offset = line.offset;
-      }
+      SetCode(code, line);
       return true;
     }
   } else {
@@ -324,6 +353,7 @@ void TracebackMachine::Complete(std::string_view type, std::string_view message,
   join_ = Join::kNone;
   waited_lines_ = 0;
   below_ = 0;
+  text_width_ = Characters(TrimRight(line.text));
   after_frame_ = false;
   // The launcher's report follows and has a machine of its own.
   if (LastComponent(type) == "ChildFailedError") {
@@ -342,6 +372,16 @@ void TracebackMachine::ToCause() {
   has_cause_ = true;
 }
 
+// What is below a box is wrapped to its width: `text` goes on with the message where its first word
+// did not fit behind the line before.
+bool TracebackMachine::ContinuesWrapped(std::string_view text) const {
+  if (box_width_ == 0 || waited_lines_ != 0 || below_ != 0) return false;
+  const std::string_view word = Before(text, " ");
+  const bool is_log_record =
+      text[0] == ' ' || text[0] == '[' || ContainsAny(word, {"ERROR", "WARN", "INFO", "DEBUG"});
+  return !is_log_record && text_width_ + 1 + Characters(word) > box_width_;
+}
+
 bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line, RecordList& out) {
   if (text.empty() || IsGroupRule(text)) {
     below_ = -1;  // an empty line ends what may be the message's
@@ -355,6 +395,15 @@ bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line,
   if (ContainsAny(text, kContextAnchors)) {
     Emit(out);
     BeginAside();
+    return true;
+  }
+  if (ContinuesWrapped(text)) {
+    if (!pending_.message.empty() && text_width_ < box_width_) pending_.message.push_back(' ');
+    pending_.message.append(text);
+    pending_.message.resize(Capped(pending_.message, kMessageCap).size());
+    tail_.append(" ").append(Capped(text, kTailCap - std::min(kTailCap, tail_.size())));
+    AddQuote(pending_, QuoteRole::kMessage, line);
+    text_width_ = Characters(text);
     return true;
   }
   const bool indented = text[0] == ' ' || text[0] == '\t';
@@ -465,6 +514,7 @@ void TracebackMachine::EndLine(RecordList& out) {
     frame_count_ = 0;
     aside_ = false;
     shared_type_.clear();
+    box_width_ = 0;
   }
   waited_lines_ = 0;
   join_ = Join::kNone;

@@ -15,6 +15,8 @@
 
 namespace rankscope::logs {
 
+struct BoxedLine;
+
 class TracebackMachine {
  public:
   static constexpr std::string_view kAnchor = "Traceback (most recent call last)";
@@ -48,7 +50,7 @@ class TracebackMachine {
   template <class A>
   void Fields(A& a) {
     a(state_, frames_, frame_count_, pending_, has_pending_, cause_, has_cause_, join_, tail_,
-      headers_, shared_type_, waited_lines_, below_, after_frame_, aside_);
+      headers_, shared_type_, waited_lines_, below_, box_width_, text_width_, after_frame_, aside_);
   }
 
   struct Frame {
@@ -82,7 +84,11 @@ class TracebackMachine {
   bool FeedChain(std::string_view text, const CleanLine& line, RecordList& out);
   bool FeedRay(std::string_view text, const CleanLine& line, RecordList& out);
   bool FeedHeader(std::string_view text, RecordList& out);
+  bool FeedBoxed(const BoxedLine& boxed, const CleanLine& line, RecordList& out);
   bool AddFrame(std::string_view text);
+  void NewFrame(std::string_view file, int32_t line, std::string_view function);
+  void SetCode(std::string_view code, const CleanLine& line);
+  bool ContinuesWrapped(std::string_view text) const;
   void BeginFrames(Join join);
   void BeginAside();
   void Complete(std::string_view type, std::string_view message, const CleanLine& line,
@@ -106,7 +112,9 @@ class TracebackMachine {
   int32_t headers_ = 0;  // tracebacks begun and not completed: > 1 when several writers interleave
   std::string shared_type_;  // dotted; of the last exception completed among such writers
   int32_t waited_lines_ = 0;
-  int32_t below_ = 0;  // of them, those in one piece right below the message; -1: no more
+  int32_t box_width_ = 0;   // of the box that the frames are drawn in; 0 = as Python prints them
+  int32_t text_width_ = 0;  // of the newest line of the message
+  int32_t below_ = 0;       // of them, those in one piece right below the message; -1: no more
   bool after_frame_ = false;
   bool aside_ = false;  // announced as one that nobody dies of
 };
