@@ -151,14 +151,23 @@ constexpr std::array kRemedies = {
               kUnknownOutlook},
     RemedyRow{
         "E1", "nonfinite",
-        "the loss became NaN or infinite and the run went on: what it trains since then is "
+        "the loss {became} and the run went on: what it trains since then is "
         "worthless",
         "fix_config",
-        "stop, return to a checkpoint before the onset, lower the learning rate or switch to bf16",
+        "stop, return to a checkpoint before {onset}, lower the learning rate or switch to bf16|"
+        "stop: no loss of this run was {never} finite; lower the learning rate, check the first "
+        "batch and the precision",
         "stop on a loss that is not finite", "the first hundred steps with the lower rate", kNever},
     RemedyRow{"E1", "silent_nan", "the loss is NaN although the log prints 0 or nothing",
               "fix_config", "stop, return to a checkpoint before the onset",
               "log the unfiltered loss (logging_nan_inf_filter off)", "", kNever},
+    RemedyRow{"E1", "exploded",
+              "no fault was seen, and the loss stands at {end} without coming down: {why}",
+              "fix_config",
+              "lower the learning rate by orders of magnitude, or scale inputs and targets, and "
+              "start again",
+              "stop when the loss leaves the range that its objective can give",
+              "the first hundred steps with the lower rate", kNever},
     RemedyRow{
         "E1", "*",
         "no fault was seen, and the loss is wrong: it went from {start} to {end}, lowest {lowest}",
@@ -202,7 +211,7 @@ constexpr std::array kRemedies = {
               "the run did real work and learned: the loss fell from {loss_start} to {loss_end}",
               "none", "", "", "", kUnknownOutlook},
     RemedyRow{"G1", "*", "nothing failed, and nothing in the text shows that the model learned",
-              "none", "print step and loss in a form that is recognised", "",
+              "none", "{unread}: print step and loss in a form that is recognised", "",
               "rankscope progress <log>", kUnknownOutlook},
     RemedyRow{"U0", "too_early", "the run has not shown enough to judge it", "wait", "", "", "",
               kUnknownOutlook},

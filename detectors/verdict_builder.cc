@@ -36,6 +36,20 @@ constexpr double TierConfidence(proto::Tier tier) {
   }
 }
 
+void DescribeCurve(const JobFeatures& f, features::Captures& values) {
+  if (f.loss.points > 1) {
+    values.push_back({"curve", "its loss went from " + Number(f.loss.start) + " to " +
+                                   Number(f.loss.end) + " in " + std::to_string(f.loss.points) +
+                                   " records"});
+  } else if (f.loss.points == 1) {
+    values.push_back({"curve", "only one loss was read, " + Number(f.loss.last)});
+  } else {
+    values.push_back({"unread", f.lines == 0
+                                    ? std::string("nothing was printed")
+                                    : "no loss was read in " + std::to_string(f.lines) + " lines"});
+  }
+}
+
 // Values that sentences may quote: the finding's own, then those of the evidence that began it.
 features::Captures SentenceValues(const VerdictContext& context) {
   const Finding& finding = *context.finding;
@@ -55,6 +69,7 @@ features::Captures SentenceValues(const VerdictContext& context) {
   }
   if (std::isfinite(f.loss.start)) values.push_back({"loss_start", Number(f.loss.start)});
   if (std::isfinite(f.loss.end)) values.push_back({"loss_end", Number(f.loss.end)});
+  DescribeCurve(f, values);
   return values;
 }
 
@@ -134,7 +149,9 @@ void AddOpenQuestions(const VerdictContext& context, const features::Captures& v
   for (const families::Question question : context.finding->open) {
     const QuestionRow& row = FindQuestion(question);
     proto::Open* open = verdict.add_cannot_decide();
-    open->set_question(std::string(row.text));
+    std::string text = Fill(row.text, values);
+    if (text.empty()) text = row.text.substr(0, row.text.find(':'));
+    open->set_question(std::move(text));
     open->set_needs(row.needs);
     open->set_why(Why(*context.features, row.needs));
     if (row.next_test.empty()) continue;

@@ -118,6 +118,11 @@ constexpr std::array kQuestions = {
     QuestionRow{Question::kCorrectness,
                 "whether the model learned: no readable loss to judge it by", proto::STORE_LOG, "",
                 ""},
+    QuestionRow{Question::kDidNotFall, "whether the model learned: {curve}, which does not tell",
+                proto::STORE_LOG, "", ""},
+    QuestionRow{Question::kObjectiveScale,
+                "whether its objective gives a loss of this size: the objective is not in the text",
+                proto::STORE_LOG, "", ""},
     QuestionRow{Question::kWhoCancelled, "who asked for the end", proto::STORE_SCHEDULER,
                 "sacct -j {job_id} --format=JobID,State,ExitCode,DerivedExitCode,End",
                 "'CANCELLED by <uid>' names who; other states name the scheduler's own reason"},
@@ -237,6 +242,15 @@ std::string SchedulerText(const Evidence& evidence) {
   if (sub == "node_failure") return "the scheduler ended the run because a node failed";
   if (sub == "cancelled") return "the run was cancelled";
   return "the scheduler ended the run" + Optional(": ", sub);
+}
+
+std::string NonFiniteText(const Evidence& evidence, const std::string& value) {
+  if (evidence.times == 0) return "the loss was " + value + At(evidence) + " and came back";
+  const std::string records = std::to_string(evidence.times) + " records";
+  if (!evidence.Capture("never_finite").empty())
+    return "the loss is " + value + " from its first record" + Optional(",", At(evidence), ",") +
+           " on, " + records;
+  return "the loss became " + value + At(evidence) + " and stayed so for " + records;
 }
 
 std::string QuotedText(const Evidence& evidence) {
@@ -422,8 +436,7 @@ std::string EvidenceText(const Evidence& e) {
     case EvidenceKind::kLossLowest:
       return "the loss was lowest, " + value + "," + At(e);
     case EvidenceKind::kLossNonFinite:
-      return "the loss became " + value + At(e) + " and stayed so for " + std::to_string(e.times) +
-             " records";
+      return NonFiniteText(e, value);
     case EvidenceKind::kLossSilentNan:
       return "the loss is printed as 0 or left out while the gradient norm or the iterations are "
              "NaN" +

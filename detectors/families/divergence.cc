@@ -128,6 +128,64 @@ bool GradientsExploded(const LossFeatures& loss) {
          loss.highest_grad_norm >= kExplosion * loss.early_grad_norm;
 }
 
+// Cross entropy begins at the logarithm of the number of classes, 14 for a million of them. Sums
+// over elements and squares of raw units are larger by right, so that size alone says nothing
+// before a 32-bit float itself becomes too coarse.
+constexpr double kHuge = 1e4, kBeyondFloats = 1e12;
+// The highest in use are some tens (averaged SGD of language models, linear probes).
+constexpr double kAbsurdRate = 1000;
+
+// The loss stands high above what it can be from its beginning on, and something besides its size
+// says that it should not.
+struct Explosion {
+  bool found = false;
+  bool by_rate = false;
+  proto::Tier tier = proto::TIER_W;
+  double cap = 1;
+  std::string why;
+};
+
+Explosion Exploded(const JobFeatures& f) {
+  const LossFeatures& loss = f.loss;
+  Explosion explosion;
+  constexpr int64_t kSettled = 30;  // records of a run that goes on: a beginning may be wild
+  if (loss.points < (f.running ? kSettled : kShapePoints) || loss.trailing_nonfinite > 0) return {};
+  const bool falls = loss.end < 0.5 * loss.start || loss.trend_z < -kTrendZ;
+  if (!(loss.end >= kHuge) || falls) return {};
+  int strong = 0;
+  const auto because = [&explosion](std::string reason) {
+    explosion.why += (explosion.why.empty() ? "" : ", and ") + std::move(reason);
+  };
+  if (loss.highest_learning_rate >= kAbsurdRate) {
+    explosion.by_rate = true;
+    strong += 2;
+    because("its learning rate is " + Number(loss.highest_learning_rate));
+  }
+  constexpr double kTenfold = 10, kOrders = 1000, kLarge = 1e8;
+  const bool grew = loss.first > 0 && loss.end >= kTenfold * loss.first;
+  if (grew) {
+    strong += loss.end >= kOrders * loss.first ? 1 : 0;
+    because("it was " + Number(loss.first) + " in its first record");
+  }
+  if (loss.late_grad_norm == 0) {
+    ++strong;
+    because("the gradient norm is 0");
+  } else if (loss.highest_grad_norm >= kLarge) {
+    ++strong;
+    because("the gradient norm reached " + Number(loss.highest_grad_norm));
+  }
+  const bool too_coarse = loss.end >= kBeyondFloats;
+  if (too_coarse) {
+    constexpr int kMantissa = 23;
+    because("a 32-bit float resolves nothing below " +
+            Number(std::exp2(std::floor(std::log2(loss.end)) - kMantissa)) + " there");
+  }
+  explosion.found = strong > 0 || grew || too_coarse;
+  if (strong > 0) explosion.tier = proto::TIER_S;
+  if (strong == 1) explosion.cap = 0.5;
+  return explosion;
+}
+
 }  // namespace
 
 bool LossMustFall(const JobFeatures& f) {
@@ -140,7 +198,10 @@ std::string_view Divergence(const JobFeatures& f) {
   if (loss.trailing_silent_nan >= 2) return "silent_nan";
   if (!LossMustFall(f) || loss.rate_sweep) return {};
   if (loss.points < kShapePoints) return ShortDivergence(f);
+  const Explosion explosion = Exploded(f);
+  if (explosion.by_rate) return "exploded";
   if (const std::string_view sub = LongDivergence(loss); !sub.empty()) return sub;
+  if (explosion.found) return "exploded";
   return EndsOnARise(f) ? "rose" : std::string_view();
 }
 
@@ -162,6 +223,7 @@ Finding EvaluateE1(const JobFeatures& f) {
     if (sub == "frozen") cap = 0.55;
   }
   if (sub.empty()) return {};
+  const Explosion explosion = sub == "exploded" ? Exploded(f) : Explosion();
   Finding finding;
   finding.matched = true;
   finding.sub = sub;
@@ -172,6 +234,10 @@ Finding EvaluateE1(const JobFeatures& f) {
   if (weak && sub == "rose" && GradientsExploded(f.loss)) {
     finding.tier = proto::TIER_S;
     cap = 0.5;
+  }
+  if (explosion.found) {
+    finding.tier = explosion.tier;
+    cap = explosion.cap;
   }
   // A loss that rises a little under a warm-up that is not over may yet turn.
   if (sub == "rose" && f.loss.rate_climbs && f.loss.end < 2 * f.loss.start)
@@ -195,7 +261,10 @@ Finding EvaluateE1(const JobFeatures& f) {
   ShowCurve(f, finding);
   Show(f.loss.lowest_evidence, finding);
   Show(f.loss.highest_evidence, finding);
-  if (sub == "lr_zero") Show(f.loss.learning_rate_evidence, finding);
+  // A rate that cannot be is the cause.
+  const bool by_rate =
+      explosion.by_rate || (sub == "nonfinite" && f.loss.highest_learning_rate >= kAbsurdRate);
+  if (sub == "lr_zero" || by_rate) Show(f.loss.learning_rate_evidence, finding);
   Show(f.loss.grad_norm_evidence, finding);
   if (GradientsExploded(f.loss)) Show(f.loss.highest_grad_norm_evidence, finding);
   Show(f.loss_scale.last_evidence, finding);
@@ -203,8 +272,14 @@ Finding EvaluateE1(const JobFeatures& f) {
   if (f.exit_known) Show(f.exit_evidence, finding);
   finding.values = {{"start", Number(f.loss.start)},
                     {"end", Number(f.loss.end)},
-                    {"lowest", Number(f.loss.lowest)}};
-  finding.open.push_back(Question::kDivergenceCause);
+                    {"lowest", Number(f.loss.lowest)},
+                    {"became", f.loss.never_finite ? "was NaN or infinite from its first record on"
+                                                   : "became NaN or infinite"},
+                    {"why", explosion.why}};
+  finding.values.push_back(f.loss.never_finite ? KeyValue{"never", "ever"}
+                                               : KeyValue{"onset", "the onset"});
+  if (explosion.found && !explosion.by_rate) finding.open.push_back(Question::kObjectiveScale);
+  if (!by_rate) finding.open.push_back(Question::kDivergenceCause);
   return finding;
 }
 
@@ -230,8 +305,11 @@ RuledOut RuleOutE1(const JobFeatures& f) {
     return Excluded("the loss fell from " + Number(f.loss.start) + " to " + Number(f.loss.end),
                     {f.loss.start_evidence, f.loss.end_evidence});
   }
-  return Excluded("the loss stays finite and does not rise: " + Number(f.loss.start) + " to " +
-                      Number(f.loss.end),
+  const std::string ends = Number(f.loss.start) + " to " + Number(f.loss.end);
+  if (f.loss.end > f.loss.start)
+    return Excluded("the loss stays finite and rises less than its noise tells: " + ends,
+                    {f.loss.start_evidence, f.loss.end_evidence});
+  return Excluded("the loss stays finite and does not rise: " + ends,
                   {f.loss.start_evidence, f.loss.end_evidence});
 }
 

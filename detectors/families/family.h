@@ -29,6 +29,8 @@ enum class Question : uint8_t {
   kDivergenceCause,    // learning rate, precision, data
   kHungOrSlow,         // at the time limit: progressing or stuck
   kCorrectness,        // whether it learned: no training record is readable
+  kDidNotFall,         // whether it learned: the loss that was read does not tell
+  kObjectiveScale,     // whether a loss may be as large as this one
   kWhoCancelled,
   kWhyExit,  // abnormal exit, no text
   kExitStatusUnknown,

@@ -31,6 +31,11 @@ bool EndedWell(const JobFeatures& f) {
   return f.exit_known ? f.exit_code == 0 : true;
 }
 
+Question WhetherItLearned(const JobFeatures& f) {
+  return f.loss.points > 0 && std::isfinite(f.loss.end) ? Question::kDidNotFall
+                                                        : Question::kCorrectness;
+}
+
 // It learns, and takes half as long again for a step as it did at first.
 bool BecameSlow(const JobFeatures& f) {
   constexpr double kSlowdown = 1.5;
@@ -63,7 +68,7 @@ Finding EvaluateE3(const JobFeatures& f) {
   ShowLeave(f, finding);
   if (f.exit_known) Show(f.exit_evidence, finding);
   finding.values = {{"steps", Number(steps)}};
-  finding.open.push_back(Question::kCorrectness);
+  finding.open.push_back(WhetherItLearned(f));
   return finding;
 }
 
@@ -108,7 +113,7 @@ Finding EvaluateG1(const JobFeatures& f) {
     Show(f.steps_evidence, finding);
     ShowCurve(f, finding);
     Show(f.loss.highest_evidence, finding);
-    finding.open.push_back(Question::kCorrectness);
+    finding.open.push_back(WhetherItLearned(f));
   }
   if (f.generic) finding.cap = std::min(finding.cap, 0.55);
   Show(f.train_end_evidence, finding);

@@ -263,6 +263,7 @@ class Builder {
     if (tracker.first_nonfinite().present()) {
       Evidence evidence = Quote(EvidenceKind::kLossNonFinite, tracker.first_nonfinite());
       evidence.times = tracker.trailing_nonfinite();
+      if (loss.never_finite) evidence.captures.push_back({"never_finite", "yes"});
       loss.nonfinite_evidence = Add(std::move(evidence));
     }
     if (tracker.first_silent_nan().present()) {

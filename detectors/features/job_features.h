@@ -38,6 +38,7 @@ struct LossFeatures {
   int64_t points = 0;  // records with a loss
   int64_t nonfinite = 0;
   int64_t trailing_nonfinite = 0;
+  bool never_finite = false;  // not even the first record
   int64_t trailing_silent_nan = 0;
   int64_t spikes = 0;
   std::vector<double> curve;      // finite, decimated evenly over the run
@@ -69,6 +70,7 @@ struct LossFeatures {
   double early_grad_norm = logs::kAbsent;
   double late_grad_norm = logs::kAbsent;
   double late_learning_rate = logs::kAbsent;
+  double highest_learning_rate = logs::kAbsent;  // of the newest 64 that are printed
   EvidenceRef start_evidence = kNoEvidence;
   EvidenceRef end_evidence = kNoEvidence;
   EvidenceRef lowest_evidence = kNoEvidence;

@@ -50,6 +50,7 @@ LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
   f.points = tracker.points();
   f.nonfinite = tracker.nonfinite();
   f.trailing_nonfinite = tracker.trailing_nonfinite();
+  f.never_finite = f.points > 0 && f.trailing_nonfinite == f.points;
   f.trailing_silent_nan = tracker.silent_nan();
   f.spikes = tracker.spikes();
   f.curve = tracker.curve();
@@ -60,9 +61,10 @@ LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
   }
   if (const std::vector<double> rates = tracker.LearningRates(); !rates.empty()) {
     f.late_learning_rate = rates.back();
+    f.highest_learning_rate = *std::max_element(rates.begin(), rates.end());
     f.rate_sweep = IsSweep(rates);
-    f.rate_climbs = rates.size() > 1 && rates.back() > rates.front() &&
-                    rates.back() >= *std::max_element(rates.begin(), rates.end());
+    f.rate_climbs =
+        rates.size() > 1 && rates.back() > rates.front() && rates.back() >= f.highest_learning_rate;
   }
   f.trailing_zero_rates = tracker.trailing_zero_rates();
   if (tracker.highest_grad_norm().present())

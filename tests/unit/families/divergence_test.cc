@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+#include "detectors/features/loss_features.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::JobFeatures;
+
+// A finished run of `points` records: a level, a little noise, and what stands beside the loss.
+struct Curve {
+  int points = 60;
+  double first = 0;  // of the first record; 0: as the others
+  double level = 0;
+  double rate = 1e-3;
+  double grad_norm = logs::kAbsent;
+};
+
+JobFeatures Of(const Curve& curve) {
+  windows::LossTracker tracker;
+  for (int i = 0; i < curve.points; ++i) {
+    logs::Progress progress;
+    progress.step = i + 1;
+    progress.loss = curve.level * (1 + 0.05 * std::sin(7.0 * i));
+    if (i == 0 && curve.first > 0) progress.loss = curve.first;
+    progress.learning_rate = curve.rate;
+    progress.grad_norm = curve.grad_norm;
+    progress.loss_text = progress.learning_rate_text = "x";
+    if (std::isfinite(curve.grad_norm)) progress.grad_norm_text = "x";
+    tracker.Add(progress, 1, i, "line", {i});
+  }
+  JobFeatures f;
+  f.running = false;
+  f.recognised = true;
+  f.loss = features::BuildLossFeatures(tracker);
+  return f;
+}
+
+std::string Why(const Finding& finding) {
+  const auto why = std::find_if(finding.values.begin(), finding.values.end(),
+                                [](const KeyValue& value) { return value.key == "why"; });
+  return why == finding.values.end() ? std::string() : why->value;
+}
+
+TEST(Exploded, AtARateThatNobodyUses) {
+  const Finding finding = EvaluateE1(Of({.level = 4e9, .rate = 1e9}));
+  EXPECT_EQ(finding.sub, "exploded");
+  EXPECT_EQ(finding.tier, proto::TIER_S);
+  EXPECT_EQ(finding.cap, 1);
+  EXPECT_EQ(Why(finding), "its learning rate is 1e+09");
+  EXPECT_TRUE(finding.open.empty());
+}
+
+TEST(Exploded, SizeAloneIsNotEnoughUntilFloatsEnd) {
+  EXPECT_FALSE(EvaluateE1(Of({.level = 1e6})).matched);
+  EXPECT_FALSE(EvaluateE1(Of({.level = 1e11})).matched);
+  const Finding finding = EvaluateE1(Of({.level = 1e13}));
+  EXPECT_EQ(finding.sub, "exploded");
+  EXPECT_EQ(finding.tier, proto::TIER_W);
+}
+
+TEST(Exploded, GrowthByOrdersOfMagnitudeWithinTheFirstRecords) {
+  const Finding far = EvaluateE1(Of({.first = 2.3, .level = 4e5}));
+  EXPECT_EQ(far.sub, "exploded");
+  EXPECT_EQ(far.tier, proto::TIER_S);
+  EXPECT_EQ(far.cap, 0.5);
+  const Finding near = EvaluateE1(Of({.first = 2e4, .level = 4e5}));
+  EXPECT_EQ(near.sub, "exploded");
+  EXPECT_EQ(near.tier, proto::TIER_W);
+  EXPECT_FALSE(EvaluateE1(Of({.first = 2.3, .level = 60})).matched);  // a game's value may do that
+}
+
+TEST(Exploded, GradientsThatAreGoneOrBeyondMeasure) {
+  EXPECT_EQ(EvaluateE1(Of({.level = 4e5, .grad_norm = 0})).sub, "exploded");
+  EXPECT_EQ(EvaluateE1(Of({.level = 4e5, .grad_norm = 3e11})).cap, 0.5);
+  // Of a scaled loss in half precision.
+  EXPECT_FALSE(EvaluateE1(Of({.level = 4e5, .grad_norm = 180000})).matched);
+}
+
+TEST(Exploded, NotOfRewardsNorOfAFewRecordsNorOfABeginning) {
+  JobFeatures rewards = Of({.level = 4e9, .rate = 1e9});
+  rewards.reward_objective = true;
+  EXPECT_FALSE(EvaluateE1(rewards).matched);
+  EXPECT_FALSE(EvaluateE1(Of({.points = 5, .level = 4e9, .rate = 1e9})).matched);
+  JobFeatures beginning = Of({.points = 20, .level = 4e9, .rate = 1e9});
+  beginning.running = true;
+  EXPECT_FALSE(EvaluateE1(beginning).matched);
+}
+
+TEST(RuleOutE1, DoesNotSayThatALossWhichRisesDoesNot) {
+  JobFeatures f = Of({.level = 3});
+  f.loss.start = 3;
+  f.loss.end = 3.1;
+  EXPECT_EQ(RuleOutE1(f).by, "the loss stays finite and rises less than its noise tells: 3 to 3.1");
+  f.loss.end = 2.99;
+  EXPECT_EQ(RuleOutE1(f).by, "the loss stays finite and does not rise: 3 to 2.99");
+}
+
+TEST(Nonfinite, FromTheFirstRecordOnThereIsNothingToReturnTo) {
+  const auto values = [](double first) {
+    const Finding finding = EvaluateE1(Of({.points = 12, .first = first, .level = std::nan("")}));
+    EXPECT_EQ(finding.sub, "nonfinite");
+    std::string keys;
+    for (const KeyValue& value : finding.values) keys += value.key + " ";
+    return keys;
+  };
+  EXPECT_NE(values(0).find("never"), std::string::npos);
+  EXPECT_EQ(values(0).find("onset"), std::string::npos);
+  EXPECT_NE(values(2.5).find("onset"), std::string::npos);
+}
+
+TEST(Nonfinite, AtAnAbsurdRateTheCauseIsNotOpen) {
+  EXPECT_TRUE(EvaluateE1(Of({.level = std::nan(""), .rate = 1e9})).open.empty());
+  EXPECT_FALSE(EvaluateE1(Of({.level = std::nan(""), .rate = 30})).open.empty());
+}
+
+}  // namespace
+}  // namespace rankscope::families
