@@ -237,8 +237,30 @@ class Orderer {
     }
   }
 
+  // NCCL's watchdog ends its own process when a peer is gone: std::terminate with the loss in its
+  // what(), then SIGABRT. A rank that died by itself left no such words.
+  void DemoteAbortsOfSurvivors() {
+    // The shell's exit code tells the signal and not whose it was.
+    const auto may_be_same = [](const Incident& abort, const Incident& said) {
+      return abort.rank < 0 || said.rank < 0 || abort.rank == said.rank ||
+             abort.shape == "exit_code";
+    };
+    for (Cause& abort : causes_) {
+      if (abort.role != Role::kInitiating || abort.incident().signal != SIGABRT) continue;
+      if (abort.incident().kind != IncidentKind::kSignalDeath) continue;
+      const bool survivor = std::any_of(causes_.begin(), causes_.end(), [&](const Cause& said) {
+        return said.incident().kind == IncidentKind::kPeerLost &&
+               said.incident().shape.starts_with("cpp_") &&
+               said.candidate->order < abort.candidate->order &&
+               may_be_same(abort.incident(), said.incident());
+      });
+      if (survivor) abort.role = Role::kCascade;
+    }
+  }
+
   void DemoteConsequences() {
     DemoteWhatTheSchedulerDid();
+    DemoteAbortsOfSurvivors();
     SetOldXidsAside();
     const auto own_failure = [](const Cause& cause) {
       return !IsTakedown(cause.incident()) && cause.precedence < 75;

@@ -69,6 +69,7 @@ struct Tables {
     }
     literals.push_back({TracebackMachine::kAnchor, traceback_row});
     literals.push_back({TracebackMachine::kRayAnchor, traceback_row});
+    literals.push_back({TracebackMachine::kTerminateAnchor, traceback_row});
     for (const std::string_view anchor : TracebackMachine::kContextAnchors)
       literals.push_back({anchor, traceback_row});
     for (const std::string_view anchor : ElasticSummaryMachine::kAnchors)

@@ -17,6 +17,9 @@ constexpr std::string_view kDuring =
 constexpr std::string_view kDirect =
     "The above exception was the direct cause of the following exception:";
 
+constexpr std::string_view kTerminateShape = "cpp_terminate";
+constexpr std::string_view kWhat = "what():";
+
 constexpr size_t kFileCap = 256;
 constexpr size_t kCodeCap = 160;
 constexpr size_t kTailCap = 4096;  // of a message of many lines, what is searched for telling words
@@ -139,6 +142,7 @@ bool TracebackMachine::Feed(const CleanLine& line, RecordList& out) {
     FeedHeader(text, out);
     return !Contains(text, "%|");  // a progress bar before it is somebody else's
   }
+  if (Contains(text, kTerminateAnchor)) return FeedTerminate(text, line, out);
   switch (state_) {
     case State::kFrames:
       return FeedFrames(text, line, out);
@@ -167,6 +171,21 @@ bool TracebackMachine::FeedRay(std::string_view text, const CleanLine& line, Rec
   if (exception.type.empty()) return false;
   BeginFrames(Join::kNone);
   Complete(exception.type, exception.message, line, out);
+  return true;
+}
+
+bool TracebackMachine::FeedTerminate(std::string_view text, const CleanLine& line,
+                                     RecordList& out) {
+  const std::string_view type = Capped(Between(text, kTerminateAnchor, "'"), kFileCap);
+  if (type.empty()) return false;
+  // Several ranks that abort at once: the what() lines follow, and say the same.
+  const bool again = has_pending_ && pending_.shape == kTerminateShape &&
+                     pending_.exception_type == type && tail_.empty();
+  if (again) return true;
+  if (open()) return false;  // another writer is speaking: the shape rows read it by itself
+  Complete(type, {}, line, out);
+  pending_.shape = kTerminateShape;
+  SetSignal(pending_, 6);
   return true;
 }
 
@@ -406,6 +425,12 @@ bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line,
     text_width_ = Characters(text);
     return true;
   }
+  const bool says_what = TrimLeft(text).starts_with(kWhat) || ContinuesMessage(text);
+  if (pending_.shape == kTerminateShape && !says_what) {
+    Emit(out);
+    EndLine(out);
+    return false;
+  }
   const bool indented = text[0] == ' ' || text[0] == '\t';
   // Frames without a header: the inside of a Ray task, or a writer whose header came before this
   // exception.
@@ -428,13 +453,15 @@ bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line,
   const bool own = indented || ContinuesMessage(text);
   const bool expected = own || tail_.empty() || TrimRight(tail_).ends_with(":");
   if (expected && tail_.size() < kTailCap) {
-    const std::string_view words = Trim(text);
+    std::string_view words = Trim(text);
+    if (pending_.shape == kTerminateShape && words.starts_with(kWhat))
+      words = TrimLeft(words.substr(kWhat.size()));
     if (tail_.empty()) {
       pending_.message =
           Capped(headers_ > 0 ? WithoutPieces(pending_.exception_type, words) : words, kMessageCap);
     }
     if (!IsBoilerplate(words)) AddQuote(pending_, QuoteRole::kMessage, line);
-    tail_.append("\n").append(Capped(text, kTailCap - tail_.size()));
+    tail_.append("\n").append(Capped(words, kTailCap - tail_.size()));
     if (const auto rank = IntAfter(text, "-- Process "); rank && *rank >= 0 && *rank < (1 << 24)) {
       pending_.local_rank = static_cast<int32_t>(*rank);
     }

@@ -22,6 +22,9 @@ class TracebackMachine {
   static constexpr std::string_view kAnchor = "Traceback (most recent call last)";
   // An exception of a Ray task: its frames follow without a header.
   static constexpr std::string_view kRayAnchor = "RayTaskError(";
+  // std::terminate: the exception's class, and its words on the next line ("  what():  ...").
+  static constexpr std::string_view kTerminateAnchor =
+      "terminate called after throwing an instance of '";
   // Lines before a traceback that say that nobody died of it. Feeding a line that holds one of them
   // is of use, not needed.
   static constexpr std::string_view kContextAnchors[] = {
@@ -84,6 +87,7 @@ class TracebackMachine {
   bool FeedChain(std::string_view text, const CleanLine& line, RecordList& out);
   bool FeedRay(std::string_view text, const CleanLine& line, RecordList& out);
   bool FeedHeader(std::string_view text, RecordList& out);
+  bool FeedTerminate(std::string_view text, const CleanLine& line, RecordList& out);
   bool FeedBoxed(const BoxedLine& boxed, const CleanLine& line, RecordList& out);
   bool AddFrame(std::string_view text);
   void NewFrame(std::string_view file, int32_t line, std::string_view function);

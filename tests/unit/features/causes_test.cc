@@ -254,6 +254,22 @@ TEST_F(CausesTest, StdTerminateAloneIsTheEvent) {
   EXPECT_EQ(First(), IncidentKind::kException);
 }
 
+TEST_F(CausesTest, TheWatchdogsAbortAfterALostPeerIsNoCrashOfItsOwn) {
+  Incident terminate = Cascading(Of(IncidentKind::kPeerLost, 3));
+  terminate.shape = "cpp_terminate";
+  Say(10, terminate);
+  Say(10.2, Death(SIGABRT, 3));
+  EXPECT_EQ(RoleOf(IncidentKind::kSignalDeath), Role::kCascade);
+}
+
+TEST_F(CausesTest, AnAbortOfAnotherRankIsWhatTheWatchdogSaw) {
+  Incident terminate = Cascading(Of(IncidentKind::kPeerLost, 3));
+  terminate.shape = "cpp_terminate";
+  Say(10, terminate);
+  Say(10.2, Death(SIGABRT, 1));
+  EXPECT_EQ(First(), IncidentKind::kSignalDeath);
+}
+
 // --- survivors ---
 
 TEST_F(CausesTest, SurvivorsLoseTheirPeersBecauseSomebodyDied) {

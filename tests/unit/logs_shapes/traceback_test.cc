@@ -379,5 +379,49 @@ TEST(Traceback, StateSurvivesArchiving) {
   }
 }
 
+TEST(Terminate, ItsWordsStandOnTheNextLine) {
+  const auto got = RunTraceback(
+      "terminate called after throwing an instance of 'std::system_error'\n"
+      "  what():  Resource temporarily unavailable\n"
+      "Aborted (core dumped)\n");
+  ASSERT_THAT(got, SizeIs(1));
+  EXPECT_EQ(got[0].kind, IncidentKind::kException);
+  EXPECT_EQ(got[0].role, Role::kInitiating);
+  EXPECT_EQ(got[0].exception_type, "std::system_error");
+  EXPECT_EQ(got[0].message, "Resource temporarily unavailable");
+  EXPECT_EQ(got[0].signal, 6);
+}
+
+TEST(Terminate, RanksThatAbortAtOnceSayTheSame) {
+  const auto got = RunTraceback(
+      "terminate called after throwing an instance of 'c10::Error'\n"
+      "terminate called after throwing an instance of 'c10::Error'\n"
+      "  what():  CUDA error: an illegal memory access was encountered\n"
+      "  what():  CUDA error: an illegal memory access was encountered\n");
+  ASSERT_THAT(got, SizeIs(1));
+  EXPECT_EQ(got[0].kind, IncidentKind::kCudaError);
+  EXPECT_EQ(got[0].message, "CUDA error: an illegal memory access was encountered");
+}
+
+TEST(Terminate, NothingElseIsItsMessage) {
+  const auto got = RunTraceback(
+      "terminate called after throwing an instance of 'int'\n"
+      "the training was ended\n");
+  ASSERT_THAT(got, SizeIs(1));
+  EXPECT_EQ(got[0].exception_type, "int");
+  EXPECT_THAT(got[0].message, IsEmpty());
+}
+
+TEST(Terminate, InsideATracebackItIsAnotherWriters) {
+  const auto got = RunTraceback(
+      "Traceback (most recent call last):\n"
+      "  File \"/home/u/fit.py\", line 88, in <module>\n"
+      "terminate called after throwing an instance of 'c10::Error'\n"
+      "    main()\n"
+      "KeyError: 'answer'\n");
+  ASSERT_THAT(got, SizeIs(1));
+  EXPECT_EQ(got[0].exception_type, "KeyError");
+}
+
 }  // namespace
 }  // namespace rankscope::logs
