@@ -351,7 +351,7 @@ std::string SignalName(int32_t signal) {
                             {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGKILL, "SIGKILL"},
                             {SIGUSR1, "SIGUSR1"}, {SIGSEGV, "SIGSEGV"}, {SIGUSR2, "SIGUSR2"},
                             {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"}, {SIGTERM, "SIGTERM"},
-                            {SIGXCPU, "SIGXCPU"}, {SIGSYS, "SIGSYS"}};
+                            {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"}};
   for (const Row& row : kNames) {
     if (row.number == signal) return std::string(row.name);
   }

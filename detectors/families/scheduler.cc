@@ -126,7 +126,8 @@ Finding EvaluateX20(const JobFeatures& f) {
     finding.symptom = "ended_by_scheduler";
     finding.component = "external";
     finding.domain = proto::DOMAIN_UNKNOWN;
-    finding.cap = 0.85;
+    // A lone word may have been printed by anything.
+    finding.cap = incident.sub == "bare" && finding.tier == proto::TIER_S ? 0.5 : 0.85;
     if (f.last_progress_evidence != features::kNoEvidence)
       finding.shows.push_back(f.last_progress_evidence);
   }

@@ -3,6 +3,7 @@
 
 // A2: a process is killed by a fatal signal before it can say anything. Who killed it is the
 // kernel's to tell; the signal itself is proved by a wait status, or said by a launcher.
+#include <algorithm>
 #include <csignal>
 
 #include "detectors/families/rows.h"
@@ -28,7 +29,10 @@ struct SignalRow {
 };
 constexpr SignalRow kSubs[] = {{SIGKILL, "sigkill"}, {SIGSEGV, "sigsegv"}, {SIGABRT, "sigabrt"},
                                {SIGBUS, "sigbus"},   {SIGILL, "sigill"},   {SIGFPE, "sigfpe"},
-                               {SIGHUP, "sighup"},   {SIGPIPE, "sigpipe"}};
+                               {SIGHUP, "sighup"},   {SIGPIPE, "sigpipe"}, {SIGUSR1, "sigusr"},
+                               {SIGUSR2, "sigusr"},  {SIGXCPU, "limit"},   {SIGXFSZ, "limit"}};
+// What the kernel sends for what a program's own instructions did, or the program to itself.
+constexpr int32_t kCrashes[] = {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
 
 }  // namespace
 
@@ -59,6 +63,10 @@ Finding EvaluateA2(const JobFeatures& f) {
     finding.domain = proto::DOMAIN_UNKNOWN;
     finding.component = "terminal";
     finding.open.push_back(Question::kWhoKilled);
+  } else if (std::find(std::begin(kCrashes), std::end(kCrashes), finding.signal) ==
+             std::end(kCrashes)) {
+    finding.domain = proto::DOMAIN_UNKNOWN;
+    finding.component = "process";
   } else {
     finding.domain = proto::DOMAIN_WORKLOAD;
     finding.component = "native_code";

@@ -141,7 +141,8 @@ class Orderer {
         incident.kind == IncidentKind::kCudaError || incident.kind == IncidentKind::kRendezvous ||
         incident.kind == IncidentKind::kStorage || incident.kind == IncidentKind::kPeerLost ||
         incident.kind == IncidentKind::kCollectiveTimeout ||
-        (incident.kind == IncidentKind::kSignalDeath && incident.sub == "dataloader_worker");
+        (incident.kind == IncidentKind::kSignalDeath &&
+         (incident.sub == "dataloader_worker" || incident.sub == "bare"));
     if (!own_fault) return Role::kInitiating;
     // An exit status of 0 says that whatever was printed was survived.
     if (f_.exit_known && f_.exit_code == 0) return Role::kRecovered;

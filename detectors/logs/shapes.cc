@@ -12,8 +12,8 @@ std::vector<ShapeRow> JoinGroups() {
   std::vector<ShapeRow> rows;
   for (const std::span<const ShapeRow> group :
        {SlurmShapes(), KernelShapes(), LauncherShapes(), MpiShapes(), MemoryShapes(), CudaShapes(),
-        CollectiveShapes(), RendezvousShapes(), StorageShapes(), SignalShapes(), ProseShapes(),
-        TrainingShapes()}) {
+        CollectiveShapes(), RendezvousShapes(), StorageShapes(), ShellShapes(), SignalShapes(),
+        ProseShapes(), TrainingShapes()}) {
     rows.insert(rows.end(), group.begin(), group.end());
   }
   return rows;

@@ -9,18 +9,6 @@
 namespace rankscope::logs {
 namespace {
 
-constexpr std::string_view kShellAnchors[] = {
-    "Killed",     "Segmentation fault",       "Aborted",      "Bus error", "Illegal instruction",
-    "Terminated", "Floating point exception", "(core dumped)"};
-// zsh words signals in its own way.
-struct ZshRow {
-  std::string_view text;
-  int32_t signal;
-};
-constexpr ZshRow kZsh[] = {
-    {"zsh: killed ", 9},    {"zsh: segmentation fault ", 11},          {"zsh: abort ", 6},
-    {"zsh: bus error ", 7}, {"zsh: illegal hardware instruction ", 4}, {"zsh: terminated ", 15}};
-constexpr std::string_view kZshAnchors[] = {"zsh: "};
 struct WorkerRow {
   std::string_view text;
   int32_t signal;
@@ -33,75 +21,6 @@ constexpr std::string_view kHandlerAnchors[] = {"*** SIG", "Caught signal ", "**
 constexpr std::string_view kWorkerAnchors[] = {"DataLoader worker (pid", " encountered in worker"};
 constexpr std::string_view kTermAnchors[] = {
     "SIGTERM", "eceived signal ", "got signal: ", "KeyboardInterrupt", "SIGINT", "SIGUSR1"};
-
-bool IsNumber(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-// "[1]  " of job control, "script.sh: line 3: ", "bash: line 3: ", then perhaps a pid, then
-// strsignal()'s words, perhaps
-// "(core dumped)", perhaps the command. Words elsewhere in a line ("3 jobs Killed by user") are
-// prose.
-void ParseShell(const CleanLine& line, RecordList& out) {
-  std::string_view text = Trim(line.text);
-  bool from_shell = false;
-  int64_t pid = 0;
-  // The shell's name is a path without spaces.
-  const size_t marker = text.find(": line ");
-  if (marker != std::string_view::npos && text.find(' ') == marker + 1) {
-    const std::string_view rest = text.substr(marker + 7);
-    const size_t colon = rest.find(": ");
-    if (colon != std::string_view::npos && IsNumber(rest.substr(0, colon))) {
-      text = TrimLeft(rest.substr(colon + 2));
-      from_shell = true;
-    }
-  } else if (text.starts_with("[") && IsNumber(Between(text, "[", "]"))) {
-    text = TrimLeft(After(text, "]"));
-    if (text.starts_with("+") || text.starts_with("-")) text = TrimLeft(text.substr(1));
-    from_shell = true;
-  }
-  if (from_shell) {
-    const std::string_view digits = NumberText(text);
-    if (!digits.empty() && digits.size() < text.size()) {
-      pid = LeadingInt(digits).value_or(0);
-      text = TrimLeft(text.substr(digits.size()));
-    }
-  }
-  const int32_t signal = SignalOfDescription(text);
-  static constexpr int32_t kDeadly[] = {4, 5, 6, 7, 8, 9, 11, 15};
-  if (std::find(std::begin(kDeadly), std::end(kDeadly), signal) == std::end(kDeadly)) return;
-  const std::string name = SignalName(signal);
-  // Without the shell's own prefix only the whole line counts: the words, and "(core dumped)".
-  const bool dumped = Contains(text, "(core dumped)");
-  const size_t spaces = text.find("  ");
-  const std::string_view words = Trim(Before(text.substr(0, spaces), "(core dumped)"));
-  const bool bare = SignalOfDescription(words) == signal && words.size() <= 24 &&
-                    !Contains(words, ":") && Trim(Before(text, "(core dumped)")) == words;
-  if (!from_shell && !bare) return;
-  // "Terminated" alone is a word that programs say of themselves.
-  if (!from_shell && signal == 15) return;
-  if (!from_shell && words != "Killed" && words != "Segmentation fault" && words != "Aborted" &&
-      words != "Bus error" && words != "Illegal instruction" &&
-      words != "Floating point exception") {
-    return;
-  }
-  Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "shell_signal");
-  if (!from_shell) incident.sub = "bare";
-  if (pid > 0 && pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(pid);
-  SetSignal(incident, signal);
-  if (dumped) AddField(incident, "core", "yes");
-  out.push_back(std::move(incident));
-}
-
-void ParseZsh(const CleanLine& line, RecordList& out) {
-  for (const ZshRow& row : kZsh) {
-    if (!line.text.starts_with(row.text)) continue;
-    Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "zsh_signal");
-    SetSignal(incident, row.signal);
-    out.push_back(std::move(incident));
-    return;
-  }
-}
 
 // faulthandler, and CPython's own last words.
 void ParseFault(const CleanLine& line, RecordList& out) {
@@ -212,10 +131,6 @@ void ParseHeap(const CleanLine& line, RecordList& out) {
 constexpr ShapeRow kRows[] = {
     {"glibc_abort", "the C library finds its heap or stack damaged and aborts", kHeapAnchors,
      ParseHeap, "free(): invalid next size (fast)"},
-    {"shell_signal", "a shell reports a child killed by a signal", kShellAnchors, ParseShell,
-     "launch.sh: line 42: 90817 Killed                  python finetune.py --bf16"},
-    {"zsh_signal", "zsh reports a child killed by a signal", kZshAnchors, ParseZsh,
-     "zsh: segmentation fault (core dumped)  python demo.py"},
     {"faulthandler", "Python's fault handler names a fatal signal", kFaultAnchors, ParseFault,
      "Fatal Python error: Segmentation fault"},
     {"cpp_terminate", "an uncaught C++ exception", kTerminateAnchors, ParseTerminate,
