@@ -24,7 +24,40 @@ void BlockContext::Open(Kind kind, std::string_view step) {
   step_ = step;
 }
 
+// "[epoch=2][batch=10/1000]:", "[batch=10/1000]:", "[token=4096/100000]:" end their line; the unit
+// is that of the run's length. Evaluations begin with "[Eval batch=".
+bool BlockContext::ObserveComposer(std::string_view text) {
+  text = Trimmed(StripLoggerPrefix(text));
+  if (!text.starts_with('[') || !text.ends_with("]:")) return false;
+  Number epoch;
+  constexpr std::string_view kEpoch = "[epoch=";
+  if (text.starts_with(kEpoch)) {
+    epoch = ReadNumber(text.substr(kEpoch.size()));
+    if (!IsIndex(epoch)) return false;
+    text.remove_prefix(kEpoch.size() + epoch.text.size());
+    if (!text.starts_with("][")) return false;
+    text.remove_prefix(1);
+  }
+  for (const std::string_view unit : {"[batch=", "[sample=", "[token="}) {
+    if (!text.starts_with(unit)) continue;
+    const std::string_view rest = text.substr(unit.size());
+    const Number step = ReadNumber(rest);
+    if (!IsIndex(step)) return false;
+    const bool batches = unit == "[batch=";
+    // Samples and tokens are no steps: "time/batch" below counts those.
+    Open(kComposer, batches ? step.text : std::string_view());
+    if (epoch) epoch_ = epoch.value;
+    if (batches && rest.size() > step.text.size() && rest[step.text.size()] == '/') {
+      const Number total = ReadNumber(rest.substr(step.text.size() + 1));
+      if (IsIndex(total) && !epoch) total_steps_ = total.value;
+    }
+    return true;
+  }
+  return false;
+}
+
 void BlockContext::Observe(std::string_view text) {
+  if (ObserveComposer(text)) return;
   // "[step=10/1000,epoch=0]" ends its line.
   constexpr std::string_view kOlmoBegin = "[step=";
   if (const size_t at = text.find(kOlmoBegin); at != std::string_view::npos) {
@@ -63,8 +96,10 @@ void BlockContext::Observe(std::string_view text) {
 }
 
 bool BlockContext::Feed(const CleanLine& line, RecordList& out) {
-  const bool taken = ++lines_ <= kMaxLines &&
-                     (kind_ == kOlmo ? FeedOlmo(line.text, out) : FeedDict(line.text, out));
+  const bool fits = ++lines_ <= kMaxLines;
+  const bool taken = fits && (kind_ == kOlmo       ? FeedOlmo(line.text, out)
+                              : kind_ == kComposer ? FeedComposer(line.text, out)
+                                                   : FeedDict(line.text, out));
   if (!taken) kind_ = kNone;
   return taken;
 }
@@ -78,6 +113,7 @@ Progress BlockContext::Take(std::string_view format) {
   if (!learning_rate_.empty()) SetLearningRate(progress, ReadMetric(learning_rate_));
   progress.total_steps = total_steps_;
   progress.step_seconds = step_seconds_;
+  progress.epoch = epoch_;
   return progress;
 }
 
@@ -97,6 +133,30 @@ bool BlockContext::FeedOlmo(std::string_view text, RecordList& out) {
     if (!loss_.empty()) return false;
     loss_ = value.text;
     out.emplace_back(Take("olmo"));
+  }
+  return true;
+}
+
+// "\t Train loss/train/total: 2.375". Losses of parts ("loss/train/lbl") and metrics of the same
+// kind
+// ("metrics/train/LanguageCrossEntropy") are not the run's loss.
+bool BlockContext::FeedComposer(std::string_view text, RecordList& out) {
+  if (text.empty() || !IsBlank(text[0])) return false;
+  text = Trimmed(text);
+  constexpr std::string_view kTrain = "Train ";
+  const size_t colon = text.rfind(": ");
+  if (!text.starts_with(kTrain) || colon == std::string_view::npos) return false;
+  const std::string_view name = text.substr(kTrain.size(), colon - kTrain.size());
+  const Number value = ReadMetric(Trimmed(text.substr(colon + 2)));
+  if (!value) return true;  // an image, a table
+  if (name == "time/batch" && step_.empty()) {
+    step_ = value.text;
+  } else if (name == "l2_norm/grad/global") {
+    grad_norm_ = value.text;
+  } else if (name == "loss/train/total") {
+    if (!loss_.empty()) return false;
+    loss_ = value.text;
+    out.emplace_back(Take("composer"));
   }
   return true;
 }

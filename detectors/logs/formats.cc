@@ -41,6 +41,7 @@ constexpr Anchors kTfSlim[] = {"global step "};
 constexpr Anchors kTfOrbit[] = {"| output: "};
 constexpr Anchors kTfDetection[] = {" per-step time "};
 constexpr Anchors kOlmo[] = {"[step="};
+constexpr Anchors kComposer[] = {"[batch=", "[sample=", "[token="};
 constexpr Anchors kTfBlock[] = {" per-step time ", "| output:"};
 constexpr Anchors kLoss[] = {"loss", "Loss", "LOSS"};
 
@@ -85,6 +86,8 @@ constexpr FormatRow kDialects[] = {
     {"verl", "verl", kVerl, ParseVerl,
      "step:7 - actor/grad_norm:0.25 - critic/rewards/mean:0.5 - timing_s/step:61.5"},
     {"olmo", "olmo", kOlmo, SpansLines, "[step=12/900,epoch=0]\n    train/CrossEntropyLoss=2.375"},
+    {"composer", "composer", kComposer, SpansLines,
+     "[epoch=1][batch=12/900]:\n\t Train loss/train/total: 2.375"},
     {"mmengine", "mmengine", kMmengine, ParseMmengine,
      "02/03 04:05:06 - mmengine - INFO - Epoch(train) [1][ 50/100]  lr: 1e-03  time: 0.25  loss: "
      "0.75"},

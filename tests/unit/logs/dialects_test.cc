@@ -144,6 +144,16 @@ TEST(Dialects, Records) {
        "olmo", "12", "2.375", "0.5000", ""},
       {"INFO [step=1200/9000,epoch=1,eta=1:02:03]\n    train/CE loss=2.375\n    train/PPL=10.75",
        "olmo", "1200", "2.375", "", ""},
+      // composer and LLM Foundry
+      {"[epoch=1][batch=5/2000]:\n\t Train time/batch: 4\n\t Train "
+       "trainer/device_train_microbatch_size: "
+       "8\n\t Train loss/train/total: 8.4375\n\t Train metrics/train/LanguageCrossEntropy: 8.5",
+       "composer", "5", "8.4375", "", ""},
+      {"[batch=12/500]:\n\t Train LanguageCrossEntropy: 1.75\n\t Train l2_norm/grad/global: "
+       "0.5\n\t Train loss/train/total: 1.875",
+       "composer", "12", "1.875", "0.5", ""},
+      {"[token=8192/100000]:\n\t Train time/batch: 3\n\t Train loss/train/total: 1.875", "composer",
+       "3", "1.875", "", ""},
       // nanoGPT and its heirs
       {"iter 0: loss 10.9375, time 25000.50ms, mfu -100.00%", "nanogpt", "0", "10.9375", "", ""},
       {"step    1/19560 | loss 11.009 (+nanz)| norm 15.375 (+nanz)| lr 8.57e-07 | 3056.19 ms | "

@@ -92,5 +92,17 @@ TEST(NearMiss, NoMarker) {
   }
 }
 
+TEST(NearMiss, ComposersEvaluationsAndParts) {
+  for (const std::string_view text : {
+           "[Eval batch=1/10] Eval on eval data:\n\t Eval loss/train/total: 2.5",
+           "[epoch=1][batch=5/10]:\n\t Eval metrics/eval/LanguageCrossEntropy: 2.5",
+           "[epoch=1][batch=5/10]:\n\t Train loss/train/lbl: 0.25",
+           "[epoch=1][batch=5/10] done\n\t Train loss/train/total: 2.5",
+           "[batch=five]:\n\t Train loss/train/total: 2.5",
+       }) {
+    EXPECT_TRUE(ReadText(text).rows.empty()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace rankscope::logs
