@@ -45,6 +45,12 @@ bool ParseTfSlim(const CleanLine& line, RecordList& out);         // tensorflow.
 bool ParseTfOrbit(const CleanLine& line, RecordList& out);        // tensorflow.cc
 bool ParseTfDetection(const CleanLine& line, RecordList& out);    // tensorflow.cc
 bool ParseXTransformer(const CleanLine& line, RecordList& out);   // transformer_xl.cc
+bool ParsePaddleTrainer(const CleanLine& line, RecordList& out);  // paddle.cc
+bool ParsePaddleMeter(const CleanLine& line, RecordList& out);    // paddle.cc
+bool ParseEspnet(const CleanLine& line, RecordList& out);         // espnet.cc
+bool ParseTorchtune(const CleanLine& line, RecordList& out);      // torchtune.cc
+bool ParseOpennmt(const CleanLine& line, RecordList& out);        // opennmt.cc
+bool ParseFlax(const CleanLine& line, RecordList& out);           // flax.cc
 bool ParseVerl(const CleanLine& line, RecordList& out);           // verl.cc
 bool ParseKeras(const CleanLine& line, RecordList& out);          // keras.cc
 bool ParseLightning(const CleanLine& line, RecordList& out);      // lightning.cc

@@ -41,6 +41,12 @@ constexpr Anchors kTfSlim[] = {"global step "};
 constexpr Anchors kTfOrbit[] = {"| output: "};
 constexpr Anchors kTfDetection[] = {" per-step time "};
 constexpr Anchors kOlmo[] = {"[step="};
+constexpr Anchors kPaddleTrainer[] = {", global_step: "};
+constexpr Anchors kPaddleMeter[] = {"], global_step: "};
+constexpr Anchors kEspnet[] = {"epoch:train:"};
+constexpr Anchors kTorchtune[] = {"|Loss: "};
+constexpr Anchors kOpennmt[] = {"; xent: "};
+constexpr Anchors kFlax[] = {"logging_writer.py:"};
 constexpr Anchors kComposer[] = {"[batch=", "[sample=", "[token="};
 constexpr Anchors kTfBlock[] = {" per-step time ", "| output:"};
 constexpr Anchors kLoss[] = {"loss", "Loss", "LOSS"};
@@ -83,6 +89,22 @@ constexpr FormatRow kDialects[] = {
     {"maxtext", "maxtext", kMaxText, ParseMaxText,
      "completed step: 10, seconds: 1.25, TFLOP/s/device: 150.5, Tokens/s/device: 3000.5, "
      "total_weights: 65536, loss: 8.125"},
+    {"paddle_trainer", "paddle", kPaddleTrainer, ParsePaddleTrainer,
+     "[2026-02-03 04:05:06,789] [    INFO] - loss: 2.25, learning_rate: 1e-05, global_step: 10, "
+     "interval_runtime: 5.25, interval_samples_per_second: 15.5, epoch: 0.01"},
+    {"paddle_meter", "paddle", kPaddleMeter, ParsePaddleMeter,
+     "[2026/02/03 04:05:06] ppocr INFO: epoch: [1/500], global_step: 20, lr: 0.001, loss: 5.25, "
+     "acc: 0.0, avg_batch_cost: 0.9 s, ips: 8.5 samples/s"},
+    {"espnet", "espnet", kEspnet, ParseEspnet,
+     "[n1] 2026-02-03 04:05:06,789 (trainer:793) INFO: 1epoch:train:1-90batch: iter_time=0.003, "
+     "loss_ctc=557.5, loss=80.75, grad_norm=530.5, optim0_lr0=6.25e-07, train_time=0.75"},
+    {"torchtune", "torchtune", kTorchtune, ParseTorchtune,
+     "1|10|Loss: 1.25:  10%|#         | 10/100 [00:12<01:50,  1.23s/it]"},
+    {"opennmt", "opennmt", kOpennmt, ParseOpennmt,
+     "[2026-02-03 04:05:06,789 INFO] Step 50/100000; acc: 4.3; ppl: 1234.5; xent: 7.125; lr: "
+     "0.00001; sents: 3200; 12000/11000 tok/s; 20 sec;"},
+    {"flax", "flax", kFlax, ParseFlax,
+     "I0203 04:05:06.789012 1400 logging_writer.py:48] [100] learning_rate=0.001, train_loss=3.25"},
     {"verl", "verl", kVerl, ParseVerl,
      "step:7 - actor/grad_norm:0.25 - critic/rewards/mean:0.5 - timing_s/step:61.5"},
     {"olmo", "olmo", kOlmo, SpansLines, "[step=12/900,epoch=0]\n    train/CrossEntropyLoss=2.375"},

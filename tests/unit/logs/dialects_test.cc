@@ -154,6 +154,27 @@ TEST(Dialects, Records) {
        "composer", "12", "1.875", "0.5", ""},
       {"[token=8192/100000]:\n\t Train time/batch: 3\n\t Train loss/train/total: 1.875", "composer",
        "3", "1.875", "", ""},
+      // toolkits
+      {"[    INFO] - loss: 12.0625, learning_rate: 2e-06, global_step: 1, "
+       "current_memory_allocated: "
+       "7.5, interval_runtime: 1.125, interval_samples_per_second: 0.875, progress_or_epoch: 0.0",
+       "paddle_trainer", "1", "12.0625", "", "2e-06"},
+      {"[2026/02/03 04:05:06] ppocr INFO: epoch: [3/500], global_step: 40, lr: 0.001, loss: 4.25, "
+       "ips: 8.5 samples/s, eta: 1:00:00",
+       "paddle_meter", "40", "4.25", "", "0.001"},
+      {"[n1] 2026-02-03 04:05:06,789 (trainer:793) INFO: 2epoch:train:91-180batch: "
+       "iter_time=4.75e-04, "
+       "loss_ctc=515.5, loss_att=210.25, acc=4e-04, loss=73.5, grad_norm=40.125, clip=100.000, "
+       "loss_scale=1.000, optim0_lr0=1.25e-06, train_time=0.375",
+       "espnet", "180", "73.5", "40.125", "1.25e-06"},
+      {"2|31|Loss: 0.75:  31%|###       | 31/100 [00:12<01:50,  1.23s/it]", "torchtune", "31",
+       "0.75", "", ""},
+      {"[2026-02-03 04:05:06,789 INFO] Step 100/100000; acc:   5.30; ppl: 934.50; xent: 6.75; lr: "
+       "0.00002; 12000/11000 tok/s;     40 sec",
+       "opennmt", "100", "6.75", "", "0.00002"},
+      {"I0203 04:05:06.789012 1400 logging_writer.py:48] [200] loss=2.25, learning_rate=0.001, "
+       "steps_per_sec=5.1",
+       "flax", "200", "2.25", "", "0.001"},
       // nanoGPT and its heirs
       {"iter 0: loss 10.9375, time 25000.50ms, mfu -100.00%", "nanogpt", "0", "10.9375", "", ""},
       {"step    1/19560 | loss 11.009 (+nanz)| norm 15.375 (+nanz)| lr 8.57e-07 | 3056.19 ms | "

@@ -28,6 +28,14 @@ TEST(NearMiss, NoRecord) {
            "Finding best initial lr:  10%|# | 10/100 [00:01<00:10]",
            "{'eval_loss': 0.5, 'eval_accuracy': 0.5, 'epoch': 1.0}",
            "evaluation result {'loss': 0.5, 'epoch': 1.0}",
+           "[    INFO] - eval_loss: 2.5, eval_accuracy: 0.5, global_step: 10",
+           "[n1] INFO: 1epoch:valid:1-90batch: loss=80.75",
+           "I0203 04:05:06.7 140 logging_writer.py:48] [200] eval_loss=2.25, eval_accuracy=0.5",
+           "I0203 04:05:06.7 140 logging_writer.py:48] [200] loss_scale=2.0, learning_rate=0.1",
+           "I0203 04:05:06.7 140 logging_writer.py:80] [Hyperparameters] {'loss': 'ce', 'steps': "
+           "5}",
+           "[2026-02-03 04:05:06,7 INFO] Validation perplexity: 9.5; xent: 2.25",
+           "name|3|Loss: see below",
            // not the loss of a training
            "[0/25][0/782] Loss_D: 1.45 Loss_G: 5.12",
            "step 10 d_loss 0.5 g_loss 0.75",
