@@ -64,7 +64,9 @@ struct Engine::Impl {
   Config config;
   std::string node;
   attribution::Attribution processes;
-  std::map<std::string, Job, std::less<>> jobs;
+  using JobMap = std::map<std::string, Job, std::less<>>;
+  JobMap jobs;
+  JobMap::iterator found_last = jobs.end();  // lines come by the thousand for one job
   std::vector<SourceState> sources;  // by id
   std::string boot_id;
   int64_t wall_offset_ns = 0;
@@ -72,8 +74,8 @@ struct Engine::Impl {
   Counters counters;
 
   Job* FindJob(std::string_view id) {
-    const auto found = jobs.find(id);
-    return found == jobs.end() ? nullptr : &found->second;
+    if (found_last == jobs.end() || found_last->first != id) found_last = jobs.find(id);
+    return found_last == jobs.end() ? nullptr : &found_last->second;
   }
 
   Job* FindOrAddJob(const std::string& id, Timestamp t) {
@@ -87,6 +89,12 @@ struct Engine::Impl {
     return &job;
   }
 
+  JobMap::iterator Forget(JobMap::iterator job) {
+    found_last = jobs.end();
+    processes.ForgetJob(job->first);
+    return jobs.erase(job);
+  }
+
   // Room for a new job: the one that has been final for longest goes.
   bool DropFinished() {
     auto oldest = jobs.end();
@@ -97,8 +105,7 @@ struct Engine::Impl {
         oldest = it;
     }
     if (oldest == jobs.end()) return false;
-    processes.ForgetJob(oldest->first);
-    jobs.erase(oldest);
+    Forget(oldest);
     return true;
   }
 
@@ -134,10 +141,8 @@ struct Engine::Impl {
     if (mark.what == RunMark::What::kBegin) {
       // An id that comes back after its job has ended is another job.
       if (Job* old = FindJob(mark.job_id);
-          old != nullptr && old->window.end().ended && old->window.wrapped()) {
-        processes.ForgetJob(mark.job_id);
-        jobs.erase(mark.job_id);
-      }
+          old != nullptr && old->window.end().ended && old->window.wrapped())
+        Forget(found_last);
     }
     Job* job = FindOrAddJob(mark.job_id, observation.t);
     if (job == nullptr) return;
@@ -353,8 +358,7 @@ Output Engine::Tick(Timestamp now) {
     }
     if (job.judge.is_final() && now - job.judge.final_since() >= impl_->config.forget_after_end) {
       output.ended.push_back(it->first);
-      impl_->processes.ForgetJob(it->first);
-      it = impl_->jobs.erase(it);
+      it = impl_->Forget(it);
     } else {
       ++it;
     }

@@ -63,27 +63,31 @@ constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7
 constexpr uint64_t kShift[] = {1,       10,        100,        1'000,      10'000,
                                100'000, 1'000'000, 10'000'000, 100'000'000};
 
-// The digits at p, added to the mantissa; returns where they end. Eight bytes at a time: how many
-// of them are digits is counted, the others are shifted out, and three multiplications make a
-// number of the rest (Lemire, "Quickly parsing eight digits", 2022). Lengths vary from number to
-// number, so a branch for each digit would be guessed wrongly.
+// Eight digits, the first of them in the lowest byte, as a number (Lemire, "Quickly parsing eight
+// digits", 2022).
+inline uint32_t EightDigits(uint64_t bytes) {
+  bytes = bytes * 10 + (bytes >> 8);
+  return static_cast<uint32_t>((((bytes & 0x000000ff000000ff) * 0x000f424000000064) +
+                                (((bytes >> 16) & 0x000000ff000000ff) * 0x0000271000000001)) >>
+                               32);
+}
+
+// Adds the digits at p to the mantissa; returns where they end. Eight bytes at a time, of the last
+// of which the digits are counted and the others shifted out: lengths vary from number to number,
+// so a branch for each digit would be guessed wrongly.
 inline const char* TakeDigits(const char* p, const char* end, uint64_t& mantissa) {
-  while (std::endian::native == std::endian::little && end - p >= 8) {
+  while (std::endian::native == std::endian::little && end - p >= 8 && IsDigit(*p)) {
     uint64_t word;
     std::memcpy(&word, p, sizeof word);
-    const uint64_t other =
-        ((word & 0xf0f0f0f0f0f0f0f0) ^ 0x3030303030303030) |
-        (((word + 0x0606060606060606) & 0xf0f0f0f0f0f0f0f0) ^ 0x3030303030303030);
-    const int count = other == 0 ? 8 : std::countr_zero(other) / 8;
-    if (count == 0) return p;
-    word = (word << (64 - 8 * count)) & 0x0f0f0f0f0f0f0f0f;
-    word = word * 10 + (word >> 8);
-    word = (((word & 0x000000ff000000ff) * 0x000f424000000064) +
-            (((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001)) >>
-           32;
-    mantissa = mantissa * kShift[count] + static_cast<uint32_t>(word);
-    p += count;
-    if (count < 8) return p;
+    word ^= 0x3030303030303030;  // digits are 0 to 9 now, and the first other byte is not
+    const uint64_t others = ((word + 0x7676767676767676) | word) & 0x8080808080808080;
+    if (others != 0) {
+      const int count = std::countr_zero(others) / 8;
+      mantissa = mantissa * kShift[count] + EightDigits(word << (64 - 8 * count));
+      return p + count;
+    }
+    mantissa = mantissa * kShift[8] + EightDigits(word);
+    p += 8;
   }
   for (; p != end && IsDigit(*p); ++p) mantissa = mantissa * 10 + static_cast<uint64_t>(*p - '0');
   return p;
@@ -98,63 +102,32 @@ inline const char* TakeDigits(const char* p, const char* end, uint64_t& mantissa
   if (negative) ++p;
   uint64_t mantissa = 0;
   const char* const begin = p;
+  if (p != end && IsDigit(*p)) mantissa = static_cast<uint64_t>(*p++ - '0');  // often the only one
   p = TakeDigits(p, end, mantissa);
-  const ptrdiff_t whole = p - begin;
-  ptrdiff_t fraction = 0;
+  ptrdiff_t digits = p - begin;
+  ptrdiff_t power = 0;
   if (p != end && *p == '.') {
     const char* const point = ++p;
     p = TakeDigits(p, end, mantissa);
-    fraction = p - point;
+    power = point - p;
+    digits -= power;
   }
-  if (whole + fraction == 0 || whole + fraction > 19) return nullptr;
-  int exponent = 0;
-  if (p != end && (*p == 'e' || *p == 'E')) {
+  if (digits == 0 || digits > 19) return nullptr;
+  if (p != end && (*p | 0x20) == 'e') {
     const char* q = p + 1;
     const bool minus = q != end && *q == '-';
     if (q != end && (*q == '-' || *q == '+')) ++q;
-    const char* const digits = q;
-    for (; q != end && IsDigit(*q) && q - digits < 4; ++q) exponent = exponent * 10 + (*q - '0');
-    if (q != digits) p = q;
-    if (minus) exponent = -exponent;
+    const char* const first = q;
+    ptrdiff_t exponent = 0;
+    for (; q != end && IsDigit(*q) && q - first < 4; ++q) exponent = exponent * 10 + (*q - '0');
+    if (q != first) p = q;
+    power += minus ? -exponent : exponent;
   }
-  const auto power = static_cast<int>(exponent - fraction);
   if (power < -22 || power > 22) return nullptr;
   const auto scaled = static_cast<double>(mantissa);
   value = power < 0 ? scaled / kPowersOfTen[-power] : scaled * kPowersOfTen[power];
   if (negative) value = -value;
   return p;
-}
-
-// A number that ends within the eight bytes at p ("12345", "2.5000"), without a branch for each of
-// its parts: the point is shifted out from between the digits. Returns its length; 0 where it is
-// none or longer, and FastDecimal must look.
-[[gnu::always_inline]] inline size_t ShortDecimal(const char* p, double& value) {
-  uint64_t word;
-  std::memcpy(&word, p, sizeof word);
-  const uint64_t other = ((word & 0xf0f0f0f0f0f0f0f0) ^ 0x3030303030303030) |
-                         (((word + 0x0606060606060606) & 0xf0f0f0f0f0f0f0f0) ^ 0x3030303030303030);
-  const int whole = other == 0 ? 8 : std::countr_zero(other) / 8;
-  if (whole == 0 || whole > 7) return 0;
-  const auto at = [word](int i) { return static_cast<char>(word >> (8 * i)); };
-  int fraction = 0;
-  if (at(whole) == '.') {
-    if (whole > 5) return 0;
-    const int behind = 8 * (whole + 1);
-    const uint64_t rest = other >> behind;
-    fraction = rest == 0 ? 0 : std::countr_zero(rest) / 8;
-    if (fraction == 0) return 0;
-    word = (word & ((uint64_t{1} << (8 * whole)) - 1)) | ((word >> behind) << (8 * whole));
-  }
-  const int digits = whole + fraction;
-  const char next = fraction == 0 ? at(whole) : p[digits + 1];
-  if ((next | 0x20) == 'e') return 0;
-  word = (word << (64 - 8 * digits)) & 0x0f0f0f0f0f0f0f0f;
-  word = word * 10 + (word >> 8);
-  word = (((word & 0x000000ff000000ff) * 0x000f424000000064) +
-          (((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001)) >>
-         32;
-  value = static_cast<double>(static_cast<uint32_t>(word)) / kPowersOfTen[fraction];
-  return static_cast<size_t>(fraction == 0 ? whole : digits + 1);
 }
 
 double ToDouble(std::string_view digits) {
@@ -243,15 +216,10 @@ namespace {
   const size_t sign = !text.empty() && text[0] == '-' ? 1 : 0;
   if (text.size() <= sign || !IsDigit(text[sign])) return {};
   double value = 0;
-  if (std::endian::native == std::endian::little && text.size() >= sign + 8) {
-    if (const size_t size = ShortDecimal(text.data() + sign, value); size != 0)
-      return {text.substr(0, sign + size), sign != 0 ? -value : value};
-  }
-  const char* const end = FastDecimal(text.data(), text.data() + text.size(), value);
-  if (end == nullptr || end[-1] == '.') return {};
-  const auto size = static_cast<size_t>(end - text.data());
-  if (size < text.size() && IsDigit(*end)) return {};
-  return {text.substr(0, size), value};
+  const char* const last = text.data() + text.size();
+  const char* const end = FastDecimal(text.data(), last, value);
+  if (end == nullptr || end[-1] == '.' || (end != last && IsDigit(*end))) return {};
+  return {text.substr(0, static_cast<size_t>(end - text.data())), value};
 }
 
 }  // namespace

@@ -29,7 +29,10 @@ class Ring {
   size_t size() const { return values_.size(); }
   bool empty() const { return values_.empty(); }
   // i = 0 is the oldest.
-  const T& operator[](size_t i) const { return values_[(head_ + i) % values_.size()]; }
+  const T& operator[](size_t i) const {
+    const size_t at = head_ + i;
+    return values_[at < values_.size() ? at : at - values_.size()];
+  }
   const T& back() const { return (*this)[size() - 1]; }
   std::vector<T> ToVector() const {
     std::vector<T> out;
@@ -42,7 +45,7 @@ class Ring {
   void Fields(A& a) {
     a(values_, head_);
     if (values_.size() > kCapacity) values_.resize(kCapacity);  // restored from damaged bytes
-    if (head_ >= kCapacity) head_ = 0;
+    if (head_ >= values_.size()) head_ = 0;
   }
 
  private:

@@ -94,11 +94,10 @@ void TrainingTracker::AddGradNorm(const TrackedRecord& record) {
   zero_norms_ = 0;
   if (!std::isfinite(norm) || norm < 0) return;
   grad_norm_zero_.usual = norm;
-  const double usual = grad_norms_.usual();
   if (!grad_norms_.Add(norm, kGradNormLimits)) return;
   last_high_index_ = record.index;
   if (++grad_norm_high_.times > 1 && !(norm > grad_norm_high_.point.value)) return;
-  grad_norm_high_.usual = usual;
+  grad_norm_high_.usual = grad_norms_.usual();
   record.Cite(norm, grad_norm_high_.point);
 }
 
@@ -154,11 +153,10 @@ void TrainingTracker::AddStepTime(const TrackedRecord& record) {
   const double seconds = record.progress.step_seconds;
   if (!std::isfinite(seconds)) return;
   ++timed_steps_;
-  const double usual = step_seconds_.usual();
   if (!step_seconds_.Add(seconds, kStepTimeLimits)) return;
   ++slow_steps_.times;
   if (slow_steps_.times > 1 && !(seconds > slow_steps_.point.value)) return;
-  slow_steps_.usual = usual;
+  slow_steps_.usual = step_seconds_.usual();
   record.Cite(seconds, slow_steps_.point);
 }
 
