@@ -67,7 +67,7 @@ struct Engine::Impl {
   using JobMap = std::map<std::string, Job, std::less<>>;
   JobMap jobs;
   JobMap::iterator found_last = jobs.end();  // lines come by the thousand for one job
-  std::vector<SourceState> sources;  // by id
+  std::vector<SourceState> sources;          // by id
   std::string boot_id;
   int64_t wall_offset_ns = 0;
   double clock_uncertainty_s = 0;

@@ -11,6 +11,7 @@ namespace rankscope::logs {
 namespace {
 
 constexpr size_t kMaxBlanks = 16;  // between a key and its number
+constexpr Progress kNothing;       // one copy is less than to fill it anew
 
 inline void Put(Progress& progress, Key key, const Number& number) {
   switch (key) {
@@ -60,7 +61,7 @@ bool PlainReader::Shape::Match(std::string_view text, Progress& out) const {
     return true;
   };
   if (slots == 0 || !take(slot[0].begin, slot[0].size)) return false;
-  out = Progress();
+  out = kNothing;
   for (size_t i = 0; i < slots; ++i) {
     const Slot& s = slot[i];
     if (i != 0 && !take(s.begin, s.size)) return false;
@@ -124,7 +125,7 @@ bool PlainReader::Parse(std::string_view text, Progress& out) {
                          ? true
                          : !megatron && ReadPlainLoop(text, items);
   if (!plain) return false;
-  out = Progress();
+  out = kNothing;
   for (size_t i = 0; i < items.size; ++i) Put(out, items.item[i].key, items.item[i].number);
   out.format = items.format;
   out.loss_key_missing = items.loss_key_missing;
