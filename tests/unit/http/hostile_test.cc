@@ -164,6 +164,7 @@ TEST_F(HostileTest, SmuggledRequestsAreNotAnswered) {
 }
 
 TEST_F(HostileTest, OddLinesAreRefusedOrHarmless) {
+  using namespace std::string_literals;  // a NUL inside
   const std::string cases[] = {
       "GET /metrics HTTP/1.1\r\nHost: n\r\n folded: x\r\n\r\n",
       "GET /metrics HTTP/1.1\r\n Host: n\r\n\r\n",
@@ -173,7 +174,7 @@ TEST_F(HostileTest, OddLinesAreRefusedOrHarmless) {
       "GET /metrics HTTP/9.9\r\nHost: n\r\n\r\n",
       "GET /metrics HTTP/1.1 HTTP/1.1\r\nHost: n\r\n\r\n",
       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-      std::string("GET /metrics\0 HTTP/1.1\r\nHost: n\r\n\r\n", 38),
+      "GET /metrics\0 HTTP/1.1\r\nHost: n\r\n\r\n"s,
       "GET /metrics HTTP/1.1\r\nHost: n\r\nAccept: a\x01\r\n\r\n",
       "G\xC3\x84T /metrics HTTP/1.1\r\nHost: n\r\n\r\n",
       "GET /metrics HTTP/1.1\nHost: n\n\n",
