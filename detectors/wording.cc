@@ -409,6 +409,12 @@ std::string EvidenceText(const Evidence& e) {
     case EvidenceKind::kSchedulerEnd:
       return SchedulerText(e);
     case EvidenceKind::kTerminated:
+      if (const std::string_view sub = e.Capture("sub"); sub == "preemption")
+        return "the program says that it is preempted";
+      else if (sub == "requeue")
+        return "the program says that it is requeued";
+      else if (sub == "time_limit")
+        return "the program says that its time is over";
       return WithSubject(e, "was told to stop") + Optional(" by ", e.Capture("signal"));
     case EvidenceKind::kUsageError:
       return "the program refused its arguments: " + std::string(e.Capture("message"));

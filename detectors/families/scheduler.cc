@@ -3,6 +3,7 @@
 
 // F1, F2, F3 and X20: somebody other than the program ended the run. A time limit is a disposition,
 // not a cause: it is the answer only when nothing failed and nothing hung.
+#include <algorithm>
 #include <cmath>
 
 #include "detectors/families/curve.h"
@@ -14,6 +15,9 @@ namespace {
 using features::Cause;
 using features::JobFeatures;
 using logs::IncidentKind;
+
+constexpr int32_t kLeave = 88;  // of causes that are requests to stop, and none but them
+constexpr double kTheProgramsWord = 0.65;
 
 const Cause* PrimarySchedulerEnd(const JobFeatures& f, std::string_view sub) {
   const Cause* primary = f.Primary();
@@ -32,6 +36,37 @@ Finding SchedulerFinding(const JobFeatures& f, std::string_view sub) {
   Show(f.last_progress_evidence, finding);
   Show(f.leave.save, finding);
   Show(f.leave.evaluation, finding);
+  return finding;
+}
+
+// A program that says why it was told to stop; the request itself may have come first.
+const Cause* Notice(const JobFeatures& f, std::string_view sub) {
+  const Cause* primary = f.Primary();
+  if (primary == nullptr || primary->precedence < kLeave) return nullptr;
+  for (const Cause& cause : f.causes) {
+    const bool speaks =
+        cause.role == Cause::Role::kInitiating || cause.role == Cause::Role::kSupport;
+    if (speaks && cause.incident().kind == IncidentKind::kTerminated && cause.incident().sub == sub)
+      return &cause;
+  }
+  return nullptr;
+}
+
+// One voice, and the program's: it may have taken any signal for a preemption.
+Finding NoticeFinding(const JobFeatures& f, std::string_view sub, const Cause& notice) {
+  Finding finding = FromPrimary(f);
+  finding.sub = sub;
+  finding.signal = 0;
+  finding.symptom = "ended_by_scheduler";
+  finding.domain = proto::DOMAIN_SCHEDULER;
+  finding.component = "scheduler";
+  finding.cap = kTheProgramsWord;
+  if (std::find(finding.root.begin(), finding.root.end(), notice.evidence) == finding.root.end())
+    finding.root.push_back(notice.evidence);
+  Show(notice.evidence, finding);
+  Show(f.last_progress_evidence, finding);
+  Show(f.leave.save, finding);
+  finding.open.push_back(Question::kWhoCancelled);
   return finding;
 }
 
@@ -64,6 +99,11 @@ RuledOut RuleOutF1(const JobFeatures& f) {
 Finding EvaluateF2(const JobFeatures& f) {
   if (PrimarySchedulerEnd(f, "preemption") != nullptr) return SchedulerFinding(f, "preemption");
   if (PrimarySchedulerEnd(f, "requeue") != nullptr) return SchedulerFinding(f, "requeue");
+  // A job that is requeued because its time is over ended by its time limit.
+  if (Notice(f, "time_limit") != nullptr) return {};
+  for (const std::string_view sub : {"preemption", "requeue"}) {
+    if (const Cause* notice = Notice(f, sub)) return NoticeFinding(f, sub, *notice);
+  }
   return {};
 }
 RuledOut RuleOutF2(const JobFeatures& f) {
@@ -71,8 +111,10 @@ RuledOut RuleOutF2(const JobFeatures& f) {
 }
 
 Finding EvaluateF3(const JobFeatures& f) {
-  if (PrimarySchedulerEnd(f, "time_limit") == nullptr) return {};
-  Finding finding = SchedulerFinding(f, "unknown");
+  const Cause* notice = Notice(f, "time_limit");
+  if (notice == nullptr && PrimarySchedulerEnd(f, "time_limit") == nullptr) return {};
+  Finding finding =
+      notice != nullptr ? NoticeFinding(f, "unknown", *notice) : SchedulerFinding(f, "unknown");
   if (f.timed && f.progress > 0) {
     finding.sub = f.silence_seconds < HangTimeout(f) ? "slow" : "stalled";
     finding.shows.push_back(f.silence_evidence);

@@ -59,7 +59,7 @@ int32_t Precedence(const Incident& incident) {
     case IncidentKind::kPeerLost:
       return 75;
     case IncidentKind::kTerminated:
-      return 90;
+      return incident.sub.empty() ? 90 : 88;  // a reason goes before the bare request
     case IncidentKind::kNonFiniteLoss:
       return 95;
     case IncidentKind::kNonZeroExit:
@@ -136,6 +136,11 @@ class Orderer {
     if (incident.kind == IncidentKind::kXid && OwnerOfGpuError(incident) == GpuErrorOwner::kNone)
       return Role::kCascade;
     if (incident.kind == IncidentKind::kXid && SurvivedXid(candidate)) return Role::kRecovered;
+    // A program's word that it is taken off: wrong where it went on, or finished.
+    if (incident.kind == IncidentKind::kTerminated && !incident.sub.empty()) {
+      const bool went_on = ProgressAfter(candidate) >= kProgressedAfter || f_.train_end;
+      return went_on ? Role::kRecovered : Role::kInitiating;
+    }
     const bool own_fault =
         incident.kind == IncidentKind::kException || incident.kind == IncidentKind::kCudaOom ||
         incident.kind == IncidentKind::kCudaError || incident.kind == IncidentKind::kRendezvous ||

@@ -167,6 +167,23 @@ INSTANTIATE_TEST_SUITE_P(
              R::kCascade, "", 6, 0}));
 
 INSTANTIATE_TEST_SUITE_P(
+    TakenOff, ShapeLine,
+    ::testing::Values(
+        Case{"Job has timed out. Ran 118 minutes out of requested 120 minutes.", K::kTerminated,
+             R::kInitiating, "time_limit", 0, 0},
+        Case{"[NeMo I 2026-02-03 04:05:06 preemption:88] Preemption detected, saving checkpoint "
+             "and exiting",
+             K::kTerminated, R::kInitiating, "preemption", 0, 0},
+        Case{"Handling auto-requeue signal: 10", K::kTerminated, R::kInitiating, "requeue", 0, 0},
+        Case{"INFO: Requeued SLURM job: 8841", K::kTerminated, R::kInitiating, "requeue", 0, 0},
+        Case{"requeing job 8841...", K::kTerminated, R::kInitiating, "requeue", 0, 0},
+        Case{"+ scontrol requeue 8841", K::kTerminated, R::kInitiating, "requeue", 0, 0},
+        Case{"WARNING: Spot interruption notice received, saving checkpoint", K::kTerminated,
+             R::kInitiating, "preemption", 0, 0},
+        Case{"PreemptionCheckpointHandler: Starting saving a checkpoint.", K::kTerminated,
+             R::kInitiating, "preemption", 0, 0}));
+
+INSTANTIATE_TEST_SUITE_P(
     Network, ShapeLine,
     ::testing::Values(
         Case{"[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: "
