@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bitset>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "detectors/logs/exception_text.h"
@@ -245,11 +246,13 @@ constexpr TrainerRow kTrainers[] = {
     {"/torchtitan/train.py", "torchtitan"},
 };
 
+using Rows = std::bitset<std::size(kTelling)>;
+
 // What a frame's path and source line hold of the tables' words, each found in one pass.
 struct Words {
   static constexpr size_t kRows = std::size(kTelling);
-  std::bitset<kRows> file;  // rows of kTelling whose path fits
-  std::bitset<kRows> code;
+  Rows file;  // rows of kTelling whose path fits
+  Rows code;
   int trainer = -1;  // row of kTrainers
   bool library = false;
 };
@@ -258,7 +261,13 @@ class WordTables {
  public:
   WordTables()
       : files_(FileLiterals(), Scanner::Case::kSensitive),
-        codes_(CodeLiterals(), Scanner::Case::kSensitive) {}
+        codes_(CodeLiterals(), Scanner::Case::kSensitive) {
+    for (size_t row = 0; row < Words::kRows; ++row) {
+      any_file_[row] = kTelling[row].file.empty();
+      any_code_[row] = kTelling[row].code.empty();
+      functions_[kTelling[row].function].set(row);
+    }
+  }
 
   Words Read(const Frame& frame) const {
     Words words;
@@ -278,6 +287,14 @@ class WordTables {
       return true;
     });
     return words;
+  }
+
+  // Rows of kTelling that fit the frame in all that they name.
+  Rows Fitting(const Words& words, std::string_view function) const {
+    Rows rows = functions_.find({})->second;  // those that name none
+    if (const auto named = functions_.find(function); named != functions_.end())
+      rows |= named->second;
+    return rows & (any_file_ | words.file) & (any_code_ | words.code);
   }
 
  private:
@@ -304,6 +321,9 @@ class WordTables {
 
   Scanner files_;
   Scanner codes_;
+  Rows any_file_;  // rows that name no path
+  Rows any_code_;
+  std::unordered_map<std::string_view, Rows> functions_;
 };
 
 const WordTables& SharedTables() {
@@ -313,14 +333,8 @@ const WordTables& SharedTables() {
 
 FrameKind TellingKind(const Frame& frame, const Words& words) {
   if (BeginsImport(frame.code)) return FrameKind::kImport;
-  const std::string_view function = LastComponent(frame.function);
-  for (size_t i = 0; i < Words::kRows; ++i) {
-    const FrameRow& row = kTelling[i];
-    const bool fits = (row.function.empty() || row.function == function) &&
-                      (row.file.empty() || words.file[i]) && (row.code.empty() || words.code[i]);
-    if (fits) return row.kind;
-  }
-  return FrameKind::kUnknown;
+  const Rows rows = SharedTables().Fitting(words, LastComponent(frame.function));
+  return rows.any() ? kTelling[rows._Find_first()].kind : FrameKind::kUnknown;  // libstdc++'s
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ class PlainReader {
     uint16_t tail_begin = 0;
     uint16_t tail_size = 0;
     std::array<Slot, kSlots> slot;
-    std::array<char, kLiterals> literals;
+    std::array<char, kLiterals + sizeof(uint64_t)> literals;  // compared by words
   };
 
   std::array<Shape, 2> shapes_;

@@ -3,9 +3,7 @@
 #include "detectors/logs/reader.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cassert>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -26,9 +24,8 @@
 namespace rankscope::logs {
 namespace {
 
-// Rows of both tables and the two machines, with room to grow; a set of them is six words.
-constexpr size_t kMaxRows = 384;
-using RowSet = std::array<uint64_t, kMaxRows / 64>;
+// A bit for each row of both tables and for the two machines.
+using RowSet = std::vector<uint64_t>;
 
 // A node's ranks; a stream with more speakers than that shares the last machine among the rest.
 constexpr size_t kMaxSpeakers = 16;
@@ -45,11 +42,11 @@ struct Tables {
   uint32_t traceback_row = static_cast<uint32_t>(formats.size() + shapes.size());
   uint32_t summary_row = traceback_row + 1;
   uint32_t keras_row = 0;
-  RowSet spanning{};  // dialects whose records stand on several lines
+  size_t words = summary_row / 64 + 1;  // of a set of rows
+  RowSet spanning = RowSet(words);      // dialects whose records stand on several lines
   Scanner scanner;
 
   Tables() : scanner(Literals(), Scanner::Case::kSensitive) {
-    assert(summary_row < kMaxRows);
     while (keras_row < formats.size() && formats[keras_row].name != "keras") ++keras_row;
     for (size_t row = 0; row < formats.size(); ++row) {
       if (formats[row].parse == SpansLines) spanning[row / 64] |= uint64_t{1} << (row % 64);
@@ -135,7 +132,8 @@ struct Reader::State {
   int32_t strength = 0;      // of the strongest dialect so far
   PlainReader plain_reader;  // learns again after a restart
   RecordList records;
-  std::string plain;        // the line without ANSI sequences
+  RowSet anchored = RowSet(tables.words);  // rows of which the line holds an anchor
+  std::string plain;                       // the line without ANSI sequences
   std::string number_text;  // numbers without their thousands separators; views point into it
 
   template <class A>
@@ -346,7 +344,8 @@ std::span<const Record> Reader::Feed(const LogLine& line, Timestamp t) {
   const CleanLine clean = {
       unprefixed.text, line.text, line.offset, unprefixed.rank, unprefixed.local_rank, line.end, t};
   if (state.FeedFrame(clean)) return state.records;
-  RowSet rows{};
+  RowSet& rows = state.anchored;
+  std::fill(rows.begin(), rows.end(), 0);
   uint64_t any = 0;
   state.tables.scanner.Scan(clean.text, [&](uint32_t row, size_t) {
     const uint64_t bit = uint64_t{1} << (row % 64);

@@ -28,6 +28,23 @@ constexpr std::string_view kCommonText =
     "checkpoint model tokens: version file name value ing the ion ed and for with from start end "
     "error warning";
 
+uint32_t WindowOf(std::string_view window) {
+  uint32_t value = 0;
+  for (const char c : window) value = value << 8 | static_cast<uint8_t>(c);
+  return value;
+}
+
+bool StandsInCommonText(std::string_view window) {
+  static const std::vector<uint32_t> windows = [] {  // sorted: thousands are asked for
+    std::vector<uint32_t> all;
+    for (size_t i = 0; i + 3 <= kCommonText.size(); ++i)
+      all.push_back(WindowOf(kCommonText.substr(i, 3)));
+    std::sort(all.begin(), all.end());
+    return all;
+  }();
+  return std::binary_search(windows.begin(), windows.end(), WindowOf(window));
+}
+
 // How common a byte is in training logs, roughly.
 int Commonness(char c) {
   if (c == ' ') return 10;
@@ -40,7 +57,7 @@ int Commonness(char c) {
 
 int Commonness(std::string_view window) {
   constexpr int kInCommonWord = 30;
-  int score = kCommonText.find(window) != std::string_view::npos ? kInCommonWord : 0;
+  int score = StandsInCommonText(window) ? kInCommonWord : 0;
   for (const char c : window) score += Commonness(c);
   return score;
 }
