@@ -201,7 +201,7 @@ constexpr std::array kRemedies = {
     RemedyRow{"E2", "partial", "the checkpoint was restored only in part; not restored: {part}",
               "fix_config", "save and load {part} with the weights, then rerun from the checkpoint",
               "compare learning rate and loss before and after each resume", "", kNever},
-    RemedyRow{"E3", "*", "the run made {steps} steps in all: it trained next to nothing",
+    RemedyRow{"E3", "*", "the run made {steps} in all: it trained next to nothing",
               "fix_config", "raise the number of steps or epochs and resubmit",
               "refuse budgets below a minimum in the launch script", "", kNever},
     RemedyRow{"F1", "*", "the cluster lost a node under the run", "rerun",

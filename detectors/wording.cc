@@ -455,8 +455,9 @@ std::string EvidenceText(const Evidence& e) {
     case EvidenceKind::kLearningRate:
       return "the learning rate is " + value;
     case EvidenceKind::kSteps:
-      return value + (e.Capture("known") == "step" ? " steps" : " training records") +
-             Optional(" of ", expected) + " were seen";
+      return value + (e.Capture("known") == "step" ? " step" : " training record") +
+             (value == "1" ? "" : "s") + Optional(" of ", expected) +
+             (value == "1" ? " was seen" : " were seen");
     case EvidenceKind::kTrainBegin:
       return "training began" + Optional(", ", value, " steps planned");
     case EvidenceKind::kTrainEnd:
@@ -467,9 +468,9 @@ std::string EvidenceText(const Evidence& e) {
       return "no training record for " + value + " s" +
              Optional(", against ", expected, " s between records before");
     case EvidenceKind::kNoProgress:
-      return "no training record in a known form in " + value + " lines";
+      return "no training record in a known form in " + value + (value == "1" ? " line" : " lines");
     case EvidenceKind::kLinesRead:
-      return value + " lines read";
+      return value + (value == "1" ? " line read" : " lines read");
     case EvidenceKind::kRendezvousBegin:
       return "the process group was being formed";
     case EvidenceKind::kProcessesAlive:

@@ -299,7 +299,8 @@ RuledOut RuleOutE1(const JobFeatures& f) {
                         "the curve looks wrong, but another event explains the run");
   }
   if (f.loss.points < kShapePoints) {
-    return NotDecidable(proto::STORE_LOG, "only " + std::to_string(f.loss.points) + " loss values");
+    return NotDecidable(proto::STORE_LOG,
+                        "only " + Counted(static_cast<double>(f.loss.points), "loss value"));
   }
   if (Learned(f)) {
     return Excluded("the loss fell from " + Number(f.loss.start) + " to " + Number(f.loss.end),

@@ -125,7 +125,7 @@ Finding EvaluateA1(const JobFeatures& f) {
 RuledOut RuleOutA1(const JobFeatures& f) {
   if (f.recognised)
     return Excluded(
-        "training was under way: " + Number(f.steps) + (f.steps_known ? " steps" : " records"),
+        "training was under way: " + Counted(f.steps, f.steps_known ? "step" : "record"),
         {f.steps_evidence});
   for (const Cause& cause : f.causes) {
     if (IsMine(cause) && cause.role != Cause::Role::kInitiating) {

@@ -87,7 +87,7 @@ RuledOut NoSuchText(const JobFeatures& f, std::string_view what) {
   if (f.lines == 0) return NotDecidable(proto::STORE_LOG, "no text was seen");
   RuledOut out;
   out.state = proto::FamilyState::RULED_OUT;
-  out.by = std::string(what) + " in " + std::to_string(f.lines) + " lines";
+  out.by = std::string(what) + " in " + Counted(static_cast<double>(f.lines), "line");
   if (f.lines_evidence != features::kNoEvidence) out.evidence.push_back(f.lines_evidence);
   return out;
 }
@@ -134,6 +134,10 @@ std::string Number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
   return text;
+}
+
+std::string Counted(double count, std::string_view noun) {
+  return Number(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
 }  // namespace rankscope::families

@@ -108,5 +108,7 @@ const features::Cause* FindCause(const features::JobFeatures& f, logs::IncidentK
 double HangTimeout(const features::JobFeatures& f);
 
 std::string Number(double value);
+// "1 step", "200 steps".
+std::string Counted(double count, std::string_view noun);
 
 }  // namespace rankscope::families

@@ -90,8 +90,9 @@ Finding EvaluateC1(const JobFeatures& f) {
 
 RuledOut RuleOutC1(const JobFeatures& f) {
   if (f.progress > 0) {
-    return Excluded("the process group stood: " + std::to_string(f.progress) + " training records",
-                    {f.last_progress_evidence});
+    return Excluded(
+        "the process group stood: " + Counted(static_cast<double>(f.progress), "training record"),
+        {f.last_progress_evidence});
   }
   if (f.world_size == 1) return Excluded("one process needs no rendezvous");
   if (const Cause* cause = FindCause(f, IncidentKind::kRendezvous)) {

@@ -135,10 +135,10 @@ Finding EvaluateX26(const JobFeatures& f) {
 RuledOut RuleOutX26(const JobFeatures& f) {
   const RewardFeatures& reward = f.reward;
   if (reward.records == 0) {
-    return f.progress > 0
-               ? Excluded("no reward in " + std::to_string(f.progress) + " training records",
-                          {f.last_progress_evidence})
-               : NotDecidable(proto::STORE_LOG, "no training record is readable");
+    return f.progress > 0 ? Excluded("no reward in " + Counted(static_cast<double>(f.progress),
+                                                               "training record"),
+                                     {f.last_progress_evidence})
+                          : NotDecidable(proto::STORE_LOG, "no training record is readable");
   }
   if (const Cause* primary = f.Primary())
     return Excluded("another event ended the run", {primary->evidence});

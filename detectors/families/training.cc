@@ -67,7 +67,7 @@ Finding EvaluateE3(const JobFeatures& f) {
   Show(f.train_end_evidence, finding);
   ShowLeave(f, finding);
   if (f.exit_known) Show(f.exit_evidence, finding);
-  finding.values = {{"steps", Number(steps)}};
+  finding.values = {{"steps", Counted(steps, "step")}};
   finding.open.push_back(WhetherItLearned(f));
   return finding;
 }
@@ -76,8 +76,8 @@ RuledOut RuleOutE3(const JobFeatures& f) {
   if (!f.recognised && !f.steps_known)
     return NotDecidable(proto::STORE_LOG, "no step count is readable");
   if (f.steps > kUndertrainedSteps) {
-    return Excluded(Number(f.steps) + (f.steps_known ? " steps" : " training records") +
-                        ", more than " + Number(kUndertrainedSteps),
+    return Excluded(Counted(f.steps, f.steps_known ? "step" : "training record") + ", more than " +
+                        Number(kUndertrainedSteps),
                     {f.steps_evidence});
   }
   if (f.running) return Excluded("the run is going on", {f.steps_evidence});
