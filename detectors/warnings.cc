@@ -142,12 +142,23 @@ class Writer {
     return loss.points >= 10 && std::abs(loss.end - loss.start) > 3 * loss.noise;
   }
 
-  // How many parameters the model has, where a library said so.
-  double Parameters() const {
+  // What the program printed of its own settings; empty where it did not.
+  std::string_view Fact(std::string_view name) const {
     for (const windows::Surrounding& fact : job_.surroundings().all()) {
-      if (!fact.variable && fact.name == "parameters") return std::atof(fact.value.c_str());
+      if (!fact.variable && fact.name == name) return fact.value;
     }
-    return 0;
+    return {};
+  }
+
+  // How many parameters the model has, where a library said so. Of a model in parts each part is
+  // printed by itself, and their sum is not known.
+  double Parameters() const {
+    for (const std::string_view parts :
+         {Fact("tensor_model_parallel_size"), Fact("pipeline_model_parallel_size")}) {
+      if (!parts.empty() && parts != "1") return 0;
+    }
+    if (Fact("tensor_model_parallel_size").empty()) return 0;
+    return std::atof(std::string(Fact("parameters")).c_str());
   }
 
   void AddScale() {

@@ -25,6 +25,7 @@ std::span<const ShapeRow> KernelShapes();      // kernel log
 std::span<const ShapeRow> ShellShapes();       // shells, make, systemd: how their child ended
 std::span<const ShapeRow> SignalShapes();      // fault handlers, aborts, what a program was told
 std::span<const ShapeRow> NoticeShapes();      // preempted, requeued, evicted, says the program
+std::span<const ShapeRow> ErrorFileShapes();   // torchelastic's error file
 std::span<const ShapeRow> StorageShapes();     // no space, quota, I/O errors
 std::span<const ShapeRow> ProseShapes();       // lone exceptions, usage errors, "loss is nan"
 std::span<const ShapeRow> TrainingShapes();    // loss scale, partial loads, compilers, mismatches
