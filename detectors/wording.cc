@@ -416,8 +416,13 @@ std::string EvidenceText(const Evidence& e) {
       else if (sub == "time_limit")
         return "the program says that its time is over";
       return WithSubject(e, "was told to stop") + Optional(" by ", e.Capture("signal"));
-    case EvidenceKind::kUsageError:
-      return "the program refused its arguments: " + std::string(e.Capture("message"));
+    case EvidenceKind::kUsageError: {
+      const std::string_view sub = e.Capture("sub");
+      return std::string(sub.starts_with("no_") ? "the program could not be started: "
+                         : sub == "refused"     ? "the scheduler refused the job: "
+                                                : "the program refused its arguments: ") +
+             std::string(e.Capture("message"));
+    }
     case EvidenceKind::kStorage:
       return WithSubject(e, "could not write") + Optional(": ", e.Capture("message")) +
              Optional(" (", e.Capture("errno"), ")");

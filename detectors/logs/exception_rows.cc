@@ -97,6 +97,11 @@ constexpr ClassRow kFaultByWords[] = {
     {"", "only be used on CUDA devices", kEnv},
     {"", "No operator found for `memory_efficient_attention", kEnv},
     {"", "command not found", kEnv},
+    {"", ": error while loading shared libraries: ", kEnv},
+    {"", ": symbol lookup error: ", kEnv},
+    {"", ": relocation error: ", kEnv},
+    {"", "' not found (required by ", kEnv},
+    {"", "Exec format error", kEnv},
     {"", "Too many open files", kEnv},
     {"", "can't start new thread", kEnv},
 

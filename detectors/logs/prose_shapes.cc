@@ -26,9 +26,17 @@ constexpr std::string_view kUsageAnchors[] = {": error: ",
                                               "Missing mandatory value: ",
                                               "Could not find '",
                                               "Key '"};
-constexpr std::string_view kStartAnchors[] = {"can't open file '", ": No module named ",
-                                              ": bad interpreter: ", "Error while finding module",
-                                              ": command not found"};
+constexpr std::string_view kStartAnchors[] = {"can't open file '",
+                                              ": No module named ",
+                                              ": bad interpreter: ",
+                                              "Error while finding module",
+                                              ": command not found",
+                                              ": error while loading shared libraries: ",
+                                              ": symbol lookup error: ",
+                                              ": relocation error: ",
+                                              "' not found (required by ",
+                                              "cannot execute binary file: Exec format error",
+                                              "env: "};
 constexpr std::string_view kNanAnchors[] = {"stopping training",
                                             "Stopping training",
                                             "loss is nan",
@@ -86,10 +94,45 @@ void ParseUsage(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
-// The interpreter or the shell cannot even start the program.
-void ParseStart(const CleanLine& line, RecordList& out) {
+// Programs that start or are a training. A script also calls others, which may fail and change
+// nothing: nvidia-smi, module, conda.
+bool StartsTraining(std::string_view program) {
   static constexpr std::string_view kPrograms[] = {"python", "torchrun", "accelerate", "deepspeed",
                                                    "srun",   "mpirun",   "horovodrun"};
+  if (program.starts_with("./")) return true;
+  const size_t slash = program.rfind('/');
+  const std::string_view name = program.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  return std::any_of(std::begin(kPrograms), std::end(kPrograms),
+                     [name](std::string_view known) { return name.starts_with(known); });
+}
+
+// The dynamic loader of glibc (elf/rtld.c, elf/dl-error) before main(), a binary of another
+// machine, and coreutils' env: "python: error while loading shared libraries: libx.so.1: ...".
+bool FailsToLoad(std::string_view text) {
+  const std::string_view program = Before(text, ": ");
+  if (program.find(' ') == std::string_view::npos && StartsTraining(program)) {
+    const std::string_view words = text.substr(program.size());
+    const bool version = words.starts_with(": /") && Contains(words, ": version `") &&
+                         Contains(words, "' not found (required by ");
+    if (version || words.starts_with(": error while loading shared libraries: ") ||
+        words.starts_with(": symbol lookup error: ") || words.starts_with(": relocation error: "))
+      return true;
+  }
+  constexpr std::string_view kNoFile = ": No such file or directory";
+  if ((text.starts_with("env: ") || text.starts_with("/usr/bin/env: ")) &&
+      text.ends_with(kNoFile)) {
+    std::string_view name = After(text, "env: ");
+    name.remove_suffix(kNoFile.size());
+    for (const std::string_view quote : {"'", "‘"}) {
+      if (name.starts_with(quote)) name.remove_prefix(quote.size());
+    }
+    return StartsTraining(name);
+  }
+  return text.ends_with(": cannot execute binary file: Exec format error");
+}
+
+// The interpreter or the shell cannot even start the program.
+void ParseStart(const CleanLine& line, RecordList& out) {
   const std::string_view text = line.text;
   const std::string_view program = Before(text, ": ");
   const bool python = program.find(' ') == std::string_view::npos && Contains(program, "python");
@@ -100,14 +143,17 @@ void ParseStart(const CleanLine& line, RecordList& out) {
   if (text.ends_with(": command not found")) {
     std::string_view name = text.substr(0, text.size() - 19);
     name = name.substr(name.rfind(' ') == std::string_view::npos ? 0 : name.rfind(' ') + 1);
-    no_command = std::any_of(std::begin(kPrograms), std::end(kPrograms),
-                             [name](std::string_view known) { return name.starts_with(known); });
+    no_command = StartsTraining(name);
   }
   no_command = no_command || Contains(text, ": bad interpreter: ");
-  if (!no_file && !no_module && !no_command) return;
+  const bool no_library = FailsToLoad(text);
+  if (!no_file && !no_module && !no_command && !no_library) return;
   Incident incident = MakeIncident(IncidentKind::kUsageError, line, "cannot_start");
-  incident.frame = no_module ? FrameKind::kImport : FrameKind::kConfig;
-  incident.sub = no_file ? "no_file" : no_module ? "no_module" : "no_command";
+  incident.frame = no_module || no_library ? FrameKind::kImport : FrameKind::kConfig;
+  incident.sub = no_file      ? "no_file"
+                 : no_module  ? "no_module"
+                 : no_library ? "no_library"
+                              : "no_command";
   out.push_back(std::move(incident));
 }
 

@@ -507,7 +507,15 @@ void TracebackMachine::Emit(RecordList& out) {
   if (!has_pending_) return;
   const FrameKind worded = FrameKindOfMessage(pending_.exception_type, tail_);
   if (worded != FrameKind::kUnknown) pending_.frame = worded;
-  const bool told = ClassifyText(tail_, pending_);
+  bool told = ClassifyText(tail_, pending_);
+  // The other end of a DataLoader's pipe is a worker or a store of data, and no rank.
+  const bool of_data =
+      pending_.frame == FrameKind::kDataLoader || pending_.frame == FrameKind::kDataset;
+  if (pending_.kind == IncidentKind::kPeerLost && of_data) {
+    pending_.kind = IncidentKind::kException;
+    pending_.role = Role::kInitiating;
+    told = false;
+  }
   // "DataLoader worker (pid(s) 7) exited unexpectedly" tells less than the signal that killed it.
   const bool vague =
       !told || pending_.role != Role::kInitiating || pending_.kind == IncidentKind::kNonZeroExit;

@@ -125,6 +125,8 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), args.lr, momentum=0.9)
     criterion = nn.CrossEntropyLoss()
     first = resume(args, model, optimizer)
+    # A batch in shared files outlives its worker; one in descriptors may be lost with it, which is another failure.
+    torch.multiprocessing.set_sharing_strategy("file_system")
     loader = DataLoader(Tinted(args.samples, 1, args.kill_worker_at), args.batch_size, shuffle=True,
                         num_workers=args.workers, drop_last=True)
     for epoch in range(first, args.epochs):

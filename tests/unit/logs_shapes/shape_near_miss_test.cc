@@ -109,11 +109,37 @@ INSTANTIATE_TEST_SUITE_P(
         "Writing 3 files, No errors, Input/output shapes checked", "TimeoutHandler: disabled",
         "SystemError rate 0", "KeyError", "module: command not found",
         "activate.sh: line 3: conda: command not found",
+        "nvidia-smi: error while loading shared libraries: libnvidia-ml.so.1: cannot open",
+        "checking python: libfoo.so: version `1.2' not found (required by setup)",
+        "env: PATH is /usr/bin", "env: 'module': No such file or directory",
+        "Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot "
+        "open",
         "Pod status: restarts 0, previously OOM-checked", "zsh: no matches found: *.pt",
         "Workers (tasks / actors) killed due to memory pressure (OOM): see the docs",
         "0 Workers (tasks / actors) killed due to memory pressure (OOM)",
         "srun: Node failure on purpose is tested elsewhere", "processing task 4: Outlook good",
         "tasks 3: done"));
+
+TEST(CannotStart, TheLoaderTheKernelAndEnvSaySo) {
+  for (const char* text : {
+           "python: error while loading shared libraries: libpython3.10.so.1.0: cannot open shared "
+           "object file: No such file or directory",
+           "/opt/env/bin/python3: symbol lookup error: /opt/x/libc10_cuda.so: undefined symbol: "
+           "cuFoo",
+           "python: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found (required by "
+           "/opt/x/flash_attn.so)",
+           "./train: relocation error: ./train: symbol foo version V_2 not defined in file "
+           "libc.so.6",
+           "bash: ./train: cannot execute binary file: Exec format error",
+           "/usr/bin/env: 'python': No such file or directory",
+           "/usr/bin/env: ‘python3’: No such file or directory",
+       }) {
+    const auto got = RunShapes(text);
+    ASSERT_EQ(got.size(), 1u) << text;
+    EXPECT_EQ(got[0].kind, IncidentKind::kUsageError) << text;
+    EXPECT_EQ(got[0].sub, "no_library") << text;
+  }
+}
 
 TEST(NearMisses, ClosingSignalIsACascade) {
   const auto got = RunShapes("Sending process 42 closing signal SIGTERM");

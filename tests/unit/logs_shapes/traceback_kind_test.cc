@@ -135,5 +135,35 @@ TEST(TracebackKind, FramesDecideThePlace) {
   }
 }
 
+TEST(TracebackKind, AConnectionToADataLoadersWorkerIsNoPeer) {
+  const auto got = RunTraceback(
+      "Traceback (most recent call last):\n"
+      "  File \"/home/u/fit.py\", line 88, in <module>\n"
+      "    for batch in loader:\n"
+      "  File \"/opt/lib/torch/utils/data/dataloader.py\", line 1120, in _try_get_data\n"
+      "    data = self._data_queue.get(timeout=timeout)\n"
+      "  File \"/opt/lib/torch/multiprocessing/reductions.py\", line 305, in rebuild_storage_fd\n"
+      "    fd = df.detach()\n"
+      "  File \"/usr/lib/python3.11/multiprocessing/connection.py\", line 378, in _recv\n"
+      "    chunk = read(handle, remaining)\n"
+      "ConnectionResetError: [Errno 104] Connection reset by peer\n");
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].kind, IncidentKind::kException);
+  EXPECT_EQ(got[0].role, Role::kInitiating);
+}
+
+TEST(TracebackKind, AConnectionOfTheProcessGroupIsAPeer) {
+  const auto got = RunTraceback(
+      "Traceback (most recent call last):\n"
+      "  File \"/home/u/fit.py\", line 88, in <module>\n"
+      "    dist.all_reduce(loss)\n"
+      "  File \"/opt/lib/torch/distributed/distributed_c10d.py\", line 1320, in all_reduce\n"
+      "    work = default_pg.allreduce([tensor], opts)\n"
+      "RuntimeError: [/job/gloo/transport/tcp/pair.cc:589] Connection closed by peer "
+      "[10.0.0.1]:7\n");
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].kind, IncidentKind::kPeerLost);
+}
+
 }  // namespace
 }  // namespace rankscope::logs
