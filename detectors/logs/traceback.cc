@@ -142,7 +142,7 @@ bool TracebackMachine::Feed(const CleanLine& line, RecordList& out) {
     FeedHeader(text, out);
     return !Contains(text, "%|");  // a progress bar before it is somebody else's
   }
-  if (Contains(text, kTerminateAnchor)) return FeedTerminate(text, line, out);
+  if (text.starts_with(kTerminateAnchor)) return FeedTerminate(text, line, out);
   switch (state_) {
     case State::kFrames:
       return FeedFrames(text, line, out);
