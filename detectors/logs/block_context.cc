@@ -138,8 +138,7 @@ bool BlockContext::FeedOlmo(std::string_view text, RecordList& out) {
 }
 
 // "\t Train loss/train/total: 2.375". Losses of parts ("loss/train/lbl") and metrics of the same
-// kind
-// ("metrics/train/LanguageCrossEntropy") are not the run's loss.
+// kind ("metrics/train/LanguageCrossEntropy") are not the run's loss.
 bool BlockContext::FeedComposer(std::string_view text, RecordList& out) {
   if (text.empty() || !IsBlank(text[0])) return false;
   text = Trimmed(text);

@@ -119,9 +119,9 @@ bool FailsToLoad(std::string_view text) {
       return true;
   }
   constexpr std::string_view kNoFile = ": No such file or directory";
-  if ((text.starts_with("env: ") || text.starts_with("/usr/bin/env: ")) &&
-      text.ends_with(kNoFile)) {
+  if (text.starts_with("env: ") || text.starts_with("/usr/bin/env: ")) {
     std::string_view name = After(text, "env: ");
+    if (!name.ends_with(kNoFile)) return false;  // "env: No such file or directory" names nothing
     name.remove_suffix(kNoFile.size());
     for (const std::string_view quote : {"'", "‘"}) {
       if (name.starts_with(quote)) name.remove_prefix(quote.size());

@@ -112,6 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
         "nvidia-smi: error while loading shared libraries: libnvidia-ml.so.1: cannot open",
         "checking python: libfoo.so: version `1.2' not found (required by setup)",
         "env: PATH is /usr/bin", "env: 'module': No such file or directory",
+        "env: No such file or directory",
         "Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot "
         "open",
         "Pod status: restarts 0, previously OOM-checked", "zsh: no matches found: *.pt",
