@@ -199,7 +199,7 @@ struct Engine::Impl {
     Job* job = target == nullptr ? nullptr : FindJob(target->job_id);
     if (job == nullptr) return;
     job->dirty = true;
-    job->window.OnSignal(signal, *target, observation.t);
+    job->window.OnSignal(signal, *target, processes.Find(signal.sender), observation.t);
   }
 
   void On(const LogLine& line, const Observation& observation) {
@@ -294,11 +294,13 @@ struct Engine::Impl {
       set(proto::STORE_PROCESS, Availability::kUp);
     for (const auto& [store, source] :
          {std::pair{proto::STORE_HOST, "procfs"}, std::pair{proto::STORE_KERNEL, "kmsg"},
-          std::pair{proto::STORE_SCHEDULER, "slurm"}, std::pair{proto::STORE_GPU, "nvml"},
-          std::pair{proto::STORE_CUDA, "cuda"}, std::pair{proto::STORE_NCCL, "nccl"},
-          std::pair{proto::STORE_FLEET, "fleet"}}) {
+          std::pair{proto::STORE_KERNEL, "process"}, std::pair{proto::STORE_SCHEDULER, "slurm"},
+          std::pair{proto::STORE_GPU, "nvml"}, std::pair{proto::STORE_CUDA, "cuda"},
+          std::pair{proto::STORE_NCCL, "nccl"}, std::pair{proto::STORE_FLEET, "fleet"}}) {
+      // Of two sources of one store, one that is up is enough.
       if (const Availability state = SourceAvailability(source);
-          state != Availability::kUnspecified)
+          state != Availability::kUnspecified &&
+          stores[static_cast<size_t>(store)] != Availability::kUp)
         set(store, state);
     }
     if (!job.window.scheduler_fields().empty()) set(proto::STORE_SCHEDULER, Availability::kUp);

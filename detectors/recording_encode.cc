@@ -146,6 +146,10 @@ void PutKind(const KernelEvent& event, proto::Observation* out) {
   if (event.victim != ProcessKey{}) Put(event.victim, to->mutable_victim());
   to->set_gpu_bus_id(ToUtf8(event.gpu_bus_id));
   to->set_code(event.code);
+  to->set_scope(ToUtf8(event.scope));
+  to->set_cgroup(ToUtf8(event.cgroup));
+  to->set_limit_bytes(event.limit_bytes);
+  to->set_used_bytes(event.used_bytes);
 }
 
 void PutKind(const SchedulerFact& fact, proto::Observation* out) {

@@ -138,8 +138,8 @@ SampleBatch ToModel(const proto::SampleBatch& from, int64_t& unknown) {
 }
 
 KernelEvent ToModel(const proto::KernelEvent& from) {
-  return {from.kmsg_seq(),        from.type(),       from.text(),
-          ToModel(from.victim()), from.gpu_bus_id(), from.code()};
+  return {from.kmsg_seq(), from.type(),  from.text(),   ToModel(from.victim()), from.gpu_bus_id(),
+          from.code(),     from.scope(), from.cgroup(), from.limit_bytes(),     from.used_bytes()};
 }
 
 SchedulerFact ToModel(const proto::SchedulerFact& from) {

@@ -262,7 +262,7 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
   }
 
   const features::Captures values = SentenceValues(context);
-  const RemedyRow& remedy = FindRemedy(code, finding.sub);
+  const RemedyRow& remedy = FindRemedy(code, finding.advice.empty() ? finding.sub : finding.advice);
   std::string implied = Fill(remedy.implies, values);
   if (implied.empty()) implied = families::FindFamily(code).what;
   proto::Implication* implication = verdict.add_implies();

@@ -198,6 +198,38 @@ std::string ExceptionText(const Evidence& evidence) {
   return text + Optional(", in ", evidence.Capture("file"));
 }
 
+// Who sent a signal, as the kernel saw it.
+std::string SentBy(const Evidence& evidence) {
+  const std::string_view by = evidence.Capture("sent_by");
+  if (by.empty()) return ", says the kernel";
+  if (by == "itself") return ", sent by itself";
+  if (by == "kernel") {
+    const std::string_view code = evidence.Capture("si_code");
+    return code == "128"
+               ? ", sent by the kernel"
+               : ", raised by the kernel for what it did" + Optional(" (code ", code, ")");
+  }
+  return ", sent by pid " + std::string(evidence.Capture("sender_pid")) +
+         Optional(" (", evidence.Capture("sender"), ")") +
+         Optional(" of uid ", evidence.Capture("sender_uid")) +
+         Optional(" in ", evidence.Capture("sender_cgroup"));
+}
+
+// What ran out when the kernel killed for memory.
+std::string KernelOomText(const Evidence& evidence) {
+  const std::string_view scope = evidence.Capture("scope");
+  std::string text = WithSubject(evidence, "was killed for lack of memory");
+  if (scope == "cgroup") {
+    text += ": the limit" + Optional(" of ", evidence.Capture("oom_memcg")) +
+            Optional(", ", Gib(evidence.Capture("limit_bytes"))) + " was reached";
+  } else if (scope == "host") {
+    text += ": the host had none left";
+  } else if (scope == "cpuset" || scope == "mempolicy") {
+    text += ": the memory nodes that it may use had none left (" + std::string(scope) + ")";
+  }
+  return text + ", says the kernel";
+}
+
 std::string SignalText(const Evidence& evidence) {
   const int32_t signal = evidence.observed ? -static_cast<int32_t>(*evidence.observed) : 0;
   std::string text = WithSubject(evidence, "ended by ") + SignalName(signal);
@@ -205,8 +237,7 @@ std::string SignalText(const Evidence& evidence) {
     return text + (evidence.Capture("shape") == "exit_code" ? ", says the shell's exit code"
                                                             : ", says its wait status");
   }
-  if (evidence.store == proto::STORE_KERNEL)
-    return text + Optional(", sent by ", evidence.Capture("sender"));
+  if (evidence.store == proto::STORE_KERNEL) return text + SentBy(evidence);
   return text + ", no traceback";
 }
 
@@ -386,9 +417,9 @@ std::string EvidenceText(const Evidence& e) {
                Optional(": asked for ", Gib(e.Capture("requested"))) +
                Optional(", in ", e.Capture("file"));
       }
+      if (e.store == proto::STORE_KERNEL) return KernelOomText(e);
       return WithSubject(e, "was killed for lack of host memory") +
-             (e.store == proto::STORE_KERNEL ? ", says the kernel"
-                                             : ", says the scheduler's or kernel's text");
+             ", says the scheduler's or kernel's text";
     case EvidenceKind::kCudaError:
       return WithSubject(e, "got a CUDA error: ") +
              std::string(!e.Capture("error").empty() ? e.Capture("error") : e.Capture("message"));

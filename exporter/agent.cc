@@ -193,12 +193,15 @@ void Agent::StartSources() {
   uint32_t number = 0;
   for (const SourceRow& row : SourceTable()) {
     const SourceSettings* settings = config_.FindSource(row.name);
-    const bool enabled = settings == nullptr || settings->enabled;
+    const bool forbidden = row.in_kernel && config_.ebpf.mode == "off";
+    const bool enabled = (settings == nullptr || settings->enabled) && !forbidden;
     std::unique_ptr<Source> source = enabled ? row.make(context) : nullptr;
     if (number == kRunSource) wrappers_ = static_cast<run::RunListener*>(source.get());
     sources_.Add(number, std::string(row.name), settings ? settings->interval : Duration{},
                  std::move(source),
-                 "switched off: sources." + std::string(row.name) + ".enabled is false");
+                 forbidden ? "switched off: ebpf.mode is off"
+                           : "switched off: sources." + std::string(row.name) + ".enabled is false",
+                 std::string(row.superseded_by));
     ++number;
   }
   sources_.Start();

@@ -48,6 +48,9 @@ struct Config {
   struct Fleet {
     std::string prometheus;
   } fleet;
+  struct Ebpf {
+    std::string mode = "auto";  // auto | off | force
+  } ebpf;
   struct Families {
     Duration hang_floor = Seconds(60);
     Duration rendezvous_suspect = Seconds(120);

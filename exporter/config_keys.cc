@@ -171,6 +171,9 @@ std::vector<Key> Bind(Config& c) {
     }
   }
   std::vector<Key> rest = {
+      ChoiceKey("ebpf.mode", c.ebpf.mode, {"auto", "off", "force"},
+                "auto, off or force: programs in the kernel where it is known to bear them, never, "
+                "or wherever it takes them. `check` says which."),
       ChoiceKey("slurm.role", c.slurm.role, {"node", "controller", "off"},
                 "node, controller or off. This build has no Slurm source: `check` says so."),
       UrlKey("fleet.prometheus", c.fleet.prometheus,

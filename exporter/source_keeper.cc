@@ -37,6 +37,7 @@ struct SourceKeeper::Kept {
   std::string name;
   Duration interval;
   std::unique_ptr<Source> source;
+  std::string superseded_by;
   std::optional<Door> door;
   Availability state = Availability::kUnspecified;
   std::string reason;
@@ -55,12 +56,14 @@ SourceKeeper::~SourceKeeper() {
 }
 
 void SourceKeeper::Add(uint32_t number, std::string name, Duration interval,
-                       std::unique_ptr<Source> source, std::string reason_off) {
+                       std::unique_ptr<Source> source, std::string reason_off,
+                       std::string superseded_by) {
   auto kept = std::make_unique<Kept>();
   kept->number = number;
   kept->name = std::move(name);
   kept->interval = interval;
   kept->source = std::move(source);
+  kept->superseded_by = std::move(superseded_by);
   if (!kept->source) {
     kept->state = Availability::kNotApplicable;
     kept->reason = std::move(reason_off);
@@ -72,12 +75,43 @@ void SourceKeeper::Add(uint32_t number, std::string name, Duration interval,
 
 void SourceKeeper::Start() {
   for (const auto& kept : kept_) {
-    if (kept->source) {
-      TryStart(*kept);
-    } else {
+    if (!kept->source) {
       Tell(*kept);
+    } else if (kept->superseded_by.empty()) {
+      TryStart(*kept);
     }
   }
+  for (const auto& kept : kept_) {
+    if (kept->source && !kept->running && !kept->superseded_by.empty() && !IsSuperseded(*kept)) {
+      TryStart(*kept);
+    }
+  }
+}
+
+bool SourceKeeper::IsSuperseded(const Kept& kept) const {
+  return std::any_of(kept_.begin(), kept_.end(), [&kept](const auto& other) {
+    return other->name == kept.superseded_by && other->state == Availability::kUp;
+  });
+}
+
+// `by` has come up or gone down: those whose place it takes rest or work.
+void SourceKeeper::SettleSuperseded(const Kept& by) {
+  for (const auto& kept : kept_) {
+    if (!kept->source || kept->superseded_by != by.name) continue;
+    if (by.state == Availability::kUp) {
+      Halt(*kept);
+      kept->state = Availability::kNotApplicable;
+      kept->reason = "superseded by " + by.name;
+      Tell(*kept);
+    } else if (kept->state == Availability::kNotApplicable) {
+      TryStart(*kept);
+    }
+  }
+}
+
+void SourceKeeper::Halt(Kept& kept) {
+  loop_.Cancel(kept.retry_timer);
+  if (std::exchange(kept.running, false)) kept.source->Stop();
 }
 
 void SourceKeeper::TryStart(Kept& kept) {
@@ -114,6 +148,7 @@ void SourceKeeper::OnState(Kept& kept, const SourceState& state) {
     log_.Warn("source is not up",
               {{"source", kept.name}, {"state", Word(kept.state)}, {"reason", kept.reason}});
   }
+  SettleSuperseded(kept);
 }
 
 Observation SourceKeeper::StateOf(const Kept& kept) const {
@@ -138,10 +173,7 @@ void SourceKeeper::Tell(Kept& kept) {
 }
 
 void SourceKeeper::Stop() {
-  for (const auto& kept : kept_) {
-    loop_.Cancel(kept->retry_timer);
-    if (std::exchange(kept->running, false)) kept->source->Stop();
-  }
+  for (const auto& kept : kept_) Halt(*kept);
 }
 
 std::vector<metrics::SourceStatus> SourceKeeper::Status(int64_t wall_offset_ns) const {

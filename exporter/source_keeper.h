@@ -30,9 +30,10 @@ class SourceKeeper {
                std::function<void(const Observation&)> next);
   ~SourceKeeper();
 
-  // A null source is one that is switched off: NOT_APPLICABLE with this reason.
+  // A null source is one that is switched off: NOT_APPLICABLE with this reason. While the source
+  // named `superseded_by` is up this one rests, so that nothing is told twice.
   void Add(uint32_t number, std::string name, Duration interval, std::unique_ptr<Source> source,
-           std::string reason_off);
+           std::string reason_off, std::string superseded_by = {});
   void Start();
   void Stop();
 
@@ -45,6 +46,9 @@ class SourceKeeper {
   struct Kept;
 
   void TryStart(Kept& kept);
+  void Halt(Kept& kept);
+  bool IsSuperseded(const Kept& kept) const;
+  void SettleSuperseded(const Kept& by);
   void OnState(Kept& kept, const SourceState& state);
   void Tell(Kept& kept);
   Observation StateOf(const Kept& kept) const;

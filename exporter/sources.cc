@@ -8,6 +8,7 @@
 #include "detectors/attribution/environment_keys.h"
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
+#include "exporter/probes/process.h"
 #include "exporter/run/run_listener.h"
 
 namespace rankscope::exporter {
@@ -32,14 +33,38 @@ std::unique_ptr<Source> MakeProcConnector(const SourceContext& context) {
   return std::make_unique<collectors::ProcConnector>(MakeReader(), context.processes);
 }
 
+std::unique_ptr<Source> MakeProcess(const SourceContext& context) {
+  return std::make_unique<probes::Process>(MakeReader(), attribution::IsAllowedEnvironmentKey,
+                                           context.processes, context.config.ebpf.mode == "force");
+}
+
 constexpr std::array kSources = {
-    SourceRow{"run", "output, exit and recording of commands under `rankscope run`",
-              "a socket that the jobs' users may reach", Duration{}, MakeRun},
-    SourceRow{"procfs", "training processes, their use of CPU, memory and I/O, memory cgroups",
-              "root to see other users' environment and I/O", Seconds(1), MakeProcfs},
+    SourceRow{"run",
+              "output, exit and recording of commands under `rankscope run`",
+              "a socket that the jobs' users may reach",
+              Duration{},
+              false,
+              {},
+              MakeRun},
+    SourceRow{"procfs",
+              "training processes, their use of CPU, memory and I/O, memory cgroups",
+              "root to see other users' environment and I/O",
+              Seconds(1),
+              false,
+              {},
+              MakeProcfs},
     SourceRow{"proc_connector", "forks, execs and exit statuses as they happen",
               "CAP_NET_ADMIN, the machine's own pid namespace, CONFIG_PROC_EVENTS", Duration{},
-              MakeProcConnector},
+              false, "process", MakeProcConnector},
+    SourceRow{"process",
+              "every exec with its environment, forks, exit statuses, senders of fatal signals, "
+              "out-of-memory kills, counted in the kernel",
+              "CAP_BPF and CAP_PERFMON, the machine's own pid namespace, a kernel with BTF, 5.8 or "
+              "later",
+              Duration{},
+              true,
+              {},
+              MakeProcess},
 };
 
 }  // namespace

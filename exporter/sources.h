@@ -33,10 +33,13 @@ struct SourceContext {
 };
 
 struct SourceRow {
-  std::string_view name;      // config key and label value
-  std::string_view what;      // one phrase
-  std::string_view needs;     // privileges, kernel options
-  Duration default_interval;  // 0 = driven by events
+  std::string_view name;           // config key and label value
+  std::string_view what;           // one phrase
+  std::string_view needs;          // privileges, kernel options
+  Duration default_interval;       // 0 = driven by events
+  bool in_kernel;                  // runs programs in the kernel: `ebpf.mode` rules it
+  std::string_view superseded_by;  // the source that tells all of it and more; this one rests while
+                                   // that is up
   std::unique_ptr<Source> (*make)(const SourceContext& context);
 };
 

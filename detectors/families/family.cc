@@ -78,6 +78,11 @@ Finding FromPrimary(const JobFeatures& f) {
   finding.tier = agreed ? proto::TIER_C : proto::TIER_S;
   // 128 + N from a shell is its word, not a wait status.
   if (kernel && death && primary->incident().shape != "exit_code") finding.tier = proto::TIER_P;
+  // The kernel's own record of its kill.
+  if (primary->incident().kind == logs::IncidentKind::kHostOom &&
+      primary->candidate->store == proto::STORE_KERNEL) {
+    finding.tier = proto::TIER_P;
+  }
   // A failure that the command's own exit status denies.
   if (f.exit_known && f.exit_code == 0) finding.contradiction *= 0.5;
   return finding;

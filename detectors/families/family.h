@@ -54,6 +54,7 @@ struct Finding {
   double contradiction = 1.0;  // 0.5 per store that contradicts without explanation
   proto::RetryOutlook retry =
       proto::RETRY_OUTLOOK_UNSPECIFIED;  // unspecified: as the remedy's row says
+  std::string_view advice;               // row of the remedies, where the sub does not tell it
   std::string_view symptom;              // empty: the engine derives it from who failed
   std::string_view component;            // what the fault is isolated to
   std::vector<int32_t> ranks;

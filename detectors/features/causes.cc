@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <vector>
 
 #include "detectors/features/gpu_error.h"
 
@@ -224,6 +225,36 @@ class Orderer {
     }
   }
 
+  // The kernel saw another process of the job send the signal that this one ended by.
+  bool KilledByJob(const Cause& death) const {
+    if (death.incident().kind != IncidentKind::kSignalDeath) return false;
+    return std::any_of(causes_.begin(), causes_.end(), [&death](const Cause& cause) {
+      const std::vector<KeyValue>& fields = cause.incident().fields;
+      return cause.incident().shape == "signal_sent" && !fields.empty() &&
+             fields.front().key == "sent_by" && fields.front().value == "job" &&
+             SharesProcess(*cause.candidate, *death.candidate);
+    });
+  }
+
+  // A launcher kills the rest once one has failed, or has ended with a code.
+  void DemoteWhatTheLauncherDid() {
+    const auto failed_before = [this](const Cause& killed) {
+      return std::any_of(causes_.begin(), causes_.end(), [&](const Cause& other) {
+        const bool exited = other.incident().kind == IncidentKind::kNonZeroExit &&
+                            other.candidate->order < killed.candidate->order;
+        const bool failure = other.role == Role::kInitiating && other.precedence < 75 &&
+                             !IsTakedown(other.incident()) && !KilledByJob(other);
+        return exited || failure;
+      });
+    };
+    std::vector<Cause*> killed;
+    for (Cause& cause : causes_) {
+      if (cause.role == Role::kInitiating && KilledByJob(cause) && failed_before(cause))
+        killed.push_back(&cause);
+    }
+    for (Cause* cause : killed) cause->role = Role::kCascade;
+  }
+
   // The driver's lines at the top of a job's own text are a script's print of its log; a failure
   // that the program then names in words of its own, and that is none of the GPU's, is another.
   void SetOldXidsAside() {
@@ -267,6 +298,7 @@ class Orderer {
   void DemoteConsequences() {
     DemoteWhatTheSchedulerDid();
     DemoteAbortsOfSurvivors();
+    DemoteWhatTheLauncherDid();
     SetOldXidsAside();
     const auto own_failure = [](const Cause& cause) {
       return !IsTakedown(cause.incident()) && cause.precedence < 75;

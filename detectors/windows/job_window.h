@@ -176,6 +176,7 @@ class JobWindow {
   static constexpr size_t kMaxRanks = 4096;
   static constexpr size_t kMaxEnded = 16;  // attempts between two ticks; of more, the newest
   static constexpr size_t kMaxEarlier = 16;
+  static constexpr size_t kMaxPendingSignals = 512;  // one to each rank of a large node, twice
 
   JobWindow() = default;
   JobWindow(std::string job_id, Timestamp begin);
@@ -193,7 +194,9 @@ class JobWindow {
   // `line`: the line that completed the record; null when the stream ended.
   void OnRecord(const logs::Record& record, uint32_t stream, const LogLine* line, Timestamp t);
   void OnSample(int32_t rank, const SampleBatch& batch, Timestamp t);
-  void OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target, Timestamp t);
+  // `sender`: null when it is no process of a job.
+  void OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target,
+                const attribution::ProcessInfo* sender, Timestamp t);
   void OnSchedulerFact(const SchedulerFact& fact, Timestamp t);
   void OnKernelEvent(const KernelEvent& event, const attribution::ProcessInfo* victim, Timestamp t);
 
@@ -219,7 +222,7 @@ class JobWindow {
   // Ranks write to streams of their own, side by side: what one says before or after another is
   // known only from printed times.
   bool ranked_streams() const { return ranked_streams_ > 1; }
-  bool ranked_text() const { return ranked_text_; }  // lines carry a rank prefix
+  bool ranked_text() const { return ranked_text_; }            // lines carry a rank prefix
   const LastWords& last_words() const { return last_words_; }  // of the current attempt
   // Attempts before the current one, oldest first; of more than kMaxEarlier the newest.
   const std::deque<EarlierAttempt>& earlier() const { return earlier_; }
@@ -239,7 +242,7 @@ class JobWindow {
       processes_alive_, last_process_exit_, last_text_, ranked_text_, terminal_, terminal_reported_,
       progress_since_terminal_, root_, ended_attempts_, restart_balance_, begin_stream_,
       begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
-      progress_stream_, last_words_, earlier_);
+      progress_stream_, last_words_, earlier_, pending_signals_);
     while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
   }
 
@@ -248,6 +251,7 @@ class JobWindow {
   void OnIncident(const logs::Incident& incident, uint32_t stream, Timestamp t);
   void OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line, Timestamp t);
   void NoteCommandDeath(Timestamp t);
+  void TakeSignal(const attribution::ProcessInfo& process, bool counts);
   void NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t);
   bool TakesProgress(const logs::Progress& progress, const LogLine& line, Timestamp t);
   bool MayBegin(uint32_t stream);
@@ -287,6 +291,7 @@ class JobWindow {
   Timestamp last_text_;
   LastWords last_words_;
   std::deque<EarlierAttempt> earlier_;
+  std::deque<Candidate> pending_signals_;  // sent, and the target not yet ended
   bool ranked_text_ = false;
   bool terminal_ = false;  // the attempt has said something that usually ends a run
   bool terminal_reported_ =

@@ -3,7 +3,13 @@
 
 // What a job's window takes that is not text: samples, signals, the scheduler's facts, kernel
 // events.
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <utility>
+
 #include "detectors/windows/job_window.h"
+#include "detectors/windows/signal_sender.h"
 
 namespace rankscope::windows {
 
@@ -18,24 +24,50 @@ void JobWindow::OnSample(int32_t rank, const SampleBatch& batch, Timestamp t) {
   for (const Sample& sample : batch.samples) window.rings.Add(sample.signal, sample.value, t);
 }
 
+// A signal may be handled or outlived: it counts once its target has ended by it.
 void JobWindow::OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target,
-                         Timestamp t) {
+                         const attribution::ProcessInfo* sender, Timestamp t) {
   Candidate candidate;
   candidate.incident.kind = IncidentKind::kSignalDeath;
-  candidate.incident.role =
-      signal.signo == 15 || signal.signo == 2 ? Role::kCascade : Role::kInitiating;
   candidate.incident.signal = signal.signo;
   candidate.incident.rank = target.rank;
+  candidate.incident.local_rank = target.local_rank;
   candidate.incident.pid = target.key.pid;
   candidate.incident.shape = "signal_sent";
-  candidate.incident.fields = {{"sender", signal.sender_comm},
-                               {"sender_uid", std::to_string(signal.sender_uid)}};
+  std::vector<KeyValue>& fields = candidate.incident.fields;
+  fields = {{"sent_by", std::string(SenderKind(signal, target, sender))},
+            {"si_code", std::to_string(signal.si_code)}};
+  if (signal.sender.pid != 0) {
+    fields.push_back({"sender", signal.sender_comm});
+    fields.push_back({"sender_pid", std::to_string(signal.sender.pid)});
+    fields.push_back({"sender_uid", std::to_string(signal.sender_uid)});
+    fields.push_back({"sender_cgroup", signal.sender_cgroup});
+    fields.push_back({"target_uid", std::to_string(target.uid)});
+  }
   candidate.incident.t = t;
   candidate.store = proto::STORE_KERNEL;
-  candidate.attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
-  candidate.progress_before = current_.progress;
   candidate.process = signal.target;
-  incidents_.Add(std::move(candidate));
+  pending_signals_.push_back(std::move(candidate));
+  if (pending_signals_.size() > kMaxPendingSignals) pending_signals_.pop_front();
+}
+
+// The signal that this process ended by, as it was sent; what else was sent to it is forgotten.
+void JobWindow::TakeSignal(const attribution::ProcessInfo& process, bool counts) {
+  // Of an end that nobody saw, SIGKILL alone is sure to be the reason.
+  const int signal = process.status_known ? process.wait_status & 0x7f : 9;
+  std::optional<Candidate> killer;
+  for (Candidate& candidate : pending_signals_) {
+    if (candidate.process == process.key && candidate.incident.signal == signal) {
+      killer = std::move(candidate);
+    }
+  }
+  std::erase_if(pending_signals_,
+                [&](const Candidate& candidate) { return candidate.process == process.key; });
+  if (!killer || !counts) return;
+  killer->process = process.key;
+  killer->attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
+  killer->progress_before = current_.progress;
+  incidents_.Add(std::move(*killer));
 }
 
 void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t) {
@@ -72,6 +104,14 @@ void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::Proce
   if (event.type == "oom_kill") {
     incident.kind = IncidentKind::kHostOom;
     incident.signal = 9;
+    incident.sub = event.scope;
+    const auto field = [&incident](std::string_view key, const std::string& value) {
+      if (!value.empty()) incident.fields.push_back({std::string(key), value});
+    };
+    field("scope", event.scope);
+    field("oom_memcg", event.cgroup);
+    if (event.limit_bytes > 0) field("limit_bytes", std::to_string(event.limit_bytes));
+    if (event.used_bytes > 0) field("used_bytes", std::to_string(event.used_bytes));
   } else if (event.type == "xid") {
     incident.kind = IncidentKind::kXid;
     incident.fields = {{"code", std::to_string(event.code)}, {"bus_id", event.gpu_bus_id}};

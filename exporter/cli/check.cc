@@ -19,6 +19,7 @@
 
 #include "exporter/cli/commands.h"
 #include "exporter/cli/config_options.h"
+#include "exporter/probes/kernel_gate.h"
 #include "exporter/sources.h"
 
 namespace rankscope::cli {
@@ -116,6 +117,22 @@ Finding CheckLater(const char* name, const char* path, const char* there, const 
   return {name, "no", std::string(path) + ": " + std::strerror(errno) + "; " + missing};
 }
 
+// What the kernel allows of eBPF, and what `ebpf.mode` makes of it.
+void AddKernel(const exporter::Config& config, std::vector<Finding>& findings) {
+  const std::vector<probes::Capability> rows = probes::LookAtKernel();
+  const auto obstacle = probes::ObstacleForTracepoints(rows);
+  if (!obstacle) {
+    findings.push_back({"process", "yes", "programs in the kernel; takes proc_connector's place"});
+  } else if (config.ebpf.mode == "force") {
+    findings.push_back(
+        {"process", "partly", "tried all the same (ebpf.mode force): " + obstacle->text});
+  } else {
+    findings.push_back({"process", "no", obstacle->text + "; proc_connector and procfs are used"});
+  }
+  if (config.ebpf.mode == "off") findings.back() = {"process", "off", "ebpf.mode is off"};
+  for (const probes::Capability& row : rows) findings.push_back({row.name, row.state, row.text});
+}
+
 std::vector<Finding> Look(const exporter::Config& config) {
   std::vector<Finding> findings = {
       CheckDirectory("run", config.run.socket, "socket of `rankscope run`",
@@ -123,6 +140,7 @@ std::vector<Finding> Look(const exporter::Config& config) {
       CheckProcfs(),
       CheckConnector(),
   };
+  AddKernel(config, findings);
   for (Finding& finding : findings) {
     const exporter::SourceSettings* settings = config.FindSource(finding.name);
     if (settings != nullptr && !settings->enabled) {
@@ -137,8 +155,6 @@ std::vector<Finding> Look(const exporter::Config& config) {
       CheckLater("kmsg", "/dev/kmsg", "the kernel's log is readable", "needs CAP_SYSLOG or root"));
   findings.push_back(CheckLater("pressure", "/proc/pressure/memory", "PSI is on",
                                 "boot with psi=1 where the kernel has it"));
-  findings.push_back(CheckLater("bpf", "/sys/kernel/btf/vmlinux", "the kernel has BTF",
-                                "needs a kernel with CONFIG_DEBUG_INFO_BTF"));
   findings.push_back(CheckLater("gpu", "/proc/driver/nvidia/version",
                                 "an NVIDIA driver is loaded: open GPUs are counted",
                                 "no NVIDIA driver; GPU evidence is not applicable"));
@@ -163,7 +179,7 @@ int CheckCommand(int argc, char** argv) {
   const exporter::Config& config = std::get<exporter::Config>(settled);
   std::puts("configuration: ok");
   for (const Finding& finding : Look(config)) {
-    std::printf("%-15s %-7s %s\n", finding.name.c_str(), finding.state.c_str(),
+    std::printf("%-16s %-7s %s\n", finding.name.c_str(), finding.state.c_str(),
                 finding.text.c_str());
   }
   return 0;

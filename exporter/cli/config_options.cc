@@ -16,6 +16,7 @@ ConfigOptions::ConfigOptions(CLI::App& app) : app_(app) {
     const char* what;
   };
   static constexpr Flag kFlags[] = {
+      {"--ebpf", "ebpf.mode", "auto, off or force: programs in the kernel"},
       {"--log.level", "log.level", "debug, info, warn or error"},
       {"--log.format", "log.format", "logfmt or json"},
       {"--state.dir", "state.dir", "recordings and verdicts"},

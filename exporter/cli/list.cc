@@ -18,6 +18,7 @@
 #include "exporter/config.h"
 #include "exporter/http/scrape.h"
 #include "exporter/metrics/catalog.h"
+#include "exporter/probes/process_programs.h"
 #include "exporter/sources.h"
 
 namespace rankscope::cli {
@@ -143,9 +144,13 @@ void Hazards() {
   Print({"hazard", "seen by", "supported by", "what to do", "source"}, rows);
 }
 
-// No program in the kernel yet: the table is empty and says so by its head alone.
 void Probes() {
-  Print({"probe", "hook", "event", "cost"}, {});
+  std::vector<Row> rows;
+  for (const probes::ProgramRow& program : probes::ProcessProgramTable()) {
+    rows.push_back(
+        {Code(program.name), Code(program.hook), Cell(program.event), Cell(program.cost)});
+  }
+  Print({"program", "hook", "event", "cost"}, rows);
 }
 
 struct Table {

@@ -97,7 +97,7 @@ void ProcConnector::Stop() {
   close(fd_);
   fd_ = -1;
   worker_.reset();
-  table_->set_exits_told(false);
+  table_->set_exits_told(this, false);
   loop_ = nullptr;
 }
 
@@ -124,7 +124,7 @@ void ProcConnector::Handle(const ProcEvent& event) {
       if (acknowledged_) return;  // of somebody else's subscription: acknowledgements go to all
       loop_->Cancel(ack_timer_);
       acknowledged_ = event.error == 0;
-      table_->set_exits_told(acknowledged_);
+      table_->set_exits_told(this, acknowledged_);
       if (acknowledged_) {
         TellState(Availability::kUp, {});
       } else {
@@ -189,7 +189,7 @@ void ProcConnector::AskFacts(StatLine stat) {
 }
 
 void ProcConnector::OnFacts(const ProcessKey& key, std::optional<ProcessFacts> facts) {
-  if (!facts) return;
+  if (!facts || table_->HasEnded(key)) return;
   TrackedProcess* tracked = table_->Find(key.pid);
   if (tracked != nullptr && tracked->key != key) return;
   if (tracked == nullptr) {

@@ -28,13 +28,30 @@ bool ProcessTable::Add(TrackedProcess process) {
     ++dropped_;
     return false;
   }
-  processes_[process.key.pid] = std::move(process);
+  const ProcessKey key = process.key;
+  processes_[key.pid] = std::move(process);
+  if (on_change_) on_change_(key, true);
   return true;
 }
 
 void ProcessTable::Remove(ProcessKey key) {
   const auto found = processes_.find(key.pid);
-  if (found != processes_.end() && found->second.key == key) processes_.erase(found);
+  if (found == processes_.end() || found->second.key != key) return;
+  processes_.erase(found);
+  if (ended_.insert(key).second) ended_order_.push_back(key);
+  if (ended_order_.size() > kMaxEnded) {
+    ended_.erase(ended_order_.front());
+    ended_order_.pop_front();
+  }
+  if (on_change_) on_change_(key, false);
+}
+
+void ProcessTable::set_exits_told(const void* teller, bool told) {
+  if (told) {
+    exit_tellers_.insert(teller);
+  } else {
+    exit_tellers_.erase(teller);
+  }
 }
 
 TrackedProcess* ProcessTable::Find(int32_t pid) {

@@ -6,8 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "detectors/model/ids.h"
@@ -42,20 +46,31 @@ class ProcessTable {
   // False when the table is full: counted, not tracked. Replaces an entry of the same pid.
   bool Add(TrackedProcess process);
   void Remove(ProcessKey key);
+  // Whether its end was told a moment ago: what a scan or a worker still knows of it is old news.
+  bool HasEnded(const ProcessKey& key) const { return ended_.contains(key); }
   TrackedProcess* Find(int32_t pid);
   const std::map<int32_t, TrackedProcess>& processes() const { return processes_; }
   int64_t dropped() const { return dropped_; }
 
   // Whether a source tells exits as they happen; the scan then waits one round before it tells them
   // itself.
-  void set_exits_told(bool told) { exits_told_ = told; }
-  bool exits_told() const { return exits_told_; }
+  void set_exits_told(const void* teller, bool told);
+  bool exits_told() const { return !exit_tellers_.empty(); }
+
+  // Hears of every process that is tracked from now on, or no longer.
+  using OnChange = std::function<void(const ProcessKey& key, bool tracked)>;
+  void set_on_change(OnChange on_change) { on_change_ = std::move(on_change); }
 
  private:
   std::map<int32_t, TrackedProcess> processes_;
   std::vector<ProcessKey> asked_;
+  // A scan takes at most some seconds, and a job that spawns without end a thousand a second.
+  static constexpr size_t kMaxEnded = 8192;
+  std::set<ProcessKey> ended_;
+  std::deque<ProcessKey> ended_order_;
   int64_t dropped_ = 0;
-  bool exits_told_ = false;
+  std::set<const void*> exit_tellers_;
+  OnChange on_change_;
 };
 
 }  // namespace rankscope::collectors

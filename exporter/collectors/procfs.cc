@@ -81,6 +81,7 @@ void Procfs::Apply(ScanResult result) {
     Tell(std::move(state));
   }
   for (ScanResult::Started& started : result.started) {
+    if (table_->HasEnded(started.start.key)) continue;  // while the scan was under way
     if (table_->Add(std::move(started.tracked))) Tell(std::move(started.start));
   }
   for (SampleBatch& batch : result.samples) Tell(std::move(batch));

@@ -10,6 +10,7 @@ from contract import ROOT, main, output_of, read
 TABLES = {
     "detectors/README.md": ["families", "formats", "shapes", "redactions", "warnings", "hazards"],
     "exporter/README.md": ["sources", "expositions", "metrics"],
+    "bpf/README.md": ["probes"],
 }
 
 

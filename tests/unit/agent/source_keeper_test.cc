@@ -13,13 +13,13 @@ namespace {
 // Fails a number of times, then starts; says what it is told to say about itself.
 class StubbornSource final : public Source {
  public:
-  StubbornSource(int failures, std::optional<Availability> own_word)
-      : failures_(failures), own_word_(own_word) {}
+  StubbornSource(int failures, std::optional<Availability> own_word, bool ends_loop = true)
+      : failures_(failures), own_word_(own_word), ends_loop_(ends_loop) {}
 
   rankscope::Status Start(EventLoop& loop, Sink& sink) override {
     ++starts;
     if (failures_-- <= 0) {
-      loop.After(Milliseconds(1), [&loop] { loop.Stop(); });
+      if (ends_loop_) loop.After(Milliseconds(1), [&loop] { loop.Stop(); });
       return {};
     }
     if (own_word_) {
@@ -41,6 +41,7 @@ class StubbornSource final : public Source {
  private:
   int failures_;
   std::optional<Availability> own_word_;
+  bool ends_loop_;
 };
 
 struct Kept {
@@ -87,6 +88,34 @@ TEST(SourceKeeper, ASourceThatIsSwitchedOffSaysWhy) {
   ASSERT_EQ(k.told.size(), 1u);
   EXPECT_EQ(k.told[0].state, Availability::kNotApplicable);
   EXPECT_EQ(k.keeper.States().size(), 1u);
+}
+
+TEST(SourceKeeper, OneSourceTakesTheOthersPlaceWhileItIsUp) {
+  Kept k;
+  auto better = std::make_unique<StubbornSource>(1, std::nullopt);
+  auto plain = std::make_unique<StubbornSource>(0, std::nullopt, false);
+  StubbornSource& raw = *plain;
+  k.keeper.Add(1, "plain", {}, std::move(plain), {}, "better");
+  k.keeper.Add(2, "better", {}, std::move(better), {});
+  k.keeper.Start();
+  EXPECT_EQ(k.keeper.Status(0)[0].state, Availability::kUp) << "the better one failed at first";
+  EXPECT_EQ(k.keeper.Status(0)[1].state, Availability::kDown);
+  k.loop.Run();  // until the second start
+  EXPECT_EQ(k.keeper.Status(0)[1].state, Availability::kUp);
+  EXPECT_EQ(k.keeper.Status(0)[0].state, Availability::kNotApplicable);
+  EXPECT_EQ(k.keeper.Status(0)[0].reason, "superseded by better");
+  EXPECT_EQ(raw.stops, 1);
+}
+
+TEST(SourceKeeper, ASupersededSourceIsNeverStartedBesideTheOther) {
+  Kept k;
+  auto plain = std::make_unique<StubbornSource>(0, std::nullopt);
+  StubbornSource& raw = *plain;
+  k.keeper.Add(1, "plain", {}, std::move(plain), {}, "better");
+  k.keeper.Add(2, "better", {}, std::make_unique<StubbornSource>(0, std::nullopt), {});
+  k.keeper.Start();
+  EXPECT_EQ(raw.starts, 0);
+  EXPECT_EQ(k.keeper.Status(0)[0].state, Availability::kNotApplicable);
 }
 
 }  // namespace

@@ -1,0 +1,134 @@
+/* SPDX-FileCopyrightText: The rankscope authors */
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+
+/*
+ * Of the kernel's types only what our programs read. Layouts do not matter: each access is relocated
+ * against the running kernel's BTF when the program is loaded. A name with three underscores is
+ * another version of the type before them.
+ */
+#pragma once
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef signed short __s16;
+typedef unsigned int __u32;
+typedef signed int __s32;
+typedef unsigned long long __u64;
+typedef signed long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+enum { false, true };
+
+/* linux/bpf.h, fixed for user space */
+enum {
+  BPF_MAP_TYPE_HASH = 1,
+  BPF_MAP_TYPE_ARRAY = 2,
+  BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+  BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+
+struct bpf_raw_tracepoint_args {
+  __u64 args[0];
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+  int counter;
+} atomic_t;
+
+typedef struct {
+  __s64 counter;
+} atomic_long_t;
+
+typedef struct {
+  __u32 val;
+} kuid_t;
+
+enum cgroup_subsys_id { memory_cgrp_id = 4 };
+
+struct kernfs_node {
+  const char *name;
+  struct kernfs_node *__parent; /* since 6.15 */
+};
+
+struct kernfs_node___before_6_15 {
+  struct kernfs_node *parent;
+};
+
+struct cgroup_root;
+
+struct cgroup {
+  int level;
+  struct kernfs_node *kn;
+  struct cgroup_root *root;
+};
+
+struct cgroup_subsys_state {
+  struct cgroup *cgroup;
+  struct cgroup_subsys_state *parent;
+};
+
+struct page_counter {
+  atomic_long_t usage;
+  unsigned long max;
+};
+
+struct mem_cgroup {
+  struct cgroup_subsys_state css;
+  struct page_counter memory;
+};
+
+struct css_set {
+  struct cgroup_subsys_state *subsys[1];
+  struct cgroup *dfl_cgrp;
+};
+
+struct cred {
+  kuid_t uid;
+};
+
+struct upid {
+  int nr;
+};
+
+struct pid {
+  unsigned int level;
+  struct upid numbers[1];
+};
+
+struct signal_struct {
+  atomic_t live;
+  int group_exit_code;
+  unsigned int flags;
+};
+
+struct mm_struct {
+  unsigned long arg_start, arg_end, env_start, env_end;
+};
+
+struct task_struct {
+  int pid, tgid;
+  int exit_code;
+  __u64 start_boottime;
+  struct task_struct *real_parent;
+  struct task_struct *group_leader;
+  const struct cred *cred;
+  char comm[16];
+  struct pid *thread_pid;
+  struct signal_struct *signal;
+  struct css_set *cgroups;
+  struct mm_struct *mm;
+};
+
+struct kernel_siginfo {
+  int si_code;
+};
+
+struct linux_binprm;
+
+#pragma clang attribute pop
