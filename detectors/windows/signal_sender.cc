@@ -30,6 +30,8 @@ std::string_view SenderKind(const SignalSent& signal, const attribution::Process
     if (same && (signal.sender_uid == 0 || signal.sender_uid != target.uid)) return row.kind;
   }
   if (sender != nullptr && sender->job_id == target.job_id) return "job";
+  // Whoever started it is its launcher, known as one or not.
+  if (signal.sender == target.parent) return "job";
   return signal.sender_uid != target.uid ? "other_user" : "same_user";
 }
 

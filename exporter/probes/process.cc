@@ -20,8 +20,6 @@ namespace {
 using collectors::ProcessFacts;
 using collectors::TrackedProcess;
 
-// What /proc counts starts in, on every architecture: USER_HZ.
-constexpr uint64_t kNsPerTick = 10'000'000;
 constexpr Duration kFactsDeadline = Seconds(5);
 
 std::string Text(const char* chars, size_t room) {
@@ -109,7 +107,7 @@ Status Process::Start(exporter::EventLoop& loop, Sink& sink) {
     if (tracked) {
       programs_->Track(key.pid);
     } else {
-      programs_->Untrack(key.pid, 0);
+      programs_->Untrack(key);
     }
   });
   table_->set_exits_told(this, true);
@@ -173,7 +171,7 @@ void Process::OnEvent(std::span<const std::byte> bytes) {
 void Process::OnFork(const rs_fork& event) {
   const TrackedProcess* const parent = table_->Find(static_cast<int32_t>(event.parent.pid));
   if (parent == nullptr || parent->key != KeyOf(event.parent.pid, event.parent.start_ns)) {
-    programs_->Untrack(static_cast<int32_t>(event.child.pid), event.child.start_ns);
+    programs_->Untrack(KeyOf(event.child.pid, event.child.start_ns));
     return;
   }
   TrackedProcess child = *parent;
@@ -193,21 +191,21 @@ void Process::OnExec(const rs_exec& event) {
   if (static_cast<pid_t>(event.process.pid) == getpid()) return;
   // An environment that did not fit says nothing about what it does not hold.
   if ((event.cut & 2) != 0) {
-    ReadFacts(KeyOf(event.process.pid, event.process.start_ns), event.process.start_ns);
+    ReadFacts(KeyOf(event.process.pid, event.process.start_ns));
     return;
   }
-  OnFacts(FactsOf(event, keep_), event.process.start_ns, TimeOf(event.header));
+  OnFacts(FactsOf(event, keep_), TimeOf(event.header));
 }
 
-void Process::ReadFacts(const ProcessKey& key, uint64_t start_ns) {
+void Process::ReadFacts(const ProcessKey& key) {
   const bool submitted = worker_->Submit(
-      [this, reader = reader_, key, start_ns]() -> std::function<void()> {
+      [this, reader = reader_, key]() -> std::function<void()> {
         const auto stat = reader.Stat(key.pid);
         std::optional<ProcessFacts> facts;
         if (stat && stat->start_ticks == key.start_ticks) facts = reader.Facts(*stat);
-        return [this, key, start_ns, facts = std::move(facts)]() mutable {
+        return [this, key, facts = std::move(facts)]() mutable {
           const auto awaited = awaited_.extract(key);
-          if (facts && !table_->HasEnded(key)) OnFacts(std::move(*facts), start_ns, {});
+          if (facts && !table_->HasEnded(key)) OnFacts(std::move(*facts), {});
           if (!awaited.empty() && awaited.mapped()) OnExit(*awaited.mapped());
         };
       },
@@ -219,7 +217,7 @@ void Process::ReadFacts(const ProcessKey& key, uint64_t start_ns) {
   }
 }
 
-void Process::OnFacts(ProcessFacts facts, uint64_t start_ns, Timestamp t) {
+void Process::OnFacts(ProcessFacts facts, Timestamp t) {
   const ProcessKey key = facts.start.key;
   TrackedProcess* tracked = table_->Find(key.pid);
   if (tracked != nullptr && tracked->key != key) {
@@ -229,7 +227,7 @@ void Process::OnFacts(ProcessFacts facts, uint64_t start_ns, Timestamp t) {
   }
   if (tracked == nullptr) {
     if (!facts.environment.ranked) {
-      programs_->Untrack(key.pid, start_ns);
+      programs_->Untrack(key);
       return;
     }
     TrackedProcess stranger;

@@ -60,8 +60,8 @@ class Process final : public exporter::Source {
   void OnExit(const rs_exit& event);
   void OnSignal(const rs_signal& event);
   void OnOom(const rs_oom& event);
-  void ReadFacts(const ProcessKey& key, uint64_t start_ns);
-  void OnFacts(collectors::ProcessFacts facts, uint64_t start_ns, Timestamp t);
+  void ReadFacts(const ProcessKey& key);
+  void OnFacts(collectors::ProcessFacts facts, Timestamp t);
   void TellState(Availability state, std::string reason);
   void Tell(auto kind, Timestamp t);
 

@@ -101,13 +101,13 @@ void ProcessPrograms::Track(int32_t pid) {
   bpf_map_update_elem(bpf_map__fd(impl_->skeleton->maps.rs_tracked), &key, &any, BPF_NOEXIST);
 }
 
-void ProcessPrograms::Untrack(int32_t pid, uint64_t start_ns) {
+void ProcessPrograms::Untrack(const ProcessKey& key) {
   const int map = bpf_map__fd(impl_->skeleton->maps.rs_tracked);
-  const uint32_t key = static_cast<uint32_t>(pid);
+  const uint32_t pid = static_cast<uint32_t>(key.pid);
   uint64_t known = 0;
-  if (bpf_map_lookup_elem(map, &key, &known) != 0) return;
-  if (start_ns != 0 && known != 0 && known != start_ns) return;
-  bpf_map_delete_elem(map, &key);
+  if (bpf_map_lookup_elem(map, &pid, &known) != 0) return;
+  if (known != 0 && static_cast<int64_t>(known / kNsPerTick) != key.start_ticks) return;
+  bpf_map_delete_elem(map, &pid);
 }
 
 Losses ProcessPrograms::losses() const {

@@ -13,9 +13,13 @@
 #include <span>
 #include <string_view>
 
+#include "detectors/model/ids.h"
 #include "detectors/model/result.h"
 
 namespace rankscope::probes {
+
+// What /proc counts starts in, on every architecture: USER_HZ.
+inline constexpr uint64_t kNsPerTick = 10'000'000;
 
 // One program, for the table in bpf/README.md.
 struct ProgramRow {
@@ -48,8 +52,8 @@ class ProcessPrograms {
 
   // Children, signals and the end of this process are told from now on.
   void Track(int32_t pid);
-  // Unless the pid has another owner by now; 0 = whoever it is.
-  void Untrack(int32_t pid, uint64_t start_ns);
+  // Unless the pid has another owner by now.
+  void Untrack(const ProcessKey& key);
 
   Losses losses() const;
 

@@ -100,14 +100,15 @@ class KilledFromOutside(BpfTest):
         process.wait()
         return process.pid, sender, self.the_verdict(daemon, process)
 
-    def test_by_root(self):
-        def kill(pid):
-            os.kill(pid, signal.SIGKILL)
-            return os.getpid()
+    def kill_by_command(self, pid, *before):
+        process = subprocess.Popen([*before, "kill", "-9", str(pid)])
+        self.assertEqual(process.wait(), 0)
+        return process.pid
 
+    def test_by_root(self):
         daemon = self.daemon()
         self.assertTrue(self.up(daemon), daemon.text())
-        _, sender, verdict = self.killed(daemon, kill, before=lambda: os.setuid(NOBODY))
+        _, sender, verdict = self.killed(daemon, self.kill_by_command, before=lambda: os.setuid(NOBODY))
         self.assertEqual((verdict["code"], verdict["sub"], verdict["signal"]), ("A2", "sigkill", "SIGKILL"))
         self.assertEqual((verdict["domain"], verdict["tier"]), ("infrastructure", "P"))
         self.shown(verdict, f"sent by pid {sender} (")
@@ -123,10 +124,8 @@ class KilledFromOutside(BpfTest):
         user = 1234
 
         def kill(pid):
-            process = subprocess.Popen(["setpriv", f"--reuid={user}", "--clear-groups", "--inh-caps=+kill", "--ambient-caps=+kill",
-                                        "kill", "-9", str(pid)])
-            self.assertEqual(process.wait(), 0)
-            return process.pid
+            return self.kill_by_command(pid, "setpriv", f"--reuid={user}", "--clear-groups", "--inh-caps=+kill",
+                                        "--ambient-caps=+kill")
 
         daemon = self.daemon()
         pid, sender, verdict = self.killed(daemon, kill, before=lambda: os.setuid(NOBODY))
@@ -138,14 +137,20 @@ class KilledFromOutside(BpfTest):
         self.assertIn(sent[0].cgroup, own, "the sender's cgroup is ours")
 
     def test_by_the_runs_own_user(self):
+        daemon = self.daemon()
+        _, _, verdict = self.killed(daemon, self.kill_by_command)
+        self.assertEqual((verdict["code"], verdict["domain"]), ("A2", "unknown"))
+        self.assertIn("the run's own user", verdict["implies"][0]["text"])
+
+    def test_by_its_launcher(self):
         def kill(pid):
             os.kill(pid, signal.SIGKILL)
             return os.getpid()
 
         daemon = self.daemon()
         _, sender, verdict = self.killed(daemon, kill)
-        self.assertEqual((verdict["code"], verdict["domain"]), ("A2", "unknown"))
-        self.assertIn("the run's own user", verdict["implies"][0]["text"])
+        self.assertEqual((verdict["code"], verdict["domain"]), ("A2", "workload"))
+        self.assertIn(f"another process of its own job, python3 (pid {sender})", verdict["implies"][0]["text"])
 
 
 class Limit(BpfTest):
@@ -243,7 +248,7 @@ class Crash(BpfTest):
         daemon = self.daemon()
         process = self.rank("sleep", "600", before=lambda: os.setuid(NOBODY))
         self.job_of(daemon, process.pid)
-        os.kill(process.pid, signal.SIGSEGV)
+        subprocess.run(["kill", "-SEGV", str(process.pid)], check=True)
         process.wait()
         verdict = self.the_verdict(daemon, process)
         self.assertEqual((verdict["code"], verdict["signal"], verdict["domain"]), ("A2", "SIGSEGV", "infrastructure"))

@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/collectors/process_table.h"
+
+#include <gtest/gtest.h>
+
+namespace rankscope::collectors {
+namespace {
+
+TrackedProcess Of(ProcessKey key) {
+  TrackedProcess process;
+  process.key = key;
+  return process;
+}
+
+TEST(ProcessTable, AnEndIsRememberedSoThatAScanDoesNotBringItBack) {
+  ProcessTable table;
+  const ProcessKey key{7, 100};
+  EXPECT_FALSE(table.HasEnded(key));
+  table.Add(Of(key));
+  EXPECT_FALSE(table.HasEnded(key));
+  table.Remove(key);
+  EXPECT_TRUE(table.HasEnded(key));
+  EXPECT_FALSE(table.HasEnded({7, 101})) << "the next owner of the pid";
+}
+
+TEST(ProcessTable, WhatWasNeverTrackedHasNoEnd) {
+  ProcessTable table;
+  table.Remove({7, 100});
+  EXPECT_FALSE(table.HasEnded({7, 100}));
+}
+
+TEST(ProcessTable, EndsAreForgottenInTheirOrder) {
+  ProcessTable table;
+  for (int32_t pid = 1; pid <= 10'000; ++pid) {
+    table.Add(Of({pid, 1}));
+    table.Remove({pid, 1});
+  }
+  EXPECT_FALSE(table.HasEnded({1, 1}));
+  EXPECT_TRUE(table.HasEnded({10'000, 1}));
+}
+
+TEST(ProcessTable, ExitsAreToldWhileAnybodyTellsThem) {
+  ProcessTable table;
+  const int a = 0, b = 0;
+  table.set_exits_told(&a, true);
+  table.set_exits_told(&b, true);
+  table.set_exits_told(&a, false);
+  EXPECT_TRUE(table.exits_told());
+  table.set_exits_told(&b, false);
+  EXPECT_FALSE(table.exits_told());
+}
+
+TEST(ProcessTable, WhoListensHearsOfBirthAndDeath) {
+  ProcessTable table;
+  std::vector<std::pair<int32_t, bool>> heard;
+  table.set_on_change(
+      [&](const ProcessKey& key, bool tracked) { heard.emplace_back(key.pid, tracked); });
+  table.AddRoot({5, 1}, "job");
+  table.Remove({5, 2});
+  table.Remove({5, 1});
+  EXPECT_EQ(heard, (std::vector<std::pair<int32_t, bool>>{{5, true}, {5, false}}));
+}
+
+}  // namespace
+}  // namespace rankscope::collectors
