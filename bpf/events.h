@@ -14,6 +14,9 @@
 
 #define EVENTS_VERSION 1
 
+/* Entries of the map of tracked processes, bpf/tracked.h. */
+#define RS_TRACKED_MAX 16384
+
 #ifdef __cplusplus
 #define RS_SIZE(type, bytes) static_assert(sizeof(struct type) == (bytes), "layout of " #type)
 #else

@@ -16,6 +16,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "events.h"
+#include "tracked.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -24,15 +25,6 @@ struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 4 << 20);
 } rs_events SEC(".maps");
-
-/* Process -> its start. 4,096 tracked by user space, as many again of theirs not yet heard of, and
- * candidates: 16,384 of 64 bytes are 1 MiB. */
-struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
-  __uint(max_entries, 16384);
-  __type(key, __u32);
-  __type(value, __u64);
-} rs_tracked SEC(".maps");
 
 /* An exec's event is too large for the stack. 29 KiB per CPU. */
 struct {
@@ -159,10 +151,9 @@ static __always_inline void find_limit(struct rs_signal *out, struct task_struct
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child) {
-  __u32 parent_pid = parent->tgid;
   struct rs_fork *event;
   if (child->pid != child->tgid) return 0; /* a thread */
-  if (!bpf_map_lookup_elem(&rs_tracked, &parent_pid)) return 0;
+  if (!rs_is_tracked(parent->tgid)) return 0;
   track(child->tgid, child->start_boottime);
   event = bpf_ringbuf_reserve(&rs_events, sizeof(*event), 0);
   if (!event) {
@@ -234,7 +225,7 @@ int BPF_PROG(process_exit, struct task_struct *task) {
   struct signal_struct *signal = task->signal;
   struct task_struct *leader = task->group_leader;
   struct rs_exit *event;
-  if (!bpf_map_lookup_elem(&rs_tracked, &pid)) return 0;
+  if (!rs_is_tracked(pid)) return 0;
   /* The process ends with its last thread, which need not be its first. Two may arrive here at
    * once; one of them finds the entry. */
   if (signal->live.counter != 0) return 0;
@@ -260,7 +251,7 @@ int BPF_PROG(process_signal, int sig, struct kernel_siginfo *info, struct task_s
   struct task_struct *sender;
   struct rs_signal *event;
   if (sig < 1 || sig > 31 || !(1u << sig & FATAL_SIGNALS)) return 0;
-  if (result != TRACE_SIGNAL_DELIVERED || !bpf_map_lookup_elem(&rs_tracked, &pid)) return 0;
+  if (result != TRACE_SIGNAL_DELIVERED || !rs_is_tracked(target->tgid)) return 0;
   event = bpf_ringbuf_reserve(&rs_events, sizeof(*event), 0);
   if (!event) {
     lost(RS_LOST_EVENT);
@@ -306,7 +297,7 @@ int process_oom(struct bpf_raw_tracepoint_args *ctx) {
     pid = BPF_CORE_READ(victim, tgid);
     start_ns = BPF_CORE_READ(victim, group_leader, start_boottime);
   }
-  if (!bpf_map_lookup_elem(&rs_tracked, &pid)) return 0;
+  if (!rs_is_tracked(pid)) return 0;
   event = bpf_ringbuf_reserve(&rs_events, sizeof(*event), 0);
   if (!event) {
     lost(RS_LOST_EVENT);

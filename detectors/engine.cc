@@ -41,6 +41,11 @@ std::string RecordName(const Observation& observation) {
   return {};
 }
 
+windows::Speaker SpeakerOf(const attribution::ProcessInfo& process) {
+  const bool ranked = process.role == attribution::ProcessRole::kRank;
+  return {ranked ? process.rank : -1, ranked ? process.local_rank : -1, process.key};
+}
+
 struct Job {
   windows::JobWindow window;
   std::map<uint32_t, logs::Reader> readers;  // by stream
@@ -229,21 +234,26 @@ struct Engine::Impl {
   void On(const SampleBatch& batch, const Observation& observation) {
     const attribution::ProcessInfo* process = nullptr;
     std::string_view job_id;
-    int32_t rank = -1;
+    windows::Speaker speaker;
     switch (batch.subject.kind) {
       case Subject::Kind::kRank:
         job_id = batch.subject.rank.job_id;
-        rank = batch.subject.rank.rank;
+        speaker.rank = batch.subject.rank.rank;
         break;
       case Subject::Kind::kProcess:
         process = processes.Find(batch.subject.process);
         if (process == nullptr) return;
         job_id = process->job_id;
-        if (process->role == attribution::ProcessRole::kRank) rank = process->rank;
+        speaker = SpeakerOf(*process);
         break;
-      case Subject::Kind::kGpu:
       case Subject::Kind::kJob:
+        job_id = batch.subject.name;
+        break;
       case Subject::Kind::kHost:
+        // What befalls the node befalls every job on it.
+        for (auto& [id, each] : jobs) each.window.OnSample(speaker, batch, observation.t);
+        return;
+      case Subject::Kind::kGpu:
       case Subject::Kind::kNone:
         return;
     }
@@ -254,7 +264,7 @@ struct Engine::Impl {
       job->gpu_seen = job->gpu_seen || sample.value > 0;
       job->gpu_absent = true;
     }
-    job->window.OnSample(rank, batch, observation.t);
+    job->window.OnSample(speaker, batch, observation.t);
   }
 
   void On(const KernelEvent& event, const Observation& observation) {
@@ -272,7 +282,20 @@ struct Engine::Impl {
     job->window.OnSchedulerFact(fact, observation.t);
   }
 
-  void On(const Event&, const Observation&) {}
+  void On(const Event& event, const Observation& observation) {
+    windows::Speaker speaker;
+    std::string_view job_id = event.rank.job_id;
+    if (const attribution::ProcessInfo* process = processes.Find(event.process)) {
+      job_id = process->job_id;
+      speaker = SpeakerOf(*process);
+    } else {
+      speaker.rank = event.rank.rank;
+    }
+    Job* job = FindJob(job_id);
+    if (job == nullptr) return;
+    job->Touch(observation);
+    job->window.OnEvent(event, speaker, observation.t);
+  }
   void On(const EngineState&, const Observation&) {}  // the driver decides whether to restore
 
   Availability SourceAvailability(std::string_view name) const {

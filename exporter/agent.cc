@@ -10,6 +10,7 @@
 
 #include "detectors/verdict_json.h"
 #include "exporter/collectors/process_table.h"
+#include "exporter/probes/tracked_map.h"
 #include "exporter/replay/player.h"
 #include "exporter/replay/reading.h"
 #include "exporter/run/clock.h"
@@ -66,6 +67,7 @@ Agent::Agent(Config config, EventLoop& loop, Logger& log)
                    RecordingHeader(node_, boot_id_)},
                   log),
       processes_(std::make_shared<collectors::ProcessTable>()),
+      tracked_(std::make_shared<probes::TrackedMap>(processes_)),
       waiting_room_([this](const ProcessKey& key) { return recordings_.Knows(key); },
                     [this](const Observation& observation) { Record(observation); }),
       sources_(loop, log, node_, [this](const Observation& observation) { Pass(observation); }),
@@ -178,7 +180,7 @@ void Agent::GiveUpWrappers() {
 }
 
 void Agent::StartSources() {
-  SourceContext context{config_, processes_, {}, {}};
+  SourceContext context{config_, processes_, tracked_, {}, {}};
   context.on_wrapper_end = [this](const std::string& job_id) {
     Judge();
     const JobStatus* job = engine_.Find(job_id);

@@ -28,6 +28,9 @@
 namespace rankscope::collectors {
 class ProcessTable;
 }
+namespace rankscope::probes {
+class TrackedMap;
+}
 namespace rankscope::run {
 class RunListener;
 }
@@ -73,6 +76,7 @@ class Agent {
   VerdictStore verdicts_;
   JobRecordings recordings_;
   std::shared_ptr<collectors::ProcessTable> processes_;
+  std::shared_ptr<probes::TrackedMap> tracked_;
   WaitingRoom waiting_room_;
   SourceKeeper sources_;
   run::RunListener* wrappers_ = nullptr;  // owned by sources_

@@ -35,7 +35,8 @@ std::unique_ptr<Source> MakeProcConnector(const SourceContext& context) {
 
 std::unique_ptr<Source> MakeProcess(const SourceContext& context) {
   return std::make_unique<probes::Process>(MakeReader(), attribution::IsAllowedEnvironmentKey,
-                                           context.processes, context.config.ebpf.mode == "force");
+                                           context.processes, context.tracked,
+                                           context.config.ebpf.mode == "force");
 }
 
 constexpr std::array kSources = {

@@ -19,6 +19,9 @@
 namespace rankscope::collectors {
 class ProcessTable;
 }
+namespace rankscope::probes {
+class TrackedMap;
+}
 
 namespace rankscope::exporter {
 
@@ -26,6 +29,7 @@ namespace rankscope::exporter {
 struct SourceContext {
   const Config& config;
   std::shared_ptr<collectors::ProcessTable> processes;
+  std::shared_ptr<probes::TrackedMap> tracked;  // the same, as the kernel's programs see it
   // A wrapped command has ended and its wrapper waits for the verdict.
   std::function<void(const std::string& job_id)> on_wrapper_end;
   // The last observation of a wrapper that a restart has restored.

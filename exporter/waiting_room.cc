@@ -32,6 +32,7 @@ ProcessKey SubjectOf(const Observation& observation) {
   if (const auto* exit = std::get_if<ProcessExit>(&observation.kind)) return exit->key;
   if (const auto* sent = std::get_if<SignalSent>(&observation.kind)) return sent->target;
   if (const auto* event = std::get_if<KernelEvent>(&observation.kind)) return event->victim;
+  if (const auto* event = std::get_if<Event>(&observation.kind)) return event->process;
   if (const auto* batch = std::get_if<SampleBatch>(&observation.kind)) {
     if (batch->subject.kind == Subject::Kind::kProcess) return batch->subject.process;
   }

@@ -75,6 +75,12 @@ class Builder {
     DescribeReward(window_, citer_, f_);
     DescribeCompiler(window_, citer_, f_);
     DescribeRestarts(job_, window_, citer_, f_);
+    DescribeNetwork(job_, window_, citer_, f_);
+    DescribeStorage(job_, window_, citer_, f_);
+    DescribeWaits(job_, window_, citer_, f_);
+    DescribeLaunches(job_, window_, citer_, f_);
+    DescribeCollectives(job_, window_, citer_, f_);
+    DescribeReports(job_, window_, citer_, f_);
     f_.causes = earlier_ ? OrderCausesOf(job_, window_, job_.previous_attempt().ordinal, f_)
                          : OrderCauses(job_, f_);
     for (Cause& cause : f_.causes) {

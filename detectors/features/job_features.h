@@ -11,7 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "detectors/features/collective_features.h"
 #include "detectors/features/evidence.h"
+#include "detectors/features/launch_features.h"
+#include "detectors/features/network_features.h"
+#include "detectors/features/report_features.h"
+#include "detectors/features/storage_features.h"
+#include "detectors/features/wait_features.h"
 #include "detectors/logs/record.h"
 #include "detectors/model/ids.h"
 #include "detectors/model/time.h"
@@ -229,6 +235,14 @@ struct JobFeatures {
   double rendezvous_fire_seconds = 300;
   EvidenceRef silence_evidence = kNoEvidence;
   EvidenceRef step_time_evidence = kNoEvidence;
+
+  // From below the text.
+  NetworkFeatures network;
+  StorageFeatures storage;
+  WaitFeatures waits;
+  LaunchFeatures launches;
+  CollectiveFeatures collectives;
+  ReportFeatures reports;
 
   // Incidents, the initiating ones first and in order of precedence.
   std::vector<Cause> causes;

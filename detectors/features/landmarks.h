@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Facts of a run besides its loss and its incidents: how it took its leave, what it was meant to
-// resume and did, its loss scale, its rewards, its compilers, its restarts. Each function fills its
+// resume and did, its loss scale, its rewards, its compilers, its restarts, and what is seen of it
+// from below its text. Each function fills its
 // part of JobFeatures and cites for it. Private to features; pure.
 #pragma once
 
@@ -23,5 +24,18 @@ void DescribeReward(const windows::AttemptWindow& window, Citer& citer, JobFeatu
 void DescribeCompiler(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
 void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindow& window,
                       Citer& citer, JobFeatures& f);
+// network.cc, storage.cc and so on
+void DescribeNetwork(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                     Citer& citer, JobFeatures& f);
+void DescribeStorage(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                     Citer& citer, JobFeatures& f);
+void DescribeWaits(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                   Citer& citer, JobFeatures& f);
+void DescribeLaunches(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                      Citer& citer, JobFeatures& f);
+void DescribeCollectives(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                         Citer& citer, JobFeatures& f);
+void DescribeReports(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                     Citer& citer, JobFeatures& f);
 
 }  // namespace rankscope::features

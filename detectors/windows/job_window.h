@@ -28,6 +28,7 @@
 #include "detectors/attribution/attribution.h"
 #include "detectors/logs/record.h"
 #include "detectors/windows/incident_log.h"
+#include "detectors/windows/kernel_view.h"
 #include "detectors/windows/last_words.h"
 #include "detectors/windows/loss_scale_tracker.h"
 #include "detectors/windows/loss_tracker.h"
@@ -108,6 +109,7 @@ struct AttemptWindow {
   TrainingTracker training;
   LossScaleTracker loss_scale;
   RewardTracker reward;
+  KernelView kernel;
   std::array<MarkerSeen, logs::kMarkerKinds> markers;
   std::string format;     // of the newest progress record
   std::string framework;  // by banner, else by format
@@ -125,7 +127,7 @@ struct AttemptWindow {
 
   template <class A>
   void Fields(A& a) {
-    a(loss, clock, phase, training, loss_scale, reward, markers, format, framework, generic,
+    a(loss, clock, phase, training, loss_scale, reward, kernel, markers, format, framework, generic,
       reward_seen, progress, first_progress, last_progress, progress_at_compile, begin);
   }
 };
@@ -193,7 +195,8 @@ class JobWindow {
   void OnLine(const LogLine& line, Timestamp t);
   // `line`: the line that completed the record; null when the stream ended.
   void OnRecord(const logs::Record& record, uint32_t stream, const LogLine* line, Timestamp t);
-  void OnSample(int32_t rank, const SampleBatch& batch, Timestamp t);
+  void OnSample(const Speaker& speaker, const SampleBatch& batch, Timestamp t);
+  void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   // `sender`: null when it is no process of a job.
   void OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target,
                 const attribution::ProcessInfo* sender, Timestamp t);

@@ -18,7 +18,7 @@
 #include "exporter/config.h"
 #include "exporter/http/scrape.h"
 #include "exporter/metrics/catalog.h"
-#include "exporter/probes/process_programs.h"
+#include "exporter/probes/program_table.h"
 #include "exporter/sources.h"
 
 namespace rankscope::cli {
@@ -146,7 +146,7 @@ void Hazards() {
 
 void Probes() {
   std::vector<Row> rows;
-  for (const probes::ProgramRow& program : probes::ProcessProgramTable()) {
+  for (const probes::ProgramRow& program : probes::ProgramTable()) {
     rows.push_back(
         {Code(program.name), Code(program.hook), Cell(program.event), Cell(program.cost)});
   }

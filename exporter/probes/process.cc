@@ -72,8 +72,13 @@ ProcessFacts FactsOf(const rs_exec& exec, KeepKey keep) {
 }
 
 Process::Process(collectors::ProcReader reader, KeepKey keep,
-                 std::shared_ptr<collectors::ProcessTable> table, bool force)
-    : reader_(std::move(reader)), keep_(keep), table_(std::move(table)), force_(force) {}
+                 std::shared_ptr<collectors::ProcessTable> table,
+                 std::shared_ptr<TrackedMap> tracked, bool force)
+    : reader_(std::move(reader)),
+      keep_(keep),
+      table_(std::move(table)),
+      tracked_(std::move(tracked)),
+      force_(force) {}
 
 Process::~Process() {
   Stop();
@@ -86,8 +91,13 @@ Status Process::Start(exporter::EventLoop& loop, Sink& sink) {
               "process: " + obstacle->text);
     return Error{obstacle->text};
   }
+  const Result<int> tracked = tracked_->Open();
+  if (!tracked) {
+    TellState(Availability::kUnsupported, "process: " + tracked.error());
+    return Error{tracked.error()};
+  }
   auto programs =
-      ProcessPrograms::Load([this](std::span<const std::byte> event) { OnEvent(event); });
+      ProcessPrograms::Load(*tracked, [this](std::span<const std::byte> event) { OnEvent(event); });
   if (!programs) {
     TellState(Availability::kUnsupported, programs.error());
     return Error{programs.error()};
@@ -102,14 +112,8 @@ Status Process::Start(exporter::EventLoop& loop, Sink& sink) {
   loop_ = &loop;
   worker_ = std::make_unique<exporter::Worker>(loop);
   oom_log_.Open();  // without it the limit that the victim stands at tells the scope
-  for (const auto& [pid, process] : table_->processes()) programs_->Track(pid);
-  table_->set_on_change([this](const ProcessKey& key, bool tracked) {
-    if (tracked) {
-      programs_->Track(key.pid);
-    } else {
-      programs_->Untrack(key);
-    }
-  });
+  tracked_->Resync();
+  tracked_->set_on_catch_up([this] { programs_->Consume(); });
   table_->set_exits_told(this, true);
   return {};
 }
@@ -117,7 +121,7 @@ Status Process::Start(exporter::EventLoop& loop, Sink& sink) {
 void Process::Stop() {
   if (loop_ == nullptr) return;
   table_->set_exits_told(this, false);
-  table_->set_on_change({});
+  tracked_->set_on_catch_up({});
   loop_->Unwatch(programs_->fd());
   worker_.reset();
   lost_before_ = lost() - malformed_;
@@ -171,7 +175,7 @@ void Process::OnEvent(std::span<const std::byte> bytes) {
 void Process::OnFork(const rs_fork& event) {
   const TrackedProcess* const parent = table_->Find(static_cast<int32_t>(event.parent.pid));
   if (parent == nullptr || parent->key != KeyOf(event.parent.pid, event.parent.start_ns)) {
-    programs_->Untrack(KeyOf(event.child.pid, event.child.start_ns));
+    tracked_->Untrack(KeyOf(event.child.pid, event.child.start_ns));
     return;
   }
   TrackedProcess child = *parent;
@@ -222,12 +226,12 @@ void Process::OnFacts(ProcessFacts facts, Timestamp t) {
   TrackedProcess* tracked = table_->Find(key.pid);
   if (tracked != nullptr && tracked->key != key) {
     table_->Remove(tracked->key);  // its end was lost
-    programs_->Track(key.pid);
+    tracked_->Track(key.pid);
     tracked = nullptr;
   }
   if (tracked == nullptr) {
     if (!facts.environment.ranked) {
-      programs_->Untrack(key);
+      tracked_->Untrack(key);
       return;
     }
     TrackedProcess stranger;

@@ -21,6 +21,7 @@
 #include "exporter/event_loop.h"
 #include "exporter/probes/oom_log.h"
 #include "exporter/probes/process_programs.h"
+#include "exporter/probes/tracked_map.h"
 #include "exporter/source.h"
 #include "exporter/worker.h"
 
@@ -37,7 +38,8 @@ collectors::ProcessFacts FactsOf(const rs_exec& exec, KeepKey keep);
 class Process final : public exporter::Source {
  public:
   Process(collectors::ProcReader reader, KeepKey keep,
-          std::shared_ptr<collectors::ProcessTable> table, bool force);
+          std::shared_ptr<collectors::ProcessTable> table, std::shared_ptr<TrackedMap> tracked,
+          bool force);
   ~Process() override;
 
   Status Start(exporter::EventLoop& loop, Sink& sink) override;
@@ -68,6 +70,7 @@ class Process final : public exporter::Source {
   collectors::ProcReader reader_;
   KeepKey keep_;
   std::shared_ptr<collectors::ProcessTable> table_;
+  std::shared_ptr<TrackedMap> tracked_;
   bool force_;
   exporter::EventLoop* loop_ = nullptr;
   Sink* sink_ = nullptr;

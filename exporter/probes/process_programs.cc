@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "bpf/events.h"
+#include "exporter/probes/program_table.h"
 #include "process.skel.h"
 
 namespace rankscope::probes {
@@ -66,13 +67,14 @@ ProcessPrograms::ProcessPrograms(std::unique_ptr<Impl> impl) : impl_(std::move(i
 
 ProcessPrograms::~ProcessPrograms() = default;
 
-Result<std::unique_ptr<ProcessPrograms>> ProcessPrograms::Load(OnEvent on_event) {
+Result<std::unique_ptr<ProcessPrograms>> ProcessPrograms::Load(int tracked, OnEvent on_event) {
   // libbpf writes the verifier's log to stderr by itself; the gate's words say what is missing.
   libbpf_set_print(nullptr);
   auto impl = std::make_unique<Impl>();
   impl->on_event = std::move(on_event);
   impl->skeleton.reset(process_bpf__open());
   if (!impl->skeleton) return Failed("cannot open the programs", errno);
+  bpf_map__reuse_fd(impl->skeleton->maps.rs_tracked, tracked);
   if (const int error = process_bpf__load(impl->skeleton.get()); error != 0) {
     return Failed("the kernel does not take the programs", -error);
   }
@@ -92,22 +94,6 @@ int ProcessPrograms::fd() const {
 void ProcessPrograms::Consume() {
   impl_->taken = 0;
   ring_buffer__consume(impl_->ring.get());
-}
-
-void ProcessPrograms::Track(int32_t pid) {
-  const uint32_t key = static_cast<uint32_t>(pid);
-  const uint64_t any = 0;
-  // Who is there already has its start, which tells it from a later owner of the pid.
-  bpf_map_update_elem(bpf_map__fd(impl_->skeleton->maps.rs_tracked), &key, &any, BPF_NOEXIST);
-}
-
-void ProcessPrograms::Untrack(const ProcessKey& key) {
-  const int map = bpf_map__fd(impl_->skeleton->maps.rs_tracked);
-  const uint32_t pid = static_cast<uint32_t>(key.pid);
-  uint64_t known = 0;
-  if (bpf_map_lookup_elem(map, &pid, &known) != 0) return;
-  if (known != 0 && static_cast<int64_t>(known / kNsPerTick) != key.start_ticks) return;
-  bpf_map_delete_elem(map, &pid);
 }
 
 Losses ProcessPrograms::losses() const {

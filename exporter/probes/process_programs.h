@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The programs of bpf/process.bpf.c in the kernel: loads and attaches them, hands out their events,
-// and tells them whom to track. Everything is undone by the destructor, in milliseconds. Loop
+// The programs of bpf/process.bpf.c in the kernel: loads and attaches them, hands out their events.
+// Everything is undone by the destructor, in milliseconds. Loop
 // thread only.
 #pragma once
 
@@ -11,24 +11,10 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string_view>
 
-#include "detectors/model/ids.h"
 #include "detectors/model/result.h"
 
 namespace rankscope::probes {
-
-// What /proc counts starts in, on every architecture: USER_HZ.
-inline constexpr uint64_t kNsPerTick = 10'000'000;
-
-// One program, for the table in bpf/README.md.
-struct ProgramRow {
-  std::string_view name;
-  std::string_view hook;
-  std::string_view event;
-  std::string_view cost;
-};
-std::span<const ProgramRow> ProcessProgramTable();
 
 struct Losses {
   int64_t events = 0;     // the ring was full
@@ -40,7 +26,8 @@ class ProcessPrograms {
   // One event as bpf/events.h lays it out, valid during the call.
   using OnEvent = std::function<void(std::span<const std::byte> event)>;
 
-  static Result<std::unique_ptr<ProcessPrograms>> Load(OnEvent on_event);
+  // `tracked`: the map of bpf/tracked.h.
+  static Result<std::unique_ptr<ProcessPrograms>> Load(int tracked, OnEvent on_event);
   ~ProcessPrograms();
   ProcessPrograms(const ProcessPrograms&) = delete;
   ProcessPrograms& operator=(const ProcessPrograms&) = delete;
@@ -49,11 +36,6 @@ class ProcessPrograms {
   // At most kEventsPerWake events, so that a storm does not starve the rest of the loop.
   void Consume();
   static constexpr int kEventsPerWake = 4096;
-
-  // Children, signals and the end of this process are told from now on.
-  void Track(int32_t pid);
-  // Unless the pid has another owner by now.
-  void Untrack(const ProcessKey& key);
 
   Losses losses() const;
 

@@ -37,6 +37,11 @@ def signal_lines():
     return [f"signal {name} = {number} {kind} {unit}".rstrip() for number, name, unit, kind in rows]
 
 
+def event_lines():
+    rows = re.findall(r'^EVENT\((\d+), \w+, "(\w+)"\)', read("detectors/model/event_types.inc"), re.M)
+    return [f"event {name} = {number}" for number, name in rows]
+
+
 def key_lines(value, prefix):
     """Paths of all keys of a JSON document; elements of a list share a path."""
     if isinstance(value, dict):
@@ -66,7 +71,7 @@ def frozen():
 
 
 def present():
-    lines = proto_lines("detectors/proto/recording.proto") + proto_lines("detectors/proto/verdict.proto") + signal_lines()
+    lines = proto_lines("detectors/proto/recording.proto") + proto_lines("detectors/proto/verdict.proto") + signal_lines() + event_lines()
     return lines
 
 
@@ -78,7 +83,7 @@ def differences(now, prefixes):
 
 
 def test_tags_and_signals():
-    return differences(present(), ("recording.proto", "verdict.proto", "signal"))
+    return differences(present(), ("recording.proto", "verdict.proto", "signal", "event"))
 
 
 def test_tags_are_used_once():

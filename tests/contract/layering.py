@@ -51,7 +51,7 @@ EXCEPTIONS = [
     ("exporter/run/", "detectors/logs/masked_line.h", "lines are masked before the door"),
     ("exporter/run/", "detectors/logs/redactor.h", "lines are masked before the door"),
     ("exporter/run/", "detectors/attribution/environment_keys.h", "the list of variables that may leave a process"),
-    ("exporter/probes/process", "exporter/collectors/proc", "the sources that watch processes share whom they track, and how /proc's texts "
+    ("exporter/probes/", "exporter/collectors/proc", "the sources that watch processes share whom they track, and how /proc's texts "
      "are read"),
     ("exporter/http/", "detectors/job_status.h", "the engine's public state"),
     ("exporter/http/", "detectors/verdict_json.h", "a verdict as its documents"),

@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Whose event or number it is, in a job. Any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "detectors/model/ids.h"
+
+namespace rankscope::windows {
+
+struct Speaker {
+  int32_t rank = -1;        // -1: a process of the job that is no rank, or the whole job or node
+  int32_t local_rank = -1;  // -1: not known
+  ProcessKey process;       // pid 0: not a process
+};
+
+}  // namespace rankscope::windows

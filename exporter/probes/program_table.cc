@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/probes/program_table.h"
+
+namespace rankscope::probes {
+
+std::vector<ProgramRow> ProgramTable() {
+  std::vector<ProgramRow> all;
+  for (const std::span<const ProgramRow> rows : {ProcessProgramTable()}) {
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  return all;
+}
+
+}  // namespace rankscope::probes
