@@ -10,6 +10,7 @@ ALLOWED = {
     "detectors/model/": [],
     "detectors/attribution/": ["detectors/model/"],
     "detectors/logs/": ["detectors/model/"],
+    "detectors/reports/": ["detectors/model/"],
     "detectors/windows/": ["detectors/model/", "detectors/attribution/", "detectors/logs/record.h"],
     "detectors/features/": ["detectors/model/", "detectors/windows/"],
     "detectors/families/": ["detectors/features/", "detectors/model/"],

@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/reports/flight_recorder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "detectors/reports/json.h"
+#include "detectors/reports/pickle.h"
+
+namespace rankscope::reports {
+namespace {
+
+using Id = Tree::Id;
+
+constexpr size_t kMaxText = 200;  // of one member that is shown
+
+std::string Shown(std::string_view text) {
+  return std::string(text.substr(0, kMaxText));
+}
+
+// Lists of lists of numbers, as they are printed.
+std::string Sizes(const Tree& tree, Id id, int depth = 0) {
+  std::string text = "[";
+  Tree::Walk walk(tree, id);
+  for (Tree::Element element; walk.Next(element);) {
+    if (text.size() > 1) text += ", ";
+    if (text.size() > kMaxText) return text + "...]";
+    if (tree.is_list(element.value)) {
+      text += depth < 2 ? Sizes(tree, element.value, depth + 1) : "...";
+    } else {
+      text += std::to_string(tree.Int(element.value).value_or(0));
+    }
+  }
+  return text + "]";
+}
+
+std::string FirstString(const Tree& tree, Id list) {
+  return Shown(tree.String(tree.At(list, 0)));
+}
+
+// "nccl:all_reduce" and "nccl:all_reduce_barrier" as the operation alone.
+std::string OperationName(std::string_view name) {
+  const size_t colon = name.find(':');
+  return Shown(colon == std::string_view::npos ? name : name.substr(colon + 1));
+}
+
+bool IsTorchFrame(std::string_view file) {
+  return file.find("/torch/") != std::string_view::npos ||
+         file.find("torch/csrc/") != std::string_view::npos || file.empty() || file == "??";
+}
+
+std::string Caller(const Tree& tree, Id frames) {
+  constexpr int kMaxFrames = 64;
+  Tree::Walk walk(tree, frames);
+  int seen = 0;
+  for (Tree::Element frame; seen < kMaxFrames && walk.Next(frame); ++seen) {
+    const std::string_view file = tree.String(tree.Get(frame.value, "filename"));
+    if (IsTorchFrame(file)) continue;
+    return Shown(std::string(file) + ":" +
+                 std::to_string(tree.Int(tree.Get(frame.value, "line")).value_or(0)) + " " +
+                 std::string(tree.String(tree.Get(frame.value, "name"))));
+  }
+  return {};
+}
+
+// "[0, 1, 2]" as PyTorch writes members, or a list of numbers.
+std::vector<int32_t> Ranks(const Tree& tree, Id id) {
+  constexpr size_t kMaxMembers = size_t{1} << 17;
+  std::vector<int32_t> ranks;
+  const auto add = [&](int64_t rank) {
+    if (rank >= 0 && rank <= INT32_MAX && ranks.size() < kMaxMembers)
+      ranks.push_back(static_cast<int32_t>(rank));
+  };
+  if (tree.is_list(id)) {
+    Tree::Walk walk(tree, id);
+    for (Tree::Element element; walk.Next(element);) add(tree.Int(element.value).value_or(-1));
+  } else {
+    std::string_view text = tree.String(id);
+    while (!text.empty()) {
+      int64_t rank = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+      if (error == std::errc{}) {
+        add(rank);
+        text.remove_prefix(static_cast<size_t>(end - text.data()));
+      } else {
+        text.remove_prefix(1);
+      }
+    }
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+FlightOperation ReadOperation(const Tree& tree, Id entry) {
+  FlightOperation operation;
+  operation.operation_id = tree.Int(tree.Get(entry, "op_id")).value_or(-1);
+  operation.name = OperationName(tree.String(tree.Get(entry, "profiling_name")));
+  operation.sizes = Sizes(tree, tree.Get(entry, "input_sizes"));
+  operation.dtype = FirstString(tree, tree.Get(entry, "input_dtypes"));
+  operation.state = Shown(tree.String(tree.Get(entry, "state")));
+  operation.caller = Caller(tree, tree.Get(entry, "frames"));
+  operation.created_ns = tree.Int(tree.Get(entry, "time_created_ns")).value_or(0);
+  return operation;
+}
+
+class Collector {
+ public:
+  explicit Collector(const Tree& tree, Id root) : tree_(tree), root_(root) {}
+
+  FlightDump Run() {
+    FlightDump dump;
+    dump.version = Shown(tree_.String(tree_.Get(root_, "version")));
+    dump.nccl_version = Shown(tree_.String(tree_.Get(root_, "nccl_version")));
+    if (dump.nccl_version.empty())
+      dump.nccl_version = Shown(tree_.String(tree_.Get(root_, "comm_lib_version")));
+    Tree::Walk walk(tree_, tree_.Get(root_, "entries"));
+    for (Tree::Element entry; dump.entries < kMaxFlightEntries && walk.Next(entry);) {
+      ++dump.entries;
+      Entry(entry.value);
+    }
+    Status();
+    Config();
+    for (auto& [name, group] : groups_) dump.groups.push_back(std::move(group));
+    return dump;
+  }
+
+ private:
+  FlightGroup* Group(std::string_view name) {
+    const auto found = groups_.find(name);
+    if (found != groups_.end()) return &found->second;
+    if (groups_.size() >= kMaxFlightGroups) return nullptr;
+    FlightGroup& group = groups_[std::string(name)];
+    group.name = Shown(name);
+    return &group;
+  }
+
+  void Entry(Id entry) {
+    // A pair of name and description; one text before 2.0.
+    const Id group_id = tree_.Get(entry, "process_group");
+    std::string_view name = tree_.String(tree_.At(group_id, 0));
+    if (name.empty()) name = tree_.String(group_id);
+    if (name.empty()) name = tree_.String(tree_.Get(entry, "pg_name"));
+    const int64_t local_id = tree_.Int(tree_.Get(entry, "pg_id")).value_or(-1);
+    std::string numbered;
+    if (name.empty() && local_id >= 0) name = numbered = std::to_string(local_id);
+    if (name.empty()) return;
+    FlightGroup* const group = Group(name);
+    if (group == nullptr) return;
+    ++group->entries;
+    group->local_id = local_id;
+    if (group->description.empty()) group->description = Shown(tree_.String(tree_.At(group_id, 1)));
+    if (tree_.Bool(tree_.Get(entry, "is_p2p")).value_or(false)) return;  // counted by itself
+    int64_t sequence = tree_.Int(tree_.Get(entry, "collective_seq_id")).value_or(-1);
+    if (sequence < 0) sequence = tree_.Int(tree_.Get(entry, "seq_id")).value_or(-1);
+    if (sequence < 0) return;
+    group->last_enqueued = std::max(group->last_enqueued, sequence);
+    if (tree_.String(tree_.Get(entry, "state")) == "completed") {
+      group->last_completed = std::max(group->last_completed, sequence);
+    } else if (!group->has_pending || sequence < group->pending.sequence) {
+      group->has_pending = true;
+      group->pending = ReadOperation(tree_, entry);
+      group->pending.sequence = sequence;
+    }
+  }
+
+  // The recorder is a ring and may have forgotten what the status still knows.
+  void Status() {
+    const Id status = tree_.Get(root_, "pg_status");
+    std::map<int64_t, Id> by_id;
+    Tree::Walk walk(tree_, status);
+    for (Tree::Element element; by_id.size() < kMaxFlightGroups && walk.Next(element);) {
+      if (const auto id = tree_.Int(element.key)) by_id[*id] = element.value;
+    }
+    for (auto& [name, group] : groups_) {
+      const auto found = by_id.find(group.local_id);
+      if (found == by_id.end()) continue;
+      const auto number = [&](std::string_view key) {
+        return tree_.Int(tree_.Get(found->second, key)).value_or(-1);
+      };
+      group.last_enqueued = std::max(group.last_enqueued, number("last_enqueued_collective"));
+      group.last_completed = std::max(group.last_completed, number("last_completed_collective"));
+      group.last_started = number("last_started_collective");
+      if (group.has_pending && group.pending.sequence <= group.last_completed)
+        group.has_pending = false;  // the watchdog knew better than the entry
+    }
+  }
+
+  void Config() {
+    Tree::Walk walk(tree_, tree_.Get(root_, "pg_config"));
+    for (Tree::Element element; walk.Next(element);) {
+      std::string_view name = tree_.String(tree_.Get(element.value, "name"));
+      if (name.empty()) name = tree_.String(element.key);
+      if (name.empty()) continue;
+      FlightGroup* const group = Group(name);
+      if (group == nullptr) return;
+      group->ranks = Ranks(tree_, tree_.Get(element.value, "ranks"));
+      if (group->description.empty())
+        group->description = Shown(tree_.String(tree_.Get(element.value, "desc")));
+    }
+  }
+
+  const Tree& tree_;
+  const Id root_;
+  std::map<std::string, FlightGroup, std::less<>> groups_;
+};
+
+}  // namespace
+
+Result<FlightDump> ReadFlightDump(std::string_view bytes) {
+  const Result<Document> read = IsPickle(bytes) ? ReadPickle(bytes) : ReadJson(bytes);
+  if (!read) return Error{read.error()};
+  const Tree& tree = read->tree;
+  if (!tree.is_dict(read->root) || (tree.Get(read->root, "entries") == Tree::kNone &&
+                                    tree.Get(read->root, "pg_status") == Tree::kNone &&
+                                    tree.Get(read->root, "pg_config") == Tree::kNone)) {
+    return Error{"no dump of a Flight Recorder: it holds neither entries nor process groups"};
+  }
+  FlightDump dump = Collector(tree, read->root).Run();
+  dump.cut = read->cut;
+  return dump;
+}
+
+}  // namespace rankscope::reports
