@@ -14,7 +14,7 @@ export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 
 build_packages=(
   build-essential cmake ninja-build pkg-config git ca-certificates
-  clang-14 llvm-14 bpftool libbpf-dev libelf-dev zlib1g-dev      # programs in the kernel
+  clang-14 llvm-14 bpftool libbpf-dev libelf-dev zlib1g-dev libcap-dev  # programs in the kernel
   protobuf-compiler libprotobuf-dev                              # recordings and verdicts
   prometheus-cpp-dev libcivetweb-dev libcurl4-openssl-dev        # metrics and HTTP
   libspdlog-dev libfmt-dev libyaml-cpp-dev libre2-dev libcli11-dev nlohmann-json3-dev
@@ -25,6 +25,7 @@ test_packages=(
   python3 python3-torch python3-numpy python3-torchvision python3-tqdm  # real training runs
   prometheus python3-prometheus-client                           # a real scrape; a second reader of OpenMetrics
   jq procps iproute2 util-linux expect
+  qemu-system-x86 busybox-static cpio e2fsprogs                  # a second kernel
 )
 
 die() {

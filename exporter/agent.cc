@@ -23,6 +23,9 @@ namespace rankscope::exporter {
 namespace {
 
 constexpr Duration kTick = Seconds(1);
+// From an abnormal end to its judgement: what the kernel says of a kill follows it by some
+// milliseconds, and of many ends at once one judgement is enough.
+constexpr Duration kJudgeDelay = Milliseconds(150);
 // House-keeping of files, in ticks: expired verdicts, the node's budget.
 constexpr int64_t kHouseKeepingTicks = 60;
 // A wrapper looks for its daemon each second.
@@ -222,6 +225,8 @@ void Agent::Pass(const Observation& observation) {
     }
   }
   waiting_room_.Accept(observation, loop_.Now());
+  const auto* exit = std::get_if<ProcessExit>(&observation.kind);
+  if (exit != nullptr && exit->status_known && exit->wait_status != 0) JudgeSoon();
 }
 
 void Agent::Record(const Observation& observation) {
@@ -233,6 +238,15 @@ void Agent::Judge() {
   const Observation tick = OfAgent(Tick{});
   recordings_.Accept(tick);
   Handle(engine_.Tick(tick.t));
+}
+
+void Agent::JudgeSoon() {
+  if (judge_timer_ != 0 || tick_timer_ == 0) return;
+  judge_timer_ = loop_.After(kJudgeDelay, [this] {
+    judge_timer_ = 0;
+    Judge();
+    Publish(loop_.Now(), 0);
+  });
 }
 
 void Agent::OnTick() {
@@ -350,6 +364,7 @@ void Agent::Stop() {
     return;
   }
   loop_.Cancel(std::exchange(tick_timer_, 0));
+  loop_.Cancel(std::exchange(judge_timer_, 0));
   listener_.reset();
   sources_.Stop();
   recordings_.Flush();

@@ -56,6 +56,8 @@ class Agent {
   void Pass(const Observation& observation);
   void Record(const Observation& observation);
   void OnTick();
+  // An abnormal end is judged without waiting for the next tick.
+  void JudgeSoon();
   // Ticks the engine now; recorded, so that a replay judges at the same instants.
   void Judge();
   void Handle(const engine::Output& output);
@@ -86,6 +88,7 @@ class Agent {
   std::map<std::string, ProcessKey>
       awaited_;  // restored jobs whose wrapper is not back, with its command
   EventLoop::TimerId tick_timer_ = 0;
+  EventLoop::TimerId judge_timer_ = 0;  // of JudgeSoon; 0 = none runs
   int64_t ticks_ = 0;
   int64_t seq_ = 0;
   int64_t verdict_errors_ = 0;

@@ -53,10 +53,11 @@ constexpr std::array kSources = {
               Seconds(1),
               false,
               {},
-              MakeProcfs},
+              MakeProcfs,
+              "dac_read_search,sys_ptrace"},
     SourceRow{"proc_connector", "forks, execs and exit statuses as they happen",
               "CAP_NET_ADMIN, the machine's own pid namespace, CONFIG_PROC_EVENTS", Duration{},
-              false, "process", MakeProcConnector},
+              false, "process", MakeProcConnector, "net_admin"},
     SourceRow{"process",
               "every exec with its environment, forks, exit statuses, senders of fatal signals, "
               "out-of-memory kills, counted in the kernel",
@@ -65,7 +66,8 @@ constexpr std::array kSources = {
               Duration{},
               true,
               {},
-              MakeProcess},
+              MakeProcess,
+              "bpf,perfmon,syslog,dac_read_search,sys_ptrace"},
 };
 
 }  // namespace

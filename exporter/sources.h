@@ -45,6 +45,7 @@ struct SourceRow {
   std::string_view superseded_by;  // the source that tells all of it and more; this one rests while
                                    // that is up
   std::unique_ptr<Source> (*make)(const SourceContext& context);
+  std::string_view capabilities = {};  // capabilities(7) to keep for it: "bpf,perfmon"
 };
 
 std::span<const SourceRow> SourceTable();

@@ -19,6 +19,7 @@
 
 #include "exporter/cli/commands.h"
 #include "exporter/cli/config_options.h"
+#include "exporter/privileges.h"
 #include "exporter/probes/kernel_gate.h"
 #include "exporter/sources.h"
 
@@ -156,6 +157,11 @@ std::vector<Finding> Look(const exporter::Config& config) {
       finding = {finding.name, "off", "sources." + finding.name + ".enabled is false"};
     }
   }
+  std::string kept;
+  for (const std::string& name : exporter::NeededCapabilities(config)) kept += ' ' + name;
+  findings.push_back(
+      {"capabilities", "yes",
+       kept.empty() ? "serve keeps none" : "serve keeps" + kept + " and gives up the rest"});
   findings.push_back(CheckDirectory("state", config.state.dir, "recordings and verdicts",
                                     "nothing would survive a restart; name another with "
                                     "--state.dir"));

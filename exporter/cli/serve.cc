@@ -12,10 +12,12 @@
 #include <cstdio>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "exporter/agent.h"
 #include "exporter/cli/commands.h"
 #include "exporter/cli/config_options.h"
+#include "exporter/privileges.h"
 #include "exporter/version.h"
 
 namespace rankscope::cli {
@@ -49,6 +51,10 @@ int Serve(const exporter::Config& config) {
   exporter::Logger log(config.log.level, config.log.format);
   const int signals = OpenSignals();
   RaiseFileLimit();
+  const std::vector<std::string> kept = exporter::NeededCapabilities(config);
+  if (const Status dropped = exporter::KeepOnly(kept); !dropped.ok()) {
+    log.Warn("more rights than needed", {{"reason", dropped.error()}});
+  }
   exporter::EventLoop loop;
   if (const Status watched = loop.Watch(signals, EPOLLIN, [&loop](uint32_t) { loop.Stop(); });
       !watched.ok()) {

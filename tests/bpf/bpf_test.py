@@ -21,7 +21,7 @@ import recording  # noqa: E402
 from serve_test import BINARY, PATIENCE, Daemon, wait_for  # noqa: E402
 
 NOBODY = 65534
-MEMORY_V1 = Path("/sys/fs/cgroup/memory")
+CGROUPS = Path("/sys/fs/cgroup")
 
 
 def missing():
@@ -153,32 +153,46 @@ class KilledFromOutside(BpfTest):
         self.assertIn(f"another process of its own job, python3 (pid {sender})", verdict["implies"][0]["text"])
 
 
-class Limit(BpfTest):
-    """A real memory cgroup, and the kernel's out-of-memory killer in it."""
+class MemoryGroup:
+    """A memory cgroup of its own with a limit, without swap: of the v1 hierarchy where that has the controller, else v2."""
 
-    LIMIT = 64 << 20
+    def __init__(self, name, limit):
+        self.limit = limit
+        self.v1 = (CGROUPS / "memory" / "memory.limit_in_bytes").exists()
+        self.path = (CGROUPS / "memory" if self.v1 else CGROUPS) / name
 
-    def setUp(self):
-        super().setUp()
-        if not (MEMORY_V1 / "memory.limit_in_bytes").exists():
-            self.skipTest("needs a cgroup v1 memory hierarchy")
-        self.group = MEMORY_V1 / f"rankscope_test_{os.getpid()}"
-        try:
-            self.group.mkdir()
-        except OSError as error:
-            self.skipTest(f"cannot make a memory cgroup: {error}")
-        self.addCleanup(lambda: wait_for("the cgroup to be empty", self.remove))
-        (self.group / "memory.limit_in_bytes").write_text(str(self.LIMIT))
-        with contextlib.suppress(OSError):
-            (self.group / "memory.memsw.limit_in_bytes").write_text(str(self.LIMIT))
+    def make(self):
+        if not self.v1:
+            (CGROUPS / "cgroup.subtree_control").write_text("+memory")
+        self.path.mkdir()
+        limits = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"] if self.v1 else ["memory.max"]
+        (self.path / limits[0]).write_text(str(self.limit))
+        with contextlib.suppress(OSError):  # kernels without swap accounting
+            for file in limits[1:]:
+                (self.path / file).write_text(str(self.limit))
+            if not self.v1:
+                (self.path / "memory.swap.max").write_text("0")
+
+    def enter(self):
+        (self.path / "cgroup.procs").write_text(str(os.getpid()))
 
     def remove(self):
         with contextlib.suppress(OSError):
-            self.group.rmdir()
-        return not self.group.exists()
+            self.path.rmdir()
+        return not self.path.exists()
 
-    def enter(self):
-        (self.group / "tasks").write_text(str(os.getpid()))
+
+class Limit(BpfTest):
+    """A real memory cgroup, and the kernel's out-of-memory killer in it."""
+
+    def setUp(self):
+        super().setUp()
+        self.group = MemoryGroup(f"rankscope_test_{os.getpid()}", 64 << 20)
+        try:
+            self.group.make()
+        except OSError as error:
+            self.skipTest(f"cannot make a memory cgroup: {error}")
+        self.addCleanup(lambda: wait_for("the cgroup to be empty", self.group.remove))
 
     def test_a_kill_at_the_limit_names_it(self):
         daemon = self.daemon()
@@ -187,23 +201,23 @@ import os, time
 hold = []
 while True:
     hold.append(os.urandom(1 << 20))
-""", before=self.enter)
+""", before=self.group.enter)
         self.assertEqual(process.wait(PATIENCE), -signal.SIGKILL)
         verdict = self.the_verdict(daemon, process)
         self.assertEqual((verdict["code"], verdict["sub"], verdict["signal"]), ("A2", "host_oom", "SIGKILL"))
         self.assertEqual((verdict["domain"], verdict["tier"]), ("workload", "P"))
-        self.assertIn(f"/{self.group.name}, 64 MiB, was reached", verdict["implies"][0]["text"])
+        self.assertIn(f"/{self.group.path.name}, 64 MiB, was reached", verdict["implies"][0]["text"])
         self.assertNotIn("who sent", self.questions(verdict))
         self.assertIn("64 MiB", verdict["resolution"]["immediate"][0])
         if os.access("/dev/kmsg", os.R_OK):
             cited = [e["cite"]["text"] for e in verdict["shows"] if "text" in e.get("cite", {})]
-            self.assertTrue(any(f"oom_memcg=/{self.group.name}" in line for line in cited), cited)
+            self.assertTrue(any(f"oom_memcg=/{self.group.path.name}" in line for line in cited), cited)
         kills = [s for s in recording.signals(self.recorded(daemon, verdict)) if s.signo == 9]
         self.assertEqual([(s.pid, s.sender) for s in kills], [(process.pid, 0)])
 
     def test_a_kill_by_hand_below_the_limit_is_none_of_it(self):
         daemon = self.daemon()
-        process = self.rank("sleep", "600", before=self.enter)
+        process = self.rank("sleep", "600", before=self.group.enter)
         self.job_of(daemon, process.pid)
         process.kill()
         process.wait()

@@ -66,6 +66,7 @@ EXCEPTIONS = [
 # One library, one room: include pattern -> where it may stand.
 LIBRARIES = [
     (r"(bpf/(?!events\.h)|libelf|gelf\.h|elf\.h|.*\.skel\.h)", ["exporter/probes/"]),
+    (r"sys/capability\.h", ["exporter/privileges"]),
     (r"nvml\.h", ["exporter/collectors/nvml"]),
     (r"yaml-cpp/", ["exporter/config"]),
     (r"(civetweb\.h|CivetServer\.h|httplib\.h|openssl/)", ["exporter/http/"]),

@@ -17,7 +17,7 @@ import urllib.request
 from pathlib import Path
 
 BINARY = os.environ.get("RANKSCOPE_BINARY", "build/rankscope")
-PATIENCE = 60  # seconds; reached only when something is broken
+PATIENCE = int(os.environ.get("RANKSCOPE_TEST_PATIENCE", "60"))  # seconds; reached only when something is broken
 
 # Prints training steps, waits until it may go on, and ends as it is told.
 TRAINER = r"""
