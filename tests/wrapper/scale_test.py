@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""Text by the gigabyte: bounded memory, nobody held up, every lost byte counted. usage: scale_test.py BINARY [TEST...]"""
+"""Text by the gigabyte: bounded memory, nobody held up, every lost byte counted. usage: scale_test.py [TEST...]"""
 
 import json
 import os
@@ -11,7 +11,8 @@ import sys
 import tempfile
 import unittest
 
-BINARY = ""
+from wrapper_case import BINARY, main
+
 PATIENCE_S = 240  # a bound for waits, not a measure
 MEMORY_BYTES = 64 << 20
 
@@ -99,12 +100,6 @@ class ScaleTest(unittest.TestCase):
         self.assertLess(lost, size)
         kept = sum(entry.stat().st_size for entry in os.scandir(self.path("r", "recording")))
         self.assertLess(kept, 70 << 20)  # the budget of a job's recording
-
-
-def main():
-    global BINARY
-    BINARY = os.path.abspath(sys.argv.pop(1))
-    unittest.main(verbosity=2)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a line can be to a traceback: its header, a margin, the message's continuation, words that
+// stand below every message. Private to detectors/logs; pure, any thread.
+#pragma once
+
+#include <string_view>
+
+namespace rankscope::logs {
+
+bool IsHeader(std::string_view text);
+// `text` without the margin that an exception group draws; all of it where there is none.
+std::string_view StripMargin(std::string_view text);
+bool IsGroupRule(std::string_view text);
+bool ContinuesMessage(std::string_view text);
+bool IsBoilerplate(std::string_view text);
+bool IsSentence(std::string_view text);
+
+}  // namespace rankscope::logs
