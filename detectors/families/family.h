@@ -40,7 +40,9 @@ enum class Question : uint8_t {
   kResumeMeant,    // whether the run was meant to go on at all
   kRewardCause,    // reward function, sampling or policy
   kCompilerAlive,  // whether the compiler, or whoever holds its lock, still works
+  kLast = kCompilerAlive,
 };
+inline constexpr int kQuestions = static_cast<int>(Question::kLast) + 1;
 
 struct Finding {
   bool matched = false;

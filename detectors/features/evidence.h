@@ -76,7 +76,29 @@ enum class EvidenceKind : uint8_t {
   kKl,
   kCompiling,
   kRestarts,
+  // Seen from below the text; a room words its own (detectors/wording_network.cc and so on).
+  kConnection,
+  kListener,
+  kNameLookup,
+  kTraffic,
+  kFileError,
+  kFileSpace,
+  kCheckpointFile,
+  kDataRead,
+  kThreads,
+  kThreadStack,
+  kStopped,
+  kStarved,
+  kLaunches,
+  kCudaCalls,
+  kAllocationFailed,
+  kCollectives,
+  kCommunicator,
+  kRas,
+  kFlightRecorder,
+  kInspector,
 };
+inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kInspector) + 1;
 
 // Values of an evidence by name, for the sentences: "type", "message", "signal", "host", ...
 using Captures = std::vector<KeyValue>;

@@ -82,7 +82,7 @@ TEST(RemedyTable, TheMostSpecificRowIsFound) {
 }
 
 TEST(QuestionTable, EveryQuestionHasARow) {
-  for (int i = 0; i <= static_cast<int>(Question::kCompilerAlive); ++i) {
+  for (int i = 0; i < families::kQuestions; ++i) {
     const auto question = static_cast<Question>(i);
     const engine::QuestionRow& row = engine::FindQuestion(question);
     EXPECT_EQ(row.question, question) << i;
@@ -93,7 +93,7 @@ TEST(QuestionTable, EveryQuestionHasARow) {
 }
 
 TEST(Wording, EveryKindOfEvidenceHasANameAndASentence) {
-  for (int i = 0; i <= static_cast<int>(features::EvidenceKind::kRestarts); ++i) {
+  for (int i = 0; i < features::kEvidenceKinds; ++i) {
     features::Evidence evidence;
     evidence.kind = static_cast<features::EvidenceKind>(i);
     evidence.observed = 3;

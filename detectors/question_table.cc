@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <array>
+
+#include "detectors/wording.h"
+
+namespace rankscope::engine {
+namespace {
+
+using families::Question;
+
+constexpr std::array kQuestions = {
+    QuestionRow{Question::kWhoKilled,
+                "who sent the signal: the kernel's OOM killer, a cgroup limit, the scheduler or "
+                "somebody else",
+                proto::STORE_KERNEL,
+                "dmesg -T | grep -iE 'oom-kill|killed process|out of memory' | tail",
+                "a line for pid {pid} means an OOM kill, with its cgroup; none means that the "
+                "signal was sent by a process"},
+    QuestionRow{Question::kNativeCrashSite, "which library crashed", proto::STORE_KERNEL,
+                "dmesg -T | grep -E 'segfault|trap' | tail -5",
+                "'segfault at ... in <library>' names the mapping; rerun with PYTHONFAULTHANDLER=1 "
+                "for the Python frame"},
+    QuestionRow{Question::kMemoryKnob,
+                "which setting to turn: the configuration behind the allocation is not in the text",
+                proto::STORE_GPU, "", ""},
+    QuestionRow{Question::kRendezvousTrigger,
+                "whether the coordinator is down, filtered or not resolvable", proto::STORE_KERNEL,
+                "getent hosts {host}; nc -vz -w 5 {host} {port}",
+                "no address: DNS; refused: nothing listens; a timeout: filtered or down; open: "
+                "fewer ranks joined than expected"},
+    QuestionRow{Question::kHangTrigger, "why the missing rank did not arrive", proto::STORE_KERNEL,
+                "py-spy dump --pid <pid of the rank that is not in the collective>",
+                "the frame it waits in: data loader, lock, file system, or an exception that never "
+                "surfaced"},
+    QuestionRow{
+        Question::kHangCulprit, "which rank did not enter the collective", proto::STORE_NCCL,
+        "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 on the next run",
+        "the flight recorder's dump of the rank with the smallest last-completed sequence number"},
+    QuestionRow{Question::kDivergenceCause,
+                "whether learning rate, precision or data made it diverge: the configuration is "
+                "not in the text",
+                proto::STORE_LOG, "", ""},
+    QuestionRow{Question::kHungOrSlow,
+                "whether it still made progress at the limit: the text carries no times",
+                proto::STORE_PROCESS, "", ""},
+    QuestionRow{Question::kCorrectness,
+                "whether the model learned: no readable loss to judge it by", proto::STORE_LOG, "",
+                ""},
+    QuestionRow{Question::kDidNotFall, "whether the model learned: {curve}, which does not tell",
+                proto::STORE_LOG, "", ""},
+    QuestionRow{Question::kObjectiveScale,
+                "whether its objective gives a loss of this size: the objective is not in the text",
+                proto::STORE_LOG, "", ""},
+    QuestionRow{Question::kWhoCancelled, "who asked for the end", proto::STORE_SCHEDULER,
+                "sacct -j {job_id} --format=JobID,State,ExitCode,DerivedExitCode,End",
+                "'CANCELLED by <uid>' names who; other states name the scheduler's own reason"},
+    QuestionRow{Question::kWhyExit, "why it ended: no text and no record says so",
+                proto::STORE_KERNEL, "", ""},
+    QuestionRow{Question::kExitStatusUnknown, "how the command exited: text has no exit status",
+                proto::STORE_PROCESS, "rankscope run -- <the command>",
+                "the wait status, recorded by the wrapper"},
+    QuestionRow{
+        Question::kFixSemantics,
+        "whether the obvious fix is what was meant: the program's intent is not in the text",
+        proto::STORE_LOG, "", ""},
+    QuestionRow{Question::kHardwareOrSoftware, "whether the card or the program is at fault",
+                proto::STORE_GPU, "nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg -T | grep 'NVRM: Xid'",
+                "counters that rose during the run, or an Xid on the same GPU under another job, "
+                "mean the card"},
+    QuestionRow{Question::kTooEarly, "how it goes: too little has been seen yet", proto::STORE_LOG,
+                "", ""},
+    QuestionRow{Question::kResumeMeant,
+                "which checkpoint was meant and whether it was read: the files are not seen",
+                proto::STORE_KERNEL, "", ""},
+    QuestionRow{Question::kRewardCause,
+                "whether the reward function, the sampling or the policy is at fault: the samples "
+                "are not in the text",
+                proto::STORE_LOG, "", ""},
+    QuestionRow{Question::kCompilerAlive,
+                "whether the compiler, or whoever holds its lock, still works",
+                proto::STORE_PROCESS, "pgrep -af 'nvcc|cicc|ptxas|ninja|cc1plus'",
+                "a compiler that runs means patience; none means a lock that was left behind: "
+                "remove it"},
+};
+
+}  // namespace
+
+const QuestionRow& FindQuestion(Question question) {
+  for (const QuestionRow& row : kQuestions) {
+    if (row.question == question) return row;
+  }
+  return kQuestions.back();
+}
+
+}  // namespace rankscope::engine
