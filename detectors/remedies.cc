@@ -164,6 +164,13 @@ constexpr std::array kRemedies = {
               "the memory is reserved but in pieces: the allocator holds more than the tensors use",
               "fix_config", "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
               "keep shapes constant; pad or bucket sequences", "", kMaybe},
+    RemedyRow{"B1", "refused",
+              "the card refused an allocation, {who} launched nothing after it, and the program "
+              "ended",
+              "fix_config",
+              "lower the micro-batch or sequence length, or look at what else holds the card",
+              "print the allocator's own account where an allocation fails",
+              "the same run with half the micro-batch", kNever},
     RemedyRow{
         "B1", "*",
         "the workload's memory plan does not fit the card; nothing points at a hardware fault",
@@ -201,12 +208,59 @@ constexpr std::array kRemedies = {
               "check that every rank starts, and that MASTER_ADDR and MASTER_PORT are reachable "
               "from each node",
               "", "connect to the coordinator's port from each node", kUnknownOutlook},
+    RemedyRow{"C2", "absent_rank",
+              "{who} did not enter a collective that its peers are in: they wait for it, and the "
+              "reason is to be looked for there, not among those that wait",
+              "rerun", "look at what {who} does, on {where}, before the run is ended",
+              "keep the watchdog on, with a timeout that the save and evaluation phases fit in",
+              "py-spy dump of {who}", kUnknownOutlook},
+    RemedyRow{"C2", "stalled",
+              "every rank that is seen here has entered the collective, and none gets through: the "
+              "transport between them, a card, or a rank that is not seen here",
+              "rerun",
+              "look at the links and the cards before the run is ended: nvidia-smi nvlink "
+              "-e, dmesg, the counters of the network ports",
+              "run an all-reduce of all nodes before the job",
+              "all_reduce_perf over the same nodes", kUnknownOutlook},
     RemedyRow{"C2", "*",
               "a collective never completed: a rank is missing, stuck or in another collective, "
               "and its peers wait for it",
               "rerun", "find the rank that did not enter; its last lines come before the timeout",
               "keep the watchdog on, with a timeout that the save and evaluation phases fit in", "",
               kUnknownOutlook},
+    RemedyRow{"D1", "host_bound",
+              "the host's own work, on its CPU, fills {share} of the wall: the card waits for it",
+              "fix_code",
+              "launch less from Python: larger batches, compiled graphs, fewer small "
+              "operations",
+              "capture steps as CUDA graphs", "py-spy record of a rank over ten steps", kNever},
+    RemedyRow{
+        "D1", "*",
+        "the host keeps the card waiting: {share} of the wall pass in no call that waits for "
+        "the card or feeds it",
+        "fix_config",
+        "give the input more workers and prefetch, or look at what the ranks wait for between "
+        "steps",
+        "measure the data pipeline alone, without the model",
+        "the same run on data made up in "
+        "memory",
+        kNever},
+    RemedyRow{"D2", "launch_blocking",
+              "every launch waits for the one before it: {share} of the wall pass in launches and "
+              "what waits for them",
+              "fix_config",
+              "unset CUDA_LAUNCH_BLOCKING and leave debuggers and profilers out|take the "
+              "synchronisation out of the loop: .item(), .cpu() and print of a tensor wait too",
+              "", "the same run without it", kNever},
+    RemedyRow{"D3", "*",
+              "{who} comes last to the steps and its peers wait for it: they take {ratio} times as "
+              "long as they would without",
+              "rerun",
+              "look at what else the host of {who} does in a step, and at the CPUs it may use",
+              "leave logging and saving to a thread of their own",
+              "the same run with that rank on "
+              "another node",
+              kMaybe},
     RemedyRow{
         "E1", "nonfinite",
         "the loss {became} and the run went on: what it trains since then is "
@@ -245,8 +299,8 @@ constexpr std::array kRemedies = {
     RemedyRow{"E2", "partial", "the checkpoint was restored only in part; not restored: {part}",
               "fix_config", "save and load {part} with the weights, then rerun from the checkpoint",
               "compare learning rate and loss before and after each resume", "", kNever},
-    RemedyRow{"E3", "*", "the run made {steps} in all: it trained next to nothing",
-              "fix_config", "raise the number of steps or epochs and resubmit",
+    RemedyRow{"E3", "*", "the run made {steps} in all: it trained next to nothing", "fix_config",
+              "raise the number of steps or epochs and resubmit",
               "refuse budgets below a minimum in the launch script", "", kNever},
     RemedyRow{"F1", "*", "the cluster lost a node under the run", "rerun",
               "rerun on healthy nodes; have the node examined",
@@ -321,8 +375,8 @@ constexpr std::array kRemedies = {
               "read the condition at {file}; resume from the last checkpoint", "",
               "whether the same step fails again", kUnknownOutlook},
     RemedyRow{
-        "X1", "*",
-        "the program failed in the middle of training by its own exception, {type}: {message}",
+        "X1",
+        "*", "the program failed in the middle of training by its own exception, {type}: {message}",
         "fix_code", "correct what the message names; resume from the last checkpoint", "",
         "whether the same step fails again", kUnknownOutlook},
     RemedyRow{"X2", "*", "{foreign_gib} GiB of the card are held by other processes", "escalate",

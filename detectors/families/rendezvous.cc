@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// C1: the process group never forms. Text decides when somebody's timeout speaks; silence alone is a
-// suspicion, and only where arrival times tell anything.
+// C1: the process group never forms. Text decides when somebody's timeout speaks; silence alone is
+// a suspicion, and only where arrival times tell anything.
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {

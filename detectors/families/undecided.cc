@@ -30,16 +30,6 @@ RuledOut RuleOutB3(const features::JobFeatures&) {
 RuledOut RuleOutC3(const features::JobFeatures& f) {
   return SlowFamily(f, proto::STORE_GPU);
 }
-RuledOut RuleOutD1(const features::JobFeatures& f) {
-  return SlowFamily(f, proto::STORE_GPU);
-}
-RuledOut RuleOutD2(const features::JobFeatures& f) {
-  return SlowFamily(f, proto::STORE_NCCL);
-}
-RuledOut RuleOutD3(const features::JobFeatures& f) {
-  if (f.world_size == 1) return Excluded("one rank has no peers");
-  return SlowFamily(f, proto::STORE_NCCL);
-}
 RuledOut RuleOutX14(const features::JobFeatures& f) {
   return SlowFamily(f, proto::STORE_KERNEL);
 }
