@@ -252,6 +252,9 @@ constexpr std::array kRemedies = {
               "unset CUDA_LAUNCH_BLOCKING and leave debuggers and profilers out|take the "
               "synchronisation out of the loop: .item(), .cpu() and print of a tensor wait too",
               "", "the same run without it", kNever},
+    RemedyRow{"D2", "*", "storage, the fabric or blocking launches hold every step up",
+              "fix_config", "look at where the time of a step goes before changing anything", "",
+              "", kMaybe},
     RemedyRow{"D3", "*",
               "{who} comes last to the steps and its peers wait for it: they take {ratio} times as "
               "long as they would without",

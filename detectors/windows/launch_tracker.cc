@@ -113,7 +113,7 @@ void RankCalls::NoteLaunches(const Growth& growth, double age_seconds, double ga
     }
   }
   launched_ = true;
-  last_launch_ = t - Milliseconds(static_cast<int64_t>(age * 1000));
+  last_launch_ = t - Seconds(age);
   calls_since_launch_ = 0;
 }
 
