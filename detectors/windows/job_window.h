@@ -258,7 +258,9 @@ class JobWindow {
   void NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t);
   bool TakesProgress(const logs::Progress& progress, const LogLine& line, Timestamp t);
   bool MayBegin(uint32_t stream);
-  void BeginAttempt(Timestamp t);
+  // Whether an attempt is run by the processes of the one before: one program that trains twice.
+  enum class Processes : uint8_t { kNew, kSame };
+  void BeginAttempt(Timestamp t, Processes processes = Processes::kNew);
   void ConfirmSuspected(Timestamp t);
   void RememberAttempt();
   bool BeginsAgain(const logs::Progress& progress) const;

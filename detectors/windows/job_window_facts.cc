@@ -19,10 +19,12 @@ using logs::Role;
 
 void JobWindow::OnEvent(const Event& event, const Speaker& speaker, Timestamp t) {
   current_.kernel.OnEvent(event, speaker, t);
+  if (suspected_) suspected_->kernel.OnEvent(event, speaker, t);
 }
 
 void JobWindow::OnSample(const Speaker& speaker, const SampleBatch& batch, Timestamp t) {
   current_.kernel.OnSamples(batch, speaker, t);
+  if (suspected_) suspected_->kernel.OnSamples(batch, speaker, t);
   const int32_t rank = speaker.rank;
   if (rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(rank))) return;
   RankWindow& window = ranks_[rank];
