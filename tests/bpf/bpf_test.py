@@ -398,8 +398,13 @@ class Gate(BpfTest):
         self.assertIn("CAP_BPF", found[2])
 
 
-if __name__ == "__main__":
-    outcome = unittest.main(exit=False, verbosity=2).result
+def run():
+    """The tests of the calling module, as CTest takes their outcome."""
+    outcome = unittest.main(module="__main__", exit=False, verbosity=2).result
     if not outcome.wasSuccessful():
         sys.exit(1)
     sys.exit(77 if outcome.skipped and len(outcome.skipped) == outcome.testsRun else 0)
+
+
+if __name__ == "__main__":
+    run()
