@@ -179,6 +179,8 @@ void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp
     end_.streams_closed_t = t;
   }
   // Of a rank, or of the wrapped command.
+  const bool leads = process.role == attribution::ProcessRole::kLauncher || process.key == root_;
+  TakeRequest(process, leads || process.role == attribution::ProcessRole::kRank, t);
   TakeSignal(process, process.role == attribution::ProcessRole::kRank || process.key == root_);
   if (!process.status_known || process.wait_status == 0) return;
   if (process.role != attribution::ProcessRole::kRank) return;

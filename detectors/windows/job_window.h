@@ -254,6 +254,7 @@ class JobWindow {
   void OnIncident(const logs::Incident& incident, uint32_t stream, Timestamp t);
   void OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line, Timestamp t);
   void NoteCommandDeath(Timestamp t);
+  void TakeRequest(const attribution::ProcessInfo& process, bool counts, Timestamp t);
   void TakeSignal(const attribution::ProcessInfo& process, bool counts);
   void NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t);
   bool TakesProgress(const logs::Progress& progress, const LogLine& line, Timestamp t);
