@@ -92,8 +92,8 @@ std::string_view Sub(const logs::Incident& incident) {
 bool DiedRefused(const JobFeatures& f) {
   constexpr double kSoon = 60;
   const features::LaunchFeatures& l = f.launches;
-  const bool failed = f.exit_known ? f.exit_code != 0
-                                   : FindCause(f, IncidentKind::kNonZeroExit) != nullptr;
+  const bool failed =
+      f.exit_known ? f.exit_code != 0 : FindCause(f, IncidentKind::kNonZeroExit) != nullptr;
   return f.Primary() == nullptr && f.ended && failed && l.allocation_failures > 0 &&
          l.launches_since_failure <= 0 && l.seconds_since_failure <= kSoon;
 }
