@@ -36,4 +36,7 @@ bool CallsCounted(const features::JobFeatures& f);
 // Collectives or launches go on, whatever the text says.
 bool Advances(const features::JobFeatures& f);
 
+// D3 by calls: one rank comes late to every step, and its peers wait for it. Matched or not.
+Finding LateRank(const features::JobFeatures& f);
+
 }  // namespace rankscope::families
