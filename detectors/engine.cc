@@ -328,8 +328,10 @@ struct Engine::Impl {
     }
     if (!job.window.scheduler_fields().empty()) set(proto::STORE_SCHEDULER, Availability::kUp);
     if (job.gpu_absent && !job.gpu_seen) {
-      for (const proto::Store store : {proto::STORE_GPU, proto::STORE_CUDA})
-        set(store, Availability::kNotApplicable);
+      set(proto::STORE_GPU, Availability::kNotApplicable);
+      // Whoever calls the CUDA runtime uses it, on whatever card.
+      if (job.window.now().kernel.launches.ranks().empty())
+        set(proto::STORE_CUDA, Availability::kNotApplicable);
     }
     return stores;
   }
