@@ -186,7 +186,10 @@ void Agent::GiveUpWrappers() {
 }
 
 void Agent::StartSources() {
-  SourceContext context{config_, processes_, tracked_, {}, {}, {}};
+  SourceContext context{config_, processes_, tracked_, {}, {}, {}, {}};
+  context.before_judging = [this](std::function<void()> tell) {
+    before_judging_.push_back(std::move(tell));
+  };
   context.who = [this](const ProcessKey& key) { return recordings_.Find(key); };
   context.on_wrapper_end = [this](const std::string& job_id) {
     Judge();
@@ -240,6 +243,7 @@ void Agent::Record(const Observation& observation) {
 }
 
 void Agent::Judge() {
+  for (const auto& tell : before_judging_) tell();
   const Observation tick = OfAgent(Tick{});
   recordings_.Accept(tick);
   Handle(engine_.Tick(tick.t));

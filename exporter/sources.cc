@@ -42,9 +42,14 @@ std::unique_ptr<Source> MakeProcess(const SourceContext& context) {
 
 std::unique_ptr<Source> MakeStdio(const SourceContext& context) {
   const Config::Stdio& settings = context.config.stdio;
-  return std::make_unique<probes::Stdio>(context.processes, context.tracked, context.who,
-                                         probes::SpeechBudget{settings.rate, settings.burst},
-                                         context.config.ebpf.mode == "force");
+  auto source = std::make_unique<probes::Stdio>(context.processes, context.tracked, context.who,
+                                                probes::SpeechBudget{settings.rate, settings.burst},
+                                                context.config.ebpf.mode == "force");
+  // `list` and `check` build sources without an agent.
+  if (context.before_judging) {
+    context.before_judging([stdio = source.get()] { stdio->CatchUp(); });
+  }
+  return source;
 }
 
 constexpr std::array kSources = {

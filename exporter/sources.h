@@ -39,6 +39,8 @@ struct SourceContext {
   std::function<int64_t(const std::string& job_id, int slot)> resume_after;
   // A process as the engine sees it; null: of no job. Good until the next observation.
   std::function<const attribution::ProcessInfo*(const ProcessKey& key)> who;
+  // Calls `tell` each time before jobs are judged, for as long as the sources live.
+  std::function<void(std::function<void()> tell)> before_judging;
 };
 
 struct SourceRow {

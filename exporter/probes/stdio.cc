@@ -80,13 +80,13 @@ Status Stdio::Start(exporter::EventLoop& loop, Sink& sink) {
       [this](const rs_said& said, std::string_view data) { OnSaid(said, data); });
   if (!programs) return Error{programs.error()};
   programs_ = std::move(*programs);
-  if (const Status status = loop.Watch(programs_->fd(), EPOLLIN, [this](uint32_t) { OnBeat(); });
+  if (const Status status = loop.Watch(programs_->fd(), EPOLLIN, [this](uint32_t) { CatchUp(); });
       !status.ok()) {
     programs_.reset();
     return status;
   }
   loop_ = &loop;
-  timer_ = loop.Every(kBeat, [this] { OnBeat(); });
+  timer_ = loop.Every(kBeat, [this] { CatchUp(); });
   return {};
 }
 
@@ -113,7 +113,8 @@ std::optional<rs_standard> Stdio::StandardOf(int32_t pid) const {
   return ReadStandardFiles(pid);  // it was there before us, and has written nothing since
 }
 
-void Stdio::OnBeat() {
+void Stdio::CatchUp() {
+  if (loop_ == nullptr) return;
   for (const ProcessKey& root : table_->wrapped()) rules_.NoteWrapped(root);
   tracked_->CatchUp();
   const bool all = programs_->Consume();

@@ -53,6 +53,9 @@ class Stdio final : public exporter::Source {
   void Stop() override;
   int64_t lost() const override;
 
+  // Tells what was written up to now, by everybody whose job is known.
+  void CatchUp();
+
  private:
   struct Waiting {
     std::string text;
@@ -79,7 +82,6 @@ class Stdio final : public exporter::Source {
     std::array<std::optional<FileId>, 3> newest;  // by stream: where its losses belong
   };
 
-  void OnBeat();
   void OnSaid(const rs_said& said, std::string_view data);
   bool IsOfAJob(const ProcessKey& key) const;
   void Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot, Waiting piece);
