@@ -9,6 +9,7 @@
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
 #include "exporter/probes/process.h"
+#include "exporter/probes/stdio.h"
 #include "exporter/run/run_listener.h"
 
 namespace rankscope::exporter {
@@ -37,6 +38,18 @@ std::unique_ptr<Source> MakeProcess(const SourceContext& context) {
   return std::make_unique<probes::Process>(MakeReader(), attribution::IsAllowedEnvironmentKey,
                                            context.processes, context.tracked,
                                            context.config.ebpf.mode == "force");
+}
+
+std::unique_ptr<Source> MakeStdio(const SourceContext& context) {
+  const Config::Stdio& settings = context.config.stdio;
+  auto source = std::make_unique<probes::Stdio>(context.processes, context.tracked, context.who,
+                                                probes::SpeechBudget{settings.rate, settings.burst},
+                                                context.config.ebpf.mode == "force");
+  // `list` and `check` build sources without an agent.
+  if (context.before_judging) {
+    context.before_judging([stdio = source.get()] { stdio->CatchUp(); });
+  }
+  return source;
 }
 
 constexpr std::array kSources = {
@@ -68,6 +81,16 @@ constexpr std::array kSources = {
               {},
               MakeProcess,
               "bpf,perfmon,syslog,dac_read_search,sys_ptrace"},
+    SourceRow{
+        "stdio",
+        "what ranks and launchers write to their standard output and error, heard in the "
+        "kernel as they write it",
+        "as `process`; costs others least where tracefs is mounted or functions can be traced",
+        Duration{},
+        true,
+        {},
+        MakeStdio,
+        "bpf,perfmon,dac_read_search"},
 };
 
 }  // namespace

@@ -5,10 +5,11 @@ from collections import namedtuple
 from pathlib import Path
 
 # Tags of recording.proto's Observation.
-START, EXIT, SIGNAL, KERNEL = 14, 15, 16, 19
+START, EXIT, SIGNAL, LINE, KERNEL = 14, 15, 16, 17, 19
 
 Exit = namedtuple("Exit", "pid wait_status known core")
 Signal = namedtuple("Signal", "pid signo code sender comm uid cgroup")
+Line = namedtuple("Line", "stream name job writer offset text end redactions lost_before rank local_rank")
 Start = namedtuple("Start", "pid parent uid comm argv environment cgroup complete")
 
 
@@ -70,9 +71,9 @@ def pid_of(message, tag):
     return number(fields(message[tag][0]), 1) if tag in message else 0
 
 
-def observations(folder, tag):
+def observations(folder, tag, lane="facts"):
     # The lane of facts; the bulk lane holds them again, in their place among the rest.
-    for path in sorted(Path(folder).glob("facts*.rec")):
+    for path in sorted(Path(folder).glob(f"{lane}*.rec")):
         for number_of_frame, frame in enumerate(frames(path.read_bytes())):
             if number_of_frame == 0:
                 continue  # the header
@@ -97,3 +98,19 @@ def starts(folder):
         found.append(Start(pid_of(m, 1), pid_of(m, 2), number(m, 3), text(m, 4), [a.decode() for a in m.get(5, [])],
                            {text(pair, 1): text(pair, 2) for pair in pairs}, text(m, 7), bool(number(m, 9))))
     return found
+
+
+def lines(folder):
+    return [Line(number(m, 1), text(m, 2), text(m, 3), pid_of(m, 4), number(m, 5), m.get(6, m.get(7, [b""]))[0], number(m, 8),
+                 number(m, 10), number(m, 11), number(m, 12) - 1, number(m, 13) - 1)
+            for m in observations(folder, LINE, "bulk")]
+
+
+def streams(folder):
+    """Name of each stream -> its bytes as they were written; where bytes were lost, as many zeros."""
+    found = {}
+    for line in lines(folder):
+        said = found.setdefault(line.name, bytearray())
+        said.extend(b"\0" * (line.offset - len(said)))
+        said.extend(line.text + {1: b"\n", 2: b"\r"}.get(line.end, b""))
+    return {name: bytes(said) for name, said in found.items()}
