@@ -66,6 +66,8 @@ void EvidenceWriter::Write(const Evidence& evidence, std::string_view signal, st
     ref->set_what(std::string(signal));
     ref->set_value(evidence.observed ? families::Number(*evidence.observed)
                                      : std::string(evidence.Capture("setting")));
+  } else if (const std::string_view query = evidence.Capture("query"); !query.empty()) {
+    out.mutable_cite()->set_promql(std::string(query));
   }
 }
 

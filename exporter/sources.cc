@@ -8,6 +8,8 @@
 #include "detectors/attribution/environment_keys.h"
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
+#include "exporter/probes/cuda.h"
+#include "exporter/probes/nccl.h"
 #include "exporter/probes/process.h"
 #include "exporter/probes/stdio.h"
 #include "exporter/run/run_listener.h"
@@ -52,6 +54,20 @@ std::unique_ptr<Source> MakeStdio(const SourceContext& context) {
   return source;
 }
 
+std::unique_ptr<Source> MakeCuda(const SourceContext& context) {
+  return std::make_unique<probes::Cuda>(context.processes, context.tracked,
+                                        context.config.ebpf.mode == "force");
+}
+
+std::unique_ptr<Source> MakeNccl(const SourceContext& context) {
+  return std::make_unique<probes::Nccl>(context.processes, context.tracked,
+                                        context.config.ebpf.mode == "force");
+}
+
+// Programs, the libraries that processes have mapped.
+constexpr std::string_view kCallCapabilities =
+    "bpf,perfmon,dac_read_search,sys_ptrace,checkpoint_restore";
+
 constexpr std::array kSources = {
     SourceRow{"run",
               "output, exit and recording of commands under `rankscope run`",
@@ -91,6 +107,24 @@ constexpr std::array kSources = {
         {},
         MakeStdio,
         "bpf,perfmon,dac_read_search"},
+    SourceRow{"cuda",
+              "kernel and graph launches, synchronisation, copies and allocations of each rank, "
+              "counted in the kernel",
+              "CAP_BPF and CAP_PERFMON, a kernel with BTF, 5.15 or later; before 6.6 CAP_SYS_ADMIN",
+              Duration{},
+              true,
+              {},
+              MakeCuda,
+              kCallCapabilities},
+    SourceRow{"nccl",
+              "collectives that each rank enters, communicators, work in flight, counted in the "
+              "kernel",
+              "as cuda",
+              Duration{},
+              true,
+              {},
+              MakeNccl,
+              kCallCapabilities},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@ namespace rankscope::probes {
 std::vector<ProgramRow> ProgramTable() {
   std::vector<ProgramRow> all;
   for (const std::span<const ProgramRow> rows : {ProcessProgramTable(), StdioProgramTable()}) {
+  for (const std::span<const ProgramRow> rows : {ProcessProgramTable(), CallProgramTable()}) {
     all.insert(all.end(), rows.begin(), rows.end());
   }
   return all;

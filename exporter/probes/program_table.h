@@ -21,6 +21,7 @@ struct ProgramRow {
 
 std::span<const ProgramRow> ProcessProgramTable();
 std::span<const ProgramRow> StdioProgramTable();
+std::span<const ProgramRow> CallProgramTable();
 
 // All of them.
 std::vector<ProgramRow> ProgramTable();
