@@ -9,6 +9,7 @@
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
 #include "exporter/probes/process.h"
+#include "exporter/probes/wait.h"
 #include "exporter/run/run_listener.h"
 
 namespace rankscope::exporter {
@@ -37,6 +38,16 @@ std::unique_ptr<Source> MakeProcess(const SourceContext& context) {
   return std::make_unique<probes::Process>(MakeReader(), attribution::IsAllowedEnvironmentKey,
                                            context.processes, context.tracked,
                                            context.config.ebpf.mode == "force");
+}
+
+std::unique_ptr<Source> MakeWait(const SourceContext& context) {
+  using Kernel = probes::Wait::Kernel;
+  const std::string& mode = context.config.ebpf.mode;
+  return std::make_unique<probes::Wait>(context.processes, context.tracked,
+                                        mode == "off"     ? Kernel::kOff
+                                        : mode == "force" ? Kernel::kForce
+                                                          : Kernel::kAuto,
+                                        context.config.FindSource("wait")->interval);
 }
 
 constexpr std::array kSources = {
@@ -68,6 +79,17 @@ constexpr std::array kSources = {
               {},
               MakeProcess,
               "bpf,perfmon,syslog,dac_read_search,sys_ptrace"},
+    SourceRow{
+        "wait",
+        "what ranks' threads wait for, who is stopped or has no CPU, and their stacks when they "
+        "stand still",
+        "root to see other users' threads; counted in the kernel where programs can run there, "
+        "else seen in /proc each second",
+        Seconds(1),
+        false,
+        {},
+        MakeWait,
+        "bpf,perfmon,dac_read_search,sys_ptrace"},
 };
 
 }  // namespace
