@@ -126,8 +126,46 @@ struct mm_struct {
   unsigned long arg_start, arg_end, env_start, env_end;
 };
 
+struct super_block {
+  unsigned long s_magic;
+};
+
+struct inode {
+  unsigned short i_mode;
+  __u32 i_rdev;
+  struct super_block *i_sb;
+};
+
+struct file {
+  struct inode *f_inode;
+};
+
+struct fdtable {
+  unsigned int max_fds;
+  struct file **fd;
+};
+
+struct files_struct {
+  struct fdtable *fdt;
+};
+
+struct pt_regs {
+#ifdef __TARGET_ARCH_arm64
+  __u64 regs[31];
+  int syscallno;
+#else
+  unsigned long di, si, orig_ax;
+#endif
+};
+
+/* Ids of helper functions, to ask whether the running kernel has them. */
+enum bpf_func_id___tested { BPF_FUNC_task_pt_regs___tested = 175 };
+
 struct task_struct {
   int pid, tgid;
+  unsigned int __state; /* since 5.14 */
+  void *stack;
+  struct files_struct *files;
   int exit_code;
   __u64 start_boottime;
   struct task_struct *real_parent;
@@ -138,6 +176,10 @@ struct task_struct {
   struct signal_struct *signal;
   struct css_set *cgroups;
   struct mm_struct *mm;
+};
+
+struct task_struct___before_5_14 {
+  volatile long state;
 };
 
 struct kernel_siginfo {

@@ -43,7 +43,9 @@ std::string RecordName(const Observation& observation) {
 
 windows::Speaker SpeakerOf(const attribution::ProcessInfo& process) {
   const bool ranked = process.role == attribution::ProcessRole::kRank;
-  return {ranked ? process.rank : -1, ranked ? process.local_rank : -1, process.key};
+  const bool worker = process.role == attribution::ProcessRole::kWorker;
+  return {ranked ? process.rank : -1, ranked ? process.local_rank : -1, process.key,
+          worker ? process.rank : -1, process.comm};
 }
 
 struct Job {

@@ -201,11 +201,66 @@ constexpr std::array kRemedies = {
               "check that every rank starts, and that MASTER_ADDR and MASTER_PORT are reachable "
               "from each node",
               "", "connect to the coordinator's port from each node", kUnknownOutlook},
+    RemedyRow{"C2", "stopped",
+              "{who} is stopped, by SIGSTOP or job control, and the other ranks wait for it in a "
+              "collective",
+              "rerun", "let it go on: kill -CONT {pid}|find who stopped it before it happens again",
+              "nobody but the scheduler should send signals to ranks",
+              "ps -o pid,stat,wchan -p {pid}", kMaybe},
+    RemedyRow{"C2", "debugger", "{who} is held by a debugger, and the other ranks wait for it",
+              "fix_code", "detach the debugger, or take the breakpoint out of the program", "", "",
+              kMaybe},
+    RemedyRow{"C2", "dataloader",
+              "{who} {trigger}, and the other ranks wait for it in a collective", "fix_code",
+              "rerun with num_workers=0 to see the error, or with another start method "
+              "(multiprocessing_context='spawn')",
+              "no locks, threads or open files of the parent in a worker that is forked; give the "
+              "loader a timeout",
+              "", kMaybe},
+    RemedyRow{"C2", "file_lock", "{who} {trigger}, and the run waits with it", "rerun",
+              "look at who holds the lock: {holder}|look at who holds the lock: cat /proc/locks",
+              "one rank alone should take the lock, on a local disk", "", kMaybe},
+    RemedyRow{"C2", "storage", "{who} {trigger}, and the run waits with it", "escalate",
+              "check the file server and its clients on {where}",
+              "stage data and checkpoints on storage that fails on its own", "dmesg -T | tail -50",
+              kMaybe},
+    RemedyRow{"C2", "driver", "{who} {trigger}, and the other ranks wait for it", "escalate",
+              "look for an Xid on {where}; reset the GPU once the job is gone", "",
+              "dmesg -T | grep 'NVRM: Xid'", kMaybe},
+    RemedyRow{
+        "C2", "busy",
+        "{who} {trigger}: a loop of the program, or a garbage collection; the other ranks wait "
+        "for it",
+        "fix_code", "look at where it runs: py-spy dump --pid {pid}",
+        "let all ranks do the same work between two collectives, or give the group a timeout "
+        "that fits the longest",
+        "", kMaybe},
+    RemedyRow{"C2", "starved", "{who} {trigger}, and the other ranks wait for it", "rerun",
+              "see who runs on its CPUs: ps -eLo psr,pcpu,pid,comm --sort=-pcpu",
+              "give each rank CPUs of its own, and as many as its threads", "", kMaybe},
+    RemedyRow{"C2", "sleep", "{who} {trigger}, and the other ranks wait for it", "fix_code",
+              "look at what it waits for: py-spy dump --pid {pid}", "", "", kMaybe},
+    RemedyRow{"C2", "own_work", "{who} {trigger}, and the other ranks wait for it", "fix_code",
+              "let all ranks take part, or let them wait with a timeout that fits it", "", "",
+              kMaybe},
     RemedyRow{"C2", "*",
               "a collective never completed: a rank is missing, stuck or in another collective, "
               "and its peers wait for it",
               "rerun", "find the rank that did not enter; its last lines come before the timeout",
               "keep the watchdog on, with a timeout that the save and evaluation phases fit in", "",
+              kUnknownOutlook},
+    RemedyRow{"C3", "stopped", "{who} is stopped, by SIGSTOP or job control", "rerun",
+              "let it go on: kill -CONT {pid}|find who stopped it before it happens again", "",
+              "ps -o pid,stat,wchan -p {pid}", kMaybe},
+    RemedyRow{"C3", "*", "{who} {trigger}, for {seconds} s", "rerun",
+              "look at where it stands: py-spy dump --pid {pid}", "", "", kUnknownOutlook},
+    RemedyRow{
+        "D3", "starved",
+        "{who} wanted a CPU and had none for {starved} of the last {window} s, the other ranks "
+        "for at most {peers}: they wait for it at each step",
+        "rerun", "see who runs on its CPUs: ps -eLo psr,pcpu,pid,comm --sort=-pcpu",
+        "give each rank CPUs of its own, and as many as its threads and data loaders", "", kMaybe},
+    RemedyRow{"D3", "*", "{who} is slower than the other ranks", "rerun", "", "", "",
               kUnknownOutlook},
     RemedyRow{
         "E1", "nonfinite",
@@ -349,6 +404,19 @@ constexpr std::array kRemedies = {
     RemedyRow{"X12", "*", "the run was still compiling ({what}) when it was ended", "rerun",
               "keep the compiler's cache, and rerun", "build before the run, on local disk", "",
               kMaybe},
+    RemedyRow{"X14", "suspended",
+              "all ranks are stopped together, for {seconds} s: the job is suspended, not hung",
+              "none", "resume it: scontrol resume {job_id}, or kill -CONT its processes", "", "",
+              kMaybe},
+    RemedyRow{
+        "X14", "host",
+        "everything on the node stood still for {seconds} s, the run with it: a paused virtual "
+        "machine, or a node out of breath",
+        "none", "look for what paused the node", "", "", kMaybe},
+    RemedyRow{"X14", "*", "{who} collects garbage, and the other ranks wait", "fix_code",
+              "switch automatic collection off and collect on all ranks at the same step: "
+              "gc.disable(), gc.collect()",
+              "gc.freeze() after start", "", kMaybe},
     RemedyRow{
         "X19", "*",
         "the run was restarted {restarts} times and came no further: restarting does not help",

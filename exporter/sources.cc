@@ -12,6 +12,7 @@
 #include "exporter/probes/nccl.h"
 #include "exporter/probes/process.h"
 #include "exporter/probes/stdio.h"
+#include "exporter/probes/wait.h"
 #include "exporter/run/run_listener.h"
 
 namespace rankscope::exporter {
@@ -67,6 +68,16 @@ std::unique_ptr<Source> MakeNccl(const SourceContext& context) {
 // Programs, the libraries that processes have mapped.
 constexpr std::string_view kCallCapabilities =
     "bpf,perfmon,dac_read_search,sys_ptrace,checkpoint_restore";
+
+std::unique_ptr<Source> MakeWait(const SourceContext& context) {
+  using Kernel = probes::Wait::Kernel;
+  const std::string& mode = context.config.ebpf.mode;
+  return std::make_unique<probes::Wait>(context.processes, context.tracked,
+                                        mode == "off"     ? Kernel::kOff
+                                        : mode == "force" ? Kernel::kForce
+                                                          : Kernel::kAuto,
+                                        context.config.FindSource("wait")->interval);
+}
 
 constexpr std::array kSources = {
     SourceRow{"run",
@@ -125,6 +136,16 @@ constexpr std::array kSources = {
               {},
               MakeNccl,
               kCallCapabilities},
+        "wait",
+        "what ranks' threads wait for, who is stopped or has no CPU, and their stacks when they "
+        "stand still",
+        "root to see other users' threads; counted in the kernel where programs can run there, "
+        "else seen in /proc each second",
+        Seconds(1),
+        false,
+        {},
+        MakeWait,
+        "bpf,perfmon,dac_read_search,sys_ptrace"},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/families/thread_causes.h"
 
 namespace rankscope::families {
 namespace {
@@ -46,7 +47,8 @@ Finding EvaluateC2(const JobFeatures& f) {
     finding.open = {Question::kHangCulprit, Question::kHangTrigger};
     return finding;
   }
-  if (!MultiProcess(f) || !Silent(f)) return {};
+  if (!MultiProcess(f)) return {};
+  if (!Silent(f)) return StandstillOfThreads(f);
   Finding finding;
   finding.matched = true;
   finding.sub = "silent";
@@ -60,6 +62,7 @@ Finding EvaluateC2(const JobFeatures& f) {
   finding.values = {{"seconds", Number(f.silence_seconds)}, {"timeout", Number(HangTimeout(f))}};
   finding.onset = f.now - Seconds(f.silence_seconds);
   finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+  AddThreadCause(f, finding);
   return finding;
 }
 

@@ -9,6 +9,7 @@ std::vector<ProgramRow> ProgramTable() {
   std::vector<ProgramRow> all;
   for (const std::span<const ProgramRow> rows : {ProcessProgramTable(), StdioProgramTable()}) {
   for (const std::span<const ProgramRow> rows : {ProcessProgramTable(), CallProgramTable()}) {
+  for (const std::span<const ProgramRow> rows : {ProcessProgramTable(), WaitProgramTable()}) {
     all.insert(all.end(), rows.begin(), rows.end());
   }
   return all;

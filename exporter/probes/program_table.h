@@ -22,6 +22,7 @@ struct ProgramRow {
 std::span<const ProgramRow> ProcessProgramTable();
 std::span<const ProgramRow> StdioProgramTable();
 std::span<const ProgramRow> CallProgramTable();
+std::span<const ProgramRow> WaitProgramTable();
 
 // All of them.
 std::vector<ProgramRow> ProgramTable();
