@@ -8,6 +8,7 @@
 #include "detectors/attribution/environment_keys.h"
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
+#include "exporter/probes/network.h"
 #include "exporter/probes/process.h"
 #include "exporter/run/run_listener.h"
 
@@ -36,6 +37,11 @@ std::unique_ptr<Source> MakeProcConnector(const SourceContext& context) {
 std::unique_ptr<Source> MakeProcess(const SourceContext& context) {
   return std::make_unique<probes::Process>(MakeReader(), attribution::IsAllowedEnvironmentKey,
                                            context.processes, context.tracked,
+                                           context.config.ebpf.mode == "force");
+}
+
+std::unique_ptr<Source> MakeNetwork(const SourceContext& context) {
+  return std::make_unique<probes::Network>(context.processes, context.tracked,
                                            context.config.ebpf.mode == "force");
 }
 
@@ -68,6 +74,17 @@ constexpr std::array kSources = {
               {},
               MakeProcess,
               "bpf,perfmon,syslog,dac_read_search,sys_ptrace"},
+    SourceRow{
+        "network",
+        "connections refused, unanswered, unreachable or made, listeners and ports in use, "
+        "names that do not resolve, retransmits, resets, bytes, counted in the kernel",
+        "as `process`; tracefs for what fails before a packet is sent; for names uprobes: 6.6 "
+        "or later, or CAP_SYS_ADMIN",
+        Duration{},
+        true,
+        {},
+        MakeNetwork,
+        "bpf,perfmon,dac_read_search,sys_ptrace"},
 };
 
 }  // namespace

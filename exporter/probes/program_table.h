@@ -20,6 +20,7 @@ struct ProgramRow {
 };
 
 std::span<const ProgramRow> ProcessProgramTable();
+std::span<const ProgramRow> NetworkProgramTable();
 
 // All of them.
 std::vector<ProgramRow> ProgramTable();
