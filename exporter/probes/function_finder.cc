@@ -153,7 +153,7 @@ bool HasMultiLink() {
     const int id = btf__find_by_name_kind(types.get(), "bpf_attach_type", BTF_KIND_ENUM);
     const btf_type* const type = id < 0 ? nullptr : btf__type_by_id(types.get(), id);
     if (type == nullptr) return false;
-    const btf_enum* const values = btf_enum(type);
+    const struct btf_enum* const values = ::btf_enum(type);
     for (int i = 0; i < btf_vlen(type); ++i) {
       const char* const name = btf__name_by_offset(types.get(), values[i].name_off);
       if (name != nullptr && std::string_view(name) == "BPF_TRACE_UPROBE_MULTI") return true;
