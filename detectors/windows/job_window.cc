@@ -64,6 +64,7 @@ void JobWindow::OnRunBegin(const RunMark& mark, Timestamp t) {
     if (!command_.empty()) command_ += ' ';
     command_ += argument;
   }
+  current_.kernel.network.OnCommand(command_);
   command_.resize(std::min<size_t>(command_.size(), 200));
   begin_ = t;
   current_.begin = t;

@@ -172,7 +172,9 @@ void Network::TellFacts(const NetworkCounts& counts) {
   for (const auto& [key, fact] : counts.facts) {
     const auto known = known_.find(key.pid);
     if (known == known_.end() || !HasNews(key, fact.times)) continue;
-    if (auto event = EventOf(key, fact, known->second.key)) Tell(std::move(*event));
+    // An end of the process that has been told meanwhile comes after it.
+    const Timestamp last{static_cast<int64_t>(fact.last_ns)};
+    if (auto event = EventOf(key, fact, known->second.key)) Tell(std::move(*event), last);
   }
 }
 
@@ -283,8 +285,9 @@ void Network::TellState(Availability state, std::string reason) {
   Tell(std::move(observation));
 }
 
-void Network::Tell(auto kind) {
+void Network::Tell(auto kind, Timestamp t) {
   Observation observation;
+  observation.t = t;  // zero: the door stamps it
   observation.kind = std::move(kind);
   sink_->Accept(observation);
 }

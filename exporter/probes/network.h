@@ -61,7 +61,7 @@ class Network final : public exporter::Source {
   std::optional<ProcessKey> Resolve(uint32_t pid, uint64_t start_ns);
   bool HasNews(const rs_net_key& key, uint64_t times);
   void TellState(Availability state, std::string reason);
-  void Tell(auto kind);
+  void Tell(auto kind, Timestamp t = {});
 
   std::shared_ptr<collectors::ProcessTable> table_;
   std::shared_ptr<TrackedMap> tracked_;

@@ -15,6 +15,7 @@
 #include "exporter/probes/function_finder.h"
 #include "exporter/probes/map_reader.h"
 #include "exporter/probes/program_table.h"
+#include "exporter/probes/syscall_tracepoints.h"
 #include "net.skel.h"
 
 namespace rankscope::probes {
@@ -116,18 +117,31 @@ struct NetworkPrograms::Impl {
       if (!bpf_program__autoload(program)) continue;
       if (program == skeleton->progs.net_enter_lookup || program == skeleton->progs.net_exit_lookup)
         continue;
-      bpf_link* const link = bpf_program__attach(program);
-      if (link == nullptr) {
+      if (!AttachOne(program)) {
         if (program == skeleton->progs.net_state) return -errno;
         missing += (missing.empty() ? "" : ", ") + std::string(bpf_program__name(program));
         continue;
       }
-      owned.push_back(link);
       ++attached;
     }
     return attached;
   }
 
+  bool AttachOne(bpf_program* program) {
+    constexpr std::string_view kSyscalls = "tracepoint/syscalls/";
+    const std::string_view section = bpf_program__section_name(program);
+    if (section.starts_with(kSyscalls)) {
+      const Result<int> event =
+          AttachToSyscall(bpf_program__fd(program), section.substr(kSyscalls.size()));
+      if (event) at_syscalls.descriptors.push_back(*event);
+      return static_cast<bool>(event);
+    }
+    bpf_link* const link = bpf_program__attach(program);
+    if (link != nullptr) owned.push_back(link);
+    return link != nullptr;
+  }
+
+  ProbeLinks at_syscalls;
   struct Links : std::vector<bpf_link*> {
     ~Links() {
       for (bpf_link* link : *this) bpf_link__destroy(link);

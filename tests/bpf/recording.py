@@ -5,7 +5,10 @@ from collections import namedtuple
 from pathlib import Path
 
 # Tags of recording.proto's Observation.
-START, EXIT, SIGNAL, KERNEL = 14, 15, 16, 19
+START, EXIT, SIGNAL, KERNEL, EVENT = 14, 15, 16, 19, 21
+
+# detectors/model/event_types.inc
+CONNECT, LISTEN, RESOLVE = 1, 2, 3
 
 Exit = namedtuple("Exit", "pid wait_status known core")
 Signal = namedtuple("Signal", "pid signo code sender comm uid cgroup")
@@ -96,4 +99,16 @@ def starts(folder):
         pairs = [fields(pair) for pair in m.get(6, [])]
         found.append(Start(pid_of(m, 1), pid_of(m, 2), number(m, 3), text(m, 4), [a.decode() for a in m.get(5, [])],
                            {text(pair, 1): text(pair, 2) for pair in pairs}, text(m, 7), bool(number(m, 9))))
+    return found
+
+
+def events(folder, kind):
+    """Of the events of a kind: what they say by name, texts and numbers."""
+    found = []
+    for m in observations(folder, EVENT):
+        if number(m, 3) != kind:
+            continue
+        texts = {text(pair, 1): text(pair, 2) for pair in map(fields, m.get(5, []))}
+        numbers = {text(pair, 1): number(pair, 2) for pair in map(fields, m.get(6, []))}
+        found.append((texts, numbers))
     return found
