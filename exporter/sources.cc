@@ -10,6 +10,7 @@
 #include "exporter/collectors/procfs.h"
 #include "exporter/probes/cuda.h"
 #include "exporter/probes/nccl.h"
+#include "exporter/probes/network.h"
 #include "exporter/probes/process.h"
 #include "exporter/probes/stdio.h"
 #include "exporter/probes/wait.h"
@@ -77,6 +78,9 @@ std::unique_ptr<Source> MakeWait(const SourceContext& context) {
                                         : mode == "force" ? Kernel::kForce
                                                           : Kernel::kAuto,
                                         context.config.FindSource("wait")->interval);
+std::unique_ptr<Source> MakeNetwork(const SourceContext& context) {
+  return std::make_unique<probes::Network>(context.processes, context.tracked,
+                                           context.config.ebpf.mode == "force");
 }
 
 constexpr std::array kSources = {
@@ -145,6 +149,15 @@ constexpr std::array kSources = {
         false,
         {},
         MakeWait,
+        "network",
+        "connections refused, unanswered, unreachable or made, listeners and ports in use, "
+        "names that do not resolve, retransmits, resets, bytes, counted in the kernel",
+        "as `process`; tracefs for what fails before a packet is sent; for names uprobes: 6.6 "
+        "or later, or CAP_SYS_ADMIN",
+        Duration{},
+        true,
+        {},
+        MakeNetwork,
         "bpf,perfmon,dac_read_search,sys_ptrace"},
 };
 

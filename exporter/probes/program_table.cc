@@ -10,6 +10,7 @@ std::vector<ProgramRow> ProgramTable() {
   for (const std::span<const ProgramRow> rows : {ProcessProgramTable(), StdioProgramTable()}) {
   for (const std::span<const ProgramRow> rows : {ProcessProgramTable(), CallProgramTable()}) {
   for (const std::span<const ProgramRow> rows : {ProcessProgramTable(), WaitProgramTable()}) {
+  for (const std::span<const ProgramRow> rows : {ProcessProgramTable(), NetworkProgramTable()}) {
     all.insert(all.end(), rows.begin(), rows.end());
   }
   return all;

@@ -8,6 +8,10 @@ from pathlib import Path
 # Tags of recording.proto's Observation.
 START, EXIT, SIGNAL, LINE, KERNEL = 14, 15, 16, 17, 19
 START, EXIT, SIGNAL, SAMPLES, KERNEL, EVENT = 14, 15, 16, 18, 19, 21
+START, EXIT, SIGNAL, KERNEL, EVENT = 14, 15, 16, 19, 21
+
+# detectors/model/event_types.inc
+CONNECT, LISTEN, RESOLVE = 1, 2, 3
 
 Exit = namedtuple("Exit", "pid wait_status known core")
 Signal = namedtuple("Signal", "pid signo code sender comm uid cgroup")
@@ -154,3 +158,13 @@ def packed(values, take):
 def events(folder):
     return [Event(pid_of(m, 2), number(m, 3), {text(f, 1): text(f, 2) for f in map(fields, m.get(5, []))},
                   {text(f, 1): number(f, 2) for f in map(fields, m.get(6, []))}) for m in observations(folder, EVENT)]
+def events(folder, kind):
+    """Of the events of a kind: what they say by name, texts and numbers."""
+    found = []
+    for m in observations(folder, EVENT):
+        if number(m, 3) != kind:
+            continue
+        texts = {text(pair, 1): text(pair, 2) for pair in map(fields, m.get(5, []))}
+        numbers = {text(pair, 1): number(pair, 2) for pair in map(fields, m.get(6, []))}
+        found.append((texts, numbers))
+    return found
