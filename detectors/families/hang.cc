@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {
@@ -44,6 +45,7 @@ Finding EvaluateC2(const JobFeatures& f) {
     Show(f.last_progress_evidence, finding);
     Show(f.leave.evaluation, finding);
     finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+    AddReportedCulprit(f, finding);
     return finding;
   }
   if (!MultiProcess(f) || !Silent(f)) return {};
@@ -60,6 +62,7 @@ Finding EvaluateC2(const JobFeatures& f) {
   finding.values = {{"seconds", Number(f.silence_seconds)}, {"timeout", Number(HangTimeout(f))}};
   finding.onset = f.now - Seconds(f.silence_seconds);
   finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+  AddReportedCulprit(f, finding);
   return finding;
 }
 
