@@ -70,7 +70,8 @@ std::vector<NcclRasDiary::Entry> NcclRasDiary::Add(Timestamp t, std::string_view
       told_of_it_ = 0;
       if (!held_.text.empty() && stands) Take(told, held_.t, held_.text);
     }
-    if (told_of_it_ < kToldAtOnce || t - last_told_ >= kToldAgain) {
+    const Duration apart = told_of_it_ < kToldAtOnce ? kToldApart : kToldAgain;
+    if (told_of_it_ == 0 || t - last_told_ >= apart) {
       if (Take(told, t, text)) ++told_of_it_;
     }
     held_ = {};

@@ -28,8 +28,9 @@ class NcclRasDiary {
   static constexpr size_t kMaxTold = 32 * 1024;
   // A job's facts have 8 MiB in its recording.
   static constexpr size_t kMaxToldBytes = size_t{2} << 20;
-  // Of a trouble that stays as it is: so many reports at once, then one in ten minutes.
+  // Of a trouble that stays as it is: so many reports, then one in ten minutes.
   static constexpr int kToldAtOnce = 4;
+  static constexpr Duration kToldApart = Seconds(10);
   static constexpr Duration kToldAgain = Seconds(600);
 
   struct Entry {
