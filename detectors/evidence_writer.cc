@@ -54,7 +54,7 @@ void EvidenceWriter::Write(const Evidence& evidence, std::string_view signal, st
     ref->set_field(std::string(evidence.Capture("field")));
     ref->set_value(std::string(evidence.Capture("value")));
     ref->set_origin(std::string(evidence.Capture("origin")));
-  } else if (evidence.store == proto::STORE_KERNEL) {
+  } else if (evidence.store == proto::STORE_KERNEL || evidence.store == proto::STORE_NCCL) {
     proto::KernelRef* ref = out.mutable_cite()->mutable_kernel();
     ref->set_source(std::string(evidence.Capture("shape")));
     ref->set_text(evidence.line);

@@ -6,6 +6,8 @@
 #include <array>
 
 #include "detectors/attribution/environment_keys.h"
+#include "exporter/collectors/nccl_dumps.h"
+#include "exporter/collectors/nccl_ras.h"
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
 #include "exporter/probes/cuda.h"
@@ -81,6 +83,14 @@ std::unique_ptr<Source> MakeWait(const SourceContext& context) {
 std::unique_ptr<Source> MakeNetwork(const SourceContext& context) {
   return std::make_unique<probes::Network>(context.processes, context.tracked,
                                            context.config.ebpf.mode == "force");
+std::unique_ptr<Source> MakeNcclRas(const SourceContext& context) {
+  return std::make_unique<collectors::NcclRas>(context.processes,
+                                               context.config.FindSource("nccl_ras")->interval);
+}
+
+std::unique_ptr<Source> MakeNcclDumps(const SourceContext& context) {
+  return std::make_unique<collectors::NcclDumps>(context.processes,
+                                                 context.config.FindSource("nccl_dumps")->interval);
 }
 
 constexpr std::array kSources = {
@@ -159,6 +169,23 @@ constexpr std::array kSources = {
         {},
         MakeNetwork,
         "bpf,perfmon,dac_read_search,sys_ptrace"},
+    SourceRow{"nccl_ras",
+              "what NCCL's RAS service says of all ranks of each job: who has launched fewer "
+              "collectives, who is dead, who does not answer",
+              "NCCL 2.24 or later in the job; CAP_SYS_ADMIN where the job has a network of its own",
+              Seconds(30),
+              false,
+              {},
+              MakeNcclRas,
+              "dac_read_search,sys_ptrace"},
+    SourceRow{"nccl_dumps",
+              "dumps of PyTorch's Flight Recorder, and NCCL Inspector's log where a job writes one",
+              "root to read other users' files",
+              Seconds(2),
+              false,
+              {},
+              MakeNcclDumps,
+              "dac_read_search,sys_ptrace"},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/thread_causes.h"
 
@@ -45,6 +46,7 @@ Finding EvaluateC2(const JobFeatures& f) {
     Show(f.last_progress_evidence, finding);
     Show(f.leave.evaluation, finding);
     finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+    AddReportedCulprit(f, finding);
     return finding;
   }
   if (!MultiProcess(f)) return {};
@@ -63,6 +65,7 @@ Finding EvaluateC2(const JobFeatures& f) {
   finding.onset = f.now - Seconds(f.silence_seconds);
   finding.open = {Question::kHangCulprit, Question::kHangTrigger};
   AddThreadCause(f, finding);
+  AddReportedCulprit(f, finding);
   return finding;
 }
 
