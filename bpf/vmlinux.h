@@ -42,8 +42,12 @@ struct pt_regs {
       flags, sp, ss;
 };
 #elif defined(__TARGET_ARCH_arm64)
-struct pt_regs {
+struct user_pt_regs {
   __u64 regs[31], sp, pc, pstate;
+};
+struct pt_regs {
+  __u64 regs[31], sp, pc, pstate, orig_x0;
+  int syscallno;
 };
 #endif
 
@@ -137,20 +141,6 @@ struct mm_struct {
   unsigned long arg_start, arg_end, env_start, env_end;
 };
 
-struct super_block {
-  unsigned long s_magic;
-};
-
-struct inode {
-  unsigned short i_mode;
-  __u32 i_rdev;
-  struct super_block *i_sb;
-};
-
-struct file {
-  struct inode *f_inode;
-};
-
 struct qstr {
   __u32 len;
   const unsigned char *name;
@@ -164,6 +154,7 @@ struct super_block {
 };
 struct inode {
   unsigned short i_mode;
+  __u32 i_rdev;
   __s64 i_size;
   unsigned long i_ino;
   struct super_block *i_sb;
@@ -190,15 +181,6 @@ struct fdtable {
 
 struct files_struct {
   struct fdtable *fdt;
-};
-
-struct pt_regs {
-#ifdef __TARGET_ARCH_arm64
-  __u64 regs[31];
-  int syscallno;
-#else
-  unsigned long di, si, orig_ax;
-#endif
 };
 
 /* Ids of helper functions, to ask whether the running kernel has them. */
@@ -244,7 +226,6 @@ struct task_struct {
   struct signal_struct *signal;
   struct css_set *cgroups;
   struct mm_struct *mm;
-  struct files_struct *files;
 };
 
 struct task_struct___before_5_14 {
@@ -256,16 +237,5 @@ struct kernel_siginfo {
 };
 
 struct linux_binprm;
-
-/* What a uprobe's program is handed. */
-#if defined(__TARGET_ARCH_x86)
-struct pt_regs {
-  unsigned long bp, r10, r9, r8, ax, dx, si, di, orig_ax, ip, sp, cx;
-};
-#elif defined(__TARGET_ARCH_arm64)
-struct user_pt_regs {
-  __u64 regs[31], sp, pc, pstate;
-};
-#endif
 
 #pragma clang attribute pop

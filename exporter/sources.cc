@@ -80,9 +80,13 @@ std::unique_ptr<Source> MakeWait(const SourceContext& context) {
                                         : mode == "force" ? Kernel::kForce
                                                           : Kernel::kAuto,
                                         context.config.FindSource("wait")->interval);
+}
+
 std::unique_ptr<Source> MakeNetwork(const SourceContext& context) {
   return std::make_unique<probes::Network>(context.processes, context.tracked,
                                            context.config.ebpf.mode == "force");
+}
+
 std::unique_ptr<Source> MakeNcclRas(const SourceContext& context) {
   return std::make_unique<collectors::NcclRas>(context.processes,
                                                context.config.FindSource("nccl_ras")->interval);
@@ -132,6 +136,28 @@ constexpr std::array kSources = {
         {},
         MakeStdio,
         "bpf,perfmon,dac_read_search"},
+    SourceRow{
+        "wait",
+        "what ranks' threads wait for, who is stopped or has no CPU, and their stacks when they "
+        "stand still",
+        "root to see other users' threads; counted in the kernel where programs can run there, "
+        "else seen in /proc each second",
+        Seconds(1),
+        false,
+        {},
+        MakeWait,
+        "bpf,perfmon,dac_read_search,sys_ptrace"},
+    SourceRow{
+        "network",
+        "connections refused, unanswered, unreachable or made, listeners and ports in use, "
+        "names that do not resolve, retransmits, resets, bytes, counted in the kernel",
+        "as `process`; tracefs for what fails before a packet is sent; for names uprobes: 6.6 "
+        "or later, or CAP_SYS_ADMIN",
+        Duration{},
+        true,
+        {},
+        MakeNetwork,
+        "bpf,perfmon,dac_read_search,sys_ptrace"},
     SourceRow{"cuda",
               "kernel and graph launches, synchronisation, copies and allocations of each rank, "
               "counted in the kernel",
@@ -150,25 +176,6 @@ constexpr std::array kSources = {
               {},
               MakeNccl,
               kCallCapabilities},
-        "wait",
-        "what ranks' threads wait for, who is stopped or has no CPU, and their stacks when they "
-        "stand still",
-        "root to see other users' threads; counted in the kernel where programs can run there, "
-        "else seen in /proc each second",
-        Seconds(1),
-        false,
-        {},
-        MakeWait,
-        "network",
-        "connections refused, unanswered, unreachable or made, listeners and ports in use, "
-        "names that do not resolve, retransmits, resets, bytes, counted in the kernel",
-        "as `process`; tracefs for what fails before a packet is sent; for names uprobes: 6.6 "
-        "or later, or CAP_SYS_ADMIN",
-        Duration{},
-        true,
-        {},
-        MakeNetwork,
-        "bpf,perfmon,dac_read_search,sys_ptrace"},
     SourceRow{"nccl_ras",
               "what NCCL's RAS service says of all ranks of each job: who has launched fewer "
               "collectives, who is dead, who does not answer",

@@ -103,13 +103,6 @@ bool Supports(const Cause& other, const Cause& cause) {
   return a.kind == IncidentKind::kNonZeroExit && a.role == logs::Role::kWrapper;
 }
 
-// Whether `incident` is the program being taken down rather than failing.
-bool IsTakedown(const Incident& incident) {
-  return incident.kind == IncidentKind::kTerminated ||
-         (incident.kind == IncidentKind::kSignalDeath &&
-          (incident.signal == SIGTERM || incident.signal == SIGINT));
-}
-
 // An exception that a connection or a name raised in the program's own code.
 bool IsAboutConnecting(const Incident& incident) {
   if (incident.kind != IncidentKind::kException) return false;

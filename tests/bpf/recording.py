@@ -6,9 +6,7 @@ from collections import namedtuple
 from pathlib import Path
 
 # Tags of recording.proto's Observation.
-START, EXIT, SIGNAL, LINE, KERNEL = 14, 15, 16, 17, 19
-START, EXIT, SIGNAL, SAMPLES, KERNEL, EVENT = 14, 15, 16, 18, 19, 21
-START, EXIT, SIGNAL, KERNEL, EVENT = 14, 15, 16, 19, 21
+START, EXIT, SIGNAL, LINE, SAMPLES, KERNEL, EVENT = 14, 15, 16, 17, 18, 19, 21
 
 # detectors/model/event_types.inc
 CONNECT, LISTEN, RESOLVE = 1, 2, 3
@@ -121,6 +119,8 @@ def streams(folder):
         said.extend(b"\0" * (line.offset - len(said)))
         said.extend(line.text + {1: b"\n", 2: b"\r"}.get(line.end, b""))
     return {name: bytes(said) for name, said in found.items()}
+
+
 def samples(folder):
     """pid -> signal -> values in the order of their times, from the lane that holds everything."""
     found = {}
@@ -158,7 +158,9 @@ def packed(values, take):
 def events(folder):
     return [Event(pid_of(m, 2), number(m, 3), {text(f, 1): text(f, 2) for f in map(fields, m.get(5, []))},
                   {text(f, 1): number(f, 2) for f in map(fields, m.get(6, []))}) for m in observations(folder, EVENT)]
-def events(folder, kind):
+
+
+def events_of(folder, kind):
     """Of the events of a kind: what they say by name, texts and numbers."""
     found = []
     for m in observations(folder, EVENT):
