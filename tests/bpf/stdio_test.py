@@ -254,7 +254,7 @@ print("ValueError: the end of rank %s" % os.environ["RANK"], file=sys.stderr)
 
     def test_every_byte_is_accounted_for(self):
         daemon = self.daemon()
-        outs = [open(Path(self.folder) / f"out-{rank}", "wb") for rank in range(8)]
+        outs = [self.enterContext(open(Path(self.folder) / f"out-{rank}", "wb")) for rank in range(8)]
         script = Path(self.folder) / "flood.py"
         script.write_text(self.FLOOD)
         before = cpu_seconds(daemon.process.pid)
