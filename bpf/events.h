@@ -274,14 +274,15 @@ struct rs_cuda_counts {
 };
 RS_SIZE(rs_cuda_counts, 8 * (10 + 2 * RS_GAPS + 19 + 2 * RS_SLOTS));
 
+/* No number means two things: rows of both tables are handled alike. */
 enum rs_nccl_op {
-  RS_NCCL_COLLECTIVE = 1,
-  RS_NCCL_PEER = 2, /* send, receive: not all ranks take part */
-  RS_NCCL_GROUP_END = 3,
-  RS_NCCL_INIT = 4,
-  RS_NCCL_DESTROY = 5,
-  RS_NCCL_ABORT = 6,
-  RS_NCCL_QUERY = 7, /* cudaEventQuery in the watchdog's thread */
+  RS_NCCL_COLLECTIVE = 16,
+  RS_NCCL_PEER = 17, /* send, receive: not all ranks take part */
+  RS_NCCL_GROUP_END = 18,
+  RS_NCCL_INIT = 19,
+  RS_NCCL_DESTROY = 20,
+  RS_NCCL_ABORT = 21,
+  RS_NCCL_QUERY = 22, /* cudaEventQuery in the watchdog's thread */
 };
 
 /* Of one process since it was first seen. */

@@ -54,7 +54,10 @@ struct CallAttacher::Worked {
   };
 
   Worked(std::string proc_root, std::span<const CallRow> table, CallPrograms fds, AttachVia how)
-      : calls(table), programs(std::move(fds)), via(how), finder(std::move(proc_root), NamesOf(table)) {}
+      : calls(table),
+        programs(std::move(fds)),
+        via(how),
+        finder(std::move(proc_root), NamesOf(table)) {}
 
   void Look(const std::vector<ProcessKey>& processes) {
     state.users.clear();
@@ -88,7 +91,8 @@ struct CallAttacher::Worked {
     const double begin = SecondsNow();
     Target target;
     target.file = std::move(library.file);
-    for (const ElfFunction& function : library.elf.functions) Place(function, library.elf.x86_64, target);
+    for (const ElfFunction& function : library.elf.functions)
+      Place(function, library.elf.x86_64, target);
     const std::string path = PathOf(target);
     target.call_links = Attach(programs.begin, path, target.calls, false);
     for (OwnedFd& fd : Attach(programs.end, path, target.calls, true)) {
@@ -107,7 +111,9 @@ struct CallAttacher::Worked {
     const Site site = x86_64 ? PlaceProbe(function.code, skips_long_nops) : Site{};
     const ProbePoint point{function.offset + site.offset,
                            CookieOf(*row, static_cast<size_t>(row - calls.begin()))};
-    (!IsLaunch(*row) ? target.calls : row->layer != 0 ? target.runtime : target.driver)
+    (!IsLaunch(*row)   ? target.calls
+     : row->layer != 0 ? target.runtime
+                       : target.driver)
         .push_back(point);
     state.placed.insert({row->op, row->layer, site.site});
   }

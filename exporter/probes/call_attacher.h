@@ -59,9 +59,9 @@ class CallAttacher {
     int files = 0;
     int points = 0;
     int64_t refused = 0;
-    std::string trouble;  // the last reason why a point was refused
-    LaunchProbes launches;  // as attached
-    Timestamp launches_since;  // when that was so
+    std::string trouble;        // the last reason why a point was refused
+    LaunchProbes launches;      // as attached
+    Timestamp launches_since;   // when that was so
     double attach_seconds = 0;  // of the last file
   };
 

@@ -19,9 +19,10 @@ namespace rankscope::probes {
 namespace {
 
 constexpr std::array kPrograms = {
-    ProgramRow{"cuda_launch", "uprobe: launches of kernels and graphs, runtime and driver",
-               "counts, gaps between launches",
-               "every launch: 0.7 us where the prologue lets the kernel emulate; within `ebpf.budget`"},
+    ProgramRow{
+        "cuda_launch", "uprobe: launches of kernels and graphs, runtime and driver",
+        "counts, gaps between launches",
+        "every launch: 0.7 us where the prologue lets the kernel emulate; within `ebpf.budget`"},
     ProgramRow{"cuda_launch_end", "uretprobe: the same, in short windows", "time inside launches",
                "every launch in the window: 0.4 us more"},
     ProgramRow{"cuda_begin", "uprobe: synchronisation, copies, allocations", "what is asked for",
@@ -116,8 +117,8 @@ Result<std::shared_ptr<CallObject>> CallObject::Load(CallObjectKind kind, int tr
 CallPrograms CallObject::Programs(const std::shared_ptr<CallObject>& self) {
   const bpf_object* const object = self->impl_->object;
   if (self->impl_->cuda) {
-    return {FdOf(object, "cuda_launch"), FdOf(object, "cuda_launch_end"), FdOf(object, "cuda_begin"),
-            FdOf(object, "cuda_end"), self};
+    return {FdOf(object, "cuda_launch"), FdOf(object, "cuda_launch_end"),
+            FdOf(object, "cuda_begin"), FdOf(object, "cuda_end"), self};
   }
   return {-1, -1, FdOf(object, "nccl_begin"), FdOf(object, "nccl_end"), self};
 }

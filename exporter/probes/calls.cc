@@ -64,12 +64,11 @@ Status Calls::Start(exporter::EventLoop& loop, Sink& sink) {
     return Error{object.error()};
   }
   object_ = std::move(*object);
-  if (const Status status =
-          loop.Watch(object_->fd(), EPOLLIN,
-                     [this](uint32_t) {
-                       tracked_->CatchUp();
-                       object_->Consume();
-                     });
+  if (const Status status = loop.Watch(object_->fd(), EPOLLIN,
+                                       [this](uint32_t) {
+                                         tracked_->CatchUp();
+                                         object_->Consume();
+                                       });
       !status.ok()) {
     object_.reset();
     return status;
@@ -107,8 +106,9 @@ void Calls::OnTimer() {
   OnLook(now_ns);
   if (looks_++ % kLooksPerReport != 0) return;
   ReportAll(now_ns);
-  TellState(Availability::kUp, attacher_->late() ? name_ + ": a process's memory map is not to be "
-                                                           "read; new libraries are not seen"
+  TellState(Availability::kUp, attacher_->late() ? name_ +
+                                                       ": a process's memory map is not to be "
+                                                       "read; new libraries are not seen"
                                                  : std::string());
 }
 
@@ -155,8 +155,7 @@ std::string Calls::FunctionName(uint32_t function) const {
   return function < table_.size() ? std::string(table_[function].symbol) : "?";
 }
 
-void Calls::TellSamples(const ProcessKey& process, std::vector<Sample> samples,
-                        const char* query) {
+void Calls::TellSamples(const ProcessKey& process, std::vector<Sample> samples, const char* query) {
   SampleBatch batch;
   batch.subject.kind = Subject::Kind::kProcess;
   batch.subject.process = process;

@@ -10,8 +10,8 @@
 
 namespace rankscope::probes {
 
-Cuda::Cuda(std::shared_ptr<collectors::ProcessTable> processes,
-           std::shared_ptr<TrackedMap> tracked, bool force)
+Cuda::Cuda(std::shared_ptr<collectors::ProcessTable> processes, std::shared_ptr<TrackedMap> tracked,
+           bool force)
     : Calls(CallObjectKind::kCuda, "cuda", CudaCalls(), std::move(processes), std::move(tracked),
             force) {}
 

@@ -16,9 +16,9 @@ namespace rankscope::probes {
 
 // While the launch probes were on, of the time since the last look.
 struct LaunchWatch {
-  double share = 1;            // 1: all the time, so that each launch was counted
-  int64_t since_ns = 0;        // when they were put on last
-  int64_t until_ns = 0;        // when they were taken off; 0 = they are on
+  double share = 1;      // 1: all the time, so that each launch was counted
+  int64_t since_ns = 0;  // when they were put on last
+  int64_t until_ns = 0;  // when they were taken off; 0 = they are on
 };
 
 // Whether this thread of the process still is.
@@ -31,7 +31,9 @@ class CudaNumbers {
                            const ThreadLives& lives);
 
   // All launches, of kernels and graphs, counted once whatever layers they went through.
-  static uint64_t LaunchesOf(const rs_cuda_counts& counts) { return counts.launches + counts.graphs; }
+  static uint64_t LaunchesOf(const rs_cuda_counts& counts) {
+    return counts.launches + counts.graphs;
+  }
 
  private:
   double LargestGap(const rs_cuda_counts& counts, int64_t now_ns, const LaunchWatch& watch) const;

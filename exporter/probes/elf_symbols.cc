@@ -49,8 +49,8 @@ using FoundNames = std::unordered_map<uint32_t, std::string_view>;
 
 void FindInPiece(std::string_view piece, uint64_t base, const Names& wanted, FoundNames& found) {
   for (size_t at = 0; at + 2 < piece.size(); ++at) {
-    const char* const c = static_cast<const char*>(
-        std::memchr(piece.data() + at, 'c', piece.size() - at - 2));
+    const char* const c =
+        static_cast<const char*>(std::memchr(piece.data() + at, 'c', piece.size() - at - 2));
     if (c == nullptr) return;
     at = static_cast<size_t>(c - piece.data());
     // "cu", or the second letter of "nccl".
@@ -156,7 +156,8 @@ class Reader {
       const uint64_t name = padded(note.n_namesz);
       const uint64_t content = padded(note.n_descsz);
       if (name + content > notes.size()) return;
-      if (note.n_type == NT_GNU_BUILD_ID && notes.substr(0, note.n_namesz) == std::string_view("GNU", 4)) {
+      if (note.n_type == NT_GNU_BUILD_ID &&
+          notes.substr(0, note.n_namesz) == std::string_view("GNU", 4)) {
         file_.build_id = notes.substr(name, note.n_descsz);
         return;
       }

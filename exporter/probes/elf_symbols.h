@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Finds functions by their names in a file of ELF format, shared or executable, stripped or not. The
-// files are those of the jobs' users: they are read in pieces with every bound checked, never
+// Finds functions by their names in a file of ELF format, shared or executable, stripped or not.
+// The files are those of the jobs' users: they are read in pieces with every bound checked, never
 // mapped, so that neither a damaged file nor one that shrinks can end the daemon. Pure but for the
 // reading; any thread.
 #pragma once

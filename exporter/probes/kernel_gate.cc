@@ -120,8 +120,9 @@ Capability Uprobes(const KernelFacts& facts, const Capability& tracepoints) {
     row.state = "yes";
     row.text = "calls into CUDA and NCCL are counted";
     if (ParseVersion(facts.release) >= kPrivateStack) {
-      row.text += "; from 6.13 on a program with 64 bytes of stack or more can crash a preemptible "
-                  "kernel: these have less";
+      row.text +=
+          "; from 6.13 on a program with 64 bytes of stack or more can crash a preemptible "
+          "kernel: these have less";
     }
   }
   return row;

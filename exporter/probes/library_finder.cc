@@ -121,11 +121,11 @@ LibraryFinder::Look LibraryFinder::LookAt(const ProcessKey& process) {
 
 void LibraryFinder::Examine(int32_t pid, const Mapping& mapping, Look& look) {
   // CAP_CHECKPOINT_RESTORE opens the mapped file itself; else its path, if that is still the file.
-  OwnedFd file(
-      open(OfProcess(pid, "map_files/" + mapping.range).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  OwnedFd file(open(OfProcess(pid, "map_files/" + mapping.range).c_str(),
+                    O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) {
-    file = OwnedFd(open((OfProcess(pid, "root") + mapping.path).c_str(),
-                        O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    file = OwnedFd(
+        open((OfProcess(pid, "root") + mapping.path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   }
   if (!file) return;
   const auto identity = Identify(file.get());

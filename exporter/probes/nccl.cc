@@ -58,8 +58,8 @@ void Erase(int map, const ProcessKey& process, size_t most) {
 
 }  // namespace
 
-Nccl::Nccl(std::shared_ptr<collectors::ProcessTable> processes,
-           std::shared_ptr<TrackedMap> tracked, bool force)
+Nccl::Nccl(std::shared_ptr<collectors::ProcessTable> processes, std::shared_ptr<TrackedMap> tracked,
+           bool force)
     : Calls(CallObjectKind::kNccl, "nccl", NcclCalls(), std::move(processes), std::move(tracked),
             force) {}
 
@@ -74,7 +74,8 @@ void Nccl::Report(const ProcessKey& process, int64_t now_ns, bool gone) {
   NcclView view;
   if (counts) {
     view.counts = *counts;
-    view.communicators = ReadOf<rs_communicator>(object()->communicators(), process, kMaxCommunicators);
+    view.communicators =
+        ReadOf<rs_communicator>(object()->communicators(), process, kMaxCommunicators);
     view.asked = ReadOf<rs_asked>(object()->asked(), process, kMaxAsked);
   }
   const auto lives = [&process](uint32_t thread) { return ThreadLives(process.pid, thread); };

@@ -16,8 +16,8 @@ enum Shape : uint16_t {
   kNone = 0,
   kModRm = 1,
   kImm8 = 2,
-  kImm32 = 4,      // 16 bits with the operand-size prefix
-  kImm64 = 8,      // with REX.W, else as kImm32
+  kImm32 = 4,  // 16 bits with the operand-size prefix
+  kImm64 = 8,  // with REX.W, else as kImm32
   kWritesRm = 16,
   kWritesReg = 32,
   kWritesLow = 64,  // the register in the opcode's low bits
@@ -71,8 +71,8 @@ constexpr std::array<uint16_t, 256> TwoByte() {
   std::array<uint16_t, 256> t{};
   t.fill(kBad);
   for (int op : {0x10, 0x11, 0x28, 0x29, 0x54, 0x57, 0x6e, 0x6f, 0x7f, 0xd6, 0xef}) t[op] = kModRm;
-  t[0x7e] = kModRm | kWritesRm;  // movd from xmm
-  for (int op = 0x40; op < 0x50; ++op) t[op] = kModRm | kWritesReg;  // cmov
+  t[0x7e] = kModRm | kWritesRm;                                             // movd from xmm
+  for (int op = 0x40; op < 0x50; ++op) t[op] = kModRm | kWritesReg;         // cmov
   for (int op = 0x90; op < 0xa0; ++op) t[op] = kModRm | kByte | kWritesRm;  // set
   t[0xaf] = kModRm | kWritesReg;
   for (int op : {0xb6, 0xb7, 0xbe, 0xbf}) t[op] = kModRm | kWritesReg;

@@ -51,7 +51,7 @@ struct Instruction {
     kNop,
     kLongNop,  // the one of 5 bytes that compilers leave for tracers
     kPush,
-    kJump,     // or call: emulated; nothing behind it can be relied on
+    kJump,      // or call: emulated; nothing behind it can be relied on
     kHarmless,  // writes no argument, no stack pointer
     kOther,
   };

@@ -61,8 +61,14 @@ int AttachMulti(int program, const char* path, std::span<const ProbePoint> point
   LinkCreate link;
   link.program = static_cast<uint32_t>(program);
   link.attach_type = kTraceUprobeMulti;
-  link.multi = {Address(path), Address(offsets.data()), 0, Address(cookies.data()),
-                static_cast<uint32_t>(points.size()), at_return ? kMultiReturn : 0, 0, 0};
+  link.multi = {Address(path),
+                Address(offsets.data()),
+                0,
+                Address(cookies.data()),
+                static_cast<uint32_t>(points.size()),
+                at_return ? kMultiReturn : 0,
+                0,
+                0};
   return CreateLink(link);
 }
 

@@ -13,7 +13,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support" / "stub_gpu"))
 
-import bpf_test  # noqa: E402
 import counts as oracle  # noqa: E402
 import recording  # noqa: E402
 from bpf_test import BpfTest  # noqa: E402
