@@ -172,6 +172,19 @@ class Describer {
                                                    : "collective";
   }
 
+  // The words of the report, for the citation.
+  static std::string Quote(const RasSuspect& suspect) {
+    std::string text;
+    if (!suspect.communicator.empty()) text = "communicator " + suspect.communicator + ", ";
+    if (suspect.rank >= 0) text += "rank " + std::to_string(suspect.rank) + ", ";
+    text += "process " + std::to_string(suspect.pid) + " on node " + suspect.host;
+    if (suspect.launched >= 0) {
+      text += ": " + Operation(suspect.operation) + " " + std::to_string(suspect.launched) +
+              " of " + std::to_string(suspect.furthest);
+    }
+    return text;
+  }
+
   bool Proved(const RasSuspect& suspect) const {
     if (suspect.kind == RasSuspect::Kind::kDead) return true;  // RAS itself has waited a minute
     return suspect.reports >= 2 && (suspect.last - suspect.first).seconds() >= kStandsSeconds;
@@ -242,6 +255,7 @@ class Describer {
         {"seconds",
          std::to_string(static_cast<int64_t>((first->last - first->first).seconds() + 0.5))},
         {"shape", "nccl_ras"}};
+    evidence.line = Quote(*first);
     const EvidenceRef ref = citer_.Add(std::move(evidence));
     if (kind == RasSuspect::Kind::kOutOfOrder) {
       if (f_.reports.disorder.sub.empty()) f_.reports.disorder = {"order", ranks, ref};

@@ -127,6 +127,7 @@ class ReportTracker {
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   void OnSamples(const SampleBatch&, const Speaker&, Timestamp) {}
 
+  bool any() const { return ras_.reports > 0 || !flights_.empty() || !inspector_.empty(); }
   const RasSeen& ras() const { return ras_; }
   const std::vector<RasSuspect>& suspects() const { return suspects_; }  // of the newest report
   const std::map<int32_t, FlightSeen>& flights() const { return flights_; }

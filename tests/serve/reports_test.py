@@ -58,8 +58,8 @@ class NcclReports(ServeTest):
         config.write_text("families: {collective_hang: {hang_floor: 5s}}\nsources: {" + ", ".join(sources) + "}\n")
         daemon = self.daemon("--config", str(config))
         process = subprocess.Popen(
-            [BINARY, "run", "--run.socket", daemon.socket, "--", sys.executable, "launch.py", "rank.py"], cwd=self.folder,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [BINARY, "run", "--socket", daemon.socket, "--dir", f"{self.folder}/run", "--", sys.executable, "launch.py", "rank.py"],
+            cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env={**self.environment, "SUPPORT": str(SUPPORT), "FOLDER": self.folder, **environment})
         self.addCleanup(lambda: (Path(self.folder, "end").touch(), process.wait()))
         return daemon
