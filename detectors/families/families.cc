@@ -37,21 +37,12 @@ constexpr std::array kFamilies = {
     FamilyRow{"E1", 30, false, kTwoTicks, kTwoTicks, EvaluateE1, RuleOutE1},
     FamilyRow{"X26", 31, false, kTwoTicks, kTwoTicks, EvaluateX26, RuleOutX26},
     FamilyRow{"E3", 32, false, kAtOnce, kAtOnce, EvaluateE3, RuleOutE3},
-<<<<<<< HEAD
     FamilyRow{"C3", 33, false, kAtOnce, kTwoTicks, EvaluateC3, RuleOutC3},
     FamilyRow{"D3", 34, false, Seconds(5), Seconds(10), EvaluateD3, RuleOutD3},
-    FamilyRow{"D2", 35, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutD2},
-    FamilyRow{"B3", 36, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutB3},
-    FamilyRow{"D1", 37, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutD1},
-    FamilyRow{"X14", 38, false, kAtOnce, kTwoTicks, EvaluateX14, RuleOutX14},
-=======
-    FamilyRow{"C3", 33, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutC3},
-    FamilyRow{"D3", 34, false, kTwoTicks, kTwoTicks, EvaluateD3, RuleOutD3},
     FamilyRow{"D2", 35, false, kTwoTicks, kTwoTicks, EvaluateD2, RuleOutD2},
     FamilyRow{"B3", 36, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutB3},
     FamilyRow{"D1", 37, false, kTwoTicks, kTwoTicks, EvaluateD1, RuleOutD1},
-    FamilyRow{"X14", 38, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX14},
->>>>>>> in-gpu
+    FamilyRow{"X14", 38, false, kAtOnce, kTwoTicks, EvaluateX14, RuleOutX14},
     FamilyRow{"X15", 39, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX15},
     FamilyRow{"X16", 40, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX16},
     FamilyRow{"X17", 41, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX17},

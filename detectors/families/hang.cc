@@ -11,11 +11,8 @@
 #include "detectors/families/curve.h"
 #include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
-<<<<<<< HEAD
-#include "detectors/families/thread_causes.h"
-=======
 #include "detectors/families/standstill.h"
->>>>>>> in-gpu
+#include "detectors/families/thread_causes.h"
 
 namespace rankscope::families {
 namespace {
@@ -123,19 +120,19 @@ Finding EvaluateC2(const JobFeatures& f) {
     Show(f.last_progress_evidence, finding);
     Show(f.leave.evaluation, finding);
     finding.open = {Question::kHangCulprit, Question::kHangTrigger};
-<<<<<<< HEAD
+    NameTheAbsent(f, finding);
+    AddReportedCulprit(f, finding);
+    return finding;
+  }
+  if (StandsInCollective(f)) {
+    Finding finding = Standstill(f);
+    AddThreadCause(f, finding);
     AddReportedCulprit(f, finding);
     return finding;
   }
   if (!MultiProcess(f)) return {};
   if (!Silent(f)) return StandstillOfThreads(f);
-=======
-    NameTheAbsent(f, finding);
-    return finding;
-  }
-  if (StandsInCollective(f)) return Standstill(f);
-  if (!MultiProcess(f) || !Silent(f) || NobodyWaits(f)) return {};
->>>>>>> in-gpu
+  if (NobodyWaits(f)) return {};
   Finding finding;
   finding.matched = true;
   finding.sub = "silent";

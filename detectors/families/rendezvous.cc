@@ -1,16 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-<<<<<<< HEAD
 // C1: the process group never forms. What the kernel saw of the connections decides, then the text
 // of somebody's timeout; silence alone is a suspicion, and only where arrival times tell anything.
 #include <algorithm>
 
 #include "detectors/families/curve.h"
-=======
-// C1: the process group never forms. Text decides when somebody's timeout speaks; silence alone is
-// a suspicion, and only where arrival times tell anything.
->>>>>>> in-gpu
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {

@@ -14,12 +14,9 @@ Finding EvaluateB1(const features::JobFeatures& f);
 Finding EvaluateB2(const features::JobFeatures& f);
 Finding EvaluateC1(const features::JobFeatures& f);
 Finding EvaluateC2(const features::JobFeatures& f);
-<<<<<<< HEAD
 Finding EvaluateC3(const features::JobFeatures& f);
-=======
 Finding EvaluateD1(const features::JobFeatures& f);
 Finding EvaluateD2(const features::JobFeatures& f);
->>>>>>> in-gpu
 Finding EvaluateD3(const features::JobFeatures& f);
 Finding EvaluateE1(const features::JobFeatures& f);
 Finding EvaluateE2(const features::JobFeatures& f);

@@ -9,6 +9,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/families/thread_causes.h"
 
 namespace rankscope::families {
 namespace {
@@ -154,6 +155,7 @@ RuledOut RuleOutD2(const JobFeatures& f) {
 }
 
 Finding EvaluateD3(const JobFeatures& f) {
+  if (Finding starved = StarvedRank(f); starved.matched) return starved;
   const LaunchFeatures& l = f.launches;
   constexpr double kRatio = 1.1;
   constexpr double kCollectives = 100;
@@ -182,7 +184,7 @@ RuledOut RuleOutD3(const JobFeatures& f) {
                    "no rank's host comes late; a card that is slow itself is not in these calls",
                    l.peers_evidence);
   }
-  return NotDecidable(proto::STORE_NCCL);
+  return NotDecidable(proto::STORE_NCCL, NobodyStarved(f));
 }
 
 }  // namespace rankscope::families
