@@ -199,6 +199,7 @@ struct rs_said {
   __u32 begins_line; /* what was written before it, heard or not, ended a line */
 };
 RS_SIZE(rs_said, 80);
+
 /* --- calls.h: cuda.bpf.c, nccl.bpf.c ------------------------------------------------------- */
 
 /* What a probe's cookie tells of the function that it stands on, one byte each; the table of
@@ -350,6 +351,7 @@ struct rs_call {
   __u32 pad;
 };
 RS_SIZE(rs_call, 16 + 32 + 24);
+
 /* --- sched.bpf.c ----------------------------------------------------------------------------- */
 
 /* What a thread does or waits for; the numbers of detectors/model/wait_class.h. */
@@ -409,6 +411,8 @@ RS_SIZE(rs_thread, 24 + 96 + 16);
 enum rs_sched_lost {
   RS_LOST_THREAD = 0, /* the map of threads was full */
   RS_SCHED_LOST_KINDS = 1,
+};
+
 /* --- net.bpf.c ----------------------------------------------------------------------------- */
 
 /* Ranks and their data-loader workers and launchers that opened a connection; ended ones leave within
