@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real PyTorch runs, judged live and again from their recordings.
 
-    real_runs.py [--under run|serve] CASE...   runs the cases and checks their verdicts
+    real_runs.py [--under run|serve|kernel] CASE...   runs the cases and checks their verdicts; `kernel`: a daemon
+                                               watches them without a wrapper
     real_runs.py --list                        names the cases
     real_runs.py --accept [CASE...]            runs them and keeps recording and verdict as goldens
 
@@ -33,6 +34,7 @@ SCRIPTS = ROOT / "tests/support/real_runs"
 GOLDENS = ROOT / "tests/fixtures/recordings"
 PYTHON = "/usr/bin/python3"  # Debian's, whose python3-torch is meant; another python3 may come first in PATH
 RUN_SECONDS = 90
+SLURM_JOB = "4711"  # of runs without a wrapper
 NODE = "n1"  # the host's name in goldens
 
 
@@ -183,7 +185,7 @@ def streams_of(case, path):
             os.close(master)
 
 
-def run_case(case, folder, sock=""):
+def run_case(case, folder, sock="", wrapped=True):
     """Runs the case below `folder`; returns (exit status, output)."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1",
                    "GLOO_SOCKET_IFNAME": "lo"}
@@ -192,13 +194,16 @@ def run_case(case, folder, sock=""):
         with silent_port() as silent, streams_of(case, folder / "output") as output:
             command = [BINARY, "run", "--dir", folder / "run", "--job-id", case.name.replace("_", "-"), "--socket", sock,
                        "--verdict", "none", "--", *command_of(case, silent)]
+            if not wrapped:
+                environment |= {"SLURM_JOB_ID": SLURM_JOB, "SLURM_PROCID": "0"} if case.script else {"SLURM_JOB_ID": SLURM_JOB}
+                command = command_of(case, silent)
             process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output,
                                        stdin=subprocess.DEVNULL, start_new_session=True)
             try:
                 if case.terminate_after:
                     wait_for(lambda: case.terminate_after.encode() in (folder / "output").read_bytes()
                              or process.poll() is not None, "the run to print " + case.terminate_after)
-                    os.kill(launcher_of(process.pid), signal.SIGTERM)
+                    os.kill(launcher_of(process.pid) if wrapped else process.pid, signal.SIGTERM)
                 status = process.wait(timeout=RUN_SECONDS)
             finally:
                 with contextlib.suppress(ProcessLookupError):
@@ -238,7 +243,7 @@ def check(case, verdict, under, output):
     if torn:
         print(f"{case.name}: the ranks tore each other's last line; ranks and exception are not compared")
         return findings
-    checks_ranks = case.ranks is not None and (under == "serve" or not case.needs_processes)
+    checks_ranks = case.ranks is not None and (under != "run" or not case.needs_processes)
     if checks_ranks and tuple(verdict.get("ranks", ())) != case.ranks:
         findings.append(f"ranks {verdict.get('ranks')}, expected {list(case.ranks)}")
     if case.not_warned and case.not_warned in (warning["kind"] for warning in verdict.get("warnings", ())):
@@ -285,11 +290,18 @@ def ask(port, path):
         return answer.read().decode()
 
 
-def check_under_serve(case, folder):
+def check_under_kernel(case, folder):
+    if os.geteuid() != 0 or not os.access("/sys/kernel/btf/vmlinux", os.R_OK):
+        print("SKIP: programs in the kernel need root and a kernel with BTF")
+        return []
+    return check_under_serve(case, folder, wrapped=False)
+
+
+def check_under_serve(case, folder, wrapped=True):
     port, sock = free_port(), folder / "run.sock"
     (folder / "serve.yaml").write_text(f'web: {{listen: ["127.0.0.1:{port}"]}}\n'
                                        f'state: {{dir: "{folder}/state"}}\nrun: {{socket: "{sock}"}}\n')
-    job = case.name.replace("_", "-")
+    job = case.name.replace("_", "-") if wrapped else SLURM_JOB
     with open(folder / "serve.log", "wb") as log:
         daemon = subprocess.Popen([BINARY, "serve", "--config", folder / "serve.yaml"], stdout=log, stderr=log)
     try:
@@ -299,7 +311,9 @@ def check_under_serve(case, folder):
             return daemon.poll() is not None
 
         wait_for(ready, "serve to be ready", 20)
-        status, output = run_case(case, folder, str(sock))
+        if not wrapped:
+            wait_for(lambda: 'rankscope_source_up{source="stdio"} 1' in ask(port, "/metrics"), "the programs in the kernel", 20)
+        status, output = run_case(case, folder, str(sock), wrapped)
         findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
         verdict = {}
 
@@ -312,6 +326,8 @@ def check_under_serve(case, folder):
 
         wait_for(final, "the final verdict", 60)
         findings += check(case, verdict, "serve", output)
+        if os.environ.get("KEEP_VERDICTS"):
+            (Path(os.environ["KEEP_VERDICTS"]) / f"{case.name}-{wrapped}.json").write_text(json.dumps(verdict, indent=1))
         wait_for(lambda: f'rankscope_verdict{{job_id="{job}",family="{verdict["family"]}"}} 1' in ask(port, "/metrics"),
                  "the gauge of the verdict", 5)
         return findings
@@ -343,7 +359,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--accept", action="store_true")
-    parser.add_argument("--under", choices=["run", "serve"], default="run")
+    parser.add_argument("--under", choices=["run", "serve", "kernel"], default="run")
     parser.add_argument("cases", nargs="*")
     arguments = parser.parse_args()
     if arguments.list:
@@ -355,7 +371,7 @@ def main():
     if arguments.accept and socket.gethostname() != NODE:
         # Goldens must not carry the names of this machine and of its cgroups: once more, in namespaces of their own.
         os.execvp("unshare", ["unshare", "--uts", "--cgroup", "sh", "-c", f'hostname {NODE} && exec "$@"', "sh", PYTHON, *sys.argv])
-    judge = accept if arguments.accept else {"run": check_under_run, "serve": check_under_serve}[arguments.under]
+    judge = accept if arguments.accept else {"run": check_under_run, "serve": check_under_serve, "kernel": check_under_kernel}[arguments.under]
     failed = False
     for case in CASES:
         if arguments.cases and case.name not in arguments.cases:
