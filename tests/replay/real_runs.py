@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real PyTorch runs, judged live and again from their recordings.
 
-    real_runs.py [--under run|serve|kernel] CASE...   runs the cases and checks their verdicts; `kernel`: a daemon
-                                               watches them without a wrapper
+    real_runs.py [--under run|serve|kernel] CASE...   runs the cases and checks their verdicts
+                                               kernel: no wrapper, all that is known is seen from outside
     real_runs.py --list                        names the cases
     real_runs.py --accept [CASE...]            runs them and keeps recording and verdict as goldens
 
@@ -16,6 +16,7 @@ import dataclasses
 import json
 import os
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -34,7 +35,6 @@ SCRIPTS = ROOT / "tests/support/real_runs"
 GOLDENS = ROOT / "tests/fixtures/recordings"
 PYTHON = "/usr/bin/python3"  # Debian's, whose python3-torch is meant; another python3 may come first in PATH
 RUN_SECONDS = 90
-SLURM_JOB = "4711"  # of runs without a wrapper
 NODE = "n1"  # the host's name in goldens
 
 
@@ -185,25 +185,24 @@ def streams_of(case, path):
             os.close(master)
 
 
-def run_case(case, folder, sock="", wrapped=True):
-    """Runs the case below `folder`; returns (exit status, output)."""
+def run_case(case, folder, before=(), on_start=None):
+    """Runs the case below `folder`, behind the command `before`; returns (exit status, output)."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1",
                    "GLOO_SOCKET_IFNAME": "lo"}
+    if not before and case.script:
+        environment |= {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"}  # as a launcher would give them
     prepare(case, folder, environment)
     try:
         with silent_port() as silent, streams_of(case, folder / "output") as output:
-            command = [BINARY, "run", "--dir", folder / "run", "--job-id", case.name.replace("_", "-"), "--socket", sock,
-                       "--verdict", "none", "--", *command_of(case, silent)]
-            if not wrapped:
-                environment |= {"SLURM_JOB_ID": SLURM_JOB, "SLURM_PROCID": "0"} if case.script else {"SLURM_JOB_ID": SLURM_JOB}
-                command = command_of(case, silent)
-            process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output,
-                                       stdin=subprocess.DEVNULL, start_new_session=True)
+            process = subprocess.Popen([*before, *command_of(case, silent)], cwd=folder, env=environment, stdout=output,
+                                       stderr=output, stdin=subprocess.DEVNULL, start_new_session=True)
             try:
+                if on_start:
+                    on_start(process)
                 if case.terminate_after:
                     wait_for(lambda: case.terminate_after.encode() in (folder / "output").read_bytes()
                              or process.poll() is not None, "the run to print " + case.terminate_after)
-                    os.kill(launcher_of(process.pid) if wrapped else process.pid, signal.SIGTERM)
+                    os.kill(launcher_of(process.pid) if before else process.pid, signal.SIGTERM)
                 status = process.wait(timeout=RUN_SECONDS)
             finally:
                 with contextlib.suppress(ProcessLookupError):
@@ -214,6 +213,11 @@ def run_case(case, folder, sock="", wrapped=True):
             subprocess.run(["umount", folder / "disk"], check=False)
     shown = (folder / "output").read_bytes()
     return status, shown.replace(b"\r\n", b"\n") if case.terminal else shown
+
+
+def wrapper(case, folder, sock=""):
+    return [BINARY, "run", "--dir", folder / "run", "--job-id", case.name.replace("_", "-"), "--socket", sock, "--verdict", "none",
+            "--"]
 
 
 def wait_for(condition, what, seconds=RUN_SECONDS):
@@ -243,7 +247,7 @@ def check(case, verdict, under, output):
     if torn:
         print(f"{case.name}: the ranks tore each other's last line; ranks and exception are not compared")
         return findings
-    checks_ranks = case.ranks is not None and (under != "run" or not case.needs_processes)
+    checks_ranks = case.ranks is not None and (under == "serve" or not case.needs_processes)
     if checks_ranks and tuple(verdict.get("ranks", ())) != case.ranks:
         findings.append(f"ranks {verdict.get('ranks')}, expected {list(case.ranks)}")
     if case.not_warned and case.not_warned in (warning["kind"] for warning in verdict.get("warnings", ())):
@@ -271,7 +275,7 @@ def compare(live, again):
 
 
 def check_under_run(case, folder):
-    status, output = run_case(case, folder)
+    status, output = run_case(case, folder, wrapper(case, folder))
     findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
     log = (folder / "run/log").read_bytes()
     if sorted(log.splitlines()) != sorted(output.splitlines()):
@@ -290,18 +294,12 @@ def ask(port, path):
         return answer.read().decode()
 
 
-def check_under_kernel(case, folder):
-    if os.geteuid() != 0 or not os.access("/sys/kernel/btf/vmlinux", os.R_OK):
-        print("SKIP: programs in the kernel need root and a kernel with BTF")
-        return []
-    return check_under_serve(case, folder, wrapped=False)
-
-
-def check_under_serve(case, folder, wrapped=True):
+@contextlib.contextmanager
+def daemon_below(folder):
+    """A daemon with its state in `folder`; gives its port and its socket."""
     port, sock = free_port(), folder / "run.sock"
     (folder / "serve.yaml").write_text(f'web: {{listen: ["127.0.0.1:{port}"]}}\n'
                                        f'state: {{dir: "{folder}/state"}}\nrun: {{socket: "{sock}"}}\n')
-    job = case.name.replace("_", "-") if wrapped else SLURM_JOB
     with open(folder / "serve.log", "wb") as log:
         daemon = subprocess.Popen([BINARY, "serve", "--config", folder / "serve.yaml"], stdout=log, stderr=log)
     try:
@@ -311,31 +309,62 @@ def check_under_serve(case, folder, wrapped=True):
             return daemon.poll() is not None
 
         wait_for(ready, "serve to be ready", 20)
-        if not wrapped:
-            wait_for(lambda: 'rankscope_source_up{source="stdio"} 1' in ask(port, "/metrics"), "the programs in the kernel", 20)
-        status, output = run_case(case, folder, str(sock), wrapped)
-        findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
-        verdict = {}
-
-        def final():
-            nonlocal verdict
-            with contextlib.suppress(OSError):
-                document = json.loads(ask(port, f"/verdict?job_id={job}"))
-                verdict = document["verdicts"][0] if "verdicts" in document else document
-            return verdict.get("state") == "final"
-
-        wait_for(final, "the final verdict", 60)
-        findings += check(case, verdict, "serve", output)
-        if os.environ.get("KEEP_VERDICTS"):
-            (Path(os.environ["KEEP_VERDICTS"]) / f"{case.name}-{wrapped}.json").write_text(json.dumps(verdict, indent=1))
-        wait_for(lambda: f'rankscope_verdict{{job_id="{job}",family="{verdict["family"]}"}} 1' in ask(port, "/metrics"),
-                 "the gauge of the verdict", 5)
-        return findings
+        yield port, sock
     except AssertionError as error:
-        return [str(error), (folder / "serve.log").read_text()[-2000:]]
+        raise AssertionError(f"{error}\n{(folder / 'serve.log').read_text()[-2000:]}") from error
     finally:
         daemon.terminate()
         daemon.wait(timeout=20)
+
+
+def final_verdict(port, job):
+    verdict = {}
+
+    def final():
+        nonlocal verdict
+        with contextlib.suppress(OSError):
+            document = json.loads(ask(port, f"/verdict?job_id={job}"))
+            verdict = document["verdicts"][0] if "verdicts" in document else document
+        return verdict.get("state") == "final"
+
+    wait_for(final, f"the final verdict of {job}", 60)
+    wait_for(lambda: f'rankscope_verdict{{job_id="{job}",family="{verdict["family"]}"}} 1' in ask(port, "/metrics"),
+             "the gauge of the verdict", 5)
+    return verdict
+
+
+def check_under_serve(case, folder):
+    with daemon_below(folder) as (port, sock):
+        status, output = run_case(case, folder, wrapper(case, folder, str(sock)))
+        findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
+        return findings + check(case, final_verdict(port, case.name.replace("_", "-")), "serve", output)
+
+
+def check_under_kernel(case, folder):
+    """The same run, started as if there were no rankscope: found, heard and judged from outside."""
+    job = ""
+
+    def find(process):
+        nonlocal job
+
+        def look():
+            nonlocal job
+            with contextlib.suppress(OSError):
+                found = re.search(r"proc-[0-9a-f]{8}", ask(port, f"/explain?pid={process.pid}"))
+                job = found[0] if found else ""
+            return job or process.poll() is not None
+
+        wait_for(look, "the run to be found", 20)
+
+    with daemon_below(folder) as (port, _):
+        if "rankscope_source_up{source=\"stdio\"} 1" not in ask(port, "/metrics"):
+            print("SKIP: nothing captures output here; `rankscope check` says why")
+            return []
+        status, output = run_case(case, folder, on_start=find)
+        findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
+        if not job:
+            return findings + ["the run was not found"]
+        return findings + check(case, final_verdict(port, job), "serve", output)
 
 
 def accept(case, folder):
