@@ -66,7 +66,7 @@ TEST_F(OutputStreamTest, TheEndTellsWhatIsOpenAndWhatIsLost) {
 TEST_F(OutputStreamTest, SecretsAreMaskedAndKeepTheirLength) {
   Hear("token hf_abcdefghijklmnopqrstuvwxyz0123 ok\n");
   ASSERT_EQ(said_.size(), 1u);
-  EXPECT_EQ(said_[0].text, "token *********************************** ok");
+  EXPECT_EQ(said_[0].text, "token " + std::string(33, '*') + " ok");
 }
 
 }  // namespace
