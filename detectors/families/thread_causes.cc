@@ -18,7 +18,7 @@ using features::StackCause;
 constexpr double kNearlyAlways = 0.9;
 constexpr double kEnoughSeconds = 10;  // of samples, before a share of them means anything
 constexpr double kStillSeconds = 15;
-constexpr double kStarvedShare = 0.25;
+constexpr double kStarvedShare = 0.75;  // beside it, what runs is too little to get anywhere
 // Silence means anything only after this much regularity.
 constexpr int64_t kProgressForSilence = 3;
 
@@ -110,15 +110,16 @@ const SubRow* RowOf(const RankWait& rank) {
     if (WorkersStuck(rank)) return &kDataLoaderRow;
     return nullptr;
   }
-  if (rank.window_runnable_share >= kStarvedShare) return &kStarvedRow;
-  if (rank.silent_share >= kNearlyAlways && rank.main_running_share >= kNearlyAlways)
-    return &kBusyRow;
-  return nullptr;
+  // On a CPU or in its queue all the time, and never in a wait.
+  const bool never_waits = rank.main_running_share + rank.main_runnable_share >= kNearlyAlways;
+  if (!never_waits) return nullptr;
+  if (rank.main_runnable_share >= kStarvedShare) return &kStarvedRow;
+  return rank.silent_share >= kNearlyAlways * rank.running_share ? &kBusyRow : nullptr;
 }
 
 bool Waits(const RankWait& rank) {
   return rank.stopped_seconds == 0 && rank.recent_seconds >= kEnoughSeconds &&
-         rank.main_running_share < 0.1;
+         rank.main_running_share + rank.main_runnable_share < 0.1;
 }
 
 void Cite(const RankWait& rank, ThreadCause& cause) {

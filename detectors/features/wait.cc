@@ -42,12 +42,13 @@ RankWait Measure(const ProcessWaits& waits, Timestamp now) {
     rank.traced = !waits.tracer.empty();
   }
   int64_t samples = 0;
-  double main_running = 0, running = 0, silent = 0;
+  double main_running = 0, main_runnable = 0, running = 0, silent = 0;
   for (size_t i = 0; i < waits.count() && rank.window_seconds < kWindowSeconds; ++i) {
     const WaitSecond& second = waits.newest(i);
     if (rank.recent_seconds < WaitFeatures::kRecentSeconds) {
       rank.recent_seconds += second.span;
       main_running += second.main_running;
+      main_runnable += second.main_runnable;
       running += second.running;
       silent += second.silent;
       rank.main_share[static_cast<size_t>(WaitClassOf(second.main))] += 1;
@@ -60,6 +61,7 @@ RankWait Measure(const ProcessWaits& waits, Timestamp now) {
   if (samples == 0 || !(rank.recent_seconds > 0)) return rank;
   for (double& share : rank.main_share) share /= static_cast<double>(samples);
   rank.main_running_share = main_running / rank.recent_seconds;
+  rank.main_runnable_share = main_runnable / rank.recent_seconds;
   rank.running_share = running / rank.recent_seconds;
   rank.silent_share = silent / rank.recent_seconds;
   rank.window_running_share /= rank.window_seconds;

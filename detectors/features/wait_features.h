@@ -25,6 +25,7 @@ struct RankWait {
   double recent_seconds = 0;                      // as far as samples reach
   std::array<double, kWaitClasses> main_share{};  // of the samples: where the main thread stood
   double main_running_share = 0;
+  double main_runnable_share = 0;  // it wanted a CPU and had none
   double running_share = 0;  // of all threads; may exceed 1
   double silent_share = 0;   // the same, without a wait
   // The newest minute.

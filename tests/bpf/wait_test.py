@@ -51,7 +51,7 @@ class WaitTest(BpfTest):
         self.addCleanup(self.end, wrapper)
         pids = wait_for("both ranks", lambda: self.pids(2))
         # Training, and for so long that silence means something.
-        wait_for("training", lambda: (daemon.metric(f'rankscope_training_records_total{{job_id="{job}"}}') or 0) >= 4)
+        wait_for("training", lambda: daemon.lines(job) >= 5)
         return pids
 
     def pids(self, count):
