@@ -83,6 +83,7 @@ Finding Stalled(const JobFeatures& f) {
 Finding Standstill(const JobFeatures& f) {
   const features::CollectiveFeatures& c = f.collectives;
   Finding finding = AbsenceOf(f) == Absence::kNone ? Stalled(f) : AbsentRank(f);
+  if (!Seasoned(f)) finding.cap = 0.5;  // data may be prepared that long before the first step
   finding.component = "collective";
   finding.symptom = "hang";
   finding.domain = proto::DOMAIN_UNKNOWN;

@@ -92,9 +92,10 @@ std::string_view Sub(const logs::Incident& incident) {
 bool DiedRefused(const JobFeatures& f) {
   constexpr double kSoon = 60;
   const features::LaunchFeatures& l = f.launches;
-  return f.Primary() == nullptr && f.ended && f.exit_known && f.exit_code != 0 &&
-         l.allocation_failures > 0 && l.launches_since_failure <= 0 &&
-         l.seconds_since_failure <= kSoon;
+  const bool failed =
+      f.exit_known ? f.exit_code != 0 : FindCause(f, IncidentKind::kNonZeroExit) != nullptr;
+  return f.Primary() == nullptr && f.ended && failed && l.allocation_failures > 0 &&
+         l.launches_since_failure <= 0 && l.seconds_since_failure <= kSoon;
 }
 
 Finding Refused(const JobFeatures& f) {

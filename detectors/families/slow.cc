@@ -9,6 +9,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/families/standstill.h"
 #include "detectors/families/thread_causes.h"
 
 namespace rankscope::families {
@@ -154,8 +155,7 @@ RuledOut RuleOutD2(const JobFeatures& f) {
   return NotDecidable(proto::STORE_NCCL);
 }
 
-Finding EvaluateD3(const JobFeatures& f) {
-  if (Finding starved = StarvedRank(f); starved.matched) return starved;
+Finding LateRank(const JobFeatures& f) {
   const LaunchFeatures& l = f.launches;
   constexpr double kRatio = 1.1;
   constexpr double kCollectives = 100;
@@ -171,6 +171,11 @@ Finding EvaluateD3(const JobFeatures& f) {
   finding.values = {{"ratio", Number(std::round(100 * l.slow_ratio) / 100)},
                     {"identity", Percent(l.slow_identity)}};
   return finding;
+}
+
+Finding EvaluateD3(const JobFeatures& f) {
+  if (Finding starved = StarvedRank(f); starved.matched) return starved;
+  return LateRank(f);
 }
 
 RuledOut RuleOutD3(const JobFeatures& f) {

@@ -18,14 +18,6 @@ bool Counts(const JobFeatures& f, proto::Store store) {
   return f.store(store) == Availability::kUp;
 }
 
-// Enough to know what this run is used to: a hundred collectives, or some and training records.
-bool Seasoned(const JobFeatures& f) {
-  constexpr double kCollectives = 100;
-  constexpr int64_t kProgress = 3;
-  return f.collectives.entered >= kCollectives ||
-         (f.collectives.entered > 0 && f.progress >= kProgress);
-}
-
 // A training record that came after the collectives had stopped.
 bool TextWentOn(const JobFeatures& f) {
   constexpr double kLater = 5;  // seconds: a line may be held back for a while
@@ -34,6 +26,13 @@ bool TextWentOn(const JobFeatures& f) {
 }
 
 }  // namespace
+
+bool Seasoned(const JobFeatures& f) {
+  constexpr double kCollectives = 100;
+  constexpr int64_t kProgress = 3;
+  return f.collectives.entered >= kCollectives ||
+         (f.collectives.entered > 0 && f.progress >= kProgress);
+}
 
 double StandstillTimeout(const JobFeatures& f) {
   const CollectiveFeatures& c = f.collectives;
@@ -44,6 +43,7 @@ double StandstillTimeout(const JobFeatures& f) {
     timeout = std::max({timeout, kLongPhase, 3 * f.longest_save_seconds});
   if (f.phase == proto::PHASE_EVAL)
     timeout = std::max({timeout, kLongPhase, 3 * f.longest_eval_seconds});
+  if (!Seasoned(f)) timeout = std::max(timeout, kLongPhase);
   return timeout;
 }
 
@@ -61,7 +61,7 @@ Absence AbsenceOf(const JobFeatures& f) {
 
 bool StandsInCollective(const JobFeatures& f) {
   const CollectiveFeatures& c = f.collectives;
-  if (!f.running || !Counts(f, proto::STORE_NCCL) || f.train_end || !Seasoned(f)) return false;
+  if (!f.running || !Counts(f, proto::STORE_NCCL) || f.train_end) return false;
   if (c.ranks.empty() || c.waiting.empty()) return false;
   const double timeout = StandstillTimeout(f);
   constexpr double kMostOfIt = 0.8;  // what was still in flight before may have ended meanwhile
@@ -71,12 +71,16 @@ bool StandsInCollective(const JobFeatures& f) {
   return absence != Absence::kBusyCard && absence != Absence::kWriting;
 }
 
+bool CallsCounted(const JobFeatures& f) {
+  return (Counts(f, proto::STORE_NCCL) && f.collectives.entered > 0) ||
+         (Counts(f, proto::STORE_CUDA) && std::isfinite(f.launches.seconds_since_launch));
+}
+
 bool Advances(const JobFeatures& f) {
-  const double timeout = StandstillTimeout(f);
-  if (Counts(f, proto::STORE_NCCL) && !f.collectives.ranks.empty() && f.collectives.entered > 0 &&
-      f.collectives.seconds_since_advance < timeout)
+  if (Counts(f, proto::STORE_NCCL) && f.collectives.entered > 0 &&
+      f.collectives.seconds_since_advance < StandstillTimeout(f))
     return true;
-  return Counts(f, proto::STORE_CUDA) && f.launches.seconds_since_launch < timeout;
+  return Counts(f, proto::STORE_CUDA) && f.launches.seconds_since_launch < HangTimeout(f);
 }
 
 }  // namespace rankscope::families

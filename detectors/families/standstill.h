@@ -15,8 +15,11 @@ namespace rankscope::families {
 double StandstillTimeout(const features::JobFeatures& f);
 
 // Ranks wait in a collective, none was entered or ended for the timeout, and nothing else explains
-// it.
+// it. Of a run that was not seen to make many: only after the longest budget there is.
 bool StandsInCollective(const features::JobFeatures& f);
+
+// It has made enough collectives to know what it is used to.
+bool Seasoned(const features::JobFeatures& f);
 
 // What the ranks that are not in it do meanwhile.
 enum class Absence : uint8_t {
@@ -28,7 +31,12 @@ enum class Absence : uint8_t {
 };
 Absence AbsenceOf(const features::JobFeatures& f);
 
+// Collectives or launches of its ranks were ever counted, and still are.
+bool CallsCounted(const features::JobFeatures& f);
 // Collectives or launches go on, whatever the text says.
 bool Advances(const features::JobFeatures& f);
+
+// D3 by calls: one rank comes late to every step, and its peers wait for it. Matched or not.
+Finding LateRank(const features::JobFeatures& f);
 
 }  // namespace rankscope::families

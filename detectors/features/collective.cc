@@ -108,13 +108,20 @@ class CollectiveDescriber {
     double most = -1;
     out_.exact = out_.ranks.size() > 1;
     for (const RankCollectives& rank : out_.ranks) {
-      const double sequence = view_.collectives.ranks().at(rank.rank).Sequence();
+      const double sequence = view_.collectives.ranks().at(rank.rank).sequence();
       out_.exact = out_.exact && sequence >= 0;
       most = std::max(most, sequence);
     }
+    // More than any stream holds: these are not of one communicator.
+    constexpr double kMostBehind = 1024;
+    const bool one = std::all_of(out_.ranks.begin(), out_.ranks.end(), [&](const auto& rank) {
+      const RankCollective& seen = view_.collectives.ranks().at(rank.rank);
+      return most - seen.sequence() <= kMostBehind;
+    });
+    out_.exact = out_.exact && one;
     if (!out_.exact) return;
     for (RankCollectives& rank : out_.ranks)
-      rank.behind = most - view_.collectives.ranks().at(rank.rank).Sequence();
+      rank.behind = most - view_.collectives.ranks().at(rank.rank).sequence();
   }
 
   // Behind the others and not itself waiting in a smaller group; else behind; else not waiting.

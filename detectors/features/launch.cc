@@ -45,13 +45,15 @@ class LaunchDescriber {
   }
 
  private:
-  // Complete pieces of the window; the one being filled is not among them.
+  // Complete pieces of the window in which all calls were counted; the one being filled is not
+  // among them.
   std::vector<LaunchPiece> PiecesOf(const RankCalls& calls) const {
     std::vector<LaunchPiece> pieces;
     const int64_t now = now_.ns / (kPieceSeconds * 1'000'000'000);
     for (size_t i = 0; i < calls.pieces().size(); ++i) {
       const LaunchPiece& piece = calls.pieces()[i];
-      if (piece.index >= now - kWindowPieces && piece.wall_seconds > 0) pieces.push_back(piece);
+      if (piece.index >= now - kWindowPieces && piece.wall_seconds > 0 && piece.counted_share >= 1)
+        pieces.push_back(piece);
     }
     return pieces;
   }
@@ -79,7 +81,6 @@ class LaunchDescriber {
       sum.cpu_seconds += piece.cpu_seconds;
       sum.stalls += piece.stalls;
       sum.stall_seconds += piece.stall_seconds;
-      out.counted_share = std::min(out.counted_share, static_cast<double>(piece.counted_share));
     }
     if (sum.wall_seconds > 0) {
       const auto share = [&sum](float seconds) {

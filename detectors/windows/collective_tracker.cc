@@ -64,7 +64,7 @@ void RankCollective::OnSamples(const SampleBatch& batch, Timestamp t) {
     last_asked_ = t;
   }
   grow(SignalId::kCommunicatorAborts, aborts_);
-  take(SignalId::kCollectiveSequence, sequence_);
+  sequence_ = FindSample(batch, SignalId::kCollectiveSequence).value_or(-1);
   take(SignalId::kCollectivesInFlight, in_flight_);
   take(SignalId::kOldestCollectiveSeconds, oldest_seconds_);
   take(SignalId::kCommunicators, communicators_);
@@ -94,15 +94,10 @@ void RankCollective::OnOthers(const SampleBatch& batch) {
   };
   take(SignalId::kWriteBytes, written_, written_at_entered_);
   take(SignalId::kCpuSeconds, cpu_, cpu_at_entered_);
-  if (const auto share = FindSample(batch, SignalId::kCountedShare); share && *share < 1)
-    whole_ = false;
 }
 
-void RankCollective::OnCommunicator(double ranks, std::string_view what, Timestamp t) {
-  if (what == "destroy" || what == "abort" || !(ranks >= ranks_of_largest_)) return;
-  ranks_of_largest_ = ranks;
-  born_ = true;
-  born_at_ = t;
+void RankCollective::OnCommunicator(double ranks, std::string_view what) {
+  if (what == "created" && ranks >= ranks_of_largest_) ranks_of_largest_ = ranks;
 }
 
 void RankCollective::OnCallFailed(std::string_view call, double result) {
@@ -119,7 +114,7 @@ RankCollective* CollectiveTracker::Find(const Speaker& speaker) {
   return &rank;
 }
 
-void CollectiveTracker::OnEvent(const Event& event, const Speaker& speaker, Timestamp t) {
+void CollectiveTracker::OnEvent(const Event& event, const Speaker& speaker, Timestamp) {
   const bool made = event.type == WireType(EventType::kCommunicator) ||
                     event.type == WireType(EventType::kCommunicatorInit);
   const bool failed = event.type == WireType(EventType::kNcclCallFailed);
@@ -127,7 +122,7 @@ void CollectiveTracker::OnEvent(const Event& event, const Speaker& speaker, Time
   RankCollective* rank = Find(speaker);
   if (rank == nullptr) return;
   if (made) {
-    rank->OnCommunicator(NumberOf(event, "nranks"), TextOf(event, "what"), t);
+    rank->OnCommunicator(NumberOf(event, "nranks"), TextOf(event, "what"));
   } else {
     rank->OnCallFailed(TextOf(event, "call"), NumberOf(event, "result"));
   }

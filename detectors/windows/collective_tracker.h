@@ -3,8 +3,8 @@
 
 // Of one attempt: communicators and collectives as the calls into NCCL show them, and the questions
 // that a watchdog asks of their events. Counting may begin late and leave out some: growth since a
-// rank was first heard, and when it grew last, hold all the same; sequences are compared only where
-// everything was counted. Bounded: 64 ranks of one node x ~700 B. Single writer.
+// rank was first heard, and when it grew last, hold all the same; sequences are only said of what
+// was counted from its beginning. Bounded: 64 ranks of one node x ~700 B. Single writer.
 //
 //   rank 0  . . . E E c . . . . . . .      E enters a collective, c one is through
 //   rank 1  . . . E E c . . . . . . .      q its watchdog asks: one is in flight, for so long
@@ -25,10 +25,9 @@ namespace rankscope::windows {
 class RankCollective {
  public:
   void OnSamples(const SampleBatch& batch, Timestamp t);
-  // Of the same process, from other sources: bytes written to files, seconds on a CPU, and whether
-  // all calls are counted.
+  // Of the same process, from other sources: bytes written to files, seconds on a CPU.
   void OnOthers(const SampleBatch& batch);
-  void OnCommunicator(double ranks, std::string_view what, Timestamp t);
+  void OnCommunicator(double ranks, std::string_view what);
   void OnCallFailed(std::string_view call, double result);
   void OnExit() { alive_ = false; }
   void Reset(const ProcessKey& process);
@@ -44,8 +43,8 @@ class RankCollective {
   // Entered one or saw one end.
   Timestamp last_advance() const { return last_advance_; }
   // Its number of the newest one on the communicator of the most ranks; negative: not counted from
-  // its beginning, or not all.
-  double Sequence() const { return whole_ && born_ ? sequence_ : -1; }
+  // that one's beginning.
+  double sequence() const { return sequence_; }
   double in_flight() const { return in_flight_; }
   double FlightSeconds(Timestamp now) const;  // of the oldest in flight; 0: none is
   bool ever_asked() const { return asked_; }
@@ -58,13 +57,12 @@ class RankCollective {
   double InitSeconds(Timestamp now) const;
   double aborts() const { return aborts_.value; }
   double ranks_of_largest() const { return ranks_of_largest_; }
-  Timestamp born_at() const { return born_at_; }
 
   template <class A>
   void Fields(A& a) {
     a(process_, counted_, alive_, first_, last_, entered_, completed_, last_entered_, last_advance_,
-      enqueued_total_, completed_total_, queries_, aborts_, written_, cpu_, sequence_, whole_,
-      born_, born_at_, ranks_of_largest_, in_flight_, oldest_seconds_, asked_, last_asked_, pauses_,
+      enqueued_total_, completed_total_, queries_, aborts_, written_, cpu_, sequence_,
+      ranks_of_largest_, in_flight_, oldest_seconds_, asked_, last_asked_, pauses_,
       written_at_entered_, cpu_at_entered_, communicators_, inits_in_flight_, init_seconds_,
       failed_call_, failed_result_);
   }
@@ -79,9 +77,6 @@ class RankCollective {
   Timestamp last_entered_, last_advance_;
   Total enqueued_total_, completed_total_, queries_, aborts_, written_, cpu_;
   double sequence_ = -1;
-  bool whole_ = true;
-  bool born_ = false;
-  Timestamp born_at_;
   double ranks_of_largest_ = 0;
   double in_flight_ = 0;
   double oldest_seconds_ = 0;

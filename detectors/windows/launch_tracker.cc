@@ -162,9 +162,8 @@ void RankCalls::OnSamples(const SampleBatch& batch, Timestamp t) {
   growth.copy = grow(copy_seconds_, SignalId::kCopySeconds);
   growth.allocation = grow(allocation_seconds_, SignalId::kAllocationSeconds);
   if (const auto open = FindSample(batch, SignalId::kOldestSyncSeconds)) sync_open_seconds_ = *open;
-  if (const auto total = FindSample(batch, SignalId::kCudaSyncSeconds)) sync_total_ = *total;
-  growth.sync =
-      std::min(sync_effective_.Grow(sync_total_ + sync_open_seconds_), std::max(growth.wall, 0.0));
+  // Threads may wait side by side: of the wall, at most all of it.
+  growth.sync = std::min(grow(sync_seconds_, SignalId::kCudaSyncSeconds), growth.wall);
   if (const auto share = FindSample(batch, SignalId::kCountedShare))
     counted_share_ = std::min(*share, 1.0);
   NoteLaunches(growth, FindSample(batch, SignalId::kLastLaunchAge).value_or(kUnknown),

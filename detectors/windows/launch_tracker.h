@@ -108,10 +108,10 @@ class RankCalls {
   template <class A>
   void Fields(A& a) {
     a(process_, counted_, alive_, launched_, first_, last_, last_launch_, launches_, kernels_,
-      graphs_, launch_seconds_, sync_calls_, sync_total_, sync_open_seconds_, sync_effective_,
-      copy_seconds_, allocation_seconds_, cpu_, failures_, errors_, last_failed_bytes_,
-      failed_call_, failed_at_, launches_at_failure_, counted_share_, calls_since_launch_, pauses_,
-      pieces_, current_, last_error_, error_call_);
+      graphs_, launch_seconds_, sync_calls_, sync_seconds_, sync_open_seconds_, copy_seconds_,
+      allocation_seconds_, cpu_, failures_, errors_, last_failed_bytes_, failed_call_, failed_at_,
+      launches_at_failure_, counted_share_, calls_since_launch_, pauses_, pieces_, current_,
+      last_error_, error_call_);
   }
 
  private:
@@ -128,9 +128,8 @@ class RankCalls {
   Timestamp first_, last_, last_launch_;
   double launches_ = 0;  // kernels and graphs, grown since first heard
   Total kernels_, graphs_, launch_seconds_, sync_calls_;
-  double sync_total_ = 0;
-  double sync_open_seconds_ = 0;
-  Total sync_effective_;  // with the call that is open
+  Total sync_seconds_;            // with calls that have not come back
+  double sync_open_seconds_ = 0;  // of the oldest of those
   Total copy_seconds_, allocation_seconds_, cpu_, failures_, errors_;
   double last_failed_bytes_ = kNone;
   std::string failed_call_;

@@ -107,6 +107,10 @@ TEST(Standstill, NotWithoutAHabitNorAWaiterNorAStore) {
   f.progress = 3;
   f.silence_seconds = 300;
   EXPECT_TRUE(EvaluateC2(f).matched) << "training records say that it trained";
+  f = Standing(601);
+  f.collectives.entered = 0;
+  EXPECT_TRUE(EvaluateC2(f).matched) << "heard after it had stopped";
+  EXPECT_LE(EvaluateC2(f).cap, 0.5);
   f = Standing(300);
   f.collectives.waiting.clear();
   EXPECT_FALSE(EvaluateC2(f).matched);

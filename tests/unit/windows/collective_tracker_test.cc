@@ -78,16 +78,18 @@ TEST_F(CollectiveTrackerTest, AWatchdogAsksWhileItsQuestionsRise) {
   EXPECT_EQ(rank().last_asked(), At(11));
 }
 
-TEST_F(CollectiveTrackerTest, SequencesCountOnlyWhereEverythingWasCounted) {
-  Say(10, {{SignalId::kCollectiveSequence, 5000}});
-  EXPECT_LT(rank().Sequence(), 0) << "its beginning was not seen";
-  Communicator("init", 8);
-  Say(11, {{SignalId::kCollectiveSequence, 20}});
-  EXPECT_EQ(rank().Sequence(), 20);
-  Say(12, {{SignalId::kCollectiveSequence, 30}, {SignalId::kCountedShare, 0.5f}});
-  EXPECT_LT(rank().Sequence(), 0) << "some were left out";
-  Say(13, {{SignalId::kCollectiveSequence, 40}, {SignalId::kCountedShare, 1}});
-  EXPECT_LT(rank().Sequence(), 0) << "and are missing ever after";
+TEST_F(CollectiveTrackerTest, ASequenceIsOnlyWhatTheNewestBatchSays) {
+  Say(10, {{SignalId::kCollectivesEnqueued, 10}});
+  EXPECT_LT(rank().sequence(), 0) << "its communicator's beginning was not seen";
+  Say(11, {{SignalId::kCollectivesEnqueued, 12}, {SignalId::kCollectiveSequence, 20}});
+  EXPECT_EQ(rank().sequence(), 20);
+  Say(12, {{SignalId::kCollectivesEnqueued, 14}});
+  EXPECT_LT(rank().sequence(), 0);
+  Communicator("begun", 64);
+  EXPECT_EQ(rank().ranks_of_largest(), 0) << "it may never come about";
+  Communicator("created", 8);
+  Communicator("created", 2);
+  EXPECT_EQ(rank().ranks_of_largest(), 8);
 }
 
 TEST_F(CollectiveTrackerTest, WhatItWritesSinceItsLastCollective) {

@@ -90,7 +90,7 @@ TEST_F(LaunchTrackerTest, ASynchronisationThatDoesNotComeBackCountsWhileItLasts)
   EXPECT_EQ(rank().SyncSeconds(At(110)), 0);
   for (int i = 1; i <= 30; ++i) {
     Say(109 + i, {{SignalId::kKernelLaunches, launches_},
-                  {SignalId::kCudaSyncSeconds, sync_},
+                  {SignalId::kCudaSyncSeconds, sync_ + static_cast<float>(i)},
                   {SignalId::kOldestSyncSeconds, static_cast<float>(i)}});
   }
   EXPECT_NEAR(rank().SyncSeconds(At(141)), 32, 0.01) << "and grows between two batches";
