@@ -329,6 +329,8 @@ struct Engine::Impl {
         set(store, state);
     }
     if (!job.window.scheduler_fields().empty()) set(proto::STORE_SCHEDULER, Availability::kUp);
+    // What NCCL and PyTorch report of themselves is theirs, however it came here.
+    if (job.window.now().kernel.reports.any()) set(proto::STORE_NCCL, Availability::kUp);
     if (job.gpu_absent && !job.gpu_seen) {
       for (const proto::Store store : {proto::STORE_GPU, proto::STORE_CUDA})
         set(store, Availability::kNotApplicable);

@@ -164,6 +164,13 @@ constexpr std::array kRemedies = {
               "the memory is reserved but in pieces: the allocator holds more than the tensors use",
               "fix_config", "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
               "keep shapes constant; pad or bucket sequences", "", kMaybe},
+    RemedyRow{"B1", "refused",
+              "the card refused an allocation, {who} launched nothing after it, and the program "
+              "ended",
+              "fix_config",
+              "lower the micro-batch or sequence length, or look at what else holds the card",
+              "print the allocator's own account where an allocation fails",
+              "the same run with half the micro-batch", kNever},
     RemedyRow{
         "B1", "*",
         "the workload's memory plan does not fit the card; nothing points at a hardware fault",
@@ -186,6 +193,21 @@ constexpr std::array kRemedies = {
               "another port",
               "fix_config", "check that rank 0 starts and that address and port agree",
               "let the launcher export address and port", "", kUnknownOutlook},
+    RemedyRow{"C1", "syn_timeout",
+              "the coordinator's host does not answer at all: it is down, another host has its "
+              "address, or a packet filter drops what is sent to it",
+              "fix_environment",
+              "check that the node of rank 0 is up and that no filter drops its port",
+              "open the ports of the job between its nodes", "nc -vz -w 5 {host} {port}",
+              kUnknownOutlook},
+    RemedyRow{"C1", "unreachable", "there is no route from the ranks to their coordinator",
+              "fix_environment", "correct MASTER_ADDR, or the interface or route that leads to it",
+              "use an address of the network that all nodes share", "ip route get {host}", kNever},
+    RemedyRow{"C1", "waiting",
+              "the coordinator answers, and fewer ranks than the group needs have come to it",
+              "fix_config",
+              "check that every rank was started, on every node, and which of them has not come",
+              "start all ranks by one launcher", "", kUnknownOutlook},
     RemedyRow{
         "C1", "transport",
         "the ranks found each other, and NCCL could not connect them for the first collective",
@@ -243,6 +265,20 @@ constexpr std::array kRemedies = {
     RemedyRow{"C2", "own_work", "{who} {trigger}, and the other ranks wait for it", "fix_code",
               "let all ranks take part, or let them wait with a timeout that fits it", "", "",
               kMaybe},
+    RemedyRow{"C2", "absent_rank",
+              "{who} did not enter a collective that its peers are in: they wait for it, and the "
+              "reason is to be looked for there, not among those that wait",
+              "rerun", "look at what {who} does, on {where}, before the run is ended",
+              "keep the watchdog on, with a timeout that the save and evaluation phases fit in",
+              "py-spy dump of {who}", kUnknownOutlook},
+    RemedyRow{"C2", "stalled",
+              "every rank that is seen here has entered the collective, and none gets through: the "
+              "transport between them, a card, or a rank that is not seen here",
+              "rerun",
+              "look at the links and the cards before the run is ended: nvidia-smi nvlink "
+              "-e, dmesg, the counters of the network ports",
+              "run an all-reduce of all nodes before the job",
+              "all_reduce_perf over the same nodes", kUnknownOutlook},
     RemedyRow{"C2", "*",
               "a collective never completed: a rank is missing, stuck or in another collective, "
               "and its peers wait for it",
@@ -260,8 +296,42 @@ constexpr std::array kRemedies = {
         "for at most {peers}: they wait for it at each step",
         "rerun", "see who runs on its CPUs: ps -eLo psr,pcpu,pid,comm --sort=-pcpu",
         "give each rank CPUs of its own, and as many as its threads and data loaders", "", kMaybe},
-    RemedyRow{"D3", "*", "{who} is slower than the other ranks", "rerun", "", "", "",
-              kUnknownOutlook},
+    RemedyRow{"D1", "host_bound",
+              "the host's own work, on its CPU, fills {share} of the wall: the card waits for it",
+              "fix_code",
+              "launch less from Python: larger batches, compiled graphs, fewer small "
+              "operations",
+              "capture steps as CUDA graphs", "py-spy record of a rank over ten steps", kNever},
+    RemedyRow{
+        "D1", "*",
+        "the host keeps the card waiting: {share} of the wall pass in no call that waits for "
+        "the card or feeds it",
+        "fix_config",
+        "give the input more workers and prefetch, or look at what the ranks wait for between "
+        "steps",
+        "measure the data pipeline alone, without the model",
+        "the same run on data made up in "
+        "memory",
+        kNever},
+    RemedyRow{"D2", "launch_blocking",
+              "every launch waits for the one before it: {share} of the wall pass in launches and "
+              "what waits for them",
+              "fix_config",
+              "unset CUDA_LAUNCH_BLOCKING and leave debuggers and profilers out|take the "
+              "synchronisation out of the loop: .item(), .cpu() and print of a tensor wait too",
+              "", "the same run without it", kNever},
+    RemedyRow{"D2", "*", "storage, the fabric or blocking launches hold every step up",
+              "fix_config", "look at where the time of a step goes before changing anything", "",
+              "", kMaybe},
+    RemedyRow{"D3", "*",
+              "{who} comes last to the steps and its peers wait for it: they take {ratio} times as "
+              "long as they would without",
+              "rerun",
+              "look at what else the host of {who} does in a step, and at the CPUs it may use",
+              "leave logging and saving to a thread of their own",
+              "the same run with that rank on "
+              "another node",
+              kMaybe},
     RemedyRow{
         "E1", "nonfinite",
         "the loss {became} and the run went on: what it trains since then is "
@@ -426,6 +496,25 @@ constexpr std::array kRemedies = {
         "rerun", "stop it, and read how the first attempt ended",
         "limit restarts that make no progress", "", kUnknownOutlook},
     RemedyRow{"X20", "cancelled", "the run was cancelled from outside", "none", "", "", "", kMaybe},
+    RemedyRow{"X20", "killed_by_scheduler",
+              "the scheduler's {sender} (pid {sender_pid}) asked the run to stop with {signal}",
+              "none", "ask the scheduler why: sacct -j {job_id} --format=State,ExitCode,Comment",
+              "", "", kMaybe},
+    RemedyRow{"X20", "killed_by_runtime",
+              "the container's runtime, {sender} (pid {sender_pid}), asked the run to stop",
+              "rerun",
+              "look for why the container was stopped: its events, an eviction, a stop by hand", "",
+              "", kMaybe},
+    RemedyRow{"X20", "killed_by_other_user",
+              "pid {sender_pid} ({sender}) of uid {sender_uid}, which is not the run's user, asked "
+              "the run to stop with {signal}",
+              "none", "ask whoever is uid {sender_uid} on {where}, or look at what starts {sender}",
+              "", "", kMaybe},
+    RemedyRow{
+        "X20", "killed_by_same_user",
+        "pid {sender_pid} ({sender}) of the run's own user, outside of the job, asked the run "
+        "to stop with {signal}",
+        "none", "", "", "", kMaybe},
     RemedyRow{"X20", "*", "somebody outside the program asked it to stop with {signal}", "none",
               "find who sent it before rerunning", "", "", kMaybe},
     RemedyRow{"X21", "hang", "the storage under the run does not answer: {message}", "escalate",

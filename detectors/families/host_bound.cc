@@ -121,7 +121,7 @@ RuledOut RuleOutC3(const JobFeatures& f) {
   return NotDecidable(proto::STORE_GPU);
 }
 
-Finding EvaluateD3(const JobFeatures& f) {
+Finding StarvedRank(const JobFeatures& f) {
   if (!Watched(f) || Silent(f)) return {};
   const RankWait* const rank = Starved(f);
   if (rank == nullptr) return {};
@@ -143,18 +143,12 @@ Finding EvaluateD3(const JobFeatures& f) {
   return finding;
 }
 
-RuledOut RuleOutD3(const JobFeatures& f) {
-  if (f.world_size == 1) return Excluded("one rank has no peers");
-  if (const features::Cause* primary = f.Primary())
-    return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
-  if (Watched(f) && f.waits.ranks.size() > 1) {
-    double most = 0;
-    for (const RankWait& rank : f.waits.ranks) most = std::max(most, rank.window_runnable_share);
-    return NotDecidable(proto::STORE_NCCL,
-                        "no rank wanted for a CPU longer than the others: at most " +
-                            Percent(most) + " of the last minute");
-  }
-  return NotDecidable(proto::STORE_NCCL);
+std::string NobodyStarved(const JobFeatures& f) {
+  if (!Watched(f) || f.waits.ranks.size() <= 1) return {};
+  double most = 0;
+  for (const RankWait& rank : f.waits.ranks) most = std::max(most, rank.window_runnable_share);
+  return "no rank wanted for a CPU longer than the others: at most " + Percent(most) +
+         " of the last minute";
 }
 
 Finding EvaluateX14(const JobFeatures& f) {

@@ -15,6 +15,8 @@ Finding EvaluateB2(const features::JobFeatures& f);
 Finding EvaluateC1(const features::JobFeatures& f);
 Finding EvaluateC2(const features::JobFeatures& f);
 Finding EvaluateC3(const features::JobFeatures& f);
+Finding EvaluateD1(const features::JobFeatures& f);
+Finding EvaluateD2(const features::JobFeatures& f);
 Finding EvaluateD3(const features::JobFeatures& f);
 Finding EvaluateE1(const features::JobFeatures& f);
 Finding EvaluateE2(const features::JobFeatures& f);

@@ -229,6 +229,9 @@ void AddThreadCause(const JobFeatures& f, Finding& finding) {
   }
   const ThreadCause cause = CauseOfStandstill(f);
   if (cause.sub.empty()) return;
+  // Who is not in the collective is known; threads say why that one is not, or prove another one.
+  const bool same = finding.ranks.empty() || cause.ranks.empty() || finding.ranks == cause.ranks;
+  if (!same && !cause.proved) return;
   Take(cause, finding);
   if (!cause.proved) return;
   // The kernel says that it is stopped, the text that nothing moves.

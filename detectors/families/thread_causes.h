@@ -36,6 +36,11 @@ void AddThreadCause(const features::JobFeatures& f, Finding& finding);
 // The same where no text tells of progress: only a state that cannot be anything else decides.
 Finding StandstillOfThreads(const features::JobFeatures& f);
 
+// D3's form that threads show: a rank that the host gives too little CPU.
+Finding StarvedRank(const features::JobFeatures& f);
+// Why there is none such; empty where threads do not tell.
+std::string NobodyStarved(const features::JobFeatures& f);
+
 // Every rank of the job is stopped at once: its scheduler or its user has suspended it.
 bool IsSuspended(const features::JobFeatures& f);
 
