@@ -6,6 +6,7 @@
 // everything. Single writer.
 #pragma once
 
+#include "detectors/windows/checkpoint_tracker.h"
 #include "detectors/windows/collective_tracker.h"
 #include "detectors/windows/launch_tracker.h"
 #include "detectors/windows/network_tracker.h"
@@ -23,13 +24,14 @@ struct KernelView {
   LaunchTracker launches;
   CollectiveTracker collectives;
   ReportTracker reports;
+  CheckpointTracker checkpoints;
 
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   void OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t);
 
   template <class A>
   void Fields(A& a) {
-    a(network, storage, waits, launches, collectives, reports);
+    a(network, storage, waits, launches, collectives, reports, checkpoints);
   }
 };
 

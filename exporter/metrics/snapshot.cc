@@ -69,6 +69,7 @@ struct SnapshotBuilder::Impl {
   void AddVerdictDetail(const JobStatus& job);
   void AddJob(const JobStatus& job);
   void AddTraining(const JobStatus& job);
+  void AddCheckpoints(const CheckpointStatus& checkpoints, const LabelPointer& labels);
   void AddLogs(const JobStatus& job);
   void AddRanks(const JobStatus& job);
   // How many series it gave.
@@ -277,7 +278,23 @@ void SnapshotBuilder::Impl::AddTraining(const JobStatus& job) {
       training.last_step_wall_seconds);
   Add(MetricNamed("rankscope_training_nonfinite_total"),
       cache.Get("job_id,field", {job.job_id, "loss"}), Count(training.nonfinite_loss));
-  Add(MetricNamed("rankscope_checkpoint_saves_total"), labels, Count(training.checkpoints_saved));
+  AddCheckpoints(job.checkpoints, labels);
+}
+
+void SnapshotBuilder::Impl::AddCheckpoints(const CheckpointStatus& checkpoints,
+                                           const LabelPointer& labels) {
+  Add(MetricNamed("rankscope_checkpoint_saves_total"), labels, Count(checkpoints.saves));
+  if (checkpoints.files_seen)
+    Add(MetricNamed("rankscope_checkpoint_whole"), labels, Flag(checkpoints.newest_whole));
+  Add(MetricNamed("rankscope_checkpoint_last_timestamp_seconds"), labels,
+      checkpoints.last_wall_seconds);
+  Add(MetricNamed("rankscope_checkpoint_last_save_seconds"), labels, checkpoints.last_seconds);
+  Add(MetricNamed("rankscope_checkpoint_last_bytes"), labels, checkpoints.last_bytes);
+  Add(MetricNamed("rankscope_checkpoint_interval_seconds"), labels, checkpoints.interval_seconds);
+  Add(MetricNamed("rankscope_checkpoint_free_bytes"), labels, checkpoints.free_bytes);
+  Add(MetricNamed("rankscope_checkpoint_full_in_seconds"), labels, checkpoints.full_in_seconds);
+  Add(MetricNamed("rankscope_checkpoint_work_at_risk_seconds"), labels,
+      checkpoints.work_at_risk_seconds);
 }
 
 void SnapshotBuilder::Impl::AddLogs(const JobStatus& job) {
