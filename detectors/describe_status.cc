@@ -63,6 +63,16 @@ void DescribeCheckpoints(const windows::JobWindow& job, int64_t wall_offset_ns, 
   status.work_at_risk_seconds = summary.work_at_risk_seconds;
 }
 
+void DescribePorts(const windows::PortTracker& ports, RdmaStatus& status) {
+  status = {};
+  status.errors.fill(-1);
+  if (!ports.any()) return;
+  status.received_bytes = ports.received_bytes();
+  status.sent_bytes = ports.sent_bytes();
+  status.ports_down = ports.ports_down();
+  for (size_t i = 0; i < status.errors.size(); ++i) status.errors[i] = ports.Rose(i);
+}
+
 void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution& processes,
                    std::vector<RankStatus>& ranks) {
   constexpr size_t kWindow = 60;
@@ -105,6 +115,7 @@ void DescribeStatus(const windows::JobWindow& job, const attribution::Attributio
   DescribeTraining(job.now(), wall_offset_ns, status.training);
   status.checkpoints = {};
   DescribeCheckpoints(job, wall_offset_ns, now, status.checkpoints);
+  DescribePorts(job.now().kernel.rdma, status.rdma);
   DescribeRanks(job, processes, status.ranks);
   const std::vector<const attribution::ProcessInfo*> members = processes.OfJob(job.job_id());
   const attribution::ProcessInfo* root = processes.Find(job.root());

@@ -5,12 +5,14 @@
 // tick that changes it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "detectors/model/ids.h"
+#include "detectors/model/port_counters.h"
 #include "detectors/model/time.h"
 #include "detectors/proto/verdict.pb.h"
 
@@ -39,8 +41,8 @@ struct TrainingStatus {
 // The books of the job's checkpoints; absent numbers are not known.
 struct CheckpointStatus {
   int64_t saves = 0;
-  bool files_seen = false;   // else from what the job printed
-  bool newest_whole = true;  // meaningful with files_seen
+  bool files_seen = false;              // else from what the job printed
+  bool newest_whole = true;             // meaningful with files_seen
   double last_wall_seconds = kUnknown;  // when the newest whole one ended
   double last_seconds = kUnknown;       // that it took
   double last_bytes = kUnknown;
@@ -48,6 +50,14 @@ struct CheckpointStatus {
   double free_bytes = kUnknown;
   double full_in_seconds = kUnknown;
   double work_at_risk_seconds = kUnknown;  // time times ranks
+};
+
+// The node's RDMA ports since the job's attempt began.
+struct RdmaStatus {
+  double received_bytes = kUnknown;
+  double sent_bytes = kUnknown;
+  double ports_down = kUnknown;
+  std::array<double, kPortCounterKinds.size()> errors{};  // by kind; below 0 = no port counts it
 };
 
 struct RankStatus {
@@ -86,6 +96,7 @@ struct JobStatus {
   int64_t verdict_changes = 0;
   TrainingStatus training;
   CheckpointStatus checkpoints;
+  RdmaStatus rdma;
   std::vector<RankStatus> ranks;
   std::vector<LogStatus> logs;
   proto::Verdict verdict;  // the whole answer: families[] has every family's state and score

@@ -74,6 +74,8 @@ constexpr std::array kRows = {
     WarningRow{"checkpoint_torn", "checkpoint", "checkpoint", "warning",
                "the checkpoint file {name} was left unfinished with {value} bytes{by}",
                "do not resume from it; take the checkpoint before it"},
+    WarningRow{"port_faults", "network", "port_counters", "warning", "",
+               "look at the cable and both ends of the link; compare with the switch's counters"},
     WarningRow{"known_hazard", "setting", "setting", "info", "", ""},
     WarningRow{"error_survived", "log", "", "info", "", "none: the run went on"},
     WarningRow{"error_at_exit", "log", "", "info", "", "none: training had finished"},

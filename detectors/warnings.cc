@@ -60,6 +60,7 @@ class Writer {
     AddCheckpoints();
     AddSpace();
     AddTorn();
+    if (!f_.ended) Cited("port_faults", f_.reports.port_evidence);
     AddSurvived();
   }
 

@@ -25,6 +25,17 @@ int64_t Number(const Event& event, std::string_view key, int64_t otherwise) {
   return otherwise;
 }
 
+// With its folder, where that is told: every checkpoint of a run may hold a model.pt.
+std::string NameOf(const Event& event) {
+  std::string_view name, directory;
+  for (const KeyValue& pair : event.str) {
+    if (pair.key == "name") name = std::string_view(pair.value).substr(0, kMaxName);
+    if (pair.key == "directory") directory = std::string_view(pair.value).substr(0, kMaxName);
+  }
+  if (directory.empty()) return std::string(name);
+  return std::string(directory) + '/' + std::string(name);
+}
+
 // Writing takes some seconds to some hours.
 double SecondsOf(const Event& event) {
   const int64_t microseconds = Number(event, "microseconds", -1);
@@ -37,10 +48,7 @@ double SecondsOf(const Event& event) {
 
 void CheckpointTracker::OnEvent(const Event& event, const Speaker& speaker, Timestamp t) {
   if (event.type != WireType(EventType::kCheckpointWritten)) return;
-  std::string_view name;
-  for (const KeyValue& pair : event.str) {
-    if (pair.key == "name") name = std::string_view(pair.value).substr(0, kMaxName);
-  }
+  const std::string name = NameOf(event);
   const int64_t bytes = std::clamp<int64_t>(Number(event, "bytes", 0), 0, kMostBytes);
   const bool complete = Number(event, "complete", 1) != 0;
   const Timestamp begin = t - Seconds(SecondsOf(event));

@@ -13,6 +13,7 @@ void KernelView::OnEvent(const Event& event, const Speaker& speaker, Timestamp t
   collectives.OnEvent(event, speaker, t);
   reports.OnEvent(event, speaker, t);
   checkpoints.OnEvent(event, speaker, t);
+  rdma.OnEvent(event, speaker, t);
 }
 
 void KernelView::OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t) {
@@ -23,6 +24,7 @@ void KernelView::OnSamples(const SampleBatch& batch, const Speaker& speaker, Tim
   collectives.OnSamples(batch, speaker, t);
   reports.OnSamples(batch, speaker, t);
   checkpoints.OnSamples(batch, speaker, t);
+  rdma.OnSamples(batch, speaker, t);
 }
 
 }  // namespace rankscope::windows

@@ -10,6 +10,7 @@
 #include "detectors/windows/collective_tracker.h"
 #include "detectors/windows/launch_tracker.h"
 #include "detectors/windows/network_tracker.h"
+#include "detectors/windows/port_tracker.h"
 #include "detectors/windows/report_tracker.h"
 #include "detectors/windows/speaker.h"
 #include "detectors/windows/storage_tracker.h"
@@ -25,13 +26,14 @@ struct KernelView {
   CollectiveTracker collectives;
   ReportTracker reports;
   CheckpointTracker checkpoints;
+  PortTracker rdma;
 
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   void OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t);
 
   template <class A>
   void Fields(A& a) {
-    a(network, storage, waits, launches, collectives, reports, checkpoints);
+    a(network, storage, waits, launches, collectives, reports, checkpoints, rdma);
   }
 };
 

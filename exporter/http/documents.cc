@@ -83,6 +83,18 @@ Json Checkpoints(const CheckpointStatus& checkpoints) {
   return out;
 }
 
+Json Rdma(const RdmaStatus& rdma) {
+  Json out;
+  out["received_bytes"] = rdma.received_bytes;
+  out["sent_bytes"] = rdma.sent_bytes;
+  out["ports_down"] = rdma.ports_down;
+  out["errors"] = Json::object();
+  for (size_t i = 0; i < kPortCounterKinds.size(); ++i) {
+    if (rdma.errors[i] >= 0) out["errors"][std::string(kPortCounterKinds[i].name)] = rdma.errors[i];
+  }
+  return out;
+}
+
 Json Ranks(const JobStatus& job) {
   Json out = Json::array();
   for (const RankStatus& rank : job.ranks) {
@@ -148,6 +160,7 @@ std::string EvidenceJson(const JobStatus& job) {
   out["stores"] = Stores(job);
   out["training"] = Training(job.training);
   out["checkpoints"] = Checkpoints(job.checkpoints);
+  out["rdma"] = Rdma(job.rdma);
   out["world_size"] = job.world_size > 0 ? Json(job.world_size) : Json();
   out["ranks"] = Ranks(job);
   out["logs"] = Logs(job);

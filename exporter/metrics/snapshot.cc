@@ -68,6 +68,7 @@ struct SnapshotBuilder::Impl {
   void AddVerdict(const JobStatus& job);
   void AddVerdictDetail(const JobStatus& job);
   void AddJob(const JobStatus& job);
+  void AddPorts(const JobStatus& job);
   void AddTraining(const JobStatus& job);
   void AddCheckpoints(const CheckpointStatus& checkpoints, const LabelPointer& labels);
   void AddLogs(const JobStatus& job);
@@ -236,6 +237,7 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
           Flag(StoreSpoke(job, store)));
     }
   }
+  AddPorts(job);
   for (auto& [kind, stands] : memory.warnings) stands = false;
   for (const proto::Warning& warning : job.verdict.warnings()) {
     const auto known = memory.warnings.find(warning.kind());
@@ -248,6 +250,20 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
   for (const auto& [kind, stands] : memory.warnings) {
     Add(MetricNamed("rankscope_warning_active"), cache.Get("job_id,warning", {job.job_id, kind}),
         Flag(stands));
+  }
+}
+
+void SnapshotBuilder::Impl::AddPorts(const JobStatus& job) {
+  if (std::isnan(job.rdma.sent_bytes)) return;  // no device
+  LabelCache& cache = jobs[job.job_id].labels;
+  const LabelPointer& labels = cache.Get("job_id", {job.job_id});
+  Add(MetricNamed("rankscope_infiniband_received_bytes_total"), labels, job.rdma.received_bytes);
+  Add(MetricNamed("rankscope_infiniband_sent_bytes_total"), labels, job.rdma.sent_bytes);
+  Add(MetricNamed("rankscope_infiniband_ports_down"), labels, job.rdma.ports_down);
+  for (size_t i = 0; i < kPortCounterKinds.size(); ++i) {
+    if (job.rdma.errors[i] < 0) continue;
+    Add(MetricNamed("rankscope_infiniband_errors_total"),
+        cache.Get("job_id,kind", {job.job_id, kPortCounterKinds[i].name}), job.rdma.errors[i]);
   }
 }
 
