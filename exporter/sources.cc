@@ -6,6 +6,7 @@
 #include <array>
 
 #include "detectors/attribution/environment_keys.h"
+#include "exporter/collectors/infiniband.h"
 #include "exporter/collectors/nccl_dumps.h"
 #include "exporter/collectors/nccl_ras.h"
 #include "exporter/collectors/proc_connector.h"
@@ -95,6 +96,11 @@ std::unique_ptr<Source> MakeNcclRas(const SourceContext& context) {
 std::unique_ptr<Source> MakeNcclDumps(const SourceContext& context) {
   return std::make_unique<collectors::NcclDumps>(context.processes,
                                                  context.config.FindSource("nccl_dumps")->interval);
+}
+
+std::unique_ptr<Source> MakeInfiniband(const SourceContext& context) {
+  return std::make_unique<collectors::Infiniband>(
+      context.processes, context.config.FindSource("infiniband")->interval);
 }
 
 constexpr std::array kSources = {
@@ -193,6 +199,13 @@ constexpr std::array kSources = {
               {},
               MakeNcclDumps,
               "dac_read_search,sys_ptrace"},
+    SourceRow{"infiniband",
+              "bytes and errors of the node's InfiniBand, RoCE and EFA ports under each run",
+              "/sys/class/infiniband",
+              Seconds(5),
+              false,
+              {},
+              MakeInfiniband},
 };
 
 }  // namespace

@@ -151,6 +151,11 @@ Finding EvaluateX10(const JobFeatures& f) {
 
 RuledOut RuleOutX10(const JobFeatures& f) {
   if (f.world_size == 1) return Excluded("one rank has nobody to disagree with");
+  if (f.reports.flight.evidence != kNoEvidence && f.reports.disorder.sub.empty()) {
+    return Excluded("the dumps of " + std::to_string(f.reports.dumps) +
+                        " ranks show one operation at each place; ranks lag, they do not disagree",
+                    {f.reports.flight.evidence});
+  }
   if (const Cause* cause = FindCause(f, IncidentKind::kCollectiveTimeout)) {
     if (const Desync desync = FindDesync(f); !desync.sub.empty())
       return Excluded("another event explains the end", {desync.a->evidence, desync.b->evidence});

@@ -101,7 +101,9 @@ struct SnapshotBuilder::Impl {
   void AddVerdict(const JobStatus& job);
   void AddVerdictDetail(const JobStatus& job);
   void AddJob(const JobStatus& job);
+  void AddPorts(const JobStatus& job);
   void AddTraining(const JobStatus& job);
+  void AddCheckpoints(const CheckpointStatus& checkpoints, const LabelPointer& labels);
   void AddLogs(const JobStatus& job);
   void AddCalls(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
   void AddRanks(const JobStatus& job);
@@ -269,6 +271,7 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
           Flag(StoreSpoke(job, store)));
     }
   }
+  AddPorts(job);
   for (auto& [kind, stands] : memory.warnings) stands = false;
   for (const proto::Warning& warning : job.verdict.warnings()) {
     const auto known = memory.warnings.find(warning.kind());
@@ -281,6 +284,20 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
   for (const auto& [kind, stands] : memory.warnings) {
     Add(MetricNamed("rankscope_warning_active"), cache.Get("job_id,warning", {job.job_id, kind}),
         Flag(stands));
+  }
+}
+
+void SnapshotBuilder::Impl::AddPorts(const JobStatus& job) {
+  if (std::isnan(job.rdma.sent_bytes)) return;  // no device
+  LabelCache& cache = jobs[job.job_id].labels;
+  const LabelPointer& labels = cache.Get("job_id", {job.job_id});
+  Add(MetricNamed("rankscope_infiniband_received_bytes_total"), labels, job.rdma.received_bytes);
+  Add(MetricNamed("rankscope_infiniband_sent_bytes_total"), labels, job.rdma.sent_bytes);
+  Add(MetricNamed("rankscope_infiniband_ports_down"), labels, job.rdma.ports_down);
+  for (size_t i = 0; i < kPortCounterKinds.size(); ++i) {
+    if (job.rdma.errors[i] < 0) continue;
+    Add(MetricNamed("rankscope_infiniband_errors_total"),
+        cache.Get("job_id,kind", {job.job_id, kPortCounterKinds[i].name}), job.rdma.errors[i]);
   }
 }
 
@@ -311,7 +328,23 @@ void SnapshotBuilder::Impl::AddTraining(const JobStatus& job) {
       training.last_step_wall_seconds);
   Add(MetricNamed("rankscope_training_nonfinite_total"),
       cache.Get("job_id,field", {job.job_id, "loss"}), Count(training.nonfinite_loss));
-  Add(MetricNamed("rankscope_checkpoint_saves_total"), labels, Count(training.checkpoints_saved));
+  AddCheckpoints(job.checkpoints, labels);
+}
+
+void SnapshotBuilder::Impl::AddCheckpoints(const CheckpointStatus& checkpoints,
+                                           const LabelPointer& labels) {
+  Add(MetricNamed("rankscope_checkpoint_saves_total"), labels, Count(checkpoints.saves));
+  if (checkpoints.files_seen)
+    Add(MetricNamed("rankscope_checkpoint_whole"), labels, Flag(checkpoints.newest_whole));
+  Add(MetricNamed("rankscope_checkpoint_last_timestamp_seconds"), labels,
+      checkpoints.last_wall_seconds);
+  Add(MetricNamed("rankscope_checkpoint_last_save_seconds"), labels, checkpoints.last_seconds);
+  Add(MetricNamed("rankscope_checkpoint_last_bytes"), labels, checkpoints.last_bytes);
+  Add(MetricNamed("rankscope_checkpoint_interval_seconds"), labels, checkpoints.interval_seconds);
+  Add(MetricNamed("rankscope_checkpoint_free_bytes"), labels, checkpoints.free_bytes);
+  Add(MetricNamed("rankscope_checkpoint_full_in_seconds"), labels, checkpoints.full_in_seconds);
+  Add(MetricNamed("rankscope_checkpoint_work_at_risk_seconds"), labels,
+      checkpoints.work_at_risk_seconds);
 }
 
 void SnapshotBuilder::Impl::AddLogs(const JobStatus& job) {
