@@ -43,7 +43,8 @@ std::unique_ptr<Source> MakeProcess(const SourceContext& context) {
 
 std::unique_ptr<Source> MakeCuda(const SourceContext& context) {
   return std::make_unique<probes::Cuda>(context.processes, context.tracked,
-                                        context.config.ebpf.mode == "force");
+                                        context.config.ebpf.mode == "force",
+                                        context.config.ebpf.budget);
 }
 
 std::unique_ptr<Source> MakeNccl(const SourceContext& context) {
