@@ -190,6 +190,10 @@ std::vector<Key> Bind(Config& c) {
                 "or wherever it takes them. `check` says which."),
       ShareKey("ebpf.budget", c.ebpf.budget, 1e-4,
                "What counting calls may cost each rank, of one core; beyond it, less is counted."),
+      SizeKey("stdio.rate", c.stdio.rate, 1 << 10,
+              "What is heard per second of each standard stream of a process, on average; the rest "
+              "is counted."),
+      SizeKey("stdio.burst", c.stdio.burst, 64 << 10, "And at once."),
       ChoiceKey("slurm.role", c.slurm.role, {"node", "controller", "off"},
                 "node, controller or off. This build has no Slurm source: `check` says so."),
       UrlKey("fleet.prometheus", c.fleet.prometheus,

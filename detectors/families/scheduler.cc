@@ -8,6 +8,8 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/families/sender.h"
+#include "detectors/families/standstill.h"
 
 namespace rankscope::families {
 namespace {
@@ -118,6 +120,11 @@ Finding EvaluateF3(const JobFeatures& f) {
   if (f.timed && f.progress > 0) {
     finding.sub = f.silence_seconds < HangTimeout(f) ? "slow" : "stalled";
     finding.shows.push_back(f.silence_evidence);
+  } else if (CallsCounted(f)) {
+    // No word of it, but its calls say whether it still moved.
+    finding.sub = Advances(f) ? "slow" : "stalled";
+    Show(f.collectives.advance_evidence, finding);
+    Show(f.launches.idle_evidence, finding);
   } else if (f.progress > 0) {
     finding.sub = "slow";
     finding.open.push_back(Question::kHungOrSlow);
@@ -172,6 +179,12 @@ Finding EvaluateX20(const JobFeatures& f) {
     finding.cap = incident.sub == "bare" && finding.tier == proto::TIER_S ? 0.5 : 0.85;
     if (f.last_progress_evidence != features::kNoEvidence)
       finding.shows.push_back(f.last_progress_evidence);
+    const Cause* const sent = FindSender(f, *primary);
+    const std::string_view by = sent == nullptr ? std::string_view() : FieldOf(*sent, "sent_by");
+    if (!by.empty() && by != "kernel" && by != "itself") {
+      JudgeSender(*sent, by, finding);
+      return finding;
+    }
   }
   finding.open.push_back(Question::kWhoCancelled);
   return finding;

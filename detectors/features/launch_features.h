@@ -22,7 +22,7 @@ struct RankLaunches {
   double longest_pause = 0;         // the second longest between launches that came to an end
   double rate_before = 0;           // launches a second in the last minute in which it launched
   double sync_seconds = 0;          // of the synchronisation that it is in; 0 = in none
-  double counted_share = 1;         // of the time, in which calls are counted; the least of late
+  double counted_share = 1;         // of the time, in which calls are counted at all, of late
   // Shares of the wall in the newest pieces of the window.
   double launch_share = 0;
   double sync_share = 0;
@@ -35,10 +35,11 @@ struct RankLaunches {
   double stall_seconds = 0;        // their sum
 };
 
-// Where the time of a window of complete pieces goes; the newest 300 s at most.
+// Where the time of a window goes: of pieces of ten seconds in which every call was counted, of the
+// newest 300 s.
 struct LaunchFeatures {
   std::vector<RankLaunches> ranks;  // by rising rank; empty: nobody's launches are counted
-  bool exact = false;               // nothing was left out of the counts of the window
+  bool exact = false;               // nothing is left out of the counts now
   double window_seconds = 0;
   double launches = 0;  // in the window, of the median rank
 

@@ -64,6 +64,7 @@ void JobWindow::OnRunBegin(const RunMark& mark, Timestamp t) {
     if (!command_.empty()) command_ += ' ';
     command_ += argument;
   }
+  current_.kernel.network.OnCommand(command_);
   command_.resize(std::min<size_t>(command_.size(), 200));
   begin_ = t;
   current_.begin = t;
@@ -131,6 +132,8 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   }
   if (!wrapped_ && !end_.ended && command_.empty()) command_ = process.command;
   if (!wrapped_) end_ = {};  // a job known only by its processes lives while one does
+  if (process.role == attribution::ProcessRole::kLauncher)
+    current_.kernel.network.OnCommand(process.command);
   if (process.role != attribution::ProcessRole::kRank) return;
   world_size_ = std::max(world_size_, process.world_size);
   Attempt next = attempt_;
@@ -149,6 +152,7 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
     attempt_.slurm_restart = next.slurm_restart;
     attempt_.elastic_restart = next.elastic_restart;
   }
+  current_.kernel.network.OnCommand(process.command);
   if (process.rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(process.rank))) return;
   RankWindow& rank = ranks_[process.rank];
   rank.rank = process.rank;
@@ -160,11 +164,13 @@ void JobWindow::OnEnvironment(const attribution::ProcessInfo& process,
                               const std::vector<KeyValue>& environment, Timestamp t) {
   if (process.role != attribution::ProcessRole::kRank) return;
   surroundings_.OnEnvironment(environment, process.key, process.rank, t);
+  current_.kernel.network.OnEnvironment(environment);
 }
 
 void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp t) {
   processes_alive_ = std::max<int64_t>(0, processes_alive_ - 1);
   last_process_exit_ = t;
+  current_.kernel.OnProcessExit(process.key);
   if (wrapped_ && end_.wrapper_lost && !end_.ended && process.key == root_) {
     // The wrapper cannot tell any more how its command ended; the kernel does.
     end_.ended = true;
@@ -179,6 +185,8 @@ void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp
     end_.streams_closed_t = t;
   }
   // Of a rank, or of the wrapped command.
+  const bool leads = process.role == attribution::ProcessRole::kLauncher || process.key == root_;
+  TakeRequest(process, leads || process.role == attribution::ProcessRole::kRank, t);
   TakeSignal(process, process.role == attribution::ProcessRole::kRank || process.key == root_);
   if (!process.status_known || process.wait_status == 0) return;
   if (process.role != attribution::ProcessRole::kRank) return;
@@ -252,7 +260,7 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     attempt.reward_seen = attempt.reward_seen || std::isfinite(progress.reward);
   };
   if (!TakesProgress(progress, line, t)) return;
-  if (BeginsAgain(progress)) BeginAttempt(t);
+  if (BeginsAgain(progress)) BeginAttempt(t, Processes::kSame);
   // Training was seen before the death, so text is not held back by a buffer: this is a second
   // training.
   if (suspected_ && (terminal_reported_ || current_.progress > suspected_->progress))
@@ -328,7 +336,8 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
     suspected_ordinal_ = attempt_.ordinal + 1;
   } else if (marker.kind == MarkerKind::kTrainBegin &&
              current_.marker(MarkerKind::kTrainEnd).count > 0 && !ranked_streams()) {
-    BeginAttempt(t);  // one training after another in one log: the last one is judged
+    // One training after another in one log: the last one is judged.
+    BeginAttempt(t, Processes::kSame);
   }
   if (begins || restart) {
     begin_stream_ = stream;
@@ -404,12 +413,17 @@ void JobWindow::RememberAttempt() {
   earlier_.push_back(std::move(earlier));
 }
 
-void JobWindow::BeginAttempt(Timestamp t) {
+void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
   RememberAttempt();
+  // What is seen below the text is seen of processes, and trackers forget a rank's with its process.
+  KernelView kernel;
+  if (processes == Processes::kSame) kernel = current_.kernel;
   if (ended_attempts_.size() == kMaxEnded) ended_attempts_.pop_front();
   ended_attempts_.push_back({attempt_, t, std::move(current_)});
   current_ = {};
   current_.begin = t;
+  current_.kernel = std::move(kernel);
+  current_.kernel.network.KeepCoordinators(ended_attempts_.back().window.kernel.network);
   current_.framework = ended_attempts_.back().window.framework;
   // What was only suspected to be another attempt was the end of this one.
   if (suspected_) incidents_.MoveToAttempt(suspected_ordinal_, attempt_.ordinal);

@@ -20,7 +20,10 @@ struct ProgramRow {
 };
 
 std::span<const ProgramRow> ProcessProgramTable();
+std::span<const ProgramRow> StdioProgramTable();
 std::span<const ProgramRow> CallProgramTable();
+std::span<const ProgramRow> WaitProgramTable();
+std::span<const ProgramRow> NetworkProgramTable();
 
 // All of them.
 std::vector<ProgramRow> ProgramTable();
