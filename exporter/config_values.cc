@@ -121,8 +121,8 @@ std::string FormatSize(int64_t bytes) {
 
 Result<double> ParseShare(std::string_view text) {
   double percent = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent,
-                                            std::chars_format::fixed);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), percent, std::chars_format::fixed);
   if (error != std::errc() || std::string_view(end, text.data() + text.size()) != "%" ||
       !(percent >= 0)) {
     return Error{"'" + std::string(text) + "' is no share; write 1% or 0.5%"};

@@ -167,7 +167,8 @@ constexpr std::array kSources = {
               true,
               {},
               MakeCuda,
-              kCallCapabilities},
+              kCallCapabilities,
+              true},
     SourceRow{"nccl",
               "collectives that each rank enters, communicators, work in flight, counted in the "
               "kernel",
@@ -176,7 +177,8 @@ constexpr std::array kSources = {
               true,
               {},
               MakeNccl,
-              kCallCapabilities},
+              kCallCapabilities,
+              true},
     SourceRow{"nccl_ras",
               "what NCCL's RAS service says of all ranks of each job: who has launched fewer "
               "collectives, who is dead, who does not answer",

@@ -63,10 +63,10 @@ class CallAttacher {
     int files = 0;
     int points = 0;
     int64_t refused = 0;
-    std::string trouble;        // the last reason why a point was refused
-    LaunchProbes launches;      // as attached
-    Timestamp launches_since;   // when that was so
-    double attach_seconds = 0;  // of the last file
+    std::string trouble;             // the last reason why a point was refused
+    LaunchProbes launches;           // as attached
+    Timestamp launches_since;        // when that was so
+    double attach_seconds = 0;       // of the last file
     std::optional<SiteCosts> costs;  // measured with the first file
   };
 

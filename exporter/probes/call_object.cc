@@ -129,8 +129,12 @@ CallPrograms CallObject::Programs(const std::shared_ptr<CallObject>& self) {
         bpf_map_delete_elem(counts, &pid);
       }
     };
-    return {FdOf(object, "cuda_launch"), FdOf(object, "cuda_launch_end"),
-            FdOf(object, "cuda_begin"), FdOf(object, "cuda_end"), self, track_self};
+    return {FdOf(object, "cuda_launch"),
+            FdOf(object, "cuda_launch_end"),
+            FdOf(object, "cuda_begin"),
+            FdOf(object, "cuda_end"),
+            self,
+            track_self};
   }
   return {-1, -1, FdOf(object, "nccl_begin"), FdOf(object, "nccl_end"), self, {}};
 }

@@ -106,8 +106,9 @@ void Calls::OnTimer() {
   if (looks_++ % kLooksPerReport != 0) return;
   OnSecond(now_ns);
   ReportAll(now_ns);
-  TellState(Availability::kUp, attacher_->late() ? name_ + ": a process's memory map is not to be "
-                                                           "read; new libraries are not seen"
+  TellState(Availability::kUp, attacher_->late() ? name_ +
+                                                       ": a process's memory map is not to be "
+                                                       "read; new libraries are not seen"
                                                  : Shortcoming());
 }
 

@@ -33,10 +33,9 @@ ProbeRates BusiestRates(const ProbeCosts& costs, const CallerRuns& before, const
   for (const auto& [pid, now] : after) {
     const auto found = before.find(pid);
     const ProbeRuns then = found != before.end() ? found->second : ProbeRuns{};
-    const ProbeRates rates = {Rate(then.driver, now.driver, seconds),
-                              Rate(then.runtime, now.runtime, seconds),
-                              Rate(then.below, now.below, seconds),
-                              Rate(then.calls, now.calls, seconds)};
+    const ProbeRates rates = {
+        Rate(then.driver, now.driver, seconds), Rate(then.runtime, now.runtime, seconds),
+        Rate(then.below, now.below, seconds), Rate(then.calls, now.calls, seconds)};
     if (CostOf(costs, rates, {}) > CostOf(costs, busiest, {})) busiest = rates;
   }
   return busiest;

@@ -69,11 +69,11 @@ class LaunchWindows {
   std::function<CallerRuns()> read_;
   LaunchPlan plan_;
   LaunchWatch watch_;
-  CallerRuns before_;          // at the beginning of what is measured
-  int64_t before_ns_ = 0;      // 0: nothing is being measured
-  bool open_ = true;           // the probes are on, or will be
-  int64_t timed_ns_ = 0;       // when returns were last timed
-  double driver_rate_ = 0;     // launch probes a second, of the busiest process
+  CallerRuns before_;       // at the beginning of what is measured
+  int64_t before_ns_ = 0;   // 0: nothing is being measured
+  bool open_ = true;        // the probes are on, or will be
+  int64_t timed_ns_ = 0;    // when returns were last timed
+  double driver_rate_ = 0;  // launch probes a second, of the busiest process
   exporter::EventLoop::TimerId timer_ = 0;
 };
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <utility>
 
 #if defined(__x86_64__)
 // Functions that begin as those of libraries do, one for each class, and do nothing else.
@@ -44,13 +45,11 @@ void rankscope_site_step();
 namespace rankscope::probes {
 namespace {
 
-using Function = void (*)();
-
 // The best of these rounds: what else the machine does only adds.
 constexpr int kRounds = 7;
 constexpr int kCalls = 200;
 
-double SecondsPerCall(Function function) {
+double SecondsPerCall(CalledSite function) {
   using Clock = std::chrono::steady_clock;
   double best = std::numeric_limits<double>::max();
   for (int round = 0; round < kRounds; ++round) {
@@ -87,39 +86,45 @@ std::optional<uint64_t> OffsetInFile(const void* address) {
 }
 
 std::optional<SiteCost> MeasureOne(AttachVia via, int launch, int launch_end, uint64_t cookie,
-                                   Function function) {
-  const auto offset = OffsetInFile(reinterpret_cast<const void*>(function));
-  if (!offset) return std::nullopt;
-  const ProbePoint point{*offset, cookie};
-  const double bare = SecondsPerCall(function);
+                                   const OwnSite& site) {
+  const ProbePoint point{site.offset, cookie};
+  const double bare = SecondsPerCall(site.function);
   const Attached entry = AttachProbes(via, launch, "/proc/self/exe", {&point, 1}, false);
   if (entry.points == 0) return std::nullopt;
-  const double probed = SecondsPerCall(function);
+  const double probed = SecondsPerCall(site.function);
   const Attached exit = AttachProbes(via, launch_end, "/proc/self/exe", {&point, 1}, true);
-  const double both = exit.points == 0 ? probed : SecondsPerCall(function);
+  const double both = exit.points == 0 ? probed : SecondsPerCall(site.function);
   return SiteCost{std::max(probed - bare, 0.0), std::max(both - probed, 0.0)};
 }
 
 }  // namespace
 
-std::optional<SiteCosts> MeasureSites(AttachVia via, int launch, int launch_end, uint64_t cookie) {
+std::vector<OwnSite> OwnSites() {
+  std::vector<OwnSite> sites;
 #if defined(__x86_64__)
-  constexpr std::array<Function, 4> kFunctions = {rankscope_site_nop, rankscope_site_push,
-                                                  rankscope_site_jump, rankscope_site_step};
+  for (const auto& [site, function] : {std::pair{SiteClass::kNop, &rankscope_site_nop},
+                                       std::pair{SiteClass::kPush, &rankscope_site_push},
+                                       std::pair{SiteClass::kEmulated, &rankscope_site_jump},
+                                       std::pair{SiteClass::kSingleStep, &rankscope_site_step}}) {
+    const auto offset = OffsetInFile(reinterpret_cast<const void*>(function));
+    if (offset) sites.push_back({site, function, *offset});
+  }
+#endif
+  return sites;
+}
+
+std::optional<SiteCosts> MeasureSites(AttachVia via, int launch, int launch_end, uint64_t cookie) {
   SiteCosts costs{};
-  for (size_t site = 0; site < kFunctions.size(); ++site) {
-    const auto cost = MeasureOne(via, launch, launch_end, cookie, kFunctions[site]);
+  const std::vector<OwnSite> sites = OwnSites();
+  if (sites.empty()) return std::nullopt;
+  for (const OwnSite& site : sites) {
+    const auto cost = MeasureOne(via, launch, launch_end, cookie, site);
     if (!cost) return std::nullopt;
-    costs[site] = *cost;
+    costs[static_cast<size_t>(site.site)] = *cost;
   }
   costs[static_cast<size_t>(SiteClass::kUnknown)] =
       costs[static_cast<size_t>(SiteClass::kSingleStep)];
   return costs;
-#else
-  static_cast<void>(via), static_cast<void>(launch), static_cast<void>(launch_end),
-      static_cast<void>(cookie);
-  return std::nullopt;
-#endif
 }
 
 }  // namespace rankscope::probes

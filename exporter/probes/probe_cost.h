@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "exporter/probes/prologue.h"
 #include "exporter/probes/uprobe_link.h"
@@ -19,6 +20,15 @@ struct SiteCost {
   double entry_seconds = 0;   // of a launch probe at the entry
   double return_seconds = 0;  // more, with one at the return too
 };
+
+// Functions of our own that begin as those of libraries do, one for each class, and do no more.
+using CalledSite = void (*)();
+struct OwnSite {
+  SiteClass site;
+  CalledSite function;
+  uint64_t offset;  // in /proc/self/exe
+};
+std::vector<OwnSite> OwnSites();
 
 // By SiteClass. Nothing where no probe could be attached to the daemon's own program.
 using SiteCosts = std::array<SiteCost, kSiteClasses>;

@@ -88,7 +88,8 @@ TEST(Governor, WithoutAMeasuredCostNothingIsGivenUp) {
 
 TEST(LaunchWindows, TheBusiestProcessDecides) {
   const CallerRuns before = {{1, {1000, 0, 0, 0, 0}}, {2, {0, 0, 0, 0, 0}}};
-  const CallerRuns after = {{1, {1100, 0, 0, 0, 0}}, {2, {900, 900, 890, 0, 10}}, {3, {50, 0, 0, 0, 0}}};
+  const CallerRuns after = {
+      {1, {1100, 0, 0, 0, 0}}, {2, {900, 900, 890, 0, 10}}, {3, {50, 0, 0, 0, 0}}};
   const ProbeRates rates = BusiestRates(kCheap, before, after, 0.5);
   EXPECT_EQ(rates.driver, 1800);
   EXPECT_EQ(rates.runtime, 1800);
