@@ -61,7 +61,8 @@ std::unique_ptr<Source> MakeStdio(const SourceContext& context) {
 
 std::unique_ptr<Source> MakeCuda(const SourceContext& context) {
   return std::make_unique<probes::Cuda>(context.processes, context.tracked,
-                                        context.config.ebpf.mode == "force");
+                                        context.config.ebpf.mode == "force",
+                                        context.config.ebpf.budget);
 }
 
 std::unique_ptr<Source> MakeNccl(const SourceContext& context) {
@@ -172,7 +173,8 @@ constexpr std::array kSources = {
               true,
               {},
               MakeCuda,
-              kCallCapabilities},
+              kCallCapabilities,
+              true},
     SourceRow{"nccl",
               "collectives that each rank enters, communicators, work in flight, counted in the "
               "kernel",
@@ -181,7 +183,8 @@ constexpr std::array kSources = {
               true,
               {},
               MakeNccl,
-              kCallCapabilities},
+              kCallCapabilities,
+              true},
     SourceRow{"nccl_ras",
               "what NCCL's RAS service says of all ranks of each job: who has launched fewer "
               "collectives, who is dead, who does not answer",

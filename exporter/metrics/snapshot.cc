@@ -98,6 +98,7 @@ struct SnapshotBuilder::Impl {
 
   void Begin(const Published& published);
   void AddAgent(const AgentStatus& agent, double wall_seconds);
+  void AddProbe(const std::string& source, const ProbeStatus& probe);
   void AddVerdict(const JobStatus& job);
   void AddVerdictDetail(const JobStatus& job);
   void AddJob(const JobStatus& job);
@@ -196,6 +197,18 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
     Add(MetricNamed("rankscope_source_observations_total"), labels, Count(source->observations));
     Add(MetricNamed("rankscope_source_last_event_timestamp_seconds"), labels,
         source->last_event_wall_seconds);
+    for (const ProbeStatus& probe : source->probes) AddProbe(source->name, probe);
+  }
+}
+
+void SnapshotBuilder::Impl::AddProbe(const std::string& source, const ProbeStatus& probe) {
+  const LabelPointer& labels = agent_labels.Get("source,probe", {source, probe.probe});
+  Add(MetricNamed("rankscope_probe_duty_ratio"), labels, probe.duty_ratio);
+  Add(MetricNamed("rankscope_probe_runs_total"), labels, Count(probe.runs));
+  Add(MetricNamed("rankscope_probe_seconds_total"), labels, probe.seconds);
+  for (const std::string& site : probe.sites) {
+    Add(MetricNamed("rankscope_probe_placement_info"),
+        agent_labels.Get("source,probe,class", {source, probe.probe, site}), 1);
   }
 }
 
