@@ -418,7 +418,8 @@ std::string EvidenceText(const Evidence& e) {
         return "the program says that it is requeued";
       else if (sub == "time_limit")
         return "the program says that its time is over";
-      return WithSubject(e, "was told to stop") + Optional(" by ", e.Capture("signal"));
+      return WithSubject(e, "was told to stop") + Optional(" by ", e.Capture("signal")) +
+             (e.Capture("sent_by").empty() ? "" : SentBy(e));
     case EvidenceKind::kUsageError: {
       const std::string_view sub = e.Capture("sub");
       return std::string(sub.starts_with("no_") ? "the program could not be started: "

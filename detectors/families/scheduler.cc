@@ -8,6 +8,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/families/sender.h"
 
 namespace rankscope::families {
 namespace {
@@ -172,6 +173,12 @@ Finding EvaluateX20(const JobFeatures& f) {
     finding.cap = incident.sub == "bare" && finding.tier == proto::TIER_S ? 0.5 : 0.85;
     if (f.last_progress_evidence != features::kNoEvidence)
       finding.shows.push_back(f.last_progress_evidence);
+    const Cause* const sent = FindSender(f, *primary);
+    const std::string_view by = sent == nullptr ? std::string_view() : FieldOf(*sent, "sent_by");
+    if (!by.empty() && by != "kernel" && by != "itself") {
+      JudgeSender(*sent, by, finding);
+      return finding;
+    }
   }
   finding.open.push_back(Question::kWhoCancelled);
   return finding;

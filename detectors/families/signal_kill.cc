@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "detectors/families/rows.h"
+#include "detectors/families/sender.h"
 #include "detectors/logs/exception_table.h"
 
 namespace rankscope::families {
@@ -35,13 +36,6 @@ constexpr SignalRow kSubs[] = {{SIGKILL, "sigkill"}, {SIGSEGV, "sigsegv"}, {SIGA
 // What the kernel sends for what a program's own instructions did, or the program to itself.
 constexpr int32_t kCrashes[] = {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
 
-std::string_view Field(const Cause& cause, std::string_view key) {
-  for (const KeyValue& field : cause.incident().fields) {
-    if (field.key == key) return field.value;
-  }
-  return {};
-}
-
 // The kernel's own record says most.
 const Cause* FindOom(const JobFeatures& f) {
   const Cause* found = nullptr;
@@ -50,15 +44,6 @@ const Cause* FindOom(const JobFeatures& f) {
     if (found == nullptr || cause.candidate->store == proto::STORE_KERNEL) found = &cause;
   }
   return found;
-}
-
-// The kernel's record of the signal that the primary cause speaks of.
-const Cause* FindSender(const JobFeatures& f, const Cause& primary) {
-  for (const Cause& cause : f.causes) {
-    if (cause.incident().shape != "signal_sent") continue;
-    if (&cause == &primary || cause.role == Cause::Role::kSupport) return &cause;
-  }
-  return nullptr;
 }
 
 std::string Bytes(std::string_view text) {
@@ -72,43 +57,15 @@ std::string Bytes(std::string_view text) {
 // Whose memory ran out: a limit that was set for somebody, or the machine's, which others use too.
 void JudgeOom(const Cause& oom, Finding& finding) {
   if (oom.candidate->store != proto::STORE_KERNEL) return;
-  const std::string_view scope = Field(oom, "scope");
+  const std::string_view scope = FieldOf(oom, "scope");
   if (scope == "cgroup") {
     finding.component = "memory_limit";
     finding.advice = "oom_cgroup";
-    finding.values.push_back({"cgroup", std::string(Field(oom, "oom_memcg"))});
-    finding.values.push_back({"limit", Bytes(Field(oom, "limit_bytes"))});
+    finding.values.push_back({"cgroup", std::string(FieldOf(oom, "oom_memcg"))});
+    finding.values.push_back({"limit", Bytes(FieldOf(oom, "limit_bytes"))});
   } else if (scope == "host") {
     finding.domain = proto::DOMAIN_UNKNOWN;
     finding.advice = "oom_host";
-  }
-}
-
-struct SenderRow {
-  std::string_view kind;  // windows/signal_sender.h
-  proto::Domain domain;
-  std::string_view component;
-  std::string_view advice;
-};
-constexpr SenderRow kSenders[] = {
-    {"job", proto::DOMAIN_WORKLOAD, "launcher", "killed_by_job"},
-    {"scheduler", proto::DOMAIN_SCHEDULER, "scheduler", "killed_by_scheduler"},
-    {"runtime", proto::DOMAIN_INFRASTRUCTURE, "container_runtime", "killed_by_runtime"},
-    {"oom_daemon", proto::DOMAIN_INFRASTRUCTURE, "host_memory", "killed_by_oom_daemon"},
-    {"other_user", proto::DOMAIN_INFRASTRUCTURE, "external_process", "killed_by_other_user"},
-    {"same_user", proto::DOMAIN_UNKNOWN, "external_process", "killed_by_same_user"},
-};
-
-void JudgeSender(const Cause& sent, std::string_view by, Finding& finding) {
-  for (const SenderRow& row : kSenders) {
-    if (row.kind != by) continue;
-    finding.domain = row.domain;
-    finding.component = row.component;
-    finding.advice = row.advice;
-  }
-  if (by == "scheduler") finding.open.push_back(Question::kWhoCancelled);
-  for (const std::string_view key : {"sender", "sender_pid", "sender_uid", "sender_cgroup"}) {
-    finding.values.push_back({std::string(key), std::string(Field(sent, key))});
   }
 }
 
@@ -125,7 +82,7 @@ Finding EvaluateA2(const JobFeatures& f) {
   }
   const Cause* const oom = FindOom(f);
   const Cause* const sent = FindSender(f, *primary);
-  const std::string_view by = sent == nullptr ? std::string_view() : Field(*sent, "sent_by");
+  const std::string_view by = sent == nullptr ? std::string_view() : FieldOf(*sent, "sent_by");
   const bool by_process = !by.empty() && by != "kernel" && by != "itself";
   if (oom != nullptr && finding.signal == SIGKILL) {
     finding.sub = "host_oom";

@@ -77,10 +77,19 @@ bool SharesProcess(const windows::Candidate& a, const windows::Candidate& b) {
   return true;  // nobody says otherwise
 }
 
+// Whether `incident` is the program being taken down rather than failing.
+bool IsTakedown(const Incident& incident) {
+  return incident.kind == IncidentKind::kTerminated ||
+         (incident.kind == IncidentKind::kSignalDeath &&
+          (incident.signal == SIGTERM || incident.signal == SIGINT));
+}
+
 // A second voice for the same event.
 bool Supports(const Cause& other, const Cause& cause) {
   const Incident& a = other.incident();
   const Incident& b = cause.incident();
+  // The kernel saw the request that the program, or its end, then tells of.
+  if (b.kind == IncidentKind::kTerminated && b.shape == "signal_sent") return IsTakedown(a);
   if (!SharesProcess(*other.candidate, *cause.candidate)) return false;
   if (b.kind == IncidentKind::kSignalDeath || b.kind == IncidentKind::kHostOom) {
     if (a.kind == IncidentKind::kSignalDeath)
@@ -92,13 +101,6 @@ bool Supports(const Cause& other, const Cause& cause) {
   if (a.kind == b.kind && (a.kind == IncidentKind::kRendezvous || a.kind == IncidentKind::kStorage))
     return other.candidate->store != cause.candidate->store;
   return a.kind == IncidentKind::kNonZeroExit && a.role == logs::Role::kWrapper;
-}
-
-// Whether `incident` is the program being taken down rather than failing.
-bool IsTakedown(const Incident& incident) {
-  return incident.kind == IncidentKind::kTerminated ||
-         (incident.kind == IncidentKind::kSignalDeath &&
-          (incident.signal == SIGTERM || incident.signal == SIGINT));
 }
 
 // An exception that a connection or a name raised in the program's own code.
@@ -223,7 +225,8 @@ class Orderer {
       const Incident& incident = cause.incident();
       return incident.kind == IncidentKind::kNonZeroExit && incident.exit_code != 128 + SIGTERM &&
              incident.exit_code != 128 + SIGINT &&
-             cause.candidate->order < takedown.candidate->order;
+             cause.candidate->order < takedown.candidate->order &&
+             !(takedown.incident().shape == "signal_sent" && takedown.incident().t < incident.t);
     });
   }
 

@@ -184,6 +184,8 @@ void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp
     end_.streams_closed_t = t;
   }
   // Of a rank, or of the wrapped command.
+  const bool leads = process.role == attribution::ProcessRole::kLauncher || process.key == root_;
+  TakeRequest(process, leads || process.role == attribution::ProcessRole::kRank, t);
   TakeSignal(process, process.role == attribution::ProcessRole::kRank || process.key == root_);
   if (!process.status_known || process.wait_status == 0) return;
   if (process.role != attribution::ProcessRole::kRank) return;
@@ -257,7 +259,7 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     attempt.reward_seen = attempt.reward_seen || std::isfinite(progress.reward);
   };
   if (!TakesProgress(progress, line, t)) return;
-  if (BeginsAgain(progress)) BeginAttempt(t);
+  if (BeginsAgain(progress)) BeginAttempt(t, Processes::kSame);
   // Training was seen before the death, so text is not held back by a buffer: this is a second
   // training.
   if (suspected_ && (terminal_reported_ || current_.progress > suspected_->progress))
@@ -333,7 +335,8 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
     suspected_ordinal_ = attempt_.ordinal + 1;
   } else if (marker.kind == MarkerKind::kTrainBegin &&
              current_.marker(MarkerKind::kTrainEnd).count > 0 && !ranked_streams()) {
-    BeginAttempt(t);  // one training after another in one log: the last one is judged
+    // One training after another in one log: the last one is judged.
+    BeginAttempt(t, Processes::kSame);
   }
   if (begins || restart) {
     begin_stream_ = stream;
@@ -409,12 +412,16 @@ void JobWindow::RememberAttempt() {
   earlier_.push_back(std::move(earlier));
 }
 
-void JobWindow::BeginAttempt(Timestamp t) {
+void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
   RememberAttempt();
+  // What is seen below the text is seen of processes, and trackers forget a rank's with its process.
+  KernelView kernel;
+  if (processes == Processes::kSame) kernel = current_.kernel;
   if (ended_attempts_.size() == kMaxEnded) ended_attempts_.pop_front();
   ended_attempts_.push_back({attempt_, t, std::move(current_)});
   current_ = {};
   current_.begin = t;
+  current_.kernel = std::move(kernel);
   current_.kernel.network.KeepCoordinators(ended_attempts_.back().window.kernel.network);
   current_.framework = ended_attempts_.back().window.framework;
   // What was only suspected to be another attempt was the end of this one.

@@ -254,11 +254,14 @@ class JobWindow {
   void OnIncident(const logs::Incident& incident, uint32_t stream, Timestamp t);
   void OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line, Timestamp t);
   void NoteCommandDeath(Timestamp t);
+  void TakeRequest(const attribution::ProcessInfo& process, bool counts, Timestamp t);
   void TakeSignal(const attribution::ProcessInfo& process, bool counts);
   void NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t);
   bool TakesProgress(const logs::Progress& progress, const LogLine& line, Timestamp t);
   bool MayBegin(uint32_t stream);
-  void BeginAttempt(Timestamp t);
+  // Whether an attempt is run by the processes of the one before: one program that trains twice.
+  enum class Processes : uint8_t { kNew, kSame };
+  void BeginAttempt(Timestamp t, Processes processes = Processes::kNew);
   void ConfirmSuspected(Timestamp t);
   void RememberAttempt();
   bool BeginsAgain(const logs::Progress& progress) const;

@@ -19,10 +19,12 @@ using logs::Role;
 
 void JobWindow::OnEvent(const Event& event, const Speaker& speaker, Timestamp t) {
   current_.kernel.OnEvent(event, speaker, t);
+  if (suspected_) suspected_->kernel.OnEvent(event, speaker, t);
 }
 
 void JobWindow::OnSample(const Speaker& speaker, const SampleBatch& batch, Timestamp t) {
   current_.kernel.OnSamples(batch, speaker, t);
+  if (suspected_) suspected_->kernel.OnSamples(batch, speaker, t);
   const int32_t rank = speaker.rank;
   if (rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(rank))) return;
   RankWindow& window = ranks_[rank];
@@ -53,8 +55,32 @@ void JobWindow::OnSignal(const SignalSent& signal, const attribution::ProcessInf
   candidate.incident.t = t;
   candidate.store = proto::STORE_KERNEL;
   candidate.process = signal.target;
+  candidate.progress_before = current_.progress;
   pending_signals_.push_back(std::move(candidate));
   if (pending_signals_.size() > kMaxPendingSignals) pending_signals_.pop_front();
+}
+
+// A request to stop that came from outside the job and that the process followed in its own way,
+// with an exit status: launchers and trainers handle SIGTERM. One that is followed after a minute
+// may have been a notice, and the end another's doing.
+void JobWindow::TakeRequest(const attribution::ProcessInfo& process, bool counts, Timestamp t) {
+  constexpr Duration kFollowed = Seconds(60);
+  if (!counts || !process.status_known || (process.wait_status & 0x7f) != 0) return;
+  if (process.wait_status == 0) return;
+  for (const Candidate& candidate : pending_signals_) {
+    const int32_t signal = candidate.incident.signal;
+    if (candidate.process != process.key || (signal != 15 && signal != 2)) continue;
+    const std::string& by = candidate.incident.fields.front().value;
+    if (by == "job" || by == "itself" || by == "kernel") continue;
+    if (t - candidate.incident.t > kFollowed) continue;
+    Candidate request = candidate;
+    request.incident.kind = IncidentKind::kTerminated;
+    request.incident.sub = "requested";
+    request.incident.fields.push_back({"signal", signal == 15 ? "SIGTERM" : "SIGINT"});
+    request.attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
+    incidents_.Add(std::move(request));
+    return;
+  }
 }
 
 // The signal that this process ended by, as it was sent; what else was sent to it is forgotten.

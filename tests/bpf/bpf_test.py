@@ -290,6 +290,28 @@ time.sleep(600)
         self.assertEqual([(s.pid, s.signo, s.sender) for s in sent], [(process.pid, signal.SIGHUP, os.getpid())])
 
 
+class Cancelled(BpfTest):
+    def test_who_asked_a_run_to_stop_that_then_ended_itself(self):
+        daemon = self.daemon()
+        os.chmod(self.folder, 0o777)
+        process = self.rank("/usr/bin/python3", "-c", """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+open(os.environ["READY"], "w")
+time.sleep(600)
+""", before=lambda: os.setuid(NOBODY))
+        self.job_of(daemon, process.pid)
+        wait_for("the rank", lambda: (Path(self.folder) / "ready-0").exists())
+        sender = subprocess.Popen(["kill", "-TERM", str(process.pid)])
+        sender.wait()
+        self.assertEqual(process.wait(PATIENCE), 1)
+        verdict = self.the_verdict(daemon, process)
+        self.assertEqual((verdict["code"], verdict["sub"], verdict["domain"]), ("X20", "sigterm", "infrastructure"))
+        self.shown(verdict, f"sent by pid {sender.pid} (kill) of uid 0")
+        self.assertIn("not the run's user", verdict["implies"][0]["text"])
+        self.assertNotIn("who asked", self.questions(verdict))
+
+
 class Short(BpfTest):
     """Processes that live for a millisecond, counted against what their parent saw."""
 
@@ -398,8 +420,13 @@ class Gate(BpfTest):
         self.assertIn("CAP_BPF", found[2])
 
 
-if __name__ == "__main__":
-    outcome = unittest.main(exit=False, verbosity=2).result
+def run():
+    """The tests of the calling module, as CTest takes their outcome."""
+    outcome = unittest.main(module="__main__", exit=False, verbosity=2).result
     if not outcome.wasSuccessful():
         sys.exit(1)
     sys.exit(77 if outcome.skipped and len(outcome.skipped) == outcome.testsRun else 0)
+
+
+if __name__ == "__main__":
+    run()

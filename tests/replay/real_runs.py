@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real PyTorch runs, judged live and again from their recordings.
 
-    real_runs.py [--under run|serve] CASE...   runs the cases and checks their verdicts
+    real_runs.py [--under run|serve|kernel] CASE...   runs the cases and checks their verdicts
+                                               kernel: no wrapper, all that is known is seen from outside
     real_runs.py --list                        names the cases
     real_runs.py --accept [CASE...]            runs them and keeps recording and verdict as goldens
 
@@ -15,6 +16,7 @@ import dataclasses
 import json
 import os
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -183,22 +185,24 @@ def streams_of(case, path):
             os.close(master)
 
 
-def run_case(case, folder, sock=""):
-    """Runs the case below `folder`; returns (exit status, output)."""
+def run_case(case, folder, before=(), on_start=None):
+    """Runs the case below `folder`, behind the command `before`; returns (exit status, output)."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1",
                    "GLOO_SOCKET_IFNAME": "lo"}
+    if not before and case.script:
+        environment |= {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"}  # as a launcher would give them
     prepare(case, folder, environment)
     try:
         with silent_port() as silent, streams_of(case, folder / "output") as output:
-            command = [BINARY, "run", "--dir", folder / "run", "--job-id", case.name.replace("_", "-"), "--socket", sock,
-                       "--verdict", "none", "--", *command_of(case, silent)]
-            process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output,
-                                       stdin=subprocess.DEVNULL, start_new_session=True)
+            process = subprocess.Popen([*before, *command_of(case, silent)], cwd=folder, env=environment, stdout=output,
+                                       stderr=output, stdin=subprocess.DEVNULL, start_new_session=True)
             try:
+                if on_start:
+                    on_start(process)
                 if case.terminate_after:
                     wait_for(lambda: case.terminate_after.encode() in (folder / "output").read_bytes()
                              or process.poll() is not None, "the run to print " + case.terminate_after)
-                    os.kill(launcher_of(process.pid), signal.SIGTERM)
+                    os.kill(launcher_of(process.pid) if before else process.pid, signal.SIGTERM)
                 status = process.wait(timeout=RUN_SECONDS)
             finally:
                 with contextlib.suppress(ProcessLookupError):
@@ -209,6 +213,11 @@ def run_case(case, folder, sock=""):
             subprocess.run(["umount", folder / "disk"], check=False)
     shown = (folder / "output").read_bytes()
     return status, shown.replace(b"\r\n", b"\n") if case.terminal else shown
+
+
+def wrapper(case, folder, sock=""):
+    return [BINARY, "run", "--dir", folder / "run", "--job-id", case.name.replace("_", "-"), "--socket", sock, "--verdict", "none",
+            "--"]
 
 
 def wait_for(condition, what, seconds=RUN_SECONDS):
@@ -266,7 +275,7 @@ def compare(live, again):
 
 
 def check_under_run(case, folder):
-    status, output = run_case(case, folder)
+    status, output = run_case(case, folder, wrapper(case, folder))
     findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
     log = (folder / "run/log").read_bytes()
     if sorted(log.splitlines()) != sorted(output.splitlines()):
@@ -285,11 +294,12 @@ def ask(port, path):
         return answer.read().decode()
 
 
-def check_under_serve(case, folder):
+@contextlib.contextmanager
+def daemon_below(folder):
+    """A daemon with its state in `folder`; gives its port and its socket."""
     port, sock = free_port(), folder / "run.sock"
     (folder / "serve.yaml").write_text(f'web: {{listen: ["127.0.0.1:{port}"]}}\n'
                                        f'state: {{dir: "{folder}/state"}}\nrun: {{socket: "{sock}"}}\n')
-    job = case.name.replace("_", "-")
     with open(folder / "serve.log", "wb") as log:
         daemon = subprocess.Popen([BINARY, "serve", "--config", folder / "serve.yaml"], stdout=log, stderr=log)
     try:
@@ -299,27 +309,62 @@ def check_under_serve(case, folder):
             return daemon.poll() is not None
 
         wait_for(ready, "serve to be ready", 20)
-        status, output = run_case(case, folder, str(sock))
-        findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
-        verdict = {}
-
-        def final():
-            nonlocal verdict
-            with contextlib.suppress(OSError):
-                document = json.loads(ask(port, f"/verdict?job_id={job}"))
-                verdict = document["verdicts"][0] if "verdicts" in document else document
-            return verdict.get("state") == "final"
-
-        wait_for(final, "the final verdict", 60)
-        findings += check(case, verdict, "serve", output)
-        wait_for(lambda: f'rankscope_verdict{{job_id="{job}",family="{verdict["family"]}"}} 1' in ask(port, "/metrics"),
-                 "the gauge of the verdict", 5)
-        return findings
+        yield port, sock
     except AssertionError as error:
-        return [str(error), (folder / "serve.log").read_text()[-2000:]]
+        raise AssertionError(f"{error}\n{(folder / 'serve.log').read_text()[-2000:]}") from error
     finally:
         daemon.terminate()
         daemon.wait(timeout=20)
+
+
+def final_verdict(port, job):
+    verdict = {}
+
+    def final():
+        nonlocal verdict
+        with contextlib.suppress(OSError):
+            document = json.loads(ask(port, f"/verdict?job_id={job}"))
+            verdict = document["verdicts"][0] if "verdicts" in document else document
+        return verdict.get("state") == "final"
+
+    wait_for(final, f"the final verdict of {job}", 60)
+    wait_for(lambda: f'rankscope_verdict{{job_id="{job}",family="{verdict["family"]}"}} 1' in ask(port, "/metrics"),
+             "the gauge of the verdict", 5)
+    return verdict
+
+
+def check_under_serve(case, folder):
+    with daemon_below(folder) as (port, sock):
+        status, output = run_case(case, folder, wrapper(case, folder, str(sock)))
+        findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
+        return findings + check(case, final_verdict(port, case.name.replace("_", "-")), "serve", output)
+
+
+def check_under_kernel(case, folder):
+    """The same run, started as if there were no rankscope: found, heard and judged from outside."""
+    job = ""
+
+    def find(process):
+        nonlocal job
+
+        def look():
+            nonlocal job
+            with contextlib.suppress(OSError):
+                found = re.search(r"proc-[0-9a-f]{8}", ask(port, f"/explain?pid={process.pid}"))
+                job = found[0] if found else ""
+            return job or process.poll() is not None
+
+        wait_for(look, "the run to be found", 20)
+
+    with daemon_below(folder) as (port, _):
+        if "rankscope_source_up{source=\"stdio\"} 1" not in ask(port, "/metrics"):
+            print("SKIP: nothing captures output here; `rankscope check` says why")
+            return []
+        status, output = run_case(case, folder, on_start=find)
+        findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
+        if not job:
+            return findings + ["the run was not found"]
+        return findings + check(case, final_verdict(port, job), "serve", output)
 
 
 def accept(case, folder):
@@ -343,7 +388,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--accept", action="store_true")
-    parser.add_argument("--under", choices=["run", "serve"], default="run")
+    parser.add_argument("--under", choices=["run", "serve", "kernel"], default="run")
     parser.add_argument("cases", nargs="*")
     arguments = parser.parse_args()
     if arguments.list:
@@ -355,7 +400,7 @@ def main():
     if arguments.accept and socket.gethostname() != NODE:
         # Goldens must not carry the names of this machine and of its cgroups: once more, in namespaces of their own.
         os.execvp("unshare", ["unshare", "--uts", "--cgroup", "sh", "-c", f'hostname {NODE} && exec "$@"', "sh", PYTHON, *sys.argv])
-    judge = accept if arguments.accept else {"run": check_under_run, "serve": check_under_serve}[arguments.under]
+    judge = accept if arguments.accept else {"run": check_under_run, "serve": check_under_serve, "kernel": check_under_kernel}[arguments.under]
     failed = False
     for case in CASES:
         if arguments.cases and case.name not in arguments.cases:
