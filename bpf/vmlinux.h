@@ -133,12 +133,34 @@ struct file_system_type {
 struct super_block {
   unsigned long s_magic;
   struct file_system_type *s_type;
+  void *s_fs_info;
+};
+struct percpu_counter {
+  __s64 count;
+};
+struct shmem_sb_info {
+  unsigned long max_blocks;
+  struct percpu_counter used_blocks;
+};
+struct rb_node;
+struct rb_root {
+  struct rb_node *rb_node;
+};
+struct rb_root_cached {
+  struct rb_root rb_root;
+};
+struct address_space {
+  struct rb_root_cached i_mmap;
+};
+struct task_io_accounting {
+  __u64 rchar;
 };
 struct inode {
   unsigned short i_mode;
   __s64 i_size;
   unsigned long i_ino;
   struct super_block *i_sb;
+  struct address_space *i_mapping;
 };
 struct dentry {
   struct dentry *d_parent;
@@ -202,6 +224,7 @@ struct task_struct {
   struct css_set *cgroups;
   struct mm_struct *mm;
   struct files_struct *files;
+  struct task_io_accounting ioac;
 };
 
 struct kernel_siginfo {
@@ -216,6 +239,9 @@ struct pt_regs {
   unsigned long bp, r10, r9, r8, ax, dx, si, di, orig_ax, ip, sp, cx;
 };
 #elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+  __u64 regs[31], orig_x0;
+};
 struct user_pt_regs {
   __u64 regs[31], sp, pc, pstate;
 };

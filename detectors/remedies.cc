@@ -222,6 +222,10 @@ constexpr std::array kRemedies = {
               "rerun", "find the rank that did not enter; its last lines come before the timeout",
               "keep the watchdog on, with a timeout that the save and evaluation phases fit in", "",
               kUnknownOutlook},
+    RemedyRow{"D2", "save_storm",
+              "{share} % of the time goes into writing checkpoints: {saves} saves took {seconds} s",
+              "fix_config", "save less often, or in the background",
+              "write to local disk first; save sharded or asynchronously", "", kNever},
     RemedyRow{
         "E1", "nonfinite",
         "the loss {became} and the run went on: what it trains since then is "

@@ -39,7 +39,7 @@ constexpr std::array kFamilies = {
     FamilyRow{"E3", 32, false, kAtOnce, kAtOnce, EvaluateE3, RuleOutE3},
     FamilyRow{"C3", 33, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutC3},
     FamilyRow{"D3", 34, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutD3},
-    FamilyRow{"D2", 35, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutD2},
+    FamilyRow{"D2", 35, false, kTwoTicks, kTwoTicks, EvaluateD2, RuleOutD2},
     FamilyRow{"B3", 36, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutB3},
     FamilyRow{"D1", 37, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutD1},
     FamilyRow{"X14", 38, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX14},

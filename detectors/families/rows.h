@@ -14,6 +14,8 @@ Finding EvaluateB1(const features::JobFeatures& f);
 Finding EvaluateB2(const features::JobFeatures& f);
 Finding EvaluateC1(const features::JobFeatures& f);
 Finding EvaluateC2(const features::JobFeatures& f);
+Finding EvaluateD2(const features::JobFeatures& f);
+Finding EvaluateSaveStorm(const features::JobFeatures& f);  // of D2
 Finding EvaluateE1(const features::JobFeatures& f);
 Finding EvaluateE2(const features::JobFeatures& f);
 Finding EvaluateE3(const features::JobFeatures& f);

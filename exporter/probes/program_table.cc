@@ -7,7 +7,7 @@ namespace rankscope::probes {
 
 std::vector<ProgramRow> ProgramTable() {
   std::vector<ProgramRow> all;
-  for (const std::span<const ProgramRow> rows : {ProcessProgramTable(), NetworkProgramTable()}) {
+  for (const std::span<const ProgramRow> rows : {ProcessProgramTable(), NetworkProgramTable(), IoProgramTable()}) {
     all.insert(all.end(), rows.begin(), rows.end());
   }
   return all;

@@ -21,6 +21,7 @@ struct ProgramRow {
 
 std::span<const ProgramRow> ProcessProgramTable();
 std::span<const ProgramRow> NetworkProgramTable();
+std::span<const ProgramRow> IoProgramTable();
 
 // All of them.
 std::vector<ProgramRow> ProgramTable();
