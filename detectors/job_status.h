@@ -52,6 +52,14 @@ struct RankStatus {
   double collectives_completed = kUnknown;
   double collectives_in_flight = kUnknown;
   double oldest_collective_seconds = kUnknown;
+  double connect_failures = kUnknown;
+  double tcp_retransmits = kUnknown;
+  double tcp_sent_bytes = kUnknown;
+  double tcp_received_bytes = kUnknown;
+  double file_errors = kUnknown;
+  double sync_file_seconds = kUnknown;
+  double checkpoint_written_bytes = kUnknown;
+  double checkpoint_read_bytes = kUnknown;
 };
 
 struct LogStatus {

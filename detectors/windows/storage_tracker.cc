@@ -88,7 +88,7 @@ void StorageTracker::AddFile(const Event& event, const Speaker& speaker, bool wr
   file.complete = NumberOf(event, "complete") != 0;
   file.main_thread = NumberOf(event, "main_thread") != 0;
   file.mapped = NumberOf(event, "mapped") != 0;
-  file.begin = Begin(event, t);
+  file.begin = event.begin.ns > 0 ? Begin(event, t) : t - Seconds(file.seconds);
   file.end = t;
   if (written && file.main_thread && (saver_.pid == 0 || saver_ == file.process)) {
     saver_ = file.process;
