@@ -130,6 +130,289 @@ struct rs_oom {
 };
 RS_SIZE(rs_oom, 32);
 
+/* --- stdio.bpf.c --------------------------------------------------------------------------- */
+
+/* Why bytes of a stream were written and not told; index of a counter of the stream. */
+enum rs_unheard {
+  RS_UNHEARD_BUDGET = 0, /* more than the process may say in the time */
+  RS_UNHEARD_RING = 1,   /* the ring was full */
+  RS_UNHEARD_LONG = 2,   /* of one write, what is beyond RS_SAID_MAX */
+  RS_UNHEARD_FAULT = 3,  /* the memory that it was written from could not be read */
+  RS_UNHEARD_SPLICED = 4, /* went from file to file (sendfile and its like): no memory to read */
+  RS_UNHEARD_KINDS = 5,
+};
+
+/* Of one write, this much is told; a Python stream writes 8 KiB at once, a shell's here-document
+ * 4 KiB. */
+#define RS_SAID_MAX 32768
+/* Streams at once, and as many processes with their standard files: 4,096 tracked processes. */
+#define RS_STREAMS_MAX 8192
+
+/* What an open file leads to. */
+struct rs_file {
+  __u64 inode; /* 0 = there is none */
+  __u32 device;
+  __u32 mode; /* S_IFMT and permissions, and RS_FILE_NULL */
+};
+#define RS_FILE_NULL 0x10000 /* /dev/null, wherever it stands */
+RS_SIZE(rs_file, 16);
+
+/* Descriptors 0, 1 and 2 of a process as it was started with. */
+struct rs_standard {
+  struct rs_file file[3];
+};
+RS_SIZE(rs_standard, 48);
+
+struct rs_stream_key {
+  __u32 pid;
+  __u32 stream; /* 1: standard output, 2: standard error */
+};
+RS_SIZE(rs_stream_key, 8);
+
+struct rs_stream {
+  __u64 start_ns;                  /* of the process */
+  __u64 tokens;                    /* bytes that it may say now */
+  __u64 filled_ns;                 /* when they were counted */
+  __u64 told;                      /* bytes */
+  __u64 unheard[RS_UNHEARD_KINDS]; /* bytes */
+  __u64 ignored;                   /* bytes to a file in the map of those not to be heard */
+  struct rs_file file;             /* of the newest write */
+  __u32 fd;                        /* its descriptor */
+  __u32 inherited;                 /* the process was started with that file */
+  __u32 line_ended;                /* the newest write ended with the end of a line */
+  __u32 pad;
+};
+RS_SIZE(rs_stream, 32 + 8 * RS_UNHEARD_KINDS + 8 + 16 + 16);
+
+/* A piece that a process wrote to a standard stream. `bytes` of it follow. */
+struct rs_said {
+  __u64 time_ns; /* CLOCK_MONOTONIC */
+  __u64 start_ns;
+  __u64 unheard; /* bytes of this stream before this piece, since the process began */
+  struct rs_file file;
+  struct rs_file input; /* the process's standard input as it was started with */
+  __u32 pid;
+  __u32 stream;
+  __u32 fd;
+  __u32 inherited;
+  __u32 bytes;
+  __u32 begins_line; /* what was written before it, heard or not, ended a line */
+};
+RS_SIZE(rs_said, 80);
+
+/* --- calls.h: cuda.bpf.c, nccl.bpf.c ------------------------------------------------------- */
+
+/* What a probe's cookie tells of the function that it stands on, one byte each; the table of
+ * functions is user space's. Arguments count from 1; 7 is the first on the stack; 0 = none. */
+#define RS_COOKIE(n) (8 * (n))
+enum rs_cookie {
+  RS_COOKIE_FUNCTION = RS_COOKIE(0), /* row of the table */
+  RS_COOKIE_OP = RS_COOKIE(1),
+  RS_COOKIE_LAYER = RS_COOKIE(2), /* 1: calls into the layer below */
+  RS_COOKIE_SIZE = RS_COOKIE(3),  /* argument: bytes, or elements */
+  /* cuda */
+  RS_COOKIE_DIRECTION = RS_COOKIE(4),    /* of a copy, by its name */
+  RS_COOKIE_DIRECTION_AT = RS_COOKIE(5), /* argument: enum cudaMemcpyKind */
+  /* nccl */
+  RS_COOKIE_TYPE = RS_COOKIE(4),  /* argument: ncclDataType_t */
+  RS_COOKIE_COMM = RS_COOKIE(5),  /* argument: the communicator, or where a new one goes */
+  RS_COOKIE_RANKS = RS_COOKIE(6), /* argument: its ranks */
+  RS_COOKIE_RANK = RS_COOKIE(7),  /* argument: the own one */
+};
+
+/* A call that a thread is inside of. Threads share slots by their number: of two in one slot the
+ * later one shows. */
+#define RS_SLOTS 8
+struct rs_inside {
+  __u64 start_ns; /* 0 = none */
+  __u32 thread;
+  __u32 detail;
+};
+RS_SIZE(rs_inside, 16);
+
+enum rs_cuda_op {
+  RS_CUDA_LAUNCH = 1,
+  RS_CUDA_GRAPH = 2,
+  RS_CUDA_SYNC = 3,
+  RS_CUDA_COPY = 4,
+  RS_CUDA_ALLOCATE = 5,
+};
+
+/* cudaMemcpyKind; 0 is host to host. */
+enum rs_direction { RS_TO_DEVICE = 1, RS_TO_HOST = 2, RS_ON_DEVICE = 3, RS_ANY_DIRECTION = 4 };
+
+/* The largest gap that ended within 2^28 ns = 0.27 s; eight of them are looked at each second. */
+#define RS_GAP_BITS 28
+#define RS_GAPS 8
+struct rs_gap {
+  __u64 largest_ns;
+  __u64 end_ns;
+};
+RS_SIZE(rs_gap, 16);
+
+/* Of one process since it was first seen; only ever rising but for what is named last or largest. */
+struct rs_cuda_counts {
+  __u64 start_ns; /* of the process, since boot; 0 = not known */
+  __u64 launches;
+  __u64 graphs;
+  __u64 below;  /* launches of the driver that a launch of the runtime made: counted above once */
+  __u64 alone;  /* launches of the runtime that made none that was seen */
+  __u64 runs[2]; /* of the launch probes, by layer */
+  __u64 timed_launches;
+  __u64 launch_ns; /* of these */
+  __u64 last_launch_ns;
+  struct rs_gap gaps[RS_GAPS];
+  __u64 calls; /* timed ones, of all kinds */
+  __u64 syncs, sync_ns;
+  __u64 copies, copy_ns;
+  __u64 copied_bytes, to_device_bytes, to_host_bytes;
+  __u64 allocations, allocation_ns, allocated_bytes;
+  __u64 failed_allocations, last_failed_bytes;
+  __u64 errors;
+  __u64 last_event_ns;
+  __u64 results_seen[4]; /* a bit each, by the low 8 bits */
+  struct rs_inside syncing[RS_SLOTS];
+};
+RS_SIZE(rs_cuda_counts, 8 * (10 + 2 * RS_GAPS + 19 + 2 * RS_SLOTS));
+
+/* No number means two things: rows of both tables are handled alike. */
+enum rs_nccl_op {
+  RS_NCCL_COLLECTIVE = 16,
+  RS_NCCL_PEER = 17, /* send, receive: not all ranks take part */
+  RS_NCCL_GROUP_END = 18,
+  RS_NCCL_INIT = 19,
+  RS_NCCL_DESTROY = 20,
+  RS_NCCL_ABORT = 21,
+  RS_NCCL_QUERY = 22, /* cudaEventQuery in the watchdog's thread */
+};
+
+/* Of one process since it was first seen. */
+struct rs_nccl_counts {
+  __u64 start_ns;
+  __u64 enqueued; /* entered */
+  __u64 bytes;
+  __u64 inside_ns;
+  __u64 calls;
+  __u64 aborts;
+  __u64 queries;
+  __u64 completed;
+  /* Of communicators that are gone, those of the most ranks. */
+  __u64 gone_ranks;
+  __u64 gone_collectives;
+  __u64 results_seen; /* a bit each, by the low 6 bits */
+  __u64 pad;
+  struct rs_inside initialising[RS_SLOTS];
+};
+RS_SIZE(rs_nccl_counts, 8 * (12 + 2 * RS_SLOTS));
+
+/* A pointer of a process: a communicator, or an event that its watchdog asks for. */
+struct rs_handle {
+  __u64 pointer;
+  __u32 pid;
+  __u32 pad;
+};
+RS_SIZE(rs_handle, 16);
+
+struct rs_communicator {
+  __u64 created_ns; /* 0: before it was first seen */
+  __u64 collectives;
+  __u32 ranks; /* 0 = not known */
+  __u32 rank;
+};
+RS_SIZE(rs_communicator, 24);
+
+struct rs_asked {
+  __u64 first_ns;
+  __u64 last_ns;
+};
+RS_SIZE(rs_asked, 16);
+
+enum rs_call_kind {
+  RS_CALL_FAILED = 1,
+  RS_CALL_ALLOCATION = 2, /* failed */
+  RS_CALL_INIT = 3,       /* of a communicator begins */
+  RS_CALL_CREATED = 4,
+  RS_CALL_NOT_CREATED = 5,
+  RS_CALL_DESTROYED = 6,
+  RS_CALL_ABORTED = 7,
+};
+
+struct rs_call {
+  struct rs_header header; /* kind: enum rs_call_kind */
+  __u64 process_start_ns;
+  __u64 pointer; /* communicator */
+  __u64 bytes;
+  __u64 took_ns;
+  __u32 pid;
+  __s32 result;
+  __u32 function;
+  __u32 ranks;
+  __u32 rank;
+  __u32 pad;
+};
+RS_SIZE(rs_call, 16 + 32 + 24);
+
+/* --- sched.bpf.c ----------------------------------------------------------------------------- */
+
+/* What a thread does or waits for; the numbers of detectors/model/wait_class.h. */
+enum rs_wait {
+  RS_RUNNING = 0,
+  RS_RUNNABLE = 1,
+  RS_WAIT_FUTEX = 2,
+  RS_WAIT_SOCKET = 3,
+  RS_WAIT_NETWORK_FILE = 4,
+  RS_WAIT_BLOCK = 5,
+  RS_WAIT_GPU = 6,
+  RS_WAIT_SLEEP = 7,
+  RS_STOPPED = 8,
+  RS_WAIT_OTHER = 9,
+  RS_WAIT_FILE_LOCK = 10,
+  RS_WAIT_CHILD = 11,
+  RS_WAITS = 12,
+};
+
+/* What the number of a system call tells of a wait in it; below RS_WAITS it tells all. */
+enum rs_wait_call {
+  RS_CALL_FILE = RS_WAITS, /* its first argument is a descriptor: the file tells */
+  RS_CALL_FCNTL,           /* the same, and its second a command */
+  RS_CALL_POLL,            /* its second argument counts descriptors: none means sleep */
+  RS_CALL_SELECT,          /* its first does */
+  RS_CALL_OTHER,           /* only the state tells: uninterruptible means a file */
+};
+
+/* System calls beyond are of the last kind; x86-64 and arm64 number fewer. */
+#define RS_CALLS 512
+
+/* Threads of tracked processes: 128 ranks of 64 threads and as many threads of data loaders. 16,384
+ * of 192 bytes and their keys are 4 MiB. */
+#define RS_THREADS_MAX 16384
+
+/* 65,536 bits, of which a process has the one of its pid's low 16: a first look that needs no map. */
+#define RS_WATCHED_WORDS 1024
+
+/* A run on a CPU, between two waits, of at least this long counts as silent. */
+#define RS_SILENT_NS 500000000
+
+struct rs_thread {
+  __u64 since_ns; /* when `state` began, CLOCK_MONOTONIC */
+  __u64 run_ns;   /* on a CPU since its last wait, up to since_ns */
+  __u64 silent_ns;
+  __u64 ns[RS_WAITS]; /* of finished intervals, by rs_wait */
+  __u32 tgid;
+  __s32 call; /* system call of the wait; -1 = it is in none */
+  __u8 state; /* enum rs_wait */
+  __u8 uninterruptible;
+  __u8 ended;
+  __u8 pad[5];
+};
+RS_SIZE(rs_thread, 24 + 96 + 16);
+
+/* Index of a counter. */
+enum rs_sched_lost {
+  RS_LOST_THREAD = 0, /* the map of threads was full */
+  RS_SCHED_LOST_KINDS = 1,
+};
+
 /* --- net.bpf.c ----------------------------------------------------------------------------- */
 
 /* Ranks and their data-loader workers and launchers that opened a connection; ended ones leave within

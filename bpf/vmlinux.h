@@ -30,8 +30,26 @@ enum {
   BPF_MAP_TYPE_PERCPU_ARRAY = 6,
   BPF_MAP_TYPE_LRU_HASH = 9,
   BPF_MAP_TYPE_RINGBUF = 27,
+  BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
+
+/* asm/ptrace.h: what a uprobe's program gets; part of the ABI, so never relocated. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+  unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
+      flags, sp, ss;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+  __u64 regs[31], sp, pc, pstate;
+};
+struct pt_regs {
+  __u64 regs[31], sp, pc, pstate, orig_x0;
+  int syscallno;
+};
+#endif
 
 struct bpf_raw_tracepoint_args {
   __u64 args[0];
@@ -157,6 +175,7 @@ struct task_io_accounting {
 };
 struct inode {
   unsigned short i_mode;
+  __u32 i_rdev;
   __s64 i_size;
   unsigned long i_ino;
   struct super_block *i_sb;
@@ -181,10 +200,13 @@ struct fdtable {
   unsigned int max_fds;
   struct file **fd;
 };
+
 struct files_struct {
   struct fdtable *fdt;
 };
 
+/* Ids of helper functions, to ask whether the running kernel has them. */
+enum bpf_func_id___tested { BPF_FUNC_task_pt_regs___tested = 175 };
 struct socket {
   short type;
 };
@@ -213,6 +235,8 @@ struct sk_buff;
 
 struct task_struct {
   int pid, tgid;
+  unsigned int __state; /* since 5.14 */
+  void *stack;
   int exit_code;
   __u64 start_boottime;
   struct task_struct *real_parent;
@@ -227,24 +251,14 @@ struct task_struct {
   struct task_io_accounting ioac;
 };
 
+struct task_struct___before_5_14 {
+  volatile long state;
+};
+
 struct kernel_siginfo {
   int si_code;
 };
 
 struct linux_binprm;
-
-/* What a uprobe's program is handed. */
-#if defined(__TARGET_ARCH_x86)
-struct pt_regs {
-  unsigned long bp, r10, r9, r8, ax, dx, si, di, orig_ax, ip, sp, cx;
-};
-#elif defined(__TARGET_ARCH_arm64)
-struct pt_regs {
-  __u64 regs[31], orig_x0;
-};
-struct user_pt_regs {
-  __u64 regs[31], sp, pc, pstate;
-};
-#endif
 
 #pragma clang attribute pop

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "detectors/judge.h"
@@ -48,8 +49,38 @@ void DescribeTraining(const windows::AttemptWindow& window, int64_t wall_offset_
       stepped ? per_record * static_cast<double>(window.progress - 1) / steps : per_record;
 }
 
+// What ranks call of CUDA and NCCL, as their probes count it.
+constexpr std::array kCallSignals = {
+    SignalId::kKernelLaunches,      SignalId::kGraphLaunches,
+    SignalId::kLaunchSeconds,       SignalId::kLargestLaunchGapSeconds,
+    SignalId::kCudaSyncSeconds,     SignalId::kOldestSyncSeconds,
+    SignalId::kSyncCalls,           SignalId::kCopyCalls,
+    SignalId::kCopySeconds,         SignalId::kCopiedBytes,
+    SignalId::kCopiedToDeviceBytes, SignalId::kCopiedToHostBytes,
+    SignalId::kAllocationSeconds,   SignalId::kAllocatedBytes,
+    SignalId::kAllocationFailures,  SignalId::kLastFailedAllocationBytes,
+    SignalId::kCudaErrors,          SignalId::kCountedShare,
+    SignalId::kCollectivesEnqueued, SignalId::kCollectiveBytes,
+    SignalId::kCollectiveSeconds,   SignalId::kCommunicators,
+    SignalId::kInitsInFlight,       SignalId::kCommunicatorInitSeconds,
+    SignalId::kCommunicatorAborts,
+};
+
+void DescribeCalls(const windows::JobWindow& job, const windows::RankWindow& window,
+                   int64_t wall_offset_ns, RankStatus& rank) {
+  for (const SignalId signal : kCallSignals) {
+    if (window.rings.Has(signal)) rank.calls.emplace_back(signal, window.rings.Last(signal));
+  }
+  const auto& launches = job.now().kernel.launches.ranks();
+  const auto found = launches.find(rank.rank);
+  if (found != launches.end() && found->second.launched() && wall_offset_ns != 0) {
+    rank.last_launch_wall_seconds =
+        static_cast<double>(found->second.last_launch().ns + wall_offset_ns) * 1e-9;
+  }
+}
+
 void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution& processes,
-                   std::vector<RankStatus>& ranks) {
+                   int64_t wall_offset_ns, std::vector<RankStatus>& ranks) {
   constexpr size_t kWindow = 60;
   ranks.clear();
   for (const auto& [number, window] : job.ranks()) {
@@ -79,6 +110,7 @@ void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution
     rank.sync_file_seconds = rings.Last(SignalId::kSyncFileSeconds);
     rank.checkpoint_written_bytes = rings.Last(SignalId::kCheckpointWrittenBytes);
     rank.checkpoint_read_bytes = rings.Last(SignalId::kCheckpointReadBytes);
+    DescribeCalls(job, window, wall_offset_ns, rank);
   }
 }
 
@@ -96,7 +128,7 @@ void DescribeStatus(const windows::JobWindow& job, const attribution::Attributio
   status.verdict_changes = judge.changes();
   status.training = {};
   DescribeTraining(job.now(), wall_offset_ns, status.training);
-  DescribeRanks(job, processes, status.ranks);
+  DescribeRanks(job, processes, wall_offset_ns, status.ranks);
   const std::vector<const attribution::ProcessInfo*> members = processes.OfJob(job.job_id());
   const attribution::ProcessInfo* root = processes.Find(job.root());
   if (root == nullptr && !members.empty()) root = members.front();

@@ -43,7 +43,9 @@ std::string RecordName(const Observation& observation) {
 
 windows::Speaker SpeakerOf(const attribution::ProcessInfo& process) {
   const bool ranked = process.role == attribution::ProcessRole::kRank;
-  return {ranked ? process.rank : -1, ranked ? process.local_rank : -1, process.key};
+  const bool worker = process.role == attribution::ProcessRole::kWorker;
+  return {ranked ? process.rank : -1, ranked ? process.local_rank : -1, process.key,
+          worker ? process.rank : -1, process.comm};
 }
 
 struct Job {
@@ -327,6 +329,8 @@ struct Engine::Impl {
         set(store, state);
     }
     if (!job.window.scheduler_fields().empty()) set(proto::STORE_SCHEDULER, Availability::kUp);
+    // What NCCL and PyTorch report of themselves is theirs, however it came here.
+    if (job.window.now().kernel.reports.any()) set(proto::STORE_NCCL, Availability::kUp);
     if (job.gpu_absent && !job.gpu_seen) {
       for (const proto::Store store : {proto::STORE_GPU, proto::STORE_CUDA})
         set(store, Availability::kNotApplicable);

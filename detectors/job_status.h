@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "detectors/model/ids.h"
+#include "detectors/model/signals.h"
 #include "detectors/model/time.h"
 #include "detectors/proto/verdict.pb.h"
 
@@ -60,6 +62,16 @@ struct RankStatus {
   double sync_file_seconds = kUnknown;
   double checkpoint_written_bytes = kUnknown;
   double checkpoint_read_bytes = kUnknown;
+  double last_launch_wall_seconds = kUnknown;  // wall time of its newest kernel
+  // The newest number of each signal of its calls into CUDA and NCCL that was ever heard.
+  std::vector<std::pair<SignalId, double>> calls;
+
+  double Call(SignalId signal) const {
+    for (const auto& [known, value] : calls) {
+      if (known == signal) return value;
+    }
+    return kUnknown;
+  }
 };
 
 struct LogStatus {

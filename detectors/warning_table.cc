@@ -71,6 +71,12 @@ constexpr std::array kRows = {
     WarningRow{"known_hazard", "setting", "setting", "info", "", ""},
     WarningRow{"error_survived", "log", "", "info", "", "none: the run went on"},
     WarningRow{"error_at_exit", "log", "", "info", "", "none: training had finished"},
+    WarningRow{"rank_late", "rank", "", "warning", "",
+               "look at what else the host of that rank does in a step: printing, saving, a slower "
+               "CPU, another process on its cores"},
+    WarningRow{
+        "allocation_refused", "gpu_memory", "", "info", "",
+        "none: the run went on; an allocator that frees what it holds and asks again does so"},
     WarningRow{"started_from_scratch", "checkpoint", "", "info", "",
                "check that this run was not meant to resume"},
 };

@@ -58,6 +58,7 @@ class Writer {
     AddIterations();
     AddCheckpoints();
     AddSurvived();
+    AddRanks();
   }
 
  private:
@@ -230,6 +231,24 @@ class Writer {
       Say("checkpoint_save_failed", point, static_cast<double>(failed.count), logs::kAbsent,
           {{"line", failed.line}});
     }
+  }
+
+  // What calls into CUDA show beside the answer.
+  void AddRanks() {
+    const features::LaunchFeatures& l = f_.launches;
+    constexpr double kLate = 1.05;
+    constexpr double kLeastZ = 3;
+    constexpr double kIdentity = 0.6;
+    constexpr int32_t kPieces = 6;
+    const bool late = l.exact && l.slow_pieces >= kPieces && l.slow_ratio >= kLate &&
+                      l.slow_z >= kLeastZ && l.slow_identity >= kIdentity;
+    if (late && verdict_.code() != "D3") {
+      Cited("rank_late", l.slow_evidence,
+            "; each step would be " + Number(std::round(100 * (1 - 1 / l.slow_ratio))) +
+                " % shorter if it came with its peers");
+    }
+    if (l.allocation_failures > 0 && l.launches_since_failure > 0 && verdict_.code() != "B1")
+      Cited("allocation_refused", l.allocation_evidence);
   }
 
   void AddSurvived() {

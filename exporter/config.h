@@ -51,6 +51,10 @@ struct Config {
   struct Ebpf {
     std::string mode = "auto";  // auto | off | force
   } ebpf;
+  struct Stdio {
+    int64_t rate = int64_t{64} << 10;  // bytes per second of each stream of a process
+    int64_t burst = int64_t{1} << 20;
+  } stdio;
   struct Families {
     Duration hang_floor = Seconds(60);
     Duration rendezvous_suspect = Seconds(120);

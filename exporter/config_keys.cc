@@ -174,6 +174,10 @@ std::vector<Key> Bind(Config& c) {
       ChoiceKey("ebpf.mode", c.ebpf.mode, {"auto", "off", "force"},
                 "auto, off or force: programs in the kernel where it is known to bear them, never, "
                 "or wherever it takes them. `check` says which."),
+      SizeKey("stdio.rate", c.stdio.rate, 1 << 10,
+              "What is heard per second of each standard stream of a process, on average; the rest "
+              "is counted."),
+      SizeKey("stdio.burst", c.stdio.burst, 64 << 10, "And at once."),
       ChoiceKey("slurm.role", c.slurm.role, {"node", "controller", "off"},
                 "node, controller or off. This build has no Slurm source: `check` says so."),
       UrlKey("fleet.prometheus", c.fleet.prometheus,

@@ -16,6 +16,9 @@
 #include "exporter/config.h"
 #include "exporter/source.h"
 
+namespace rankscope::attribution {
+struct ProcessInfo;
+}
 namespace rankscope::collectors {
 class ProcessTable;
 }
@@ -34,6 +37,10 @@ struct SourceContext {
   std::function<void(const std::string& job_id)> on_wrapper_end;
   // The last observation of a wrapper that a restart has restored.
   std::function<int64_t(const std::string& job_id, int slot)> resume_after;
+  // A process as the engine sees it; null: of no job. Good until the next observation.
+  std::function<const attribution::ProcessInfo*(const ProcessKey& key)> who;
+  // Calls `tell` each time before jobs are judged, for as long as the sources live.
+  std::function<void(std::function<void()> tell)> before_judging;
 };
 
 struct SourceRow {

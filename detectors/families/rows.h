@@ -14,7 +14,10 @@ Finding EvaluateB1(const features::JobFeatures& f);
 Finding EvaluateB2(const features::JobFeatures& f);
 Finding EvaluateC1(const features::JobFeatures& f);
 Finding EvaluateC2(const features::JobFeatures& f);
+Finding EvaluateC3(const features::JobFeatures& f);
+Finding EvaluateD1(const features::JobFeatures& f);
 Finding EvaluateD2(const features::JobFeatures& f);
+Finding EvaluateD3(const features::JobFeatures& f);
 Finding EvaluateSaveStorm(const features::JobFeatures& f);  // of D2
 Finding EvaluateE1(const features::JobFeatures& f);
 Finding EvaluateE2(const features::JobFeatures& f);
@@ -29,6 +32,7 @@ Finding EvaluateX3(const features::JobFeatures& f);
 Finding EvaluateX5(const features::JobFeatures& f);
 Finding EvaluateX10(const features::JobFeatures& f);
 Finding EvaluateX12(const features::JobFeatures& f);
+Finding EvaluateX14(const features::JobFeatures& f);
 Finding EvaluateX19(const features::JobFeatures& f);
 Finding EvaluateX20(const features::JobFeatures& f);
 Finding EvaluateX21(const features::JobFeatures& f);

@@ -39,8 +39,4 @@ Finding EvaluateSaveStorm(const features::JobFeatures& f) {
   return finding;
 }
 
-Finding EvaluateD2(const features::JobFeatures& f) {
-  return EvaluateSaveStorm(f);
-}
-
 }  // namespace rankscope::families

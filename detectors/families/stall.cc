@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {
@@ -118,6 +119,7 @@ bool ExplainsNothing(const logs::Incident& incident) {
 }  // namespace
 
 Finding EvaluateX10(const JobFeatures& f) {
+  if (Finding reported = ReportedDisorder(f); reported.matched) return reported;
   const Cause* primary = f.Primary();
   if (primary == nullptr) return {};
   const logs::Incident& incident = primary->incident();

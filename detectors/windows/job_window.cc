@@ -170,6 +170,7 @@ void JobWindow::OnEnvironment(const attribution::ProcessInfo& process,
 void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp t) {
   processes_alive_ = std::max<int64_t>(0, processes_alive_ - 1);
   last_process_exit_ = t;
+  current_.kernel.OnProcessExit(process.key);
   if (wrapped_ && end_.wrapper_lost && !end_.ended && process.key == root_) {
     // The wrapper cannot tell any more how its command ended; the kernel does.
     end_.ended = true;

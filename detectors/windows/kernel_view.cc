@@ -23,4 +23,9 @@ void KernelView::OnSamples(const SampleBatch& batch, const Speaker& speaker, Tim
   reports.OnSamples(batch, speaker, t);
 }
 
+void KernelView::OnProcessExit(const ProcessKey& process) {
+  launches.OnProcessExit(process);
+  collectives.OnProcessExit(process);
+}
+
 }  // namespace rankscope::windows

@@ -26,6 +26,7 @@ struct KernelView {
 
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   void OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t);
+  void OnProcessExit(const ProcessKey& process);
 
   template <class A>
   void Fields(A& a) {

@@ -86,6 +86,10 @@ Json Ranks(const JobStatus& job) {
     one["collectives_completed"] = rank.collectives_completed;
     one["collectives_in_flight"] = rank.collectives_in_flight;
     one["oldest_collective_seconds"] = rank.oldest_collective_seconds;
+    for (const auto& [signal, value] : rank.calls) {
+      if (const auto row = FindSignal(static_cast<uint32_t>(signal)))
+        one["calls"][std::string(row->name)] = value;
+    }
     out.push_back(std::move(one));
   }
   return out;

@@ -42,6 +42,39 @@ std::string_view StreamName(std::string_view stream) {
   return slash == std::string_view::npos ? stream : stream.substr(slash + 1);
 }
 
+// Which series shows a signal of a rank's calls into CUDA and NCCL.
+struct CallRow {
+  SignalId signal;
+  MetricId metric;
+};
+constexpr CallRow kCallRows[] = {
+    CallRow{SignalId::kAllocatedBytes, MetricNamed("rankscope_cuda_alloc_bytes_total")},
+    CallRow{SignalId::kAllocationFailures, MetricNamed("rankscope_cuda_alloc_failures_total")},
+    CallRow{SignalId::kAllocationSeconds, MetricNamed("rankscope_cuda_alloc_seconds_total")},
+    CallRow{SignalId::kCountedShare, MetricNamed("rankscope_cuda_counted_ratio")},
+    CallRow{SignalId::kCudaErrors, MetricNamed("rankscope_cuda_errors_total")},
+    CallRow{SignalId::kGraphLaunches, MetricNamed("rankscope_cuda_graph_launches_total")},
+    CallRow{SignalId::kKernelLaunches, MetricNamed("rankscope_cuda_kernel_launches_total")},
+    CallRow{SignalId::kLargestLaunchGapSeconds,
+            MetricNamed("rankscope_cuda_largest_launch_gap_seconds")},
+    CallRow{SignalId::kLastFailedAllocationBytes,
+            MetricNamed("rankscope_cuda_last_failed_alloc_bytes")},
+    CallRow{SignalId::kLaunchSeconds, MetricNamed("rankscope_cuda_launch_seconds_total")},
+    CallRow{SignalId::kCopyCalls, MetricNamed("rankscope_cuda_memcpy_calls_total")},
+    CallRow{SignalId::kCopySeconds, MetricNamed("rankscope_cuda_memcpy_seconds_total")},
+    CallRow{SignalId::kOldestSyncSeconds, MetricNamed("rankscope_cuda_oldest_sync_seconds")},
+    CallRow{SignalId::kSyncCalls, MetricNamed("rankscope_cuda_sync_calls_total")},
+    CallRow{SignalId::kCudaSyncSeconds, MetricNamed("rankscope_cuda_sync_seconds_total")},
+    CallRow{SignalId::kCollectiveBytes, MetricNamed("rankscope_nccl_bytes_total")},
+    CallRow{SignalId::kCollectivesEnqueued,
+            MetricNamed("rankscope_nccl_collectives_enqueued_total")},
+    CallRow{SignalId::kCommunicatorAborts, MetricNamed("rankscope_nccl_comm_aborts_total")},
+    CallRow{SignalId::kCommunicatorInitSeconds,
+            MetricNamed("rankscope_nccl_comm_init_in_flight_seconds")},
+    CallRow{SignalId::kCommunicators, MetricNamed("rankscope_nccl_communicators")},
+    CallRow{SignalId::kCollectiveSeconds, MetricNamed("rankscope_nccl_enqueue_seconds_total")},
+};
+
 // What is remembered of a job from tick to tick.
 struct JobMemory {
   LabelCache labels;
@@ -70,6 +103,7 @@ struct SnapshotBuilder::Impl {
   void AddJob(const JobStatus& job);
   void AddTraining(const JobStatus& job);
   void AddLogs(const JobStatus& job);
+  void AddCalls(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
   void AddRanks(const JobStatus& job);
   void AddFilesAndSockets(const std::string& job_id, const RankStatus& rank);
   // How many series it gave.
@@ -321,6 +355,25 @@ void SnapshotBuilder::Impl::AddFilesAndSockets(const std::string& job_id, const 
            rank.checkpoint_read_bytes);
 }
 
+void SnapshotBuilder::Impl::AddCalls(const JobStatus& job, const RankStatus& rank,
+                                     const LabelPointer& labels) {
+  for (const CallRow& row : kCallRows) {
+    Add(row.metric, labels, rank.Call(row.signal));
+  }
+  if (!std::isnan(rank.last_launch_wall_seconds))
+    Add(MetricNamed("rankscope_cuda_last_launch_timestamp_seconds"), labels,
+        rank.last_launch_wall_seconds);
+  for (const auto& [direction, signal] : {std::pair{"h2d", SignalId::kCopiedToDeviceBytes},
+                                          std::pair{"d2h", SignalId::kCopiedToHostBytes}}) {
+    const double value = rank.Call(signal);
+    if (std::isnan(value)) continue;
+    Add(MetricNamed("rankscope_cuda_memcpy_bytes_total"),
+        jobs[job.job_id].labels.Get("job_id,rank,direction",
+                                    {job.job_id, std::to_string(rank.rank), direction}),
+        value);
+  }
+}
+
 void SnapshotBuilder::Impl::AddRanks(const JobStatus& job) {
   LabelCache& cache = jobs[job.job_id].labels;
   std::map<int32_t, const RankStatus*> ranks;  // a restarted rank may be listed twice: the living
@@ -343,6 +396,7 @@ void SnapshotBuilder::Impl::AddRanks(const JobStatus& job) {
     Add(MetricNamed("rankscope_rank_oldest_collective_seconds"), labels,
         rank->oldest_collective_seconds);
     AddFilesAndSockets(job.job_id, *rank);
+    AddCalls(job, *rank, labels);
   }
 }
 

@@ -71,11 +71,14 @@ Event Written(const rs_io_file& file, const ProcessKey& process, uint64_t bytes,
               bool complete, bool main_thread) {
   const int64_t milliseconds = Milliseconds(file.opened_ns, end_ns);
   Event event = Make(EventType::kCheckpointWritten, process, NamesOf(file), file.opened_ns);
-  event.num = {{"bytes", static_cast<int64_t>(bytes)},
-               {"seconds", (milliseconds + 500) / 1000},
-               {"milliseconds", milliseconds},
-               {"complete", complete ? 1 : 0},
-               {"main_thread", main_thread ? 1 : 0}};
+  event.num = {
+      {"bytes", static_cast<int64_t>(bytes)},
+      {"seconds", (milliseconds + 500) / 1000},
+      {"milliseconds", milliseconds},
+      {"microseconds",
+       end_ns > file.opened_ns ? static_cast<int64_t>((end_ns - file.opened_ns) / 1000) : 0},
+      {"complete", complete ? 1 : 0},
+      {"main_thread", main_thread ? 1 : 0}};
   return event;
 }
 

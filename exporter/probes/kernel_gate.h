@@ -41,4 +41,7 @@ std::vector<Capability> LookAtKernel();
 // Why programs at tracepoints cannot run here; nullopt: they can.
 std::optional<Capability> ObstacleForTracepoints(const std::vector<Capability>& capabilities);
 
+// The same of programs at calls into libraries.
+std::optional<Capability> ObstacleForUprobes(const std::vector<Capability>& capabilities);
+
 }  // namespace rankscope::probes

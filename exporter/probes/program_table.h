@@ -20,6 +20,9 @@ struct ProgramRow {
 };
 
 std::span<const ProgramRow> ProcessProgramTable();
+std::span<const ProgramRow> StdioProgramTable();
+std::span<const ProgramRow> CallProgramTable();
+std::span<const ProgramRow> WaitProgramTable();
 std::span<const ProgramRow> NetworkProgramTable();
 std::span<const ProgramRow> IoProgramTable();
 

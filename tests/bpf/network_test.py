@@ -150,7 +150,7 @@ sys.exit(5)
     def connects(self, daemon, verdict):
         """What the recording holds of connections: (peer's port, outcome) -> the highest count."""
         found = {}
-        for strings, numbers in recording.events(self.recorded(daemon, verdict), recording.CONNECT):
+        for strings, numbers in recording.events_of(self.recorded(daemon, verdict), recording.CONNECT):
             key = (numbers["port"], strings["outcome"])
             found[key] = max(found.get(key, 0), numbers["attempts"])
         return found

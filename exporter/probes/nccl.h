@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The source of what ranks ask of NCCL: collectives entered, communicators made and ended, and what
+// the watchdog of PyTorch learns of work in flight. Loop thread only.
+#pragma once
+
+#include <memory>
+
+#include "exporter/probes/calls.h"
+
+namespace rankscope::probes {
+
+class Nccl final : public Calls {
+ public:
+  Nccl(std::shared_ptr<collectors::ProcessTable> processes, std::shared_ptr<TrackedMap> tracked,
+       bool force);
+  ~Nccl() override;
+
+ protected:
+  void Report(const ProcessKey& process, int64_t now_ns, bool gone) override;
+  void OnCall(const ProcessKey& process, const rs_call& call) override;
+  void Forget(const ProcessKey& process) override;
+};
+
+}  // namespace rankscope::probes
