@@ -127,6 +127,14 @@ void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution
     rank.collectives_completed = rings.Last(SignalId::kCollectivesCompleted);
     rank.collectives_in_flight = rings.Last(SignalId::kCollectivesInFlight);
     rank.oldest_collective_seconds = rings.Last(SignalId::kOldestCollectiveSeconds);
+    rank.connect_failures = rings.Last(SignalId::kConnectFailures);
+    rank.tcp_retransmits = rings.Last(SignalId::kTcpRetransmits);
+    rank.tcp_sent_bytes = rings.Last(SignalId::kTcpSentBytes);
+    rank.tcp_received_bytes = rings.Last(SignalId::kTcpReceivedBytes);
+    rank.file_errors = rings.Last(SignalId::kFileErrors);
+    rank.sync_file_seconds = rings.Last(SignalId::kSyncFileSeconds);
+    rank.checkpoint_written_bytes = rings.Last(SignalId::kCheckpointWrittenBytes);
+    rank.checkpoint_read_bytes = rings.Last(SignalId::kCheckpointReadBytes);
     DescribeCalls(job, window, wall_offset_ns, rank);
   }
 }

@@ -77,6 +77,14 @@ struct RankStatus {
   double collectives_completed = kUnknown;
   double collectives_in_flight = kUnknown;
   double oldest_collective_seconds = kUnknown;
+  double connect_failures = kUnknown;
+  double tcp_retransmits = kUnknown;
+  double tcp_sent_bytes = kUnknown;
+  double tcp_received_bytes = kUnknown;
+  double file_errors = kUnknown;
+  double sync_file_seconds = kUnknown;
+  double checkpoint_written_bytes = kUnknown;
+  double checkpoint_read_bytes = kUnknown;
   double last_launch_wall_seconds = kUnknown;  // wall time of its newest kernel
   // The newest number of each signal of its calls into CUDA and NCCL that was ever heard.
   std::vector<std::pair<SignalId, double>> calls;

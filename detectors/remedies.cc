@@ -313,6 +313,10 @@ constexpr std::array kRemedies = {
         "the same run on data made up in "
         "memory",
         kNever},
+    RemedyRow{"D2", "save_storm",
+              "{share} % of the time goes into writing checkpoints: {saves} saves took {seconds} s",
+              "fix_config", "save less often, or in the background",
+              "write to local disk first; save sharded or asynchronously", "", kNever},
     RemedyRow{"D2", "launch_blocking",
               "every launch waits for the one before it: {share} of the wall pass in launches and "
               "what waits for them",

@@ -12,6 +12,7 @@
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
 #include "exporter/probes/cuda.h"
+#include "exporter/probes/io.h"
 #include "exporter/probes/nccl.h"
 #include "exporter/probes/network.h"
 #include "exporter/probes/process.h"
@@ -87,6 +88,11 @@ std::unique_ptr<Source> MakeWait(const SourceContext& context) {
 std::unique_ptr<Source> MakeNetwork(const SourceContext& context) {
   return std::make_unique<probes::Network>(context.processes, context.tracked,
                                            context.config.ebpf.mode == "force");
+}
+
+std::unique_ptr<Source> MakeIo(const SourceContext& context) {
+  return std::make_unique<probes::Io>(context.processes, context.tracked,
+                                      context.config.ebpf.mode == "force");
 }
 
 std::unique_ptr<Source> MakeNcclRas(const SourceContext& context) {
@@ -165,6 +171,16 @@ constexpr std::array kSources = {
         {},
         MakeNetwork,
         "bpf,perfmon,dac_read_search,sys_ptrace"},
+    SourceRow{"io",
+              "checkpoints written, read, looked for and not found, file errors, syncs, room left, "
+              "counted in the kernel",
+              "as `process`; 5.15 or later; tracefs, mounted or to be mounted out of sight "
+              "(CAP_SYS_ADMIN at the start)",
+              Duration{},
+              true,
+              {},
+              MakeIo,
+              "bpf,perfmon,dac_read_search,sys_ptrace"},
     SourceRow{"cuda",
               "kernel and graph launches, synchronisation, copies and allocations of each rank, "
               "counted in the kernel",

@@ -108,6 +108,7 @@ struct SnapshotBuilder::Impl {
   void AddLogs(const JobStatus& job);
   void AddCalls(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
   void AddRanks(const JobStatus& job);
+  void AddFilesAndSockets(const std::string& job_id, const RankStatus& rank);
   // How many series it gave.
   size_t AddCollectable(const prometheus::Collectable& collectable);
   void Forget(const std::vector<ShownJob>& shown);
@@ -381,6 +382,25 @@ void SnapshotBuilder::Impl::AddLogs(const JobStatus& job) {
   }
 }
 
+void SnapshotBuilder::Impl::AddFilesAndSockets(const std::string& job_id, const RankStatus& rank) {
+  LabelCache& cache = jobs[job_id].labels;
+  const std::string number = std::to_string(rank.rank);
+  const LabelPointer& labels = cache.Get("job_id,rank", {job_id, number});
+  Add(MetricNamed("rankscope_rank_connect_failures_total"), labels, rank.connect_failures);
+  Add(MetricNamed("rankscope_rank_tcp_retransmits_total"), labels, rank.tcp_retransmits);
+  Add(MetricNamed("rankscope_rank_file_errors_total"), labels, rank.file_errors);
+  Add(MetricNamed("rankscope_rank_fsync_seconds_total"), labels, rank.sync_file_seconds);
+  const auto directed = [&](MetricId metric, const char* direction, double value) {
+    Add(metric, cache.Get("job_id,rank,direction", {job_id, number, direction}), value);
+  };
+  directed(MetricNamed("rankscope_rank_tcp_bytes_total"), "sent", rank.tcp_sent_bytes);
+  directed(MetricNamed("rankscope_rank_tcp_bytes_total"), "received", rank.tcp_received_bytes);
+  directed(MetricNamed("rankscope_rank_checkpoint_bytes_total"), "written",
+           rank.checkpoint_written_bytes);
+  directed(MetricNamed("rankscope_rank_checkpoint_bytes_total"), "read",
+           rank.checkpoint_read_bytes);
+}
+
 void SnapshotBuilder::Impl::AddCalls(const JobStatus& job, const RankStatus& rank,
                                      const LabelPointer& labels) {
   for (const CallRow& row : kCallRows) {
@@ -421,6 +441,7 @@ void SnapshotBuilder::Impl::AddRanks(const JobStatus& job) {
     Add(MetricNamed("rankscope_rank_collectives_in_flight"), labels, rank->collectives_in_flight);
     Add(MetricNamed("rankscope_rank_oldest_collective_seconds"), labels,
         rank->oldest_collective_seconds);
+    AddFilesAndSockets(job.job_id, *rank);
     AddCalls(job, *rank, labels);
   }
 }
