@@ -144,7 +144,10 @@ void Agent::Restore() {
   };
   const auto deliver = [&](const Observation& observation) {
     if (const auto* mark = std::get_if<RunMark>(&observation.kind)) {
-      if (mark->what == RunMark::What::kBegin) awaited_[mark->job_id] = mark->root;
+      if (mark->what == RunMark::What::kBegin) {
+        awaited_[mark->job_id] = mark->root;
+        processes_->NoteWrapped(mark->root);
+      }
       if (mark->what == RunMark::What::kEnd || mark->what == RunMark::What::kLost) {
         awaited_.erase(mark->job_id);
       }
@@ -183,7 +186,11 @@ void Agent::GiveUpWrappers() {
 }
 
 void Agent::StartSources() {
-  SourceContext context{config_, processes_, tracked_, {}, {}};
+  SourceContext context{config_, processes_, tracked_, {}, {}, {}, {}};
+  context.before_judging = [this](std::function<void()> tell) {
+    before_judging_.push_back(std::move(tell));
+  };
+  context.who = [this](const ProcessKey& key) { return recordings_.Find(key); };
   context.on_wrapper_end = [this](const std::string& job_id) {
     Judge();
     const JobStatus* job = engine_.Find(job_id);
@@ -221,6 +228,7 @@ void Agent::Pass(const Observation& observation) {
   }
   if (const auto* mark = std::get_if<RunMark>(&observation.kind)) {
     if (mark->what == RunMark::What::kBegin && mark->root.pid > 0) {
+      processes_->NoteWrapped(mark->root);
       processes_->AddRoot(mark->root, mark->job_id);
     }
   }
@@ -235,6 +243,7 @@ void Agent::Record(const Observation& observation) {
 }
 
 void Agent::Judge() {
+  for (const auto& tell : before_judging_) tell();
   const Observation tick = OfAgent(Tick{});
   recordings_.Accept(tick);
   Handle(engine_.Tick(tick.t));

@@ -82,6 +82,8 @@ class Agent {
   WaitingRoom waiting_room_;
   SourceKeeper sources_;
   run::RunListener* wrappers_ = nullptr;  // owned by sources_
+  // Of sources that hold back what the judgement shall know.
+  std::vector<std::function<void()>> before_judging_;
   metrics::SnapshotBuilder snapshots_;
   http::StateHolder state_;
   std::unique_ptr<http::Listener> listener_;

@@ -67,6 +67,10 @@ class JobRecordings {
   std::vector<attribution::ProcessInfo> LiveProcesses() const;
   // Whether the process belongs to a job.
   bool Knows(const ProcessKey& key) const { return attribution_.Find(key) != nullptr; }
+  // Null: of no job. Good until the next observation.
+  const attribution::ProcessInfo* Find(const ProcessKey& key) const {
+    return attribution_.Find(key);
+  }
   std::vector<std::string> LiveJobs() const;
   // The last sequence number restored of this wrapper's (the slot counts the wrappers of one job);
   // below zero: none.

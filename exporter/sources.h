@@ -16,6 +16,9 @@
 #include "exporter/config.h"
 #include "exporter/source.h"
 
+namespace rankscope::attribution {
+struct ProcessInfo;
+}
 namespace rankscope::collectors {
 class ProcessTable;
 }
@@ -34,6 +37,10 @@ struct SourceContext {
   std::function<void(const std::string& job_id)> on_wrapper_end;
   // The last observation of a wrapper that a restart has restored.
   std::function<int64_t(const std::string& job_id, int slot)> resume_after;
+  // A process as the engine sees it; null: of no job. Good until the next observation.
+  std::function<const attribution::ProcessInfo*(const ProcessKey& key)> who;
+  // Calls `tell` each time before jobs are judged, for as long as the sources live.
+  std::function<void(std::function<void()> tell)> before_judging;
 };
 
 struct SourceRow {
@@ -46,6 +53,7 @@ struct SourceRow {
                                    // that is up
   std::unique_ptr<Source> (*make)(const SourceContext& context);
   std::string_view capabilities = {};  // capabilities(7) to keep for it: "bpf,perfmon"
+  bool admin_on_old_kernels = false;   // before 6.6 its probes are perf events: CAP_SYS_ADMIN
 };
 
 std::span<const SourceRow> SourceTable();

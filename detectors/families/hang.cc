@@ -9,8 +9,10 @@
 #include <cmath>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/standstill.h"
+#include "detectors/families/thread_causes.h"
 
 namespace rankscope::families {
 namespace {
@@ -120,10 +122,18 @@ Finding EvaluateC2(const JobFeatures& f) {
     Show(f.leave.evaluation, finding);
     finding.open = {Question::kHangCulprit, Question::kHangTrigger};
     NameTheAbsent(f, finding);
+    AddReportedCulprit(f, finding);
     return finding;
   }
-  if (StandsInCollective(f)) return Standstill(f);
-  if (!MultiProcess(f) || !Silent(f) || NobodyWaits(f)) return {};
+  if (StandsInCollective(f)) {
+    Finding finding = Standstill(f);
+    AddThreadCause(f, finding);
+    AddReportedCulprit(f, finding);
+    return finding;
+  }
+  if (!MultiProcess(f)) return {};
+  if (!Silent(f)) return StandstillOfThreads(f);
+  if (NobodyWaits(f)) return {};
   Finding finding;
   finding.matched = true;
   finding.sub = "silent";
@@ -137,6 +147,8 @@ Finding EvaluateC2(const JobFeatures& f) {
   finding.values = {{"seconds", Number(f.silence_seconds)}, {"timeout", Number(HangTimeout(f))}};
   finding.onset = f.now - Seconds(f.silence_seconds);
   finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+  AddThreadCause(f, finding);
+  AddReportedCulprit(f, finding);
   return finding;
 }
 

@@ -10,6 +10,7 @@
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/standstill.h"
+#include "detectors/families/thread_causes.h"
 
 namespace rankscope::families {
 namespace {
@@ -120,6 +121,7 @@ RuledOut RuleOutD1(const JobFeatures& f) {
 }
 
 Finding EvaluateD2(const JobFeatures& f) {
+  if (Finding storm = EvaluateSaveStorm(f); storm.matched) return storm;
   const LaunchFeatures& l = f.launches;
   if (!Readable(f) || l.launches < kLaunches) return {};
   constexpr double kCost = 0.3;  // of the wall, inside launches and what waits for them
@@ -173,6 +175,7 @@ Finding LateRank(const JobFeatures& f) {
 }
 
 Finding EvaluateD3(const JobFeatures& f) {
+  if (Finding starved = StarvedRank(f); starved.matched) return starved;
   return LateRank(f);
 }
 
@@ -187,7 +190,7 @@ RuledOut RuleOutD3(const JobFeatures& f) {
                    "no rank's host comes late; a card that is slow itself is not in these calls",
                    l.peers_evidence);
   }
-  return NotDecidable(proto::STORE_NCCL);
+  return NotDecidable(proto::STORE_NCCL, NobodyStarved(f));
 }
 
 }  // namespace rankscope::families

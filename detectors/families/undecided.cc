@@ -27,12 +27,6 @@ RuledOut SlowFamily(const features::JobFeatures& f, proto::Store needs) {
 RuledOut RuleOutB3(const features::JobFeatures&) {
   return NotDecidable(proto::STORE_GPU);
 }
-RuledOut RuleOutC3(const features::JobFeatures& f) {
-  return SlowFamily(f, proto::STORE_GPU);
-}
-RuledOut RuleOutX14(const features::JobFeatures& f) {
-  return SlowFamily(f, proto::STORE_KERNEL);
-}
 RuledOut RuleOutX15(const features::JobFeatures&) {
   return NotDecidable(proto::STORE_KERNEL);
 }

@@ -64,6 +64,7 @@ void JobWindow::OnRunBegin(const RunMark& mark, Timestamp t) {
     if (!command_.empty()) command_ += ' ';
     command_ += argument;
   }
+  current_.kernel.network.OnCommand(command_);
   command_.resize(std::min<size_t>(command_.size(), 200));
   begin_ = t;
   current_.begin = t;
@@ -131,6 +132,8 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   }
   if (!wrapped_ && !end_.ended && command_.empty()) command_ = process.command;
   if (!wrapped_) end_ = {};  // a job known only by its processes lives while one does
+  if (process.role == attribution::ProcessRole::kLauncher)
+    current_.kernel.network.OnCommand(process.command);
   if (process.role != attribution::ProcessRole::kRank) return;
   world_size_ = std::max(world_size_, process.world_size);
   Attempt next = attempt_;
@@ -149,6 +152,7 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
     attempt_.slurm_restart = next.slurm_restart;
     attempt_.elastic_restart = next.elastic_restart;
   }
+  current_.kernel.network.OnCommand(process.command);
   if (process.rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(process.rank))) return;
   RankWindow& rank = ranks_[process.rank];
   rank.rank = process.rank;
@@ -160,6 +164,7 @@ void JobWindow::OnEnvironment(const attribution::ProcessInfo& process,
                               const std::vector<KeyValue>& environment, Timestamp t) {
   if (process.role != attribution::ProcessRole::kRank) return;
   surroundings_.OnEnvironment(environment, process.key, process.rank, t);
+  current_.kernel.network.OnEnvironment(environment);
 }
 
 void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp t) {
@@ -418,6 +423,7 @@ void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
   current_ = {};
   current_.begin = t;
   current_.kernel = std::move(kernel);
+  current_.kernel.network.KeepCoordinators(ended_attempts_.back().window.kernel.network);
   current_.framework = ended_attempts_.back().window.framework;
   // What was only suspected to be another attempt was the end of this one.
   if (suspected_) incidents_.MoveToAttempt(suspected_ordinal_, attempt_.ordinal);

@@ -3,6 +3,7 @@
 
 #include "exporter/collectors/process_table.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace rankscope::collectors {
@@ -12,6 +13,12 @@ void ProcessTable::AddRoot(ProcessKey key, std::string job_id) {
   root.key = key;
   root.job_id = std::move(job_id);
   if (Add(std::move(root))) AskFacts(key);
+}
+
+void ProcessTable::NoteWrapped(ProcessKey key) {
+  if (std::find(wrapped_.begin(), wrapped_.end(), key) != wrapped_.end()) return;
+  wrapped_.push_back(key);
+  if (wrapped_.size() > kMaxWrapped) wrapped_.pop_front();
 }
 
 void ProcessTable::AskFacts(ProcessKey key) {

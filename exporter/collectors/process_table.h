@@ -37,6 +37,9 @@ class ProcessTable {
   // The first process of a job that somebody else has announced: it and its descendants are
   // tracked.
   void AddRoot(ProcessKey key, std::string job_id);
+  // The command of a wrapper, which hears it; the newest kMaxWrapped are remembered.
+  void NoteWrapped(ProcessKey key);
+  const std::deque<ProcessKey>& wrapped() const { return wrapped_; }
   // Takes the roots announced since the last call.
   std::vector<std::pair<ProcessKey, std::string>> TakeRoots();
   // A process whose facts the engine wants again.
@@ -64,6 +67,8 @@ class ProcessTable {
  private:
   std::map<int32_t, TrackedProcess> processes_;
   std::vector<ProcessKey> asked_;
+  static constexpr size_t kMaxWrapped = 256;  // twice the jobs that are recorded at once
+  std::deque<ProcessKey> wrapped_;
   // A scan takes at most some seconds, and a job that spawns without end a thousand a second.
   static constexpr size_t kMaxEnded = 8192;
   std::set<ProcessKey> ended_;

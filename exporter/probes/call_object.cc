@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -117,10 +118,25 @@ Result<std::shared_ptr<CallObject>> CallObject::Load(CallObjectKind kind, int tr
 CallPrograms CallObject::Programs(const std::shared_ptr<CallObject>& self) {
   const bpf_object* const object = self->impl_->object;
   if (self->impl_->cuda) {
-    return {FdOf(object, "cuda_launch"), FdOf(object, "cuda_launch_end"),
-            FdOf(object, "cuda_begin"), FdOf(object, "cuda_end"), self};
+    const auto track_self = [tracked = self->impl_->MapFd("rs_tracked"),
+                             counts = self->counts()](bool track) {
+      const uint32_t pid = static_cast<uint32_t>(getpid());
+      const uint64_t any = 0;
+      if (track) {
+        bpf_map_update_elem(tracked, &pid, &any, BPF_ANY);
+      } else {
+        bpf_map_delete_elem(tracked, &pid);
+        bpf_map_delete_elem(counts, &pid);
+      }
+    };
+    return {FdOf(object, "cuda_launch"),
+            FdOf(object, "cuda_launch_end"),
+            FdOf(object, "cuda_begin"),
+            FdOf(object, "cuda_end"),
+            self,
+            track_self};
   }
-  return {-1, -1, FdOf(object, "nccl_begin"), FdOf(object, "nccl_end"), self};
+  return {-1, -1, FdOf(object, "nccl_begin"), FdOf(object, "nccl_end"), self, {}};
 }
 
 int CallObject::fd() const {

@@ -6,10 +6,15 @@ from collections import namedtuple
 from pathlib import Path
 
 # Tags of recording.proto's Observation.
-START, EXIT, SIGNAL, SAMPLES, KERNEL, EVENT = 14, 15, 16, 18, 19, 21
+START, EXIT, SIGNAL, LINE, SAMPLES, KERNEL, EVENT = 14, 15, 16, 17, 18, 19, 21
+
+# detectors/model/event_types.inc
+CONNECT, LISTEN, RESOLVE = 1, 2, 3
+FILE_ERROR, FILE_MISSING, CHECKPOINT_WRITTEN, CHECKPOINT_READ = 10, 11, 12, 13
 
 Exit = namedtuple("Exit", "pid wait_status known core")
 Signal = namedtuple("Signal", "pid signo code sender comm uid cgroup")
+Line = namedtuple("Line", "stream name job writer offset text end redactions lost_before rank local_rank")
 Start = namedtuple("Start", "pid parent uid comm argv environment cgroup complete")
 Event = namedtuple("Event", "pid type text number")
 
@@ -72,9 +77,9 @@ def pid_of(message, tag):
     return number(fields(message[tag][0]), 1) if tag in message else 0
 
 
-def observations(folder, tag):
+def observations(folder, tag, lane="facts"):
     # The lane of facts; the bulk lane holds them again, in their place among the rest.
-    for path in sorted(Path(folder).glob("facts*.rec")):
+    for path in sorted(Path(folder).glob(f"{lane}*.rec")):
         for number_of_frame, frame in enumerate(frames(path.read_bytes())):
             if number_of_frame == 0:
                 continue  # the header
@@ -99,6 +104,22 @@ def starts(folder):
         found.append(Start(pid_of(m, 1), pid_of(m, 2), number(m, 3), text(m, 4), [a.decode() for a in m.get(5, [])],
                            {text(pair, 1): text(pair, 2) for pair in pairs}, text(m, 7), bool(number(m, 9))))
     return found
+
+
+def lines(folder):
+    return [Line(number(m, 1), text(m, 2), text(m, 3), pid_of(m, 4), number(m, 5), m.get(6, m.get(7, [b""]))[0], number(m, 8),
+                 number(m, 10), number(m, 11), number(m, 12) - 1, number(m, 13) - 1)
+            for m in observations(folder, LINE, "bulk")]
+
+
+def streams(folder):
+    """Name of each stream -> its bytes as they were written; where bytes were lost, as many zeros."""
+    found = {}
+    for line in lines(folder):
+        said = found.setdefault(line.name, bytearray())
+        said.extend(b"\0" * (line.offset - len(said)))
+        said.extend(line.text + {1: b"\n", 2: b"\r"}.get(line.end, b""))
+    return {name: bytes(said) for name, said in found.items()}
 
 
 def samples(folder):
@@ -138,3 +159,15 @@ def packed(values, take):
 def events(folder):
     return [Event(pid_of(m, 2), number(m, 3), {text(f, 1): text(f, 2) for f in map(fields, m.get(5, []))},
                   {text(f, 1): number(f, 2) for f in map(fields, m.get(6, []))}) for m in observations(folder, EVENT)]
+
+
+def events_of(folder, kind):
+    """Of the events of a kind: what they say by name, texts and numbers."""
+    found = []
+    for m in observations(folder, EVENT):
+        if number(m, 3) != kind:
+            continue
+        texts = {text(pair, 1): text(pair, 2) for pair in map(fields, m.get(5, []))}
+        numbers = {text(pair, 1): number(pair, 2) for pair in map(fields, m.get(6, []))}
+        found.append((texts, numbers))
+    return found

@@ -37,6 +37,10 @@ EXCEPTIONS = [
     ("detectors/features/", "detectors/logs/record.h", "features name the closed vocabulary of incidents"),
     ("detectors/features/", "detectors/proto/verdict.pb.h", "the closed enums of phase, store and tier"),
     ("detectors/windows/", "detectors/proto/verdict.pb.h", "the closed enums of phase, store and tier"),
+    ("detectors/windows/report_tracker", "detectors/reports/ras_report.h", "what RAS says enters as its text and is parsed inside"),
+    ("detectors/features/report", "detectors/reports/culprit.h", "one rule of who holds up a collective, beside the readers it needs"),
+    ("exporter/collectors/nccl_ras_diary", "detectors/reports/ras_report.h", "which reports are worth keeping, is decided before the door"),
+    ("exporter/collectors/nccl_digest", "detectors/reports/", "dumps of megabytes become digests before the door, as bytes become lines"),
     ("detectors/families/", "detectors/logs/exception_table.h", "one table of exception types for parser and family"),
     ("detectors/families/family_names", "detectors/job_status.h", "FamilyName is part of the engine's public state"),
     ("exporter/replay/", "detectors/recording.h", "the codec of recordings: pure, and the room's one library"),
@@ -54,6 +58,10 @@ EXCEPTIONS = [
     ("exporter/run/", "detectors/attribution/environment_keys.h", "the list of variables that may leave a process"),
     ("exporter/probes/", "exporter/collectors/proc", "the sources that watch processes share whom they track, and how /proc's texts "
      "are read"),
+    ("exporter/probes/output_", "detectors/logs/assembler.h", "bytes become lines before the door"),
+    ("exporter/probes/output_", "detectors/logs/masked_line.h", "lines are masked before the door"),
+    ("exporter/probes/output_rules", "detectors/attribution/attribution.h", "whose words are the job's depends on who says them: "
+     "rank, worker or launcher"),
     ("exporter/http/", "detectors/job_status.h", "the engine's public state"),
     ("exporter/http/", "detectors/verdict_json.h", "a verdict as its documents"),
     ("exporter/http/", "detectors/verdict_words.h", "the words of the closed enums"),

@@ -1,0 +1,284 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/probes/stdio.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "exporter/probes/kernel_gate.h"
+#include "exporter/probes/standard_files.h"
+
+namespace rankscope::probes {
+namespace {
+
+using Answer = OutputRules::Answer;
+using attribution::ProcessRole;
+
+constexpr std::array<std::string_view, 3> kStreamNames = {"", "stdout", "stderr"};
+
+Timestamp TimeOf(const rs_said& said) {
+  return {static_cast<int64_t>(said.time_ns)};
+}
+
+ProcessKey WriterOf(const rs_said& said) {
+  return {static_cast<int32_t>(said.pid), static_cast<int64_t>(said.start_ns / kNsPerTick)};
+}
+
+// "rank 3 stdout", "rank 3 stderr, python3 (pid 77)", "stderr of torchrun (pid 70)".
+std::string NameOf(const attribution::ProcessInfo& process, uint32_t slot) {
+  const std::string stream(kStreamNames[slot]);
+  const std::string who = process.comm + " (pid " + std::to_string(process.key.pid) + ")";
+  if (process.role == ProcessRole::kRank) {
+    return "rank " + std::to_string(process.rank) + " " + stream;
+  }
+  if (process.role == ProcessRole::kWorker) {
+    return "rank " + std::to_string(process.rank) + " " + stream + ", " + who;
+  }
+  return stream + " of " + who;
+}
+
+}  // namespace
+
+Stdio::Stdio(std::shared_ptr<collectors::ProcessTable> table, std::shared_ptr<TrackedMap> tracked,
+             OutputRules::Who who, SpeechBudget budget, bool force)
+    : table_(std::move(table)),
+      tracked_(std::move(tracked)),
+      who_(std::move(who)),
+      rules_(who_, [this](int32_t pid) { return StandardOf(pid); }),
+      budget_(budget),
+      force_(force) {
+  emit_ = [this](const LogLine& line, Timestamp t) {
+    Observation observation;
+    observation.t = t;
+    observation.kind = line;
+    sink_->Accept(observation);
+  };
+}
+
+Stdio::~Stdio() {
+  Stop();
+}
+
+Status Stdio::Start(exporter::EventLoop& loop, Sink& sink) {
+  sink_ = &sink;
+  if (const auto obstacle = ObstacleForTracepoints(LookAtKernel()); obstacle && !force_) {
+    Observation observation;
+    SourceState state;
+    state.state = obstacle->denied ? Availability::kDenied : Availability::kUnsupported;
+    state.reason = "stdio: " + obstacle->text;
+    observation.kind = std::move(state);
+    sink.Accept(observation);
+    return Error{obstacle->text};
+  }
+  const Result<int> tracked = tracked_->Open();
+  if (!tracked) return Error{tracked.error()};
+  auto programs = StdioPrograms::Load(
+      *tracked, budget_,
+      [this](const rs_said& said, std::string_view data) { OnSaid(said, data); });
+  if (!programs) return Error{programs.error()};
+  programs_ = std::move(*programs);
+  if (const Status status = loop.Watch(programs_->fd(), EPOLLIN, [this](uint32_t) { CatchUp(); });
+      !status.ok()) {
+    programs_.reset();
+    return status;
+  }
+  loop_ = &loop;
+  timer_ = loop.Every(kBeat, [this] { CatchUp(); });
+  return {};
+}
+
+void Stdio::Stop() {
+  if (loop_ == nullptr) return;
+  loop_->Cancel(std::exchange(timer_, 0));
+  loop_->Unwatch(programs_->fd());
+  for (auto& [key, speaker] : speakers_) Close(key, speaker);
+  speakers_.clear();
+  streams_ = 0;
+  lost_ += programs_->no_room() + programs_->malformed();
+  programs_.reset();
+  loop_ = nullptr;
+}
+
+int64_t Stdio::lost() const {
+  return lost_ + (programs_ ? programs_->no_room() + programs_->malformed() : 0);
+}
+
+std::optional<rs_standard> Stdio::StandardOf(int32_t pid) const {
+  if (programs_) {
+    if (const auto known = programs_->StartedWith(static_cast<uint32_t>(pid))) return known;
+  }
+  return ReadStandardFiles(pid);  // it was there before us, and has written nothing since
+}
+
+void Stdio::CatchUp() {
+  if (loop_ == nullptr) return;
+  for (const ProcessKey& root : table_->wrapped()) rules_.NoteWrapped(root);
+  tracked_->CatchUp();
+  const bool all = programs_->Consume();
+  if (std::exchange(any_waiting_, false)) SettleWaiting();
+  if (all) CloseEnded();
+}
+
+// Of strangers, who are tracked until user space has looked at them, nothing is kept.
+bool Stdio::IsOfAJob(const ProcessKey& key) const {
+  const collectors::TrackedProcess* const tracked = table_->Find(key.pid);
+  return (tracked != nullptr && tracked->key == key) || table_->HasEnded(key);
+}
+
+void Stdio::OnSaid(const rs_said& said, std::string_view data) {
+  const ProcessKey key = WriterOf(said);
+  if (said.stream < 1 || said.stream > 2 || !IsOfAJob(key)) return;
+  Speaker& speaker = speakers_[key];
+  speaker.start_ns = said.start_ns;
+  const FileId id = IdOf(said.file);
+  if (streams_ >= kMaxStreams && !speaker.streams.contains({said.stream, id})) {
+    lost_ += static_cast<int64_t>(data.size());
+    return;
+  }
+  const auto [found, is_new] = speaker.streams.try_emplace({said.stream, id});
+  Stream& stream = found->second;
+  if (is_new) {
+    ++streams_;
+    stream.file = said.file;
+    stream.input = said.input;
+    stream.since = loop_->Now();
+  }
+  uint64_t& seen = speaker.unheard[said.stream];
+  Waiting piece{std::string(), said.begins_line != 0, 0, TimeOf(said)};
+  if (said.unheard > seen) piece.lost_before = static_cast<int64_t>(said.unheard - seen);
+  seen = std::max<uint64_t>(seen, said.unheard);
+  piece.text.assign(data);
+  Hear(key, speaker, stream, said.stream, std::move(piece));
+}
+
+void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot,
+                 Waiting piece) {
+  if (stream.answer == Answer::kNot) return;
+  speaker.newest[slot] = IdOf(stream.file);
+  if (stream.answer == Answer::kOutput) return Say(stream, piece);
+  if (stream.waiting_bytes + piece.text.size() > kMaxWaiting) {
+    stream.lost_waiting += piece.lost_before + static_cast<int64_t>(piece.text.size());
+  } else {
+    piece.lost_before += std::exchange(stream.lost_waiting, 0);
+    stream.waiting_bytes += piece.text.size();
+    stream.waiting.push_back(std::move(piece));
+  }
+  Settle(key, speaker, stream, slot);
+}
+
+// Asks the rules again; the answer is given once.
+void Stdio::Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot) {
+  if (stream.answer != Answer::kLater || stream.waiting.empty()) return;
+  Written written;
+  written.writer = key;
+  written.file = stream.file;
+  written.input = stream.input;
+  written.text = stream.waiting.front().text;
+  written.first_look = !std::exchange(stream.looked, true);
+  stream.answer = rules_.Decide(written);
+  if (stream.answer == Answer::kLater && loop_->Now() - stream.since > kPatience) {
+    stream.answer = Answer::kNot;  // of no job after all
+  }
+  if (stream.answer == Answer::kLater) {
+    any_waiting_ = true;
+    return;
+  }
+  if (stream.answer == Answer::kNot) return Refuse(key, speaker, stream, slot);
+  const std::vector<Waiting> waiting = std::exchange(stream.waiting, {});
+  stream.waiting_bytes = 0;
+  if (!Open(key, stream, slot)) {
+    for (const Waiting& piece : waiting) {
+      lost_ += piece.lost_before + static_cast<int64_t>(piece.text.size());
+    }
+    return Refuse(key, speaker, stream, slot);
+  }
+  for (const Waiting& piece : waiting) Say(stream, piece);
+  Lose(stream, std::exchange(stream.lost_waiting, 0));
+}
+
+void Stdio::Refuse(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot) {
+  stream.answer = Answer::kNot;
+  stream.waiting.clear();
+  stream.waiting_bytes = 0;
+  stream.lost_waiting = 0;
+  if (speaker.newest[slot] == IdOf(stream.file)) speaker.newest[slot].reset();
+  programs_->Ignore(static_cast<uint32_t>(key.pid), slot, stream.file);
+}
+
+// False: there is no room.
+bool Stdio::Open(const ProcessKey& key, Stream& stream, uint32_t slot) {
+  const attribution::ProcessInfo& process = *who_(key);
+  if (process.role != ProcessRole::kRank && ++helpers_[process.job_id] > kMaxHelpers) return false;
+  StreamLabel label;
+  label.number = next_number_++;
+  label.name = NameOf(process, slot);
+  label.job_id = process.job_id;
+  label.writer = key;
+  if (process.role == ProcessRole::kRank || process.role == ProcessRole::kWorker) {
+    label.rank = process.rank;
+    label.local_rank = process.local_rank;
+    label.restart = process.elastic_restart;
+  }
+  stream.output = std::make_unique<OutputStream>(std::move(label));
+  return true;
+}
+
+void Stdio::Say(Stream& stream, const Waiting& piece) {
+  Lose(stream, piece.lost_before);
+  stream.output->Hear(piece.text, piece.begins_line, piece.t, emit_);
+}
+
+void Stdio::Lose(Stream& stream, int64_t bytes) {
+  if (bytes <= 0) return;
+  const int64_t before = stream.output->lost();
+  stream.output->Lose(bytes);
+  lost_ += stream.output->lost() - before;
+}
+
+void Stdio::SettleWaiting() {
+  for (auto& [key, speaker] : speakers_) {
+    for (auto& [id, stream] : speaker.streams) Settle(key, speaker, stream, id.first);
+  }
+}
+
+// All that was written is heard when a process has ended before the ring was emptied.
+void Stdio::CloseEnded() {
+  for (auto it = speakers_.begin(); it != speakers_.end();) {
+    auto& [key, speaker] = *it;
+    const collectors::TrackedProcess* const tracked = table_->Find(key.pid);
+    const bool lives = tracked != nullptr && tracked->key == key;
+    const bool waits = std::any_of(speaker.streams.begin(), speaker.streams.end(),
+                                   [](const auto& entry) { return !entry.second.waiting.empty(); });
+    if (lives || waits) {
+      ++it;
+      continue;
+    }
+    Close(key, speaker);
+    streams_ -= speaker.streams.size();
+    it = speakers_.erase(it);
+  }
+}
+
+void Stdio::Close(const ProcessKey& key, Speaker& speaker) {
+  const auto pid = static_cast<uint32_t>(key.pid);
+  for (const uint32_t slot : {1u, 2u}) {
+    const auto counts = programs_->Counts(pid, slot);
+    if (!counts || counts->start_ns != speaker.start_ns || !speaker.newest[slot]) continue;
+    uint64_t unheard = 0;
+    for (const uint64_t bytes : counts->unheard) unheard += bytes;
+    const auto stream = speaker.streams.find({slot, *speaker.newest[slot]});
+    if (stream == speaker.streams.end() || !stream->second.output) continue;
+    if (unheard > speaker.unheard[slot]) {
+      Lose(stream->second, static_cast<int64_t>(unheard - speaker.unheard[slot]));
+    }
+  }
+  for (auto& [id, stream] : speaker.streams) {
+    if (stream.output) stream.output->Close(loop_->Now(), emit_);
+  }
+  programs_->Forget(pid, speaker.start_ns);
+}
+
+}  // namespace rankscope::probes

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The source that hears what ranks and launchers write to their standard output and error, at the
+// moment they write it: no wrapper, no log sink, no change of the job. Each byte is heard or
+// counted as lost. Loop thread only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "bpf/events.h"
+#include "exporter/collectors/process_table.h"
+#include "exporter/event_loop.h"
+#include "exporter/probes/output_rules.h"
+#include "exporter/probes/output_stream.h"
+#include "exporter/probes/stdio_programs.h"
+#include "exporter/probes/tracked_map.h"
+#include "exporter/source.h"
+
+namespace rankscope::probes {
+
+class Stdio final : public exporter::Source {
+ public:
+  // From a write to its line, at most. A verdict waits 150 ms for what follows an abnormal end.
+  static constexpr Duration kBeat = Milliseconds(50);
+  // How long a process may be without a job: the time that a rank waits for its launcher to be
+  // known, and some.
+  static constexpr Duration kPatience = Seconds(4);
+  // Streams at once, which hold a line of 64 KiB each at worst: 128 MiB. Most processes write
+  // nothing.
+  static constexpr size_t kMaxStreams = 2048;
+  // Of a job, ranks' streams aside: a program that starts printing helpers without end fills a
+  // quarter of what the engine takes of a job (windows::JobWindow::kMaxStreams).
+  static constexpr int32_t kMaxHelpers = 1024;
+  // What a stream may have said before its job is known.
+  static constexpr size_t kMaxWaiting = 256 << 10;
+  // Above those of wrappers, which count from 1 by 4.
+  static constexpr uint32_t kFirstStream = 1 << 16;
+
+  Stdio(std::shared_ptr<collectors::ProcessTable> table, std::shared_ptr<TrackedMap> tracked,
+        OutputRules::Who who, SpeechBudget budget, bool force);
+  ~Stdio() override;
+
+  Status Start(exporter::EventLoop& loop, Sink& sink) override;
+  void Stop() override;
+  int64_t lost() const override;
+
+  // Tells what was written up to now, by everybody whose job is known.
+  void CatchUp();
+
+ private:
+  struct Waiting {
+    std::string text;
+    bool begins_line = false;
+    int64_t lost_before = 0;
+    Timestamp t;
+  };
+  // One file that a process writes to as its output or error.
+  struct Stream {
+    OutputRules::Answer answer = OutputRules::Answer::kLater;
+    rs_file file{};
+    rs_file input{};
+    Timestamp since;
+    bool looked = false;
+    std::vector<Waiting> waiting;
+    size_t waiting_bytes = 0;
+    int64_t lost_waiting = 0;  // not yet told with a piece
+    std::unique_ptr<OutputStream> output;
+  };
+  struct Speaker {
+    uint64_t start_ns = 0;
+    std::array<uint64_t, 3> unheard{};  // by stream: of the kernel's count, what was seen
+    std::map<std::pair<uint32_t, FileId>, Stream> streams;
+    std::array<std::optional<FileId>, 3> newest;  // by stream: where its losses belong
+  };
+
+  void OnSaid(const rs_said& said, std::string_view data);
+  bool IsOfAJob(const ProcessKey& key) const;
+  void Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot, Waiting piece);
+  void Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot);
+  bool Open(const ProcessKey& key, Stream& stream, uint32_t slot);
+  void Refuse(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot);
+  void Say(Stream& stream, const Waiting& piece);
+  void Lose(Stream& stream, int64_t bytes);
+  void SettleWaiting();
+  void CloseEnded();
+  void Close(const ProcessKey& key, Speaker& speaker);
+  std::optional<rs_standard> StandardOf(int32_t pid) const;
+
+  std::shared_ptr<collectors::ProcessTable> table_;
+  std::shared_ptr<TrackedMap> tracked_;
+  OutputRules::Who who_;
+  OutputRules rules_;
+  SpeechBudget budget_;
+  bool force_;
+  exporter::EventLoop* loop_ = nullptr;
+  Sink* sink_ = nullptr;
+  std::unique_ptr<StdioPrograms> programs_;
+  exporter::EventLoop::TimerId timer_ = 0;
+  OutputStream::Emit emit_;
+  std::map<ProcessKey, Speaker> speakers_;
+  size_t streams_ = 0;
+  uint32_t next_number_ = kFirstStream;
+  std::map<std::string, int32_t> helpers_;  // streams of a job, by others than ranks
+  bool any_waiting_ = false;
+  int64_t lost_ = 0;
+};
+
+}  // namespace rankscope::probes
