@@ -5,7 +5,9 @@
 // block goes to a Worker.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "detectors/model/result.h"
 #include "detectors/model/sink.h"
@@ -25,6 +27,13 @@ class Source {
 
   // Events and bytes that this source knows it has lost.
   virtual int64_t lost() const { return 0; }
+
+  // What it counts besides, by names of its own; nothing for most.
+  struct Count {
+    std::string_view name;
+    int64_t value = 0;
+  };
+  virtual std::vector<Count> counts() const { return {}; }
 };
 
 }  // namespace rankscope::exporter

@@ -8,6 +8,7 @@
 #include "detectors/attribution/environment_keys.h"
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
+#include "exporter/collectors/stdout_tail.h"
 #include "exporter/probes/process.h"
 #include "exporter/probes/stdio.h"
 #include "exporter/run/run_listener.h"
@@ -52,6 +53,15 @@ std::unique_ptr<Source> MakeStdio(const SourceContext& context) {
   return source;
 }
 
+std::unique_ptr<Source> MakeStdoutTail(const SourceContext& context) {
+  auto source = std::make_unique<collectors::StdoutTail>(
+      "/proc", context.processes, context.who, context.config.FindSource("stdout_tail")->interval);
+  if (context.before_judging) {
+    context.before_judging([tail = source.get()] { tail->CatchUp(); });
+  }
+  return source;
+}
+
 constexpr std::array kSources = {
     SourceRow{"run",
               "output, exit and recording of commands under `rankscope run`",
@@ -91,6 +101,11 @@ constexpr std::array kSources = {
         {},
         MakeStdio,
         "bpf,perfmon,dac_read_search"},
+    SourceRow{
+        "stdout_tail",
+        "the files that a job's processes have as standard output and error, read as they grow",
+        "root to read other users' files", Milliseconds(250), false, "stdio", MakeStdoutTail,
+        "dac_read_search,sys_ptrace"},
 };
 
 }  // namespace
