@@ -186,6 +186,7 @@ struct Engine::Impl {
       job->Touch(observation);
     }
     job->window.OnProcessStart(*process, again, observation.t);
+    job->window.OnArguments(*process, start.argv);
     job->window.OnEnvironment(*process, start.env, observation.t);
     if (!start.gpu_uuids.empty()) job->gpu_seen = true;
   }

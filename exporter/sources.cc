@@ -11,6 +11,7 @@
 #include "exporter/collectors/nccl_ras.h"
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
+#include "exporter/collectors/stdout_tail.h"
 #include "exporter/probes/cuda.h"
 #include "exporter/probes/io.h"
 #include "exporter/probes/nccl.h"
@@ -110,6 +111,15 @@ std::unique_ptr<Source> MakeInfiniband(const SourceContext& context) {
       context.processes, context.config.FindSource("infiniband")->interval);
 }
 
+std::unique_ptr<Source> MakeStdoutTail(const SourceContext& context) {
+  auto source = std::make_unique<collectors::StdoutTail>(
+      "/proc", context.processes, context.who, context.config.FindSource("stdout_tail")->interval);
+  if (context.before_judging) {
+    context.before_judging([tail = source.get()] { tail->CatchUp(); });
+  }
+  return source;
+}
+
 constexpr std::array kSources = {
     SourceRow{"run",
               "output, exit and recording of commands under `rankscope run`",
@@ -149,6 +159,11 @@ constexpr std::array kSources = {
         {},
         MakeStdio,
         "bpf,perfmon,dac_read_search"},
+    SourceRow{
+        "stdout_tail",
+        "the files that a job's processes have as standard output and error, read as they grow",
+        "root to read other users' files", Milliseconds(250), false, "stdio", MakeStdoutTail,
+        "dac_read_search,sys_ptrace"},
     SourceRow{
         "wait",
         "what ranks' threads wait for, who is stopped or has no CPU, and their stacks when they "

@@ -36,10 +36,16 @@ double Count(int64_t value) {
   return static_cast<double>(value);
 }
 
-// One log stream's name without its folder: paths do not stand in labels of data.
+// One log stream's name without its folder: paths do not stand in labels of data. Nor do processes:
+// "rank 3 stderr, python3 (pid 77)" counts as "rank 3 stderr", "stderr of torchrun (pid 70)" as
+// "stderr".
 std::string_view StreamName(std::string_view stream) {
   const size_t slash = stream.rfind('/');
-  return slash == std::string_view::npos ? stream : stream.substr(slash + 1);
+  if (slash != std::string_view::npos) stream.remove_prefix(slash + 1);
+  if (stream.ends_with(')') && stream.find(" (pid ") != std::string_view::npos) {
+    stream = stream.substr(0, std::min(stream.find(", "), stream.find(" of ")));
+  }
+  return stream;
 }
 
 // Which series shows a signal of a rank's calls into CUDA and NCCL.
@@ -105,6 +111,7 @@ struct SnapshotBuilder::Impl {
   void AddPorts(const JobStatus& job);
   void AddTraining(const JobStatus& job);
   void AddCheckpoints(const CheckpointStatus& checkpoints, const LabelPointer& labels);
+  void AddOutput(const SourceStatus& stdio);
   void AddLogs(const JobStatus& job);
   void AddCalls(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
   void AddRanks(const JobStatus& job);
@@ -198,6 +205,7 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
     Add(MetricNamed("rankscope_source_observations_total"), labels, Count(source->observations));
     Add(MetricNamed("rankscope_source_last_event_timestamp_seconds"), labels,
         source->last_event_wall_seconds);
+    if (source->name == "stdio") AddOutput(*source);
     for (const ProbeStatus& probe : source->probes) AddProbe(source->name, probe);
   }
 }
@@ -359,6 +367,21 @@ void SnapshotBuilder::Impl::AddCheckpoints(const CheckpointStatus& checkpoints,
   Add(MetricNamed("rankscope_checkpoint_full_in_seconds"), labels, checkpoints.full_in_seconds);
   Add(MetricNamed("rankscope_checkpoint_work_at_risk_seconds"), labels,
       checkpoints.work_at_risk_seconds);
+}
+
+// Names of hooks begin so; the others count bytes.
+constexpr std::string_view kHook = "hook_";
+
+void SnapshotBuilder::Impl::AddOutput(const SourceStatus& stdio) {
+  for (const auto& [name, value] : stdio.counts) {
+    if (name.starts_with(kHook)) {
+      Add(MetricNamed("rankscope_output_hook"),
+          agent_labels.Get("kind", {name.substr(kHook.size())}), Count(value));
+    } else {
+      Add(MetricNamed("rankscope_output_bytes_total"), agent_labels.Get("kind", {name}),
+          Count(value));
+    }
+  }
 }
 
 void SnapshotBuilder::Impl::AddLogs(const JobStatus& job) {

@@ -169,10 +169,26 @@ inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
   published.agent.start_wall_seconds = kWallSeconds - 1000;
   published.agent.ready = true;
   published.agent.sources.push_back(
-      {"procfs", Availability::kUp, "", 0, 5000, kWallSeconds - 0.25});
-  published.agent.sources.push_back({"proc_connector", Availability::kDenied,
-                                     "proc_connector: not permitted; give CAP_NET_ADMIN", 0, 0,
-                                     kUnknown});
+      {"procfs", Availability::kUp, "", 0, 5000, kWallSeconds - 0.25, {}});
+  published.agent.sources.push_back({"proc_connector",
+                                     Availability::kDenied,
+                                     "proc_connector: not permitted; give CAP_NET_ADMIN",
+                                     0,
+                                     0,
+                                     kUnknown,
+                                     {}});
+  published.agent.sources.push_back({"stdio",
+                                     Availability::kUp,
+                                     "",
+                                     4096,
+                                     900,
+                                     kWallSeconds - 0.5,
+                                     {{"captured", 65536},
+                                      {"over_budget", 4096},
+                                      {"not_output", 512},
+                                      {"hook_fexit", 0},
+                                      {"hook_tracepoint", 1},
+                                      {"hook_raw", 0}}});
   published.agent.engine = {5120, 1, 7, 0};
   published.agent.recorder_bytes = 40960;
   published.agent.tick_seconds = 0.000244140625;
