@@ -151,6 +151,27 @@ struct file_system_type {
 struct super_block {
   unsigned long s_magic;
   struct file_system_type *s_type;
+  void *s_fs_info;
+};
+struct percpu_counter {
+  __s64 count;
+};
+struct shmem_sb_info {
+  unsigned long max_blocks;
+  struct percpu_counter used_blocks;
+};
+struct rb_node;
+struct rb_root {
+  struct rb_node *rb_node;
+};
+struct rb_root_cached {
+  struct rb_root rb_root;
+};
+struct address_space {
+  struct rb_root_cached i_mmap;
+};
+struct task_io_accounting {
+  __u64 rchar;
 };
 struct inode {
   unsigned short i_mode;
@@ -158,6 +179,7 @@ struct inode {
   __s64 i_size;
   unsigned long i_ino;
   struct super_block *i_sb;
+  struct address_space *i_mapping;
 };
 struct dentry {
   struct dentry *d_parent;
@@ -215,7 +237,6 @@ struct task_struct {
   int pid, tgid;
   unsigned int __state; /* since 5.14 */
   void *stack;
-  struct files_struct *files;
   int exit_code;
   __u64 start_boottime;
   struct task_struct *real_parent;
@@ -226,6 +247,8 @@ struct task_struct {
   struct signal_struct *signal;
   struct css_set *cgroups;
   struct mm_struct *mm;
+  struct files_struct *files;
+  struct task_io_accounting ioac;
 };
 
 struct task_struct___before_5_14 {

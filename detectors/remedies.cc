@@ -313,6 +313,10 @@ constexpr std::array kRemedies = {
         "the same run on data made up in "
         "memory",
         kNever},
+    RemedyRow{"D2", "save_storm",
+              "{share} % of the time goes into writing checkpoints: {saves} saves took {seconds} s",
+              "fix_config", "save less often, or in the background",
+              "write to local disk first; save sharded or asynchronously", "", kNever},
     RemedyRow{"D2", "launch_blocking",
               "every launch waits for the one before it: {share} of the wall pass in launches and "
               "what waits for them",
@@ -471,6 +475,9 @@ constexpr std::array kRemedies = {
     RemedyRow{"X12", "lock", "the run waits for a compiler's lock that somebody else holds",
               "rerun", "remove the lock if no compiler runs, then rerun",
               "build extensions before the run, on local disk", "", kMaybe},
+    RemedyRow{"X12", "live", "the run compiles ({what}) where it should train, and waits for it",
+              "none", "let it finish; a shape that changes is compiled again and again",
+              "keep the compiler's cache, on local disk; pad shapes to a few sizes", "", kMaybe},
     RemedyRow{"X12", "*", "the run was still compiling ({what}) when it was ended", "rerun",
               "keep the compiler's cache, and rerun", "build before the run, on local disk", "",
               kMaybe},

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "detectors/model/result.h"
@@ -39,6 +40,13 @@ class Source {
 
   // What its probes cost others, if it has such.
   virtual std::vector<ProbeUse> probes() const { return {}; }
+
+  // What it counts besides, by names of its own; nothing for most.
+  struct Count {
+    std::string_view name;
+    int64_t value = 0;
+  };
+  virtual std::vector<Count> counts() const { return {}; }
 };
 
 }  // namespace rankscope::exporter

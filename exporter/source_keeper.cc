@@ -193,6 +193,11 @@ std::vector<metrics::SourceStatus> SourceKeeper::Status(int64_t wall_offset_ns) 
       status.probes.push_back(
           {std::move(use.probe), std::move(use.sites), use.runs, use.seconds, use.duty_ratio});
     }
+    if (kept->source) {
+      for (const Source::Count& count : kept->source->counts()) {
+        status.counts.emplace_back(count.name, count.value);
+      }
+    }
     all.push_back(std::move(status));
   }
   return all;

@@ -6,11 +6,14 @@
 #include <array>
 
 #include "detectors/attribution/environment_keys.h"
+#include "exporter/collectors/infiniband.h"
 #include "exporter/collectors/nccl_dumps.h"
 #include "exporter/collectors/nccl_ras.h"
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
+#include "exporter/collectors/stdout_tail.h"
 #include "exporter/probes/cuda.h"
+#include "exporter/probes/io.h"
 #include "exporter/probes/nccl.h"
 #include "exporter/probes/network.h"
 #include "exporter/probes/process.h"
@@ -88,6 +91,11 @@ std::unique_ptr<Source> MakeNetwork(const SourceContext& context) {
                                            context.config.ebpf.mode == "force");
 }
 
+std::unique_ptr<Source> MakeIo(const SourceContext& context) {
+  return std::make_unique<probes::Io>(context.processes, context.tracked,
+                                      context.config.ebpf.mode == "force");
+}
+
 std::unique_ptr<Source> MakeNcclRas(const SourceContext& context) {
   return std::make_unique<collectors::NcclRas>(context.processes,
                                                context.config.FindSource("nccl_ras")->interval);
@@ -96,6 +104,20 @@ std::unique_ptr<Source> MakeNcclRas(const SourceContext& context) {
 std::unique_ptr<Source> MakeNcclDumps(const SourceContext& context) {
   return std::make_unique<collectors::NcclDumps>(context.processes,
                                                  context.config.FindSource("nccl_dumps")->interval);
+}
+
+std::unique_ptr<Source> MakeInfiniband(const SourceContext& context) {
+  return std::make_unique<collectors::Infiniband>(
+      context.processes, context.config.FindSource("infiniband")->interval);
+}
+
+std::unique_ptr<Source> MakeStdoutTail(const SourceContext& context) {
+  auto source = std::make_unique<collectors::StdoutTail>(
+      "/proc", context.processes, context.who, context.config.FindSource("stdout_tail")->interval);
+  if (context.before_judging) {
+    context.before_judging([tail = source.get()] { tail->CatchUp(); });
+  }
+  return source;
 }
 
 constexpr std::array kSources = {
@@ -138,6 +160,11 @@ constexpr std::array kSources = {
         MakeStdio,
         "bpf,perfmon,dac_read_search"},
     SourceRow{
+        "stdout_tail",
+        "the files that a job's processes have as standard output and error, read as they grow",
+        "root to read other users' files", Milliseconds(250), false, "stdio", MakeStdoutTail,
+        "dac_read_search,sys_ptrace"},
+    SourceRow{
         "wait",
         "what ranks' threads wait for, who is stopped or has no CPU, and their stacks when they "
         "stand still",
@@ -159,6 +186,16 @@ constexpr std::array kSources = {
         {},
         MakeNetwork,
         "bpf,perfmon,dac_read_search,sys_ptrace"},
+    SourceRow{"io",
+              "checkpoints written, read, looked for and not found, file errors, syncs, room left, "
+              "counted in the kernel",
+              "as `process`; 5.15 or later; tracefs, mounted or to be mounted out of sight "
+              "(CAP_SYS_ADMIN at the start)",
+              Duration{},
+              true,
+              {},
+              MakeIo,
+              "bpf,perfmon,dac_read_search,sys_ptrace"},
     SourceRow{"cuda",
               "kernel and graph launches, synchronisation, copies and allocations of each rank, "
               "counted in the kernel",
@@ -196,6 +233,13 @@ constexpr std::array kSources = {
               {},
               MakeNcclDumps,
               "dac_read_search,sys_ptrace"},
+    SourceRow{"infiniband",
+              "bytes and errors of the node's InfiniBand, RoCE and EFA ports under each run",
+              "/sys/class/infiniband",
+              Seconds(5),
+              false,
+              {},
+              MakeInfiniband},
 };
 
 }  // namespace

@@ -18,6 +18,7 @@ Finding EvaluateC3(const features::JobFeatures& f);
 Finding EvaluateD1(const features::JobFeatures& f);
 Finding EvaluateD2(const features::JobFeatures& f);
 Finding EvaluateD3(const features::JobFeatures& f);
+Finding EvaluateSaveStorm(const features::JobFeatures& f);  // of D2
 Finding EvaluateE1(const features::JobFeatures& f);
 Finding EvaluateE2(const features::JobFeatures& f);
 Finding EvaluateE3(const features::JobFeatures& f);

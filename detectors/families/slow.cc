@@ -121,6 +121,7 @@ RuledOut RuleOutD1(const JobFeatures& f) {
 }
 
 Finding EvaluateD2(const JobFeatures& f) {
+  if (Finding storm = EvaluateSaveStorm(f); storm.matched) return storm;
   const LaunchFeatures& l = f.launches;
   if (!Readable(f) || l.launches < kLaunches) return {};
   constexpr double kCost = 0.3;  // of the wall, inside launches and what waits for them

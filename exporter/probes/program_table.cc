@@ -9,7 +9,7 @@ std::vector<ProgramRow> ProgramTable() {
   std::vector<ProgramRow> all;
   for (const std::span<const ProgramRow> rows :
        {ProcessProgramTable(), StdioProgramTable(), CallProgramTable(), WaitProgramTable(),
-        NetworkProgramTable()}) {
+        NetworkProgramTable(), IoProgramTable()}) {
     all.insert(all.end(), rows.begin(), rows.end());
   }
   return all;

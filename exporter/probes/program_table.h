@@ -24,6 +24,7 @@ std::span<const ProgramRow> StdioProgramTable();
 std::span<const ProgramRow> CallProgramTable();
 std::span<const ProgramRow> WaitProgramTable();
 std::span<const ProgramRow> NetworkProgramTable();
+std::span<const ProgramRow> IoProgramTable();
 
 // All of them.
 std::vector<ProgramRow> ProgramTable();

@@ -25,7 +25,7 @@ constexpr std::array kCalls = {
     "read",      "pread64",   "readv",    "preadv",   "preadv2",   "write",      "pwrite64",
     "writev",    "pwritev",   "pwritev2", "fsync",    "fdatasync", "msync",      "sync_file_range",
     "ftruncate", "fallocate", "rename",   "renameat", "renameat2", "sendfile64", "copy_file_range",
-    "mmap",      "dup2",      "dup3",
+    "mmap",      "dup2",      "dup3",      "newfstatat",
 };
 
 class Descriptor {

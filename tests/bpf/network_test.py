@@ -47,7 +47,8 @@ class NetworkTest(BpfTest):
         super().setUp()
         self.jobs = 0
 
-    def rank_of_two(self, program=RANK, host="127.0.0.1", port=None, patience=300, namespace="", traced=False, **variables):
+    def rank_of_two(self, program=RANK, host="127.0.0.1", port=None, patience=300, namespace="", mounts="", traced=False,
+                    calls="connect", **variables):
         """A rank 1 of 2 whose coordinator is nobody. Its job's name and its process."""
         self.jobs += 1
         job = f"7{os.getpid() % 100000:05d}{self.jobs}"
@@ -55,9 +56,11 @@ class NetworkTest(BpfTest):
                        "MASTER_ADDR": host, "MASTER_PORT": str(port or free_port()), "PATIENCE": str(patience), **variables}
         command = [PYTHON, "-c", program]
         if traced:
-            command = ["strace", "-f", "-qq", "-e", "trace=connect", "-o", str(Path(self.folder) / "trace"), *command]
+            command = ["strace", "-f", "-qq", "-e", f"trace={calls}", "-o", str(Path(self.folder) / "trace"), *command]
         if namespace:
             command = ["unshare", "-n", "sh", "-c", f'set -e; ip link set lo up; {namespace}; exec "$@"', "sh", *command]
+        if mounts:
+            command = ["unshare", "-m", "sh", "-c", f'set -e; {mounts}; exec "$@"', "sh", *command]
         log = open(Path(self.folder) / f"{job}.log", "wb")
         self.addCleanup(log.close)
         process = subprocess.Popen(command, env=environment, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

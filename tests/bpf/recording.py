@@ -10,6 +10,7 @@ START, EXIT, SIGNAL, LINE, SAMPLES, KERNEL, EVENT = 14, 15, 16, 17, 18, 19, 21
 
 # detectors/model/event_types.inc
 CONNECT, LISTEN, RESOLVE = 1, 2, 3
+FILE_ERROR, FILE_MISSING, CHECKPOINT_WRITTEN, CHECKPOINT_READ = 10, 11, 12, 13
 
 Exit = namedtuple("Exit", "pid wait_status known core")
 Signal = namedtuple("Signal", "pid signo code sender comm uid cgroup")
