@@ -159,14 +159,16 @@ int main(int argc, char** argv) {
   for (const Place& place : places) {
     const double bare = NanosecondsPerCall(place.function);
     std::printf("| %s | %.1f |", place.name.c_str(), bare);
-    if (c.track_self) c.track_self(true);
+    c.track_self(true);
+    n.track_self(true);
     double of_launch = 0;
     for (const Program& program : programs) {
       const double added = Probed(via, program, place) - bare;
       if (std::strcmp(program.name, "launch") == 0) of_launch = added;
       std::printf(" %.0f |", added);
     }
-    if (c.track_self) c.track_self(false);
+    c.track_self(false);
+    n.track_self(false);
     if (nop == 0) nop = of_launch;
     std::printf(" %.0f | %.2f |\n", Probed(via, programs[1], place) - bare, of_launch / nop);
   }

@@ -38,8 +38,8 @@ struct SourceStatus {
   int64_t lost = 0;
   int64_t observations = 0;
   double last_event_wall_seconds = kUnknown;
-  std::vector<ProbeStatus> probes;
   std::vector<std::pair<std::string_view, int64_t>> counts;  // of its own, by name
+  std::vector<ProbeStatus> probes{};
 };
 
 inline constexpr std::array<std::string_view, 4> kStatusClasses = {"2xx", "3xx", "4xx", "5xx"};

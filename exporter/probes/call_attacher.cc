@@ -147,7 +147,9 @@ struct CallAttacher::Worked {
     Settle(state.launches.runtime, programs.launch, path, target.runtime, false,
            target.runtime_links);
     std::vector<ProbePoint> all = target.driver;
-    all.insert(all.end(), target.runtime.begin(), target.runtime.end());
+    if (state.launches.runtime) {
+      all.insert(all.end(), target.runtime.begin(), target.runtime.end());
+    }
     Settle(state.launches.returns, programs.launch_end, path, all, true, target.return_links);
   }
 

@@ -87,7 +87,8 @@ void LaunchWindows::Decide(int64_t now_ns) {
 }
 
 void LaunchWindows::OnSecond(int64_t now_ns) {
-  if (timer_ != 0 || !open_) return;  // windows have their own pace
+  // Windows have their own pace, and begin when the probes are on.
+  if (timer_ != 0 || !open_ || watch_.until_ns != 0) return;
   Decide(now_ns);
   Begin(now_ns);
   if (plan_.share < 1) {

@@ -69,15 +69,15 @@ std::optional<uint64_t> OffsetInFile(const void* address) {
   } search{reinterpret_cast<uint64_t>(address), std::nullopt};
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {
-        auto* const search = static_cast<Search*>(data);
+        auto* const found = static_cast<Search*>(data);
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           const auto& segment = info->dlpi_phdr[i];
           const uint64_t begin = info->dlpi_addr + segment.p_vaddr;
-          if (segment.p_type != PT_LOAD || search->address < begin ||
-              search->address - begin >= segment.p_filesz) {
+          if (segment.p_type != PT_LOAD || found->address < begin ||
+              found->address - begin >= segment.p_filesz) {
             continue;
           }
-          search->offset = search->address - begin + segment.p_offset;
+          found->offset = found->address - begin + segment.p_offset;
         }
         return 1;  // the first is the program itself
       },

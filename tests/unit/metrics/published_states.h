@@ -189,6 +189,17 @@ inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
                                       {"hook_fexit", 0},
                                       {"hook_tracepoint", 1},
                                       {"hook_raw", 0}}});
+  published.agent.sources.push_back({"cuda",
+                                     Availability::kUp,
+                                     "launches are counted part of the time",
+                                     0,
+                                     700,
+                                     kWallSeconds - 0.5,
+                                     {},
+                                     {{"launch_driver", {"emulated"}, 1'000'000, 0.5, 0.25},
+                                      {"launch_runtime", {"push", "single_step"}, 64, 0.125, 0},
+                                      {"launch_return", {}, 0, 0, 0},
+                                      {"call", {"push"}, 4096, 0.03125, 1}}});
   published.agent.engine = {5120, 1, 7, 0};
   published.agent.recorder_bytes = 40960;
   published.agent.tick_seconds = 0.000244140625;
