@@ -188,8 +188,8 @@ std::vector<Capability> JudgeKernel(const KernelFacts& facts) {
                   false});
   rows.push_back({"ebpf.tracefs", facts.tracefs ? "yes" : "no",
                   facts.tracefs
-                      ? "mounted; classic tracepoints could be used"
-                      : "not mounted or not readable; not needed: typed tracepoints are used",
+                      ? "mounted; tracepoints of single system calls are found there"
+                      : "not mounted or not readable; root looks at it through a mount of its own",
                   false});
   std::string text = "kernel.perf_event_paranoid ";
   text += facts.perf_paranoid ? "is " + std::to_string(*facts.perf_paranoid) : "is not there";
