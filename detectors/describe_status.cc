@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "detectors/judge.h"
+#include "detectors/windows/checkpoint_summary.h"
 
 namespace rankscope::engine {
 namespace {
@@ -19,8 +20,6 @@ void DescribeTraining(const windows::AttemptWindow& window, int64_t wall_offset_
   training.epoch = window.clock.epoch();
   training.records = window.progress;
   training.nonfinite_loss = window.loss.nonfinite();
-  training.checkpoints_saved = std::max(window.marker(logs::MarkerKind::kSaveEnd).count,
-                                        window.marker(logs::MarkerKind::kSaveBegin).count);
   if (window.loss.last().present()) training.loss = window.loss.last().value;
   if (window.loss.first().present()) training.loss_first = window.loss.first().value;
   if (window.loss.lowest().present()) training.loss_min = window.loss.lowest().value;
@@ -79,6 +78,32 @@ void DescribeCalls(const windows::JobWindow& job, const windows::RankWindow& win
   }
 }
 
+void DescribeCheckpoints(const windows::JobWindow& job, int64_t wall_offset_ns, Timestamp now,
+                         CheckpointStatus& status) {
+  const windows::CheckpointSummary summary = windows::SummarizeCheckpoints(job, now);
+  status.saves = summary.saves;
+  status.files_seen = summary.files;
+  status.newest_whole = summary.newest_whole;
+  if (summary.saved && wall_offset_ns != 0)
+    status.last_wall_seconds = static_cast<double>(summary.end.ns + wall_offset_ns) * 1e-9;
+  status.last_seconds = summary.seconds;
+  status.last_bytes = summary.bytes;
+  status.interval_seconds = summary.interval_seconds;
+  status.free_bytes = summary.free_bytes;
+  status.full_in_seconds = summary.full_in_seconds;
+  status.work_at_risk_seconds = summary.work_at_risk_seconds;
+}
+
+void DescribePorts(const windows::PortTracker& ports, RdmaStatus& status) {
+  status = {};
+  status.errors.fill(-1);
+  if (!ports.any()) return;
+  status.received_bytes = ports.received_bytes();
+  status.sent_bytes = ports.sent_bytes();
+  status.ports_down = ports.ports_down();
+  for (size_t i = 0; i < status.errors.size(); ++i) status.errors[i] = ports.Rose(i);
+}
+
 void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution& processes,
                    int64_t wall_offset_ns, std::vector<RankStatus>& ranks) {
   constexpr size_t kWindow = 60;
@@ -117,7 +142,7 @@ void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution
 }  // namespace
 
 void DescribeStatus(const windows::JobWindow& job, const attribution::Attribution& processes,
-                    const Judge& judge, int64_t wall_offset_ns, JobStatus& status) {
+                    const Judge& judge, int64_t wall_offset_ns, Timestamp now, JobStatus& status) {
   status.job_id = job.job_id();
   status.command = job.command();
   status.world_size = job.world_size();
@@ -128,6 +153,9 @@ void DescribeStatus(const windows::JobWindow& job, const attribution::Attributio
   status.verdict_changes = judge.changes();
   status.training = {};
   DescribeTraining(job.now(), wall_offset_ns, status.training);
+  status.checkpoints = {};
+  DescribeCheckpoints(job, wall_offset_ns, now, status.checkpoints);
+  DescribePorts(job.now().kernel.rdma, status.rdma);
   DescribeRanks(job, processes, wall_offset_ns, status.ranks);
   const std::vector<const attribution::ProcessInfo*> members = processes.OfJob(job.job_id());
   const attribution::ProcessInfo* root = processes.Find(job.root());

@@ -186,6 +186,7 @@ struct Engine::Impl {
       job->Touch(observation);
     }
     job->window.OnProcessStart(*process, again, observation.t);
+    job->window.OnArguments(*process, start.argv);
     job->window.OnEnvironment(*process, start.env, observation.t);
     if (!start.gpu_uuids.empty()) job->gpu_seen = true;
   }
@@ -332,8 +333,10 @@ struct Engine::Impl {
     // What NCCL and PyTorch report of themselves is theirs, however it came here.
     if (job.window.now().kernel.reports.any()) set(proto::STORE_NCCL, Availability::kUp);
     if (job.gpu_absent && !job.gpu_seen) {
-      for (const proto::Store store : {proto::STORE_GPU, proto::STORE_CUDA})
-        set(store, Availability::kNotApplicable);
+      set(proto::STORE_GPU, Availability::kNotApplicable);
+      // Whoever calls the CUDA runtime uses it, on whatever card.
+      if (job.window.now().kernel.launches.ranks().empty())
+        set(proto::STORE_CUDA, Availability::kNotApplicable);
     }
     return stores;
   }
@@ -381,7 +384,8 @@ Output Engine::Tick(Timestamp now) {
       const bool judged = !final_before || !job.record.empty();
       if (judged && job.judge.Evaluate(job.window, context, now))
         output.changed.push_back(it->first);
-      DescribeStatus(job.window, impl_->processes, job.judge, impl_->wall_offset_ns, job.status);
+      DescribeStatus(job.window, impl_->processes, job.judge, impl_->wall_offset_ns, now,
+                     job.status);
       job.dirty = false;
       job.record.clear();
     }
@@ -472,8 +476,10 @@ bool Engine::Restore(std::string_view bytes) {
   // What the sources of this process have said goes before what was stored.
   for (const SourceState& state : impl_->sources) next->On(state, {});
   for (auto& [id, job] : next->jobs) {
-    if (!job.judge.verdict().job_id().empty())  // it had been judged
-      DescribeStatus(job.window, next->processes, job.judge, next->wall_offset_ns, job.status);
+    if (job.judge.verdict().job_id().empty()) continue;  // it had not been judged
+    const Timestamp last =
+        std::max({job.window.last_text(), job.window.end().t, job.window.last_process_exit()});
+    DescribeStatus(job.window, next->processes, job.judge, next->wall_offset_ns, last, job.status);
   }
   impl_ = std::move(next);
   return true;

@@ -5,6 +5,7 @@
 // tick that changes it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "detectors/model/ids.h"
+#include "detectors/model/port_counters.h"
 #include "detectors/model/signals.h"
 #include "detectors/model/time.h"
 #include "detectors/proto/verdict.pb.h"
@@ -36,7 +38,28 @@ struct TrainingStatus {
   double last_step_wall_seconds = kUnknown;  // wall time of the last progress record
   int64_t records = 0;
   int64_t nonfinite_loss = 0;  // records
-  int64_t checkpoints_saved = 0;
+};
+
+// The books of the job's checkpoints; absent numbers are not known.
+struct CheckpointStatus {
+  int64_t saves = 0;
+  bool files_seen = false;              // else from what the job printed
+  bool newest_whole = true;             // meaningful with files_seen
+  double last_wall_seconds = kUnknown;  // when the newest whole one ended
+  double last_seconds = kUnknown;       // that it took
+  double last_bytes = kUnknown;
+  double interval_seconds = kUnknown;
+  double free_bytes = kUnknown;
+  double full_in_seconds = kUnknown;
+  double work_at_risk_seconds = kUnknown;  // time times ranks
+};
+
+// The node's RDMA ports since the job's attempt began.
+struct RdmaStatus {
+  double received_bytes = kUnknown;
+  double sent_bytes = kUnknown;
+  double ports_down = kUnknown;
+  std::array<double, kPortCounterKinds.size()> errors{};  // by kind; below 0 = no port counts it
 };
 
 struct RankStatus {
@@ -92,6 +115,8 @@ struct JobStatus {
   int64_t incidents = 0;
   int64_t verdict_changes = 0;
   TrainingStatus training;
+  CheckpointStatus checkpoints;
+  RdmaStatus rdma;
   std::vector<RankStatus> ranks;
   std::vector<LogStatus> logs;
   proto::Verdict verdict;  // the whole answer: families[] has every family's state and score

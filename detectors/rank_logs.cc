@@ -144,12 +144,16 @@ class Describer {
                        verdict_.code() == "F3" || verdict_.code() == "X5" ||
                        verdict_.code() == "C3" || verdict_.code() == "X10";
     if (!stuck) return;
+    // Who was seen from below, while the run went on, to hold up the others is known better.
+    if (f_.timed && verdict_.ranks_size() > 0) return;
     // Last step -> ranks; a rank has as many streams as it has pipes.
     std::map<double, std::vector<std::pair<int32_t, const StreamWindow*>>> last;
     for (const auto& [rank, streams] : by_rank_) {
       const StreamWindow* newest = nullptr;
       for (const StreamWindow* stream : streams) {
-        if (!std::isfinite(stream->last_progress.step)) continue;
+        const bool of_earlier_start =
+            stream->restart >= 0 && stream->restart < job_.attempt().elastic_restart;
+        if (of_earlier_start || !std::isfinite(stream->last_progress.step)) continue;
         if (newest == nullptr || stream->last_progress.step > newest->last_progress.step)
           newest = stream;
       }
@@ -169,8 +173,7 @@ class Describer {
     const uint32_t behind_number = Quote(*stream, text);
     const uint32_t others_number =
         Quote(*others.front().second, "the other ranks got to step " + Number(others_step));
-    Imply("rank " + std::to_string(rank) +
-              " is the suspect: its log stops before the others' do",
+    Imply("rank " + std::to_string(rank) + " is the suspect: its log stops before the others' do",
           {behind_number, others_number});
     verdict_.clear_ranks();
     verdict_.add_ranks(rank);

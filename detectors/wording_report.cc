@@ -89,6 +89,16 @@ std::string RasText(const Evidence& e) {
          stands;
 }
 
+std::string PortText(const Evidence& e) {
+  std::string text =
+      "port " + Of(e, "port") + " of " + Of(e, "device") + " (" + Of(e, "link") + ")";
+  if (!e.Capture("counts").empty())
+    text += " counted " + Of(e, "counts") + " while the run went on";
+  if (!e.Capture("fell").empty())
+    text += (e.Capture("counts").empty() ? " went down: " : ", and went down: ") + Of(e, "state");
+  return text;
+}
+
 }  // namespace
 
 std::string ReportText(const Evidence& e) {
@@ -101,6 +111,8 @@ std::string ReportText(const Evidence& e) {
       return "rank " + Of(e, "rank") + " reaches a bus bandwidth of " + Number(e.observed) +
              " B/s in " + Operation(e) + ", the median of " + RanksCount(e.Capture("ranks")) +
              " is " + Number(e.expected) + " (NCCL Inspector)";
+    case EvidenceKind::kPortCounters:
+      return PortText(e);
     default:
       return {};
   }

@@ -6,10 +6,12 @@
 #include <array>
 
 #include "detectors/attribution/environment_keys.h"
+#include "exporter/collectors/infiniband.h"
 #include "exporter/collectors/nccl_dumps.h"
 #include "exporter/collectors/nccl_ras.h"
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
+#include "exporter/collectors/stdout_tail.h"
 #include "exporter/probes/cuda.h"
 #include "exporter/probes/io.h"
 #include "exporter/probes/nccl.h"
@@ -61,7 +63,8 @@ std::unique_ptr<Source> MakeStdio(const SourceContext& context) {
 
 std::unique_ptr<Source> MakeCuda(const SourceContext& context) {
   return std::make_unique<probes::Cuda>(context.processes, context.tracked,
-                                        context.config.ebpf.mode == "force");
+                                        context.config.ebpf.mode == "force",
+                                        context.config.ebpf.budget);
 }
 
 std::unique_ptr<Source> MakeNccl(const SourceContext& context) {
@@ -101,6 +104,20 @@ std::unique_ptr<Source> MakeNcclRas(const SourceContext& context) {
 std::unique_ptr<Source> MakeNcclDumps(const SourceContext& context) {
   return std::make_unique<collectors::NcclDumps>(context.processes,
                                                  context.config.FindSource("nccl_dumps")->interval);
+}
+
+std::unique_ptr<Source> MakeInfiniband(const SourceContext& context) {
+  return std::make_unique<collectors::Infiniband>(
+      context.processes, context.config.FindSource("infiniband")->interval);
+}
+
+std::unique_ptr<Source> MakeStdoutTail(const SourceContext& context) {
+  auto source = std::make_unique<collectors::StdoutTail>(
+      "/proc", context.processes, context.who, context.config.FindSource("stdout_tail")->interval);
+  if (context.before_judging) {
+    context.before_judging([tail = source.get()] { tail->CatchUp(); });
+  }
+  return source;
 }
 
 constexpr std::array kSources = {
@@ -143,6 +160,11 @@ constexpr std::array kSources = {
         MakeStdio,
         "bpf,perfmon,dac_read_search"},
     SourceRow{
+        "stdout_tail",
+        "the files that a job's processes have as standard output and error, read as they grow",
+        "root to read other users' files", Milliseconds(250), false, "stdio", MakeStdoutTail,
+        "dac_read_search,sys_ptrace"},
+    SourceRow{
         "wait",
         "what ranks' threads wait for, who is stopped or has no CPU, and their stacks when they "
         "stand still",
@@ -182,7 +204,8 @@ constexpr std::array kSources = {
               true,
               {},
               MakeCuda,
-              kCallCapabilities},
+              kCallCapabilities,
+              true},
     SourceRow{"nccl",
               "collectives that each rank enters, communicators, work in flight, counted in the "
               "kernel",
@@ -191,7 +214,8 @@ constexpr std::array kSources = {
               true,
               {},
               MakeNccl,
-              kCallCapabilities},
+              kCallCapabilities,
+              true},
     SourceRow{"nccl_ras",
               "what NCCL's RAS service says of all ranks of each job: who has launched fewer "
               "collectives, who is dead, who does not answer",
@@ -209,6 +233,13 @@ constexpr std::array kSources = {
               {},
               MakeNcclDumps,
               "dac_read_search,sys_ptrace"},
+    SourceRow{"infiniband",
+              "bytes and errors of the node's InfiniBand, RoCE and EFA ports under each run",
+              "/sys/class/infiniband",
+              Seconds(5),
+              false,
+              {},
+              MakeInfiniband},
 };
 
 }  // namespace

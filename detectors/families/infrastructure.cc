@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
 #include "detectors/features/gpu_error.h"
 
@@ -141,6 +142,7 @@ Finding EvaluateX5(const JobFeatures& f) {
   finding.component = "network";
   // A peer's death looks the same from here; a missing interface does not.
   if (incident.kind == IncidentKind::kPeerLost || again) finding.cap = 0.55;
+  AddPortFaults(f, finding);
   Show(f.last_progress_evidence, finding);
   finding.open.push_back(Question::kHangTrigger);
   return finding;

@@ -62,6 +62,15 @@ void AddReportedCulprit(const JobFeatures& f, Finding& finding) {
   if (OtherStoreAgrees(f, finding)) Raise(proto::TIER_C, finding);
 }
 
+void AddPortFaults(const JobFeatures& f, Finding& finding) {
+  const bool fabric = finding.sub == "ib" || finding.sub == "efa" || finding.sub == "path";
+  if (!fabric || f.reports.port_evidence == kNoEvidence) return;
+  Show(f.reports.port_evidence, finding);
+  if (!f.reports.link_fell) return;
+  finding.cap = std::max(finding.cap, 0.85);
+  Raise(proto::TIER_C, finding);
+}
+
 Finding ReportedDisorder(const JobFeatures& f) {
   const ReportFeatures::Disorder& disorder = f.reports.disorder;
   if (disorder.sub.empty()) return {};

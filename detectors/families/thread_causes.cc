@@ -122,6 +122,15 @@ bool Waits(const RankWait& rank) {
          rank.main_running_share + rank.main_runnable_share < 0.1;
 }
 
+// It reads or writes files and gets on with it: saving, evaluating, loading, whether it says so or
+// not.
+bool WorksOnFiles(const RankWait& rank) {
+  constexpr double kOften = 0.3, kMoves = 5;
+  return rank.recent_seconds >= kEnoughSeconds && rank.stopped_seconds == 0 &&
+         rank.still_seconds < kMoves &&
+         rank.share(WaitClass::kBlock) + rank.share(WaitClass::kNetworkFile) >= kOften;
+}
+
 void Cite(const RankWait& rank, ThreadCause& cause) {
   for (const features::EvidenceRef ref :
        {rank.stopped_evidence, rank.snapshot_evidence, rank.evidence}) {
@@ -210,7 +219,11 @@ void AddThreadCause(const JobFeatures& f, Finding& finding) {
   if (!finding.matched || !f.waits.known()) return;
   const bool paused = f.waits.gap_seconds > 0 && f.waits.gap_age_seconds < f.silence_seconds &&
                       f.silence_seconds - f.waits.gap_seconds < HangTimeout(f);
-  if (paused || IsSuspended(f)) {
+  // Saving may take this long unseen, as where text tells of it.
+  constexpr double kLongPhase = 600;
+  const bool saving = f.silence_seconds < kLongPhase &&
+                      std::any_of(f.waits.ranks.begin(), f.waits.ranks.end(), WorksOnFiles);
+  if (paused || saving || IsSuspended(f)) {
     finding = {};
     return;
   }

@@ -175,7 +175,9 @@ class CollectiveDescriber {
                              out_.seconds_since_advance);
     advance.captures.push_back({"entered", Rounded(out_.entered)});
     if (out_.completed > 0) advance.captures.push_back({"completed", Rounded(out_.completed)});
-    if (out_.longest_pause > 0) advance.captures.push_back({"pause", Rounded(out_.longest_pause)});
+    constexpr double kTold = 2;  // seconds; shorter ones are those between two looks
+    if (out_.longest_pause > kTold)
+      advance.captures.push_back({"pause", Rounded(out_.longest_pause)});
     out_.advance_evidence = citer_.Add(std::move(advance));
     if (!out_.waiting.empty()) {
       Evidence waiting = About("waiting",

@@ -41,13 +41,18 @@ class Describer {
  public:
   Describer(const windows::JobWindow& job, const windows::AttemptWindow& window, Citer& citer,
             JobFeatures& f)
-      : job_(job), tracker_(window.kernel.reports), citer_(citer), f_(f) {}
+      : job_(job),
+        tracker_(window.kernel.reports),
+        rdma_(window.kernel.rdma),
+        citer_(citer),
+        f_(f) {}
 
   void Run() {
     f_.reports.dumps = static_cast<int64_t>(tracker_.flights().size());
     if (f_.reports.dumps > 0) DescribeFlights();
     if (tracker_.ras().reports > 0 || tracker_.ras().silences > 0) DescribeRas();
     DescribeInspector();
+    DescribePorts();
   }
 
  private:
@@ -296,8 +301,56 @@ class Describer {
     f_.reports.inspector_evidence = citer_.Add(std::move(evidence));
   }
 
+  // --- RDMA ports ---
+
+  void DescribePorts() {
+    if (rdma_.tcp_known()) f_.reports.tcp_sent_bytes = rdma_.tcp_sent_bytes();
+    if (!rdma_.any()) return;
+    f_.reports.rdma_sent_bytes = rdma_.sent_bytes();
+    const windows::PortSeen* worst = nullptr;
+    std::pair<std::string, std::string> name;
+    double most = 0;
+    for (const auto& [key, port] : rdma_.ports()) {
+      double faults = port.fell ? 1 : 0;
+      for (size_t i = 0; i < kPortCounterKinds.size(); ++i) {
+        if (kPortCounterKinds[i].fault) faults += port.counts[i].rose;
+      }
+      f_.reports.link_fell = f_.reports.link_fell || port.fell || LinkDowns(port) > 0;
+      if (faults <= most) continue;
+      most = faults;
+      worst = &port;
+      name = key;
+    }
+    if (worst == nullptr) return;
+    Evidence evidence = Reported(EvidenceKind::kPortCounters, worst->last_fault, worst->last_fault);
+    evidence.store = proto::STORE_HOST;
+    std::string counts;
+    for (size_t i = 0; i < kPortCounterKinds.size(); ++i) {
+      if (!kPortCounterKinds[i].fault || worst->counts[i].rose <= 0) continue;
+      if (!counts.empty()) counts += ", ";
+      counts += std::string(kPortCounterKinds[i].name) + " " +
+                std::to_string(static_cast<int64_t>(worst->counts[i].rose));
+    }
+    evidence.captures = {
+        {"device", name.first},
+        {"port", name.second},
+        {"link", worst->link},
+        {"state", worst->state},
+        {"counts", counts},
+        {"fell", worst->fell ? "yes" : ""},
+        {"query", "rankscope_infiniband_errors_total{job_id=\"" + job_.job_id() + "\"}"}};
+    f_.reports.port_evidence = citer_.Add(std::move(evidence));
+  }
+
+  static double LinkDowns(const windows::PortSeen& port) {
+    constexpr auto kKind =
+        static_cast<size_t>(FindPortCounterKind("link_downs") - kPortCounterKinds.data());
+    return port.counts[kKind].rose;
+  }
+
   const windows::JobWindow& job_;
   const ReportTracker& tracker_;
+  const windows::PortTracker& rdma_;
   Citer& citer_;
   JobFeatures& f_;
   std::map<std::string, std::string> descriptions_;

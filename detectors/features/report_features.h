@@ -37,6 +37,12 @@ struct ReportFeatures {
   EvidenceRef ras_evidence = kNoEvidence;         // what its newest report says in all
   EvidenceRef ras_silent_evidence = kNoEvidence;  // it takes questions and does not answer
 
+  // The node's RDMA ports while it ran; nothing of them where there are none.
+  double rdma_sent_bytes = -1;
+  double tcp_sent_bytes = -1;               // of the ranks of this node
+  bool link_fell = false;                   // a port that was up when the run began went down
+  EvidenceRef port_evidence = kNoEvidence;  // faults that ports counted under the run
+
   // Medians over the ranks of what Inspector measured, bytes per second.
   double bus_bandwidth = -1;
   double slowest_bus_bandwidth = -1;

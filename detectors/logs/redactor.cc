@@ -147,6 +147,22 @@ Span Google(std::string_view text, size_t at) {
   return Prefixed(text, at, "AIza", 35, IsTokenByte);
 }
 
+// Issuers whose tokens say so: NGC, PyPI, npm, Docker Hub, Groq, Replicate.
+Span IssuerToken(std::string_view text, size_t at) {
+  for (const std::string_view issuer : {"nvapi-", "pypi-", "npm_", "dckr_pat_", "gsk_", "r8_"}) {
+    const Span span = Prefixed(text, at, issuer, 20, IsTokenByte);
+    if (span.found() && HasDigit(text.substr(at, span.end - at))) return span;
+  }
+  return {};
+}
+
+// The signature of a link that opens without a password, as S3, Google and Azure make them.
+Span SignedUrl(std::string_view text, size_t at) {
+  const size_t begin = text.find('=', at) + 1;
+  const size_t end = SkipWhile(text, begin, [](char c) { return IsCredentialByte(c) || c == '%'; });
+  return end - begin >= 16 ? Span{begin, end} : Span{};
+}
+
 // A bare 40-digit hexadecimal word behind a phrase that asks for a key: a Git commit looks the same
 // elsewhere.
 Span Wandb(std::string_view text, size_t at) {
@@ -235,6 +251,15 @@ constexpr Rule kRules[] = {
     {{"slack", "a Slack token or webhook", "xoxb-0123456789-abcdefghij"},
      Slack,
      {"xoxa-", "xoxb-", "xoxp-", "xoxo-", "xoxs-", "xoxr-", "hooks.slack.com/services/"}},
+    {{"issuer_token", "a token of NGC, PyPI, npm, Docker Hub, Groq or Replicate",
+      "export NGC=nvapi-0123456789abcdefghij"},
+     IssuerToken,
+     {"nvapi-", "pypi-", "npm_", "dckr_pat_", "gsk_", "r8_"}},
+    {{"signed_url", "the signature of a link to a bucket",
+      "GET https://b.s3.amazonaws.com/x?X-Amz-Signature=0123456789abcdef0123456789abcdef"},
+     SignedUrl,
+     {"x-amz-signature=", "x-amz-security-token=", "x-goog-signature=", "&sig=", "?sig=",
+      "accountkey="}},
     {{"google", "a Google API key", "AIzaSyA0123456789abcdefghijABCDEFGHIJ012"}, Google, {"AIza"}},
     {{"wandb", "a Weights & Biases key", "wandb login 0123456789abcdef0123456789abcdef01234567"},
      Wandb,

@@ -41,6 +41,9 @@ bool IsTerminal(const Incident& incident) {
   return false;
 }
 
+// The last of a job's processes end with the one that started them, or soon after it.
+constexpr Duration kLeftBehind = Seconds(2);
+
 // Somebody other than the program itself says that it is dead.
 bool IsDeathReport(const Incident& incident) {
   return incident.kind == IncidentKind::kNonZeroExit ||
@@ -131,7 +134,11 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
     ++processes_alive_;
   }
   if (!wrapped_ && !end_.ended && command_.empty()) command_ = process.command;
-  if (!wrapped_) end_ = {};  // a job known only by its processes lives while one does
+  if (!wrapped_) {
+    end_ = {};  // a job known only by its processes lives while one does
+    // The first of them is there before whom it starts.
+    if (!again && processes_alive_ == 1) root_ = process.key;
+  }
   if (process.role == attribution::ProcessRole::kLauncher)
     current_.kernel.network.OnCommand(process.command);
   if (process.role != attribution::ProcessRole::kRank) return;
@@ -167,6 +174,14 @@ void JobWindow::OnEnvironment(const attribution::ProcessInfo& process,
   current_.kernel.network.OnEnvironment(environment);
 }
 
+void JobWindow::OnArguments(const attribution::ProcessInfo& process,
+                            const std::vector<std::string>& arguments) {
+  // A launcher's hold those of its ranks, a shell's do not.
+  const bool rank = process.role == attribution::ProcessRole::kRank;
+  if (wrapped_ || arguments.empty() || !(rank || process.key == root_)) return;
+  if (rank || argv_.empty()) argv_ = arguments;
+}
+
 void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp t) {
   processes_alive_ = std::max<int64_t>(0, processes_alive_ - 1);
   last_process_exit_ = t;
@@ -178,7 +193,15 @@ void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp
     end_.status_known = process.status_known;
     end_.wait_status = process.wait_status;
   }
+  if (!wrapped_ && process.key == root_ &&
+      (process.role == attribution::ProcessRole::kLauncher || world_size_ <= 1)) {
+    end_.t = t;
+    end_.status_known = process.status_known;
+    end_.wait_status = process.wait_status;
+  }
   if (!wrapped_ && processes_alive_ == 0) {
+    // Whom it left behind may end otherwise, and it is they who have the last word.
+    if (t - end_.t > kLeftBehind) end_.status_known = false;
     end_.ended = true;
     end_.t = t;
     end_.streams_closed = true;
@@ -415,7 +438,8 @@ void JobWindow::RememberAttempt() {
 
 void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
   RememberAttempt();
-  // What is seen below the text is seen of processes, and trackers forget a rank's with its process.
+  // What is seen below the text is seen of processes, and trackers forget a rank's with its
+  // process.
   KernelView kernel;
   if (processes == Processes::kSame) kernel = current_.kernel;
   if (ended_attempts_.size() == kMaxEnded) ended_attempts_.pop_front();

@@ -189,6 +189,9 @@ class JobWindow {
   // known, and has told more.
   void OnProcessStart(const attribution::ProcessInfo& process, bool again, Timestamp t);
   void OnProcessExit(const attribution::ProcessInfo& process, Timestamp t);
+  // What a process of this job was started with.
+  void OnArguments(const attribution::ProcessInfo& process,
+                   const std::vector<std::string>& arguments);
   // The settings in the environment of a process of this job.
   void OnEnvironment(const attribution::ProcessInfo& process,
                      const std::vector<KeyValue>& environment, Timestamp t);
@@ -209,7 +212,8 @@ class JobWindow {
   Timestamp begin() const { return begin_; }
   const JobEnd& end() const { return end_; }
   bool wrapped() const { return wrapped_; }
-  const ProcessKey& root() const { return root_; }  // the wrapped command; pid 0 = not known
+  // The wrapped command; without a wrapper the first process of the job; pid 0 = not known.
+  const ProcessKey& root() const { return root_; }
   int32_t world_size() const { return world_size_; }
   const Attempt& attempt() const { return attempt_; }
   const AttemptWindow& now() const { return current_; }
@@ -303,7 +307,7 @@ class JobWindow {
   bool terminal_reported_ =
       false;  // and somebody else (launcher, scheduler, shell) has said that it ended
   int64_t progress_since_terminal_ = 0;
-  int32_t ranked_streams_ = 0;
+  int32_t ranked_streams_ = 0;  // ranks that have streams of their own
   uint32_t terminal_stream_ = 0;  // that said what made the attempt terminal
   uint32_t progress_stream_ = 0;  // whose records speak for the job where each rank prints them
 };

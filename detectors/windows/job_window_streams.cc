@@ -3,9 +3,19 @@
 
 // Ranks that write to streams of their own: whose a stream is, whose records speak for the job, and
 // whose text may begin another attempt.
+#include <algorithm>
+
 #include "detectors/windows/job_window.h"
 
 namespace rankscope::windows {
+
+namespace {
+
+bool SameSpeaker(const StreamWindow& a, const StreamWindow& b) {
+  return a.ranked() && a.rank == b.rank && a.local_rank == b.local_rank;
+}
+
+}  // namespace
 
 void JobWindow::NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t) {
   const bool known = stream.ranked();
@@ -13,7 +23,13 @@ void JobWindow::NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp
   stream.local_rank = line.local_rank;
   stream.restart = line.restart;
   stream.printed_ms = line.printed_ms;
-  if (!known && stream.ranked()) ++ranked_streams_;
+  // Standard output and error of one rank are one speaker.
+  if (!known && stream.ranked() &&
+      std::none_of(streams_.begin(), streams_.end(), [&stream](const auto& other) {
+        return &other.second != &stream && SameSpeaker(other.second, stream);
+      })) {
+    ++ranked_streams_;
+  }
   if (line.restart <= attempt_.elastic_restart) return;
   // The launcher's text tells of the same restart, before or after.
   if (restart_balance_ > 0) {
@@ -25,8 +41,8 @@ void JobWindow::NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp
   attempt_.elastic_restart = line.restart;
 }
 
-// Each rank may print each step: of several streams one speaks, and another takes over where it has
-// got further.
+// Each rank may print each step: of several ranks one speaks, and another takes over where it has
+// got further. What a rank prints may be spread over its streams: a bar here, the losses there.
 bool JobWindow::TakesProgress(const logs::Progress& progress, const LogLine& line, Timestamp t) {
   StreamWindow& stream = streams_[line.stream];
   if (!stream.ranked()) return true;
@@ -39,19 +55,23 @@ bool JobWindow::TakesProgress(const logs::Progress& progress, const LogLine& lin
   last.offset = line.offset;
   last.t = t;
   last.line.assign(line.text.substr(0, logs::kCitationCap));
-  if (progress_stream_ != line.stream && progress_stream_ != 0 && current_.progress > 0 &&
-      !(progress.step > current_.clock.last_step()))
+  const auto speaking = streams_.find(progress_stream_);
+  const bool another = speaking != streams_.end() && !SameSpeaker(speaking->second, stream);
+  if (another && current_.progress > 0 && !(progress.step > current_.clock.last_step()))
     return false;
   progress_stream_ = line.stream;
   return true;
 }
 
 // Whether text of this stream can begin another attempt: among ranks' own streams only where the
-// same stream had come to an end, and once for all ranks.
+// same rank had come to an end, and once for all ranks.
 bool JobWindow::MayBegin(uint32_t stream) {
   if (!ranked_streams()) return true;
   StreamWindow& window = streams_[stream];
-  if (terminal_stream_ != stream) return false;
+  const auto ended = streams_.find(terminal_stream_);
+  const bool own =
+      terminal_stream_ == stream || (ended != streams_.end() && SameSpeaker(ended->second, window));
+  if (!own) return false;
   return ++window.begun >= attempt_.ordinal;
 }
 

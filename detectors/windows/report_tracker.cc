@@ -178,10 +178,10 @@ std::vector<int32_t> ReadRanks(std::string_view text) {
   while (!text.empty()) {
     const auto first = take(ranks.empty() ? char{0} : ',');
     if (!first) return {};
-    const int32_t last = take('-').value_or(*first);
-    const int32_t stride = take('/').value_or(1);
-    if (stride < 1 || last < *first) return {};
-    for (int64_t rank = *first; rank <= last; rank += stride) {
+    const auto last = text.starts_with('-') ? take('-') : first;
+    const auto stride = text.starts_with('/') ? take('/') : std::optional<int32_t>(1);
+    if (!last || !stride || *stride < 1 || *last < *first) return {};
+    for (int64_t rank = *first; rank <= *last; rank += *stride) {
       if (ranks.size() >= kMost) return {};
       ranks.push_back(static_cast<int32_t>(rank));
     }

@@ -168,7 +168,10 @@ std::vector<Finding> Look(const exporter::Config& config) {
     }
   }
   std::string kept;
-  for (const std::string& name : exporter::NeededCapabilities(config)) kept += ' ' + name;
+  const bool old_kernel = !probes::HasMultiAttach(probes::ReadKernel());
+  for (const std::string& name : exporter::NeededCapabilities(config, old_kernel)) {
+    kept += ' ' + name;
+  }
   findings.push_back(
       {"capabilities", "yes",
        kept.empty() ? "serve keeps none" : "serve keeps" + kept + " and gives up the rest"});

@@ -18,6 +18,7 @@
 #include "exporter/cli/commands.h"
 #include "exporter/cli/config_options.h"
 #include "exporter/privileges.h"
+#include "exporter/probes/kernel_gate.h"
 #include "exporter/probes/syscall_tracepoints.h"
 #include "exporter/version.h"
 
@@ -53,7 +54,8 @@ int Serve(const exporter::Config& config) {
   const int signals = OpenSignals();
   RaiseFileLimit();
   if (config.ebpf.mode != "off") probes::SyscallTracepoints();  // while there are rights to look
-  const std::vector<std::string> kept = exporter::NeededCapabilities(config);
+  const std::vector<std::string> kept =
+      exporter::NeededCapabilities(config, !probes::HasMultiAttach(probes::ReadKernel()));
   if (const Status dropped = exporter::KeepOnly(kept); !dropped.ok()) {
     log.Warn("more rights than needed", {{"reason", dropped.error()}});
   }

@@ -36,10 +36,16 @@ double Count(int64_t value) {
   return static_cast<double>(value);
 }
 
-// One log stream's name without its folder: paths do not stand in labels of data.
+// One log stream's name without its folder: paths do not stand in labels of data. Nor do processes:
+// "rank 3 stderr, python3 (pid 77)" counts as "rank 3 stderr", "stderr of torchrun (pid 70)" as
+// "stderr".
 std::string_view StreamName(std::string_view stream) {
   const size_t slash = stream.rfind('/');
-  return slash == std::string_view::npos ? stream : stream.substr(slash + 1);
+  if (slash != std::string_view::npos) stream.remove_prefix(slash + 1);
+  if (stream.ends_with(')') && stream.find(" (pid ") != std::string_view::npos) {
+    stream = stream.substr(0, std::min(stream.find(", "), stream.find(" of ")));
+  }
+  return stream;
 }
 
 // Which series shows a signal of a rank's calls into CUDA and NCCL.
@@ -98,10 +104,14 @@ struct SnapshotBuilder::Impl {
 
   void Begin(const Published& published);
   void AddAgent(const AgentStatus& agent, double wall_seconds);
+  void AddProbe(const std::string& source, const ProbeStatus& probe);
   void AddVerdict(const JobStatus& job);
   void AddVerdictDetail(const JobStatus& job);
   void AddJob(const JobStatus& job);
+  void AddPorts(const JobStatus& job);
   void AddTraining(const JobStatus& job);
+  void AddCheckpoints(const CheckpointStatus& checkpoints, const LabelPointer& labels);
+  void AddOutput(const SourceStatus& stdio);
   void AddLogs(const JobStatus& job);
   void AddCalls(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
   void AddRanks(const JobStatus& job);
@@ -195,6 +205,19 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
     Add(MetricNamed("rankscope_source_observations_total"), labels, Count(source->observations));
     Add(MetricNamed("rankscope_source_last_event_timestamp_seconds"), labels,
         source->last_event_wall_seconds);
+    if (source->name == "stdio") AddOutput(*source);
+    for (const ProbeStatus& probe : source->probes) AddProbe(source->name, probe);
+  }
+}
+
+void SnapshotBuilder::Impl::AddProbe(const std::string& source, const ProbeStatus& probe) {
+  const LabelPointer& labels = agent_labels.Get("source,probe", {source, probe.probe});
+  Add(MetricNamed("rankscope_probe_duty_ratio"), labels, probe.duty_ratio);
+  Add(MetricNamed("rankscope_probe_runs_total"), labels, Count(probe.runs));
+  Add(MetricNamed("rankscope_probe_seconds_total"), labels, probe.seconds);
+  for (const std::string& site : probe.sites) {
+    Add(MetricNamed("rankscope_probe_placement_info"),
+        agent_labels.Get("source,probe,class", {source, probe.probe, site}), 1);
   }
 }
 
@@ -270,6 +293,7 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
           Flag(StoreSpoke(job, store)));
     }
   }
+  AddPorts(job);
   for (auto& [kind, stands] : memory.warnings) stands = false;
   for (const proto::Warning& warning : job.verdict.warnings()) {
     const auto known = memory.warnings.find(warning.kind());
@@ -282,6 +306,20 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
   for (const auto& [kind, stands] : memory.warnings) {
     Add(MetricNamed("rankscope_warning_active"), cache.Get("job_id,warning", {job.job_id, kind}),
         Flag(stands));
+  }
+}
+
+void SnapshotBuilder::Impl::AddPorts(const JobStatus& job) {
+  if (std::isnan(job.rdma.sent_bytes)) return;  // no device
+  LabelCache& cache = jobs[job.job_id].labels;
+  const LabelPointer& labels = cache.Get("job_id", {job.job_id});
+  Add(MetricNamed("rankscope_infiniband_received_bytes_total"), labels, job.rdma.received_bytes);
+  Add(MetricNamed("rankscope_infiniband_sent_bytes_total"), labels, job.rdma.sent_bytes);
+  Add(MetricNamed("rankscope_infiniband_ports_down"), labels, job.rdma.ports_down);
+  for (size_t i = 0; i < kPortCounterKinds.size(); ++i) {
+    if (job.rdma.errors[i] < 0) continue;
+    Add(MetricNamed("rankscope_infiniband_errors_total"),
+        cache.Get("job_id,kind", {job.job_id, kPortCounterKinds[i].name}), job.rdma.errors[i]);
   }
 }
 
@@ -312,7 +350,38 @@ void SnapshotBuilder::Impl::AddTraining(const JobStatus& job) {
       training.last_step_wall_seconds);
   Add(MetricNamed("rankscope_training_nonfinite_total"),
       cache.Get("job_id,field", {job.job_id, "loss"}), Count(training.nonfinite_loss));
-  Add(MetricNamed("rankscope_checkpoint_saves_total"), labels, Count(training.checkpoints_saved));
+  AddCheckpoints(job.checkpoints, labels);
+}
+
+void SnapshotBuilder::Impl::AddCheckpoints(const CheckpointStatus& checkpoints,
+                                           const LabelPointer& labels) {
+  Add(MetricNamed("rankscope_checkpoint_saves_total"), labels, Count(checkpoints.saves));
+  if (checkpoints.files_seen)
+    Add(MetricNamed("rankscope_checkpoint_whole"), labels, Flag(checkpoints.newest_whole));
+  Add(MetricNamed("rankscope_checkpoint_last_timestamp_seconds"), labels,
+      checkpoints.last_wall_seconds);
+  Add(MetricNamed("rankscope_checkpoint_last_save_seconds"), labels, checkpoints.last_seconds);
+  Add(MetricNamed("rankscope_checkpoint_last_bytes"), labels, checkpoints.last_bytes);
+  Add(MetricNamed("rankscope_checkpoint_interval_seconds"), labels, checkpoints.interval_seconds);
+  Add(MetricNamed("rankscope_checkpoint_free_bytes"), labels, checkpoints.free_bytes);
+  Add(MetricNamed("rankscope_checkpoint_full_in_seconds"), labels, checkpoints.full_in_seconds);
+  Add(MetricNamed("rankscope_checkpoint_work_at_risk_seconds"), labels,
+      checkpoints.work_at_risk_seconds);
+}
+
+// Names of hooks begin so; the others count bytes.
+constexpr std::string_view kHook = "hook_";
+
+void SnapshotBuilder::Impl::AddOutput(const SourceStatus& stdio) {
+  for (const auto& [name, value] : stdio.counts) {
+    if (name.starts_with(kHook)) {
+      Add(MetricNamed("rankscope_output_hook"),
+          agent_labels.Get("kind", {name.substr(kHook.size())}), Count(value));
+    } else {
+      Add(MetricNamed("rankscope_output_bytes_total"), agent_labels.Get("kind", {name}),
+          Count(value));
+    }
+  }
 }
 
 void SnapshotBuilder::Impl::AddLogs(const JobStatus& job) {

@@ -101,6 +101,14 @@ struct CallAttacher::Worked {
     Apply(target);
     targets.emplace(library.identity, std::move(target));
     state.attach_seconds = SecondsNow() - begin;
+    if (!std::exchange(measured, true) && programs.launch >= 0) Measure();
+  }
+
+  void Measure() {
+    if (programs.track_self) programs.track_self(true);
+    const CallRow launch{"", RS_CUDA_LAUNCH};
+    state.costs = MeasureSites(via, programs.launch, programs.launch_end, CookieOf(launch, 0));
+    if (programs.track_self) programs.track_self(false);
   }
 
   void Place(const ElfFunction& function, bool x86_64, Target& target) {
@@ -139,7 +147,9 @@ struct CallAttacher::Worked {
     Settle(state.launches.runtime, programs.launch, path, target.runtime, false,
            target.runtime_links);
     std::vector<ProbePoint> all = target.driver;
-    all.insert(all.end(), target.runtime.begin(), target.runtime.end());
+    if (state.launches.runtime) {
+      all.insert(all.end(), target.runtime.begin(), target.runtime.end());
+    }
     Settle(state.launches.returns, programs.launch_end, path, all, true, target.return_links);
   }
 
@@ -163,6 +173,7 @@ struct CallAttacher::Worked {
   LibraryFinder finder;
   bool skips_long_nops = KernelSkipsLongNops();
   std::map<FileIdentity, Target> targets;
+  bool measured = false;
   State state;
 };
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@
 #include "detectors/model/ids.h"
 #include "exporter/event_loop.h"
 #include "exporter/probes/call_table.h"
+#include "exporter/probes/probe_cost.h"
 #include "exporter/probes/prologue.h"
 #include "exporter/probes/uprobe_link.h"
 #include "exporter/worker.h"
@@ -33,6 +35,8 @@ struct CallPrograms {
   int begin = -1;
   int end = -1;
   std::shared_ptr<const void> alive;
+  // Makes the programs treat the daemon like a rank, while it measures them; and takes it back.
+  std::function<void(bool)> track_self = {};
 };
 
 // Which launch probes are wanted; everything else is always attached.
@@ -59,10 +63,11 @@ class CallAttacher {
     int files = 0;
     int points = 0;
     int64_t refused = 0;
-    std::string trouble;        // the last reason why a point was refused
-    LaunchProbes launches;      // as attached
-    Timestamp launches_since;   // when that was so
-    double attach_seconds = 0;  // of the last file
+    std::string trouble;             // the last reason why a point was refused
+    LaunchProbes launches;           // as attached
+    Timestamp launches_since;        // when that was so
+    double attach_seconds = 0;       // of the last file
+    std::optional<SiteCosts> costs;  // measured with the first file
   };
 
   CallAttacher(exporter::EventLoop& loop, std::string proc_root, std::span<const CallRow> calls,

@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -114,13 +115,29 @@ Result<std::shared_ptr<CallObject>> CallObject::Load(CallObjectKind kind, int tr
   return std::shared_ptr<CallObject>(new CallObject(std::move(impl)));
 }
 
+// Whoever has counts is counted.
+void CallObject::TrackSelf(bool track) const {
+  const uint32_t pid = static_cast<uint32_t>(getpid());
+  const rs_cuda_counts of_cuda{};
+  const rs_nccl_counts of_nccl{};
+  if (!track) {
+    bpf_map_delete_elem(counts(), &pid);
+  } else {
+    bpf_map_update_elem(counts(), &pid, impl_->cuda ? static_cast<const void*>(&of_cuda) : &of_nccl,
+                        BPF_ANY);
+  }
+}
+
 CallPrograms CallObject::Programs(const std::shared_ptr<CallObject>& self) {
   const bpf_object* const object = self->impl_->object;
+  const auto fd = [object](const char* name) { return FdOf(object, name); };
+  // The caller keeps `alive`, and with it what the function stands on.
+  const auto track_self = [raw = self.get()](bool track) { raw->TrackSelf(track); };
   if (self->impl_->cuda) {
-    return {FdOf(object, "cuda_launch"), FdOf(object, "cuda_launch_end"),
-            FdOf(object, "cuda_begin"), FdOf(object, "cuda_end"), self};
+    return {fd("cuda_launch"), fd("cuda_launch_end"), fd("cuda_begin"), fd("cuda_end"), self,
+            track_self};
   }
-  return {-1, -1, FdOf(object, "nccl_begin"), FdOf(object, "nccl_end"), self};
+  return {-1, -1, fd("nccl_begin"), fd("nccl_end"), self, track_self};
 }
 
 int CallObject::fd() const {

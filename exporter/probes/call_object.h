@@ -41,6 +41,8 @@ class CallObject {
   int asked() const;          // rs_handle -> rs_asked
 
  private:
+  void TrackSelf(bool track) const;
+
   struct Impl;
   explicit CallObject(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -75,7 +75,7 @@ Status Calls::Start(exporter::EventLoop& loop, Sink& sink) {
   }
   loop_ = &loop;
   attacher_ = std::make_unique<CallAttacher>(loop, "/proc", table_, CallObject::Programs(object_),
-                                             via, [] {});
+                                             via, [this] { OnAttached(); });
   tracked_->set_on_gone(this, [this](const ProcessKey& process) { OnGone(process); });
   looks_ = 0;
   timer_ = loop.Every(kLook, [this] { OnTimer(); });
@@ -103,13 +103,13 @@ void Calls::OnTimer() {
   std::vector<ProcessKey> all;
   for (const auto& [pid, process] : processes_->processes()) all.push_back(process.key);
   attacher_->Look(std::move(all));
-  OnLook(now_ns);
   if (looks_++ % kLooksPerReport != 0) return;
+  OnSecond(now_ns);
   ReportAll(now_ns);
   TellState(Availability::kUp, attacher_->late() ? name_ +
                                                        ": a process's memory map is not to be "
                                                        "read; new libraries are not seen"
-                                                 : std::string());
+                                                 : Shortcoming());
 }
 
 // Each process that has called, and each that has the library and whose parent has not: children
@@ -149,6 +149,16 @@ void Calls::OnGone(const ProcessKey& process) {
 bool Calls::ThreadLives(int32_t pid, uint32_t thread) {
   const std::string path = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(thread);
   return access(path.c_str(), F_OK) == 0;
+}
+
+exporter::ProbeUse Calls::UseOf(std::string probe, uint64_t runs, double cost_seconds,
+                                double duty_ratio) {
+  exporter::ProbeUse use;
+  use.probe = std::move(probe);
+  use.runs = static_cast<int64_t>(runs);
+  use.seconds = static_cast<double>(runs) * cost_seconds;
+  use.duty_ratio = duty_ratio;
+  return use;
 }
 
 std::string Calls::FunctionName(uint32_t function) const {

@@ -42,12 +42,18 @@ class Calls : public exporter::Source {
   virtual void OnCall(const ProcessKey& process, const rs_call& call) = 0;
   // It has ended, or the source stops: what is remembered of it goes.
   virtual void Forget(const ProcessKey& process) = 0;
-  // Each quarter of a second, before the reports.
-  virtual void OnLook(int64_t /*now_ns*/) {}
+  // Once a second, before the reports.
+  virtual void OnSecond(int64_t /*now_ns*/) {}
+  // The attacher has done something.
+  virtual void OnAttached() {}
+  // Why not everything is counted; empty = it is.
+  virtual std::string Shortcoming() const { return {}; }
 
   void TellSamples(const ProcessKey& process, std::vector<Sample> samples, const char* query);
   void TellEvent(Event event, int64_t time_ns);
   std::string FunctionName(uint32_t function) const;
+  static exporter::ProbeUse UseOf(std::string probe, uint64_t runs, double cost_seconds,
+                                  double duty_ratio);
   static bool ThreadLives(int32_t pid, uint32_t thread);
 
   CallObject* object() const { return object_.get(); }
@@ -75,7 +81,6 @@ class Calls : public exporter::Source {
   int looks_ = 0;
   ProcessKey leaving_;  // whose last facts are being read
   int64_t lost_before_ = 0;
-  std::string said_;  // as last told of the state
 };
 
 }  // namespace rankscope::probes

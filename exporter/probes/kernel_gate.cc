@@ -210,6 +210,10 @@ std::vector<Capability> LookAtKernel() {
   return JudgeKernel(ReadKernel());
 }
 
+bool HasMultiAttach(const KernelFacts& facts) {
+  return ParseVersion(facts.release) >= kMultiAttach;
+}
+
 std::optional<Capability> ObstacleForTracepoints(const std::vector<Capability>& capabilities) {
   return ObstacleOf("ebpf.tracepoints", capabilities);
 }

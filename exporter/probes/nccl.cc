@@ -4,6 +4,7 @@
 #include "exporter/probes/nccl.h"
 
 #include <array>
+#include <set>
 #include <utility>
 
 #include "detectors/model/event_types.h"
@@ -16,6 +17,9 @@ namespace {
 // As the maps hold.
 constexpr size_t kMaxCommunicators = 4096;
 constexpr size_t kMaxAsked = 8192;
+
+// Entry and return, at an emulated instruction; bench/probe_bench.
+constexpr double kCallSeconds = 1.5e-6;
 
 struct Kind {
   rs_call_kind kind;
@@ -74,6 +78,7 @@ void Nccl::Report(const ProcessKey& process, int64_t now_ns, bool gone) {
   NcclView view;
   if (counts) {
     view.counts = *counts;
+    total_calls_ += counts->calls - std::exchange(calls_[process], counts->calls);
     view.communicators =
         ReadOf<rs_communicator>(object()->communicators(), process, kMaxCommunicators);
     view.asked = ReadOf<rs_asked>(object()->asked(), process, kMaxAsked);
@@ -101,7 +106,18 @@ void Nccl::OnCall(const ProcessKey& process, const rs_call& call) {
   }
 }
 
+// They are some thousands a second at most: what they cost is bounded by that, and is not governed.
+std::vector<exporter::ProbeUse> Nccl::probes() const {
+  if (attacher() == nullptr) return {};
+  exporter::ProbeUse use = UseOf("call", total_calls_, kCallSeconds, 1);
+  std::set<SiteClass> sites;
+  for (const PlacedProbe& placed : attacher()->state().placed) sites.insert(placed.site);
+  for (const SiteClass site : sites) use.sites.emplace_back(SiteClassName(site));
+  return {use};
+}
+
 void Nccl::Forget(const ProcessKey& process) {
+  calls_.erase(process);
   Erase(object()->communicators(), process, kMaxCommunicators);
   Erase(object()->asked(), process, kMaxAsked);
 }

@@ -5,7 +5,10 @@
 // the watchdog of PyTorch learns of work in flight. Loop thread only.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <vector>
 
 #include "exporter/probes/calls.h"
 
@@ -17,10 +20,16 @@ class Nccl final : public Calls {
        bool force);
   ~Nccl() override;
 
+  std::vector<exporter::ProbeUse> probes() const override;
+
  protected:
   void Report(const ProcessKey& process, int64_t now_ns, bool gone) override;
   void OnCall(const ProcessKey& process, const rs_call& call) override;
   void Forget(const ProcessKey& process) override;
+
+ private:
+  std::map<ProcessKey, uint64_t> calls_;  // as last seen
+  uint64_t total_calls_ = 0;              // of all callers there ever were
 };
 
 }  // namespace rankscope::probes

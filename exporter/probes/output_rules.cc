@@ -17,8 +17,7 @@ using attribution::ProcessRole;
 // Process trees of jobs are shallow; a damaged chain ends here.
 constexpr int kMostAncestors = 64;
 
-// They copy the output of tasks that run elsewhere, or behind pipes that cannot be seen.
-constexpr std::array<std::string_view, 4> kRelays = {"srun", "slurmstepd", "sattach", "sbcast"};
+constexpr std::array<std::string_view, 3> kRelays = {"srun", "slurmstepd", "sattach"};
 
 // A text file has none in its first bytes; archives, tensors and compressed data do.
 bool IsBinary(std::string_view text) {
@@ -61,10 +60,11 @@ OutputRules::Answer OutputRules::Decide(const Written& written) {
   return Answer::kNot;
 }
 
+bool OutputRules::IsRelay(std::string_view comm) {
+  return std::find(kRelays.begin(), kRelays.end(), comm) != kRelays.end();
+}
+
 OutputRules::Answer OutputRules::DecideLauncher(const Info& process, const Written& written) const {
-  if (std::find(kRelays.begin(), kRelays.end(), process.comm) != kRelays.end()) {
-    return Answer::kNot;
-  }
   if (IsPipe(written.input)) {
     // It may have been quicker to pass on what it read than the rank to return from its write.
     if (written.first_look) return Answer::kLater;

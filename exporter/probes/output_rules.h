@@ -9,7 +9,7 @@
 //   worker     (below a rank) the same file as its rank's: inherited. A pipe of its own is read by
 //              the rank that started it and is none of the job's output
 //   launcher   (everybody else) the same file as the first of the job's processes; not, when it
-//              reads what a rank writes, or only passes on by trade: these bytes are heard already
+//              reads what a rank writes (`| tee`): these bytes are heard already
 //   wrapper    what `rankscope run` has given to its command as standard output is heard there
 //
 // Pure but for the two questions it is built with. Loop thread only.
@@ -63,6 +63,10 @@ class OutputRules {
       : who_(std::move(who)), standard_of_(std::move(standard_of)) {}
 
   Answer Decide(const Written& written);
+
+  // Programs that print what tasks elsewhere have said; only lines that begin with their own name
+  // are theirs.
+  static bool IsRelay(std::string_view comm);
 
   // The command of a wrapper; asks at once what it was started with, for it may end before its
   // children.

@@ -3,8 +3,6 @@
 
 #include "exporter/probes/output_stream.h"
 
-#include <utility>
-
 #include "detectors/logs/masked_line.h"
 
 namespace rankscope::probes {
@@ -57,8 +55,8 @@ void OutputStream::Say(const logs::AssembledLine& assembled, Timestamp t, const 
   line.local_rank = label_.local_rank;
   line.restart = label_.restart;
   logs::FillLine(assembled, line, masked_);
-  line.lost_before = std::exchange(unsaid_, 0);
-  emit(line, t);
+  line.lost_before = unsaid_;
+  if (emit(line, t)) unsaid_ = 0;
 }
 
 }  // namespace rankscope::probes

@@ -29,7 +29,8 @@ struct StreamLabel {
 
 class OutputStream {
  public:
-  using Emit = std::function<void(const LogLine& line, Timestamp t)>;  // text valid during the call
+  // Text valid during the call; false: the line was no news, and the next one tells what was lost.
+  using Emit = std::function<bool(const LogLine& line, Timestamp t)>;
 
   explicit OutputStream(StreamLabel label) : label_(std::move(label)) {}
 

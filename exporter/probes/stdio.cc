@@ -17,6 +17,9 @@ namespace {
 using Answer = OutputRules::Answer;
 using attribution::ProcessRole;
 
+// A launcher may be quicker to repeat what it has read than the rank to return from its write.
+constexpr Duration kLag = Milliseconds(40);
+
 constexpr std::array<std::string_view, 3> kStreamNames = {"", "stdout", "stderr"};
 
 Timestamp TimeOf(const rs_said& said) {
@@ -49,14 +52,7 @@ Stdio::Stdio(std::shared_ptr<collectors::ProcessTable> table, std::shared_ptr<Tr
       who_(std::move(who)),
       rules_(who_, [this](int32_t pid) { return StandardOf(pid); }),
       budget_(budget),
-      force_(force) {
-  emit_ = [this](const LogLine& line, Timestamp t) {
-    Observation observation;
-    observation.t = t;
-    observation.kind = line;
-    sink_->Accept(observation);
-  };
-}
+      force_(force) {}
 
 Stdio::~Stdio() {
   Stop();
@@ -120,6 +116,7 @@ void Stdio::CatchUp() {
   const bool all = programs_->Consume();
   if (std::exchange(any_waiting_, false)) SettleWaiting();
   if (all) CloseEnded();
+  if (++beats_ % kSweepBeats == 0) Sweep();
 }
 
 // Of strangers, who are tracked until user space has looked at them, nothing is kept.
@@ -130,7 +127,8 @@ bool Stdio::IsOfAJob(const ProcessKey& key) const {
 
 void Stdio::OnSaid(const rs_said& said, std::string_view data) {
   const ProcessKey key = WriterOf(said);
-  if (said.stream < 1 || said.stream > 2 || !IsOfAJob(key)) return;
+  if (said.stream < 1 || said.stream > 2) return;
+  if (!IsOfAJob(key)) return programs_->Forget(said.pid, said.start_ns);
   Speaker& speaker = speakers_[key];
   speaker.start_ns = said.start_ns;
   const FileId id = IdOf(said.file);
@@ -156,9 +154,12 @@ void Stdio::OnSaid(const rs_said& said, std::string_view data) {
 
 void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot,
                  Waiting piece) {
-  if (stream.answer == Answer::kNot) return;
+  if (stream.answer == Answer::kNot) {
+    refused_ += piece.text.size();
+    return;
+  }
   speaker.newest[slot] = IdOf(stream.file);
-  if (stream.answer == Answer::kOutput) return Say(stream, piece);
+  if (stream.answer == Answer::kOutput && !stream.launcher) return Say(stream, piece);
   if (stream.waiting_bytes + piece.text.size() > kMaxWaiting) {
     stream.lost_waiting += piece.lost_before + static_cast<int64_t>(piece.text.size());
   } else {
@@ -166,12 +167,22 @@ void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32
     stream.waiting_bytes += piece.text.size();
     stream.waiting.push_back(std::move(piece));
   }
-  Settle(key, speaker, stream, slot);
+  if (stream.answer == Answer::kOutput) {
+    any_waiting_ = true;
+  } else {
+    Settle(key, speaker, stream, slot);
+  }
 }
 
 // Asks the rules again; the answer is given once.
 void Stdio::Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot) {
-  if (stream.answer != Answer::kLater || stream.waiting.empty()) return;
+  if (stream.waiting.empty()) return;
+  if (stream.answer == Answer::kOutput) {
+    const bool fresh = stream.launcher && loop_->Now() - stream.waiting.back().t < kLag;
+    any_waiting_ = any_waiting_ || fresh;
+    if (!fresh) SayWaiting(stream);
+    return;
+  }
   Written written;
   written.writer = key;
   written.file = stream.file;
@@ -187,20 +198,28 @@ void Stdio::Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint
     return;
   }
   if (stream.answer == Answer::kNot) return Refuse(key, speaker, stream, slot);
-  const std::vector<Waiting> waiting = std::exchange(stream.waiting, {});
-  stream.waiting_bytes = 0;
   if (!Open(key, stream, slot)) {
-    for (const Waiting& piece : waiting) {
+    for (const Waiting& piece : stream.waiting) {
       lost_ += piece.lost_before + static_cast<int64_t>(piece.text.size());
     }
     return Refuse(key, speaker, stream, slot);
   }
-  for (const Waiting& piece : waiting) Say(stream, piece);
+  if (stream.launcher) {
+    any_waiting_ = true;
+  } else {
+    SayWaiting(stream);
+  }
+}
+
+void Stdio::SayWaiting(Stream& stream) {
+  stream.waiting_bytes = 0;
+  for (const Waiting& piece : std::exchange(stream.waiting, {})) Say(stream, piece);
   Lose(stream, std::exchange(stream.lost_waiting, 0));
 }
 
 void Stdio::Refuse(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot) {
   stream.answer = Answer::kNot;
+  for (const Waiting& piece : stream.waiting) refused_ += piece.text.size();
   stream.waiting.clear();
   stream.waiting_bytes = 0;
   stream.lost_waiting = 0;
@@ -221,6 +240,9 @@ bool Stdio::Open(const ProcessKey& key, Stream& stream, uint32_t slot) {
     label.rank = process.rank;
     label.local_rank = process.local_rank;
     label.restart = process.elastic_restart;
+  } else {
+    stream.launcher = true;
+    if (OutputRules::IsRelay(process.comm)) stream.own_prefix = process.comm;
   }
   stream.output = std::make_unique<OutputStream>(std::move(label));
   return true;
@@ -228,7 +250,22 @@ bool Stdio::Open(const ProcessKey& key, Stream& stream, uint32_t slot) {
 
 void Stdio::Say(Stream& stream, const Waiting& piece) {
   Lose(stream, piece.lost_before);
-  stream.output->Hear(piece.text, piece.begins_line, piece.t, emit_);
+  stream.output->Hear(piece.text, piece.begins_line, piece.t, EmitFor(stream));
+}
+
+OutputStream::Emit Stdio::EmitFor(const Stream& stream) {
+  return [this, &stream](const LogLine& line, Timestamp t) {
+    if (!stream.launcher) {
+      recent_.Note(line.job_id, line.text);
+    } else if (!line.text.starts_with(stream.own_prefix) || recent_.Holds(line.job_id, line.text)) {
+      return false;
+    }
+    Observation observation;
+    observation.t = t;
+    observation.kind = line;
+    sink_->Accept(observation);
+    return true;
+  };
 }
 
 void Stdio::Lose(Stream& stream, int64_t bytes) {
@@ -266,7 +303,9 @@ void Stdio::Close(const ProcessKey& key, Speaker& speaker) {
   const auto pid = static_cast<uint32_t>(key.pid);
   for (const uint32_t slot : {1u, 2u}) {
     const auto counts = programs_->Counts(pid, slot);
-    if (!counts || counts->start_ns != speaker.start_ns || !speaker.newest[slot]) continue;
+    if (!counts || counts->start_ns != speaker.start_ns) continue;
+    closed_.Add(*counts);
+    if (!speaker.newest[slot]) continue;
     uint64_t unheard = 0;
     for (const uint64_t bytes : counts->unheard) unheard += bytes;
     const auto stream = speaker.streams.find({slot, *speaker.newest[slot]});
@@ -276,9 +315,60 @@ void Stdio::Close(const ProcessKey& key, Speaker& speaker) {
     }
   }
   for (auto& [id, stream] : speaker.streams) {
-    if (stream.output) stream.output->Close(loop_->Now(), emit_);
+    if (stream.output) stream.output->Close(loop_->Now(), EmitFor(stream));
   }
   programs_->Forget(pid, speaker.start_ns);
+}
+
+// Who wrote only what cannot be heard, and has ended.
+void Stdio::Sweep() {
+  programs_->Sweep([this](uint32_t pid, const rs_stream& counts) {
+    const ProcessKey key{static_cast<int32_t>(pid),
+                         static_cast<int64_t>(counts.start_ns / kNsPerTick)};
+    const collectors::TrackedProcess* const tracked = table_->Find(key.pid);
+    if (speakers_.contains(key) || (tracked != nullptr && tracked->key == key)) return false;
+    if (IsOfAJob(key)) {
+      closed_.Add(counts);
+      for (const uint64_t bytes : counts.unheard) lost_ += static_cast<int64_t>(bytes);
+    }
+    return true;
+  });
+}
+
+void Stdio::Totals::Add(const rs_stream& counts) {
+  told += counts.told;
+  ignored += counts.ignored;
+  for (size_t kind = 0; kind < unheard.size(); ++kind) unheard[kind] += counts.unheard[kind];
+}
+
+std::vector<exporter::Source::Count> Stdio::counts() const {
+  Totals totals = closed_;
+  if (programs_) {
+    for (const auto& [key, speaker] : speakers_) {
+      for (const uint32_t slot : {1u, 2u}) {
+        const auto counts = programs_->Counts(static_cast<uint32_t>(key.pid), slot);
+        if (counts && counts->start_ns == speaker.start_ns) totals.Add(*counts);
+      }
+    }
+  }
+  const auto number = [](uint64_t bytes) { return static_cast<int64_t>(bytes); };
+  std::vector<Count> all = {
+      {"captured", number(totals.told - std::min(totals.told, refused_))},
+      {"over_budget", number(totals.unheard[RS_UNHEARD_BUDGET])},
+      {"ring_full", number(totals.unheard[RS_UNHEARD_RING])},
+      {"over_long", number(totals.unheard[RS_UNHEARD_LONG])},
+      {"unreadable", number(totals.unheard[RS_UNHEARD_FAULT])},
+      {"spliced", number(totals.unheard[RS_UNHEARD_SPLICED])},
+      {"not_output", number(totals.ignored + refused_)},
+      {"no_room", programs_ ? programs_->no_room() : 0},
+  };
+  constexpr std::array<std::string_view, 3> kHookNames = {"hook_fexit", "hook_tracepoint",
+                                                          "hook_raw"};
+  for (size_t i = 0; i < kHookNames.size(); ++i) {
+    const bool used = programs_ && programs_->attached_by() == StdioPrograms::kHooks[i];
+    all.push_back({kHookNames[i], used ? 1 : 0});
+  }
+  return all;
 }
 
 }  // namespace rankscope::probes

@@ -21,6 +21,7 @@
 #include "exporter/event_loop.h"
 #include "exporter/probes/output_rules.h"
 #include "exporter/probes/output_stream.h"
+#include "exporter/probes/recent_lines.h"
 #include "exporter/probes/stdio_programs.h"
 #include "exporter/probes/tracked_map.h"
 #include "exporter/source.h"
@@ -31,6 +32,8 @@ class Stdio final : public exporter::Source {
  public:
   // From a write to its line, at most. A verdict waits 150 ms for what follows an abnormal end.
   static constexpr Duration kBeat = Milliseconds(50);
+  // Beats from one look for streams of which nothing was told to the next: ten seconds.
+  static constexpr int kSweepBeats = 200;
   // How long a process may be without a job: the time that a rank waits for its launcher to be
   // known, and some.
   static constexpr Duration kPatience = Seconds(4);
@@ -52,6 +55,7 @@ class Stdio final : public exporter::Source {
   Status Start(exporter::EventLoop& loop, Sink& sink) override;
   void Stop() override;
   int64_t lost() const override;
+  std::vector<Count> counts() const override;
 
   // Tells what was written up to now, by everybody whose job is known.
   void CatchUp();
@@ -74,6 +78,9 @@ class Stdio final : public exporter::Source {
     size_t waiting_bytes = 0;
     int64_t lost_waiting = 0;  // not yet told with a piece
     std::unique_ptr<OutputStream> output;
+    // A launcher's: said a beat later than ranks, whose words it may repeat.
+    bool launcher = false;
+    std::string own_prefix;  // of its own lines, where all others are copies
   };
   struct Speaker {
     uint64_t start_ns = 0;
@@ -89,10 +96,13 @@ class Stdio final : public exporter::Source {
   bool Open(const ProcessKey& key, Stream& stream, uint32_t slot);
   void Refuse(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot);
   void Say(Stream& stream, const Waiting& piece);
+  void SayWaiting(Stream& stream);
+  OutputStream::Emit EmitFor(const Stream& stream);
   void Lose(Stream& stream, int64_t bytes);
   void SettleWaiting();
   void CloseEnded();
   void Close(const ProcessKey& key, Speaker& speaker);
+  void Sweep();
   std::optional<rs_standard> StandardOf(int32_t pid) const;
 
   std::shared_ptr<collectors::ProcessTable> table_;
@@ -105,13 +115,23 @@ class Stdio final : public exporter::Source {
   Sink* sink_ = nullptr;
   std::unique_ptr<StdioPrograms> programs_;
   exporter::EventLoop::TimerId timer_ = 0;
-  OutputStream::Emit emit_;
+  RecentLines recent_;
   std::map<ProcessKey, Speaker> speakers_;
   size_t streams_ = 0;
   uint32_t next_number_ = kFirstStream;
   std::map<std::string, int32_t> helpers_;  // streams of a job, by others than ranks
   bool any_waiting_ = false;
   int64_t lost_ = 0;
+  // Bytes of streams that are closed: told, unheard by reason, ignored.
+  struct Totals {
+    uint64_t told = 0;
+    std::array<uint64_t, RS_UNHEARD_KINDS> unheard{};
+    uint64_t ignored = 0;
+    void Add(const rs_stream& counts);
+  };
+  Totals closed_;
+  uint64_t refused_ = 0;  // told before it was known that it is no output
+  int beats_ = 0;
 };
 
 }  // namespace rankscope::probes

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "exporter/probes/program_table.h"
 #include "stdio.skel.h"
@@ -182,6 +183,22 @@ void StdioPrograms::Forget(uint32_t pid, uint64_t start_ns) {
     if (counts && counts->start_ns != start_ns) continue;
     bpf_map_delete_elem(bpf_map__fd(impl_->skeleton->maps.rs_streams), &key);
     bpf_map_delete_elem(bpf_map__fd(impl_->skeleton->maps.rs_unwanted), &key);
+  }
+}
+
+void StdioPrograms::Sweep(const std::function<bool(uint32_t, const rs_stream&)>& gone) {
+  const int map = bpf_map__fd(impl_->skeleton->maps.rs_streams);
+  std::vector<rs_stream_key> found;
+  rs_stream_key key{};
+  for (bool more = bpf_map_get_next_key(map, nullptr, &key) == 0;
+       more && found.size() < RS_STREAMS_MAX; more = bpf_map_get_next_key(map, &key, &key) == 0) {
+    found.push_back(key);
+  }
+  for (const rs_stream_key& each : found) {
+    const auto counts = Counts(each.pid, each.stream);
+    if (!counts || !gone(each.pid, *counts)) continue;
+    bpf_map_delete_elem(map, &each);
+    bpf_map_delete_elem(bpf_map__fd(impl_->skeleton->maps.rs_unwanted), &each);
   }
 }
 

@@ -6,6 +6,7 @@
 // Everything is undone by the destructor. Loop thread only.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -38,7 +39,8 @@ class StdioPrograms {
   StdioPrograms(const StdioPrograms&) = delete;
   StdioPrograms& operator=(const StdioPrograms&) = delete;
 
-  // fexit, tracepoint or raw: how a write is met.
+  // One of kHooks: how a write is met.
+  static constexpr std::array<std::string_view, 3> kHooks = {"fexit", "tracepoint", "raw"};
   std::string_view attached_by() const;
 
   int fd() const;  // readable when much waits; who wants the rest comes by himself
@@ -52,6 +54,9 @@ class StdioPrograms {
   void Ignore(uint32_t pid, uint32_t stream, const rs_file& file);
   // The process has ended and its counts were read; another one may have its pid by now.
   void Forget(uint32_t pid, uint64_t start_ns);
+  // Forgets the streams of processes that are gone and of whom nothing was told; `gone` takes a
+  // process and its last counts.
+  void Sweep(const std::function<bool(uint32_t pid, const rs_stream& counts)>& gone);
   // Bytes of processes for whom the kernel's map had no room.
   int64_t no_room() const;
   int64_t malformed() const;

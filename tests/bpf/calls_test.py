@@ -146,6 +146,43 @@ for pause in [0.01] * 20 + [1.3] + [0.01] * 20:
         self.finish(daemon, process)
 
 
+class Budget(CallsTest):
+    """Launches beyond what may be spent are counted in windows; where a rank stops, everything is counted again."""
+
+    def probe(self, daemon, what, probe):
+        return daemon.metric(f'rankscope_probe_{what}{{source="cuda",probe="{probe}"}}')
+
+    def test_windows_and_back(self):
+        daemon = self.daemon("--ebpf.budget=0.5%")
+        process = self.start("""
+while not os.path.exists("slow"):
+    for _ in range(1000): launch()
+open("slowed", "w").close()
+time.sleep(4)
+for _ in range(100): launch()
+""")
+        self.load(daemon, process)
+        self.assertEqual(self.last(daemon, process, "counted_share"), 1)
+        self.say("go")
+        wait_for("windows", lambda: (self.last(daemon, process, "counted_share") or 1) < 0.5)
+        wait_for("the metric", lambda: self.probe(daemon, "duty_ratio", "launch_driver") < 0.5)
+        self.assertEqual(self.probe(daemon, "duty_ratio", "launch_runtime"), 0, "the driver's show all")
+        self.assertIn("ebpf.budget", daemon.get("/verdict")[1])
+        self.say("slow")
+        wait_for("everything to be counted", lambda: self.last(daemon, process, "counted_share") == 1)
+        wait_for("the pause", lambda: (Path(self.folder) / "slowed").exists())
+        wait_for("both layers", lambda: self.probe(daemon, "duty_ratio", "launch_runtime") == 1)
+        before = self.last(daemon, process, "kernel_launches")
+        end = self.finish(daemon, process)
+        self.assertEqual(end["kernel_launches"] - before, 100, "exact again")
+        text = daemon.get("/metrics")[1]
+        self.assertIn('rankscope_probe_placement_info{source="cuda",probe="launch_driver",class="emulated"} 1', text)
+        self.assertIn('rankscope_probe_placement_info{source="cuda",probe="launch_runtime",class="push"} 1', text)
+        runs, seconds = (self.probe(daemon, what, "launch_driver") for what in ("runs_total", "seconds_total"))
+        print(f"{seconds / runs * 1e9:.0f} ns a run", file=sys.stderr)
+        self.assertTrue(1e-7 < seconds / runs < 1e-5)
+
+
 class Libraries(CallsTest):
     """Wherever the code lies."""
 

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""What real programs write, heard in the kernel under `rankscope serve`: the recording is compared with the bytes that came
-out at the other end of the pipe or stand in the file."""
+"""What real programs write, heard in the kernel under `rankscope serve`: the recording is compared with the bytes that
+came out at the other end of the pipe or stand in the file."""
 import hashlib
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from bpf_test import BpfTest  # noqa: E402
 from serve_test import BINARY, PATIENCE, wait_for  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
+FLOOD_SECONDS = os.environ.get("RANKSCOPE_TEST_FLOOD_SECONDS", "4")
 
 LOOP = r"""
 import sys
@@ -63,7 +65,8 @@ class StdioTest(BpfTest):
     def same(self, heard, name, oracle):
         self.assertIn(name, heard, heard.keys())
         self.assertEqual(digest(heard[name]), digest(oracle),
-                         f"{name}: {len(heard[name])} bytes heard, {len(oracle)} written: {heard[name][:300]} {oracle[:300]}")
+                         f"{name}: {len(heard[name])} bytes heard, {len(oracle)} written: "
+                         f"{heard[name][:300]} {oracle[:300]}")
 
     def nothing_lost(self, daemon):
         self.assertEqual(daemon.metric('rankscope_source_lost_total{source="stdio"}'), 0)
@@ -220,6 +223,30 @@ os.system("echo grandchild")
         self.same(heard, "rank 0 stdout", out)
         self.assertEqual(list(heard), ["rank 0 stdout"], "tee's copy is not heard again")
 
+    def test_torchruns_copy_is_not_heard_again(self):
+        if subprocess.run([PYTHON, "-c", "import torch.distributed"], capture_output=True).returncode != 0:
+            self.skipTest("no torch")
+        daemon = self.daemon()
+        slow = LOOP.replace("for step in range(200):", "import time\nfor step in range(200):\n    time.sleep(0.005)")
+        (Path(self.folder) / "train.py").write_text(slow)
+        shutil.copy(Path(__file__).resolve().parents[1] / "support/real_runs/torchrun_shim.py", self.folder)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        process = subprocess.Popen([PYTHON, "torchrun_shim.py", "--nproc_per_node", "2", "--tee", "3", "--log_dir", "logs",
+                                    "--master_addr", "127.0.0.1", "--master_port", str(port), "train.py"],
+                                   cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        out, _ = process.communicate(timeout=PATIENCE)
+        self.assertEqual(out.count(b"step 199 "), 2, out[-500:])
+        verdict = daemon.verdict(self.job_of(daemon, process.pid))
+        lines = recording.lines(self.recorded(daemon, verdict))
+        last = [line for line in lines if b"step 199 " in line.text]
+        self.assertEqual(sorted(line.name for line in last), ["rank 0 stdout", "rank 1 stdout"])
+        for rank in range(2):
+            logs = list(Path(self.folder).glob(f"logs/*/attempt_0/{rank}/stdout.log"))
+            self.assertEqual(len(logs), 1)
+            self.same(self.heard(daemon, verdict), f"rank {rank} stdout", logs[0].read_bytes())
+
     def test_what_a_helper_tells_the_rank_is_no_output(self):
         daemon = self.daemon()
         (out, _), verdict = self.run_rank(daemon, PYTHON, "-c", r"""
@@ -232,6 +259,35 @@ print("probed", len(text))
         self.same(heard, "rank 0 stdout", out)
 
 
+class Relay(StdioTest):
+    def test_a_program_that_copies_by_sendfile_is_counted(self):
+        busybox = shutil.which("busybox")
+        if not busybox:
+            self.skipTest("no busybox")
+        daemon = self.daemon()
+        (Path(self.folder) / "text").write_bytes(b"0123456789\n" * 1000)
+        (out, _), verdict = self.run_rank(daemon, "/bin/sh", "-c", f"echo before; {busybox} cat text; echo after")
+        self.assertEqual(len(out), 11013)
+        heard = self.heard(daemon, verdict)
+        lost = daemon.metric('rankscope_source_lost_total{source="stdio"}')
+        text = b"".join(heard.values()).replace(b"\0", b"")
+        self.assertEqual(len(text) + lost, len(out), "heard or counted")
+        self.assertIn(b"before\n", text)
+        self.assertIn(b"after\n", text)
+
+    def test_nothing_is_left_in_the_kernel(self):
+        daemon = self.daemon()
+        _, verdict = self.run_rank(daemon, PYTHON, "-c", LOOP)
+        self.assertEqual(verdict["state"], "final")
+        kinds = ("captured", "over_budget", "ring_full", "over_long", "unreadable", "spliced", "not_output", "no_room")
+        counts = {kind: daemon.metric(f'rankscope_output_bytes_total{{kind="{kind}"}}') for kind in kinds}
+        written = sum(map(len, self.heard(daemon, verdict).values()))
+        self.assertEqual(counts["captured"], written)
+        self.assertEqual(sum(counts.values()), written, counts)
+        hooks = [daemon.metric(f'rankscope_output_hook{{kind="{kind}"}}') for kind in ("fexit", "tracepoint", "raw")]
+        self.assertEqual(sum(hooks), 1, hooks)
+
+
 class Budget(StdioTest):
     """200 MB/s of 8 ranks: each byte is heard, or counted as lost."""
 
@@ -239,7 +295,7 @@ class Budget(StdioTest):
 import os, sys, time
 line = ("step 1 of rank %s says nothing that matters at all " % os.environ["RANK"]).encode().ljust(99, b".") + b"\n"
 block = line * 41  # one write of 4 kB
-rate, seconds = 25e6, 4
+rate, seconds = 25e6, float(sys.argv[1])
 begin = time.monotonic()
 written = 0
 while written < rate * seconds:
@@ -259,7 +315,8 @@ print("ValueError: the end of rank %s" % os.environ["RANK"], file=sys.stderr)
         script.write_text(self.FLOOD)
         before = cpu_seconds(daemon.process.pid)
         begin = time.monotonic()
-        ranks = [self.launch(PYTHON, str(script), rank=str(rank), world="8", stdout=outs[rank]) for rank in range(8)]
+        ranks = [self.launch(PYTHON, str(script), FLOOD_SECONDS, rank=str(rank), world="8", stdout=outs[rank])
+                 for rank in range(8)]
         said = [rank.communicate(timeout=PATIENCE)[1] for rank in ranks]
         seconds = time.monotonic() - begin
         used = cpu_seconds(daemon.process.pid) - before
@@ -285,8 +342,8 @@ print("ValueError: the end of rank %s" % os.environ["RANK"], file=sys.stderr)
         lost = daemon.metric('rankscope_source_lost_total{source="stdio"}')
         self.assertEqual(lost, written - heard)
         self.assertEqual(verdict["data_quality"]["lost_bytes"], written - heard)
-        print(f"{written / seconds / 1e6:.0f} MB/s written, {heard / 1e6:.1f} of {written / 1e6:.0f} MB heard, the daemon used "
-              f"{100 * used / seconds:.1f} % of a core", file=sys.stderr)
+        print(f"{written / seconds / 1e6:.0f} MB/s written, {heard / 1e6:.1f} of {written / 1e6:.0f} MB heard, the daemon "
+              f"used {100 * used / seconds:.1f} % of a core", file=sys.stderr)
 
 
 class Wrapped(StdioTest):
@@ -294,14 +351,95 @@ class Wrapped(StdioTest):
         daemon = self.daemon()
         (Path(self.folder) / "train.py").write_text(LOOP)
         log = Path(self.folder) / "job-1"
-        wrapper = subprocess.run([BINARY, "run", "--socket", daemon.socket, "--job-id", "job-1", "--dir", str(log), "--", PYTHON, "-u",
-                                  "train.py"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder,
+        wrapper = subprocess.run([BINARY, "run", "--socket", daemon.socket, "--job-id", "job-1", "--dir", str(log), "--",
+                                  PYTHON, "-u", "train.py"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder,
                                  env={**self.environment, "RANK": "0", "WORLD_SIZE": "1"}, timeout=PATIENCE)
         self.assertEqual(wrapper.returncode, 0)
         verdict = daemon.verdict("job-1")
         heard = self.heard(daemon, verdict)
         self.assertFalse([name for name in heard if name.startswith("rank")], heard.keys())
         self.assertEqual(sum(map(len, heard.values())), (log / "log").stat().st_size)
+
+
+class Tail(BpfTest):
+    """A node that will not pay for the kernel's programs reads the job's output where it lies."""
+
+    WAITING = LOOP + r"""
+import os, time
+sys.stdout.flush()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+print("the end", flush=True)
+raise ValueError("bad batch")
+"""
+
+    def daemon(self, *flags):
+        config = Path(self.folder) / "config.yaml"
+        config.write_text("sources: {stdio: {enabled: false}}\n")
+        daemon = super().daemon("--config", str(config), *flags)
+        wait_for("the source", lambda: self.up(daemon, "stdout_tail"))
+        self.assertFalse(self.up(daemon, "stdio"))
+        return daemon
+
+    def start(self, script, out, err, rank="0", world="1"):
+        process = subprocess.Popen([PYTHON, "-u", "-c", script], stdout=out, stderr=err, cwd=self.folder,
+                                   env={**self.environment, "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world})
+        self.addCleanup(lambda: process.poll() is None and (process.kill(), process.wait()))
+        return process
+
+    def lines(self, daemon, job):
+        return recording.lines(Path(daemon.state) / "jobs" / job)
+
+    def end(self, daemon, process):
+        job = self.job_of(daemon, process.pid)
+        wait_for("what was printed", lambda: daemon.metric(f'rankscope_job_running{{job_id="{job}"}}') == 1)
+        (Path(self.folder) / "go").touch()
+        process.wait(PATIENCE)
+        return daemon.verdict(job)
+
+    def test_the_jobs_file_is_followed(self):
+        daemon = self.daemon()
+        path = Path(self.folder) / "job.out"
+        path.write_bytes(b"of an earlier job\n")
+        with open(path, "ab") as out:
+            process = self.start(self.WAITING, out, subprocess.STDOUT)
+            verdict = self.end(daemon, process)
+        heard = recording.streams(Path(daemon.state) / "jobs" / verdict["job_id"])
+        self.assertEqual(list(heard), ["rank 0 stdout file"])
+        text = heard["rank 0 stdout file"].lstrip(b"\0")
+        self.assertTrue(path.read_bytes().endswith(text), text[:200])
+        self.assertNotIn(b"earlier job", text)
+        self.assertIn(b"ValueError: bad batch\n", text)
+        self.assertEqual((verdict["code"], verdict["exception_type"]), ("X1", "ValueError"))
+
+    def test_a_file_that_is_cut_short_is_read_from_its_start(self):
+        daemon = self.daemon()
+        path = Path(self.folder) / "job.out"
+        with open(path, "ab") as out:
+            process = self.start(self.WAITING, out, subprocess.STDOUT)
+            job = self.job_of(daemon, process.pid)
+            wait_for("the first text", lambda: path.stat().st_size > 5000 and self.lines(daemon, job))
+            os.truncate(path, 0)
+            verdict = self.end(daemon, process)
+        said = [line.text for line in self.lines(daemon, job)]
+        self.assertEqual(said.count(b"the end"), 1)
+        self.assertEqual(verdict["exception_type"], "ValueError")
+
+    def test_each_rank_has_its_file(self):
+        daemon = self.daemon()
+        outs = [self.enterContext(open(Path(self.folder) / f"rank{rank}.out", "wb")) for rank in range(2)]
+        ranks = [self.start(self.WAITING, outs[rank], subprocess.STDOUT, str(rank), "2") for rank in range(2)]
+        verdict = self.end(daemon, ranks[0])
+        heard = recording.streams(Path(daemon.state) / "jobs" / verdict["job_id"])
+        self.assertEqual(sorted(heard), ["rank 0 stdout file", "rank 1 stdout file"])
+        for rank in range(2):
+            oracle = (Path(self.folder) / f"rank{rank}.out").read_bytes()
+            self.assertEqual(digest(heard[f"rank {rank} stdout file"]), digest(oracle))
+
+    def test_it_rests_while_the_kernel_hears(self):
+        daemon = BpfTest.daemon(self)
+        wait_for("the source", lambda: self.up(daemon, "stdio"))
+        self.assertFalse(self.up(daemon, "stdout_tail"))
 
 
 class Strangers(StdioTest):

@@ -58,8 +58,12 @@ EXCEPTIONS = [
     ("exporter/run/", "detectors/attribution/environment_keys.h", "the list of variables that may leave a process"),
     ("exporter/probes/", "exporter/collectors/proc", "the sources that watch processes share whom they track, and how /proc's texts "
      "are read"),
+    ("exporter/collectors/stdout_tail", "detectors/logs/assembler.h", "bytes become lines before the door"),
+    ("exporter/collectors/stdout_tail", "detectors/logs/masked_line.h", "lines are masked before the door"),
+    ("exporter/collectors/stdout_tail", "detectors/attribution/attribution.h", "whose a file is depends on who has it: one rank, or the job"),
     ("exporter/probes/output_", "detectors/logs/assembler.h", "bytes become lines before the door"),
     ("exporter/probes/output_", "detectors/logs/masked_line.h", "lines are masked before the door"),
+    ("exporter/probes/recent_lines", "detectors/logs/prefix.h", "a launcher's copy of a rank's line differs by its prefix"),
     ("exporter/probes/output_rules", "detectors/attribution/attribution.h", "whose words are the job's depends on who says them: "
      "rank, worker or launcher"),
     ("exporter/http/", "detectors/job_status.h", "the engine's public state"),

@@ -56,6 +56,13 @@ TEST(Redactor, MasksTheSecretAndNothingElse) {
       {"(key hf_AbCdEfGhIjKlMnOpQrStUvWx)", "(key ***************************)"},
       {"login(token=\"abcdefgh12345678\")", "login(token=\"****************\")"},
       {"accessToken: abcdefgh12345678", "accessToken: ****************"},
+      {"pulling with nvapi-0123456789_abcdefghij now",
+       "pulling with *************************** now"},
+      {"pip: pypi-AgEIcHlwaS5vcmcCJDAxMjM0", "pip: *****************************"},
+      {"https://b.s3.amazonaws.com/d.tar?X-Amz-Signature=0123456789abcdef0&x=1",
+       "https://b.s3.amazonaws.com/d.tar?X-Amz-Signature=*****************&x=1"},
+      {"https://a.blob.core.windows.net/c?sv=2022&sig=AbCdEf%2F0123456789",
+       "https://a.blob.core.windows.net/c?sv=2022&sig=*******************"},
   };
   for (const auto& test : cases) EXPECT_EQ(Masked(test.text), test.masked);
 }
@@ -70,6 +77,7 @@ TEST(Redactor, SeveralInOneLine) {
 TEST(Redactor, NearMisses) {
   for (const std::string_view text : {
            "tokens: 123",
+           "loss=1.5&sig=0.25 r8_conv npm_run pypi-mirror gsk_attention_layer_of_the_model",
            "num_tokens=4",
            "tokenizer=AutoTokenizer.from_pretrained",
            "token_acc: 0.71",

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "exporter/probes/recent_lines.h"
+
 namespace rankscope::probes {
 namespace {
 
@@ -28,7 +30,9 @@ class OutputStreamTest : public testing::Test {
   OutputStream::Emit emit_ = [this](const LogLine& line, Timestamp) {
     EXPECT_EQ(line.stream, 7u);
     EXPECT_EQ(line.rank, 3);
+    if (line.text == "no news") return false;
     said_.push_back({std::string(line.text), line.offset, line.lost_before});
+    return true;
   };
   OutputStream stream_{StreamLabel{7, "rank 3 stdout", "j", {30, 100}, 3, 3, 0}};
 };
@@ -61,6 +65,26 @@ TEST_F(OutputStreamTest, TheEndTellsWhatIsOpenAndWhatIsLost) {
   stream_.Lose(50);
   stream_.Close(Timestamp{2}, emit_);
   EXPECT_EQ(said_, (std::vector<Said>{{"", 56, 50}}));
+}
+
+TEST_F(OutputStreamTest, WhatWasLostIsToldWithTheNextLineThatIsTold) {
+  stream_.Lose(100);
+  Hear("no news\nnews\n", true);
+  EXPECT_EQ(said_, (std::vector<Said>{{"news", 108, 100}}));
+}
+
+TEST(RecentLines, ACopyIsToldByItsText) {
+  RecentLines lines;
+  lines.Note("j", "step 1 loss 2.5");
+  EXPECT_TRUE(lines.Holds("j", "step 1 loss 2.5"));
+  EXPECT_TRUE(lines.Holds("j", "[default0]:step 1 loss 2.5"));
+  EXPECT_FALSE(lines.Holds("j", "step 2 loss 2.5"));
+  EXPECT_FALSE(lines.Holds("k", "step 1 loss 2.5"));
+  lines.Note("j", "");
+  EXPECT_FALSE(lines.Holds("j", "  "));
+  for (size_t i = 0; i < RecentLines::kMost; ++i) lines.Note("j", "line " + std::to_string(i));
+  EXPECT_FALSE(lines.Holds("j", "step 1 loss 2.5")) << "too long ago";
+  EXPECT_TRUE(lines.Holds("j", "line 0"));
 }
 
 TEST_F(OutputStreamTest, SecretsAreMaskedAndKeepTheirLength) {

@@ -137,6 +137,7 @@ class Rank {
   }
 
   [[noreturn]] void OutOfMemory(double bytes) {
+    if (script_.print == 0) _exit(1);  // not a word
     char text[160];
     std::snprintf(
         text, sizeof(text),

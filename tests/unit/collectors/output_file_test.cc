@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/collectors/output_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace rankscope::collectors {
+namespace {
+
+// A child with the given files as standard output and error.
+class Child {
+ public:
+  Child(int out, int err) {
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(out, 1);
+      dup2(err, 2);
+      pause();
+      _exit(0);
+    }
+    usleep(50'000);
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  int32_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+class OutputFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/rankscope_output_XXXXXX";
+    folder_ = mkdtemp(folder);
+    path_ = folder_ + "/out";
+  }
+  void TearDown() override { std::system(("rm -rf " + folder_).c_str()); }
+
+  std::vector<FoundOutput> Find(const Child& child, std::vector<OutputFileId> known = {}) {
+    return FindOutputFiles("/proc", child.pid(), getuid(), known);
+  }
+
+  std::string folder_;
+  std::string path_;
+};
+
+TEST_F(OutputFileTest, AFileThatTheProcessWritesIsOpened) {
+  std::ofstream(path_) << "before\n";
+  const int fd = open(path_.c_str(), O_WRONLY | O_APPEND);
+  ASSERT_EQ(write(fd, "ours\n", 5), 5);
+  const Child child(fd, fd);
+  const auto found = Find(child);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].id, found[1].id);
+  ASSERT_NE(found[0].file, nullptr);
+  EXPECT_EQ(found[1].file, nullptr) << "opened once";
+  EXPECT_EQ(found[0].begin, 12) << "appended to: what was there may be another job's";
+  EXPECT_EQ(found[0].file->Read(7, 100), "ours\n");
+  EXPECT_EQ(Find(child, {found[0].id})[0].file, nullptr);
+  close(fd);
+}
+
+TEST_F(OutputFileTest, WhoDoesNotAppendBeganAtTheStart) {
+  const int fd = open(path_.c_str(), O_WRONLY | O_CREAT, 0600);
+  ASSERT_EQ(write(fd, "ours\n", 5), 5);
+  const Child child(fd, fd);
+  ASSERT_EQ(Find(child).size(), 2u);
+  EXPECT_EQ(Find(child)[0].begin, 0);
+  close(fd);
+}
+
+TEST_F(OutputFileTest, OnlyRegularFilesThatMayBeWritten) {
+  std::ofstream(path_) << "secret\n";
+  const int readable = open(path_.c_str(), O_RDONLY);
+  const int null = open("/dev/null", O_WRONLY);
+  EXPECT_TRUE(Find(Child(readable, null)).empty());
+  close(readable);
+  close(null);
+}
+
+TEST_F(OutputFileTest, OnlyFilesOfTheProcessesUser) {
+  const int fd = open(path_.c_str(), O_WRONLY | O_CREAT, 0600);
+  const Child child(fd, fd);
+  EXPECT_TRUE(FindOutputFiles("/proc", child.pid(), getuid() + 1234, {}).empty());
+  close(fd);
+}
+
+TEST_F(OutputFileTest, NobodyThere) {
+  EXPECT_TRUE(FindOutputFiles("/proc", 0x7fffffff, 0, {}).empty());
+  EXPECT_FALSE(ParseDescriptorFacts("nothing"));
+}
+
+}  // namespace
+}  // namespace rankscope::collectors
