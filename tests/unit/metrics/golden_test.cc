@@ -54,14 +54,14 @@ void AddCalls(RankStatus& rank) {
 }
 
 void AddFilesAndSockets(RankStatus& rank) {
-  rank.connect_failures = 3;
-  rank.tcp_retransmits = 12;
-  rank.tcp_sent_bytes = 1048576;
-  rank.tcp_received_bytes = 2097152;
+  rank.connect_failures = 2;
+  rank.tcp_retransmits = 31;
+  rank.tcp_sent_bytes = 4096;
+  rank.tcp_received_bytes = 8192;
   rank.file_errors = 1;
-  rank.sync_file_seconds = 0.375;
-  rank.checkpoint_written_bytes = 268435456;
-  rank.checkpoint_read_bytes = 134217728;
+  rank.sync_file_seconds = 0.75;
+  rank.checkpoint_written_bytes = 65536;
+  rank.checkpoint_read_bytes = 32768;
 }
 
 // Two jobs that have everything, and a /proc that never changes.
