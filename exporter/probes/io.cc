@@ -244,8 +244,9 @@ void Io::OnClosed(const rs_io_event& event, const ProcessKey& process) {
   const Timestamp t{static_cast<int64_t>(event.header.time_ns)};
   if (event.file.class_ != RS_IO_CHECKPOINT) return;
   if ((event.file.flags & RS_IO_WRITES) == 0) {
-    // A file that is probed for what it is has been read in part.
-    if (event.bytes > 0) Tell(ReadEvent(event, process), t);
+    // Python reads *.pth files of its own, beside its packages.
+    const bool pythons = NamesOf(event.file).directory.ends_with("-packages");
+    if (event.bytes > 0 && !pythons) Tell(ReadEvent(event, process), t);
     return;
   }
   const FileNames names = NamesOf(event.file);

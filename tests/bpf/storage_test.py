@@ -78,7 +78,7 @@ class StorageTest(NetworkTest):
         return daemon
 
     def told(self, daemon, verdict, kind):
-        return recording.events(self.recorded(daemon, verdict), kind)
+        return recording.events_of(self.recorded(daemon, verdict), kind)
 
 
 class Full(StorageTest):
