@@ -94,6 +94,13 @@ inline constexpr std::array kCatalog = {
               "Observations that could not be used.", ""},
     MetricRow{"rankscope_observations_total", MetricType::kCounter, "",
               "Observations that the engine has taken.", ""},
+    MetricRow{
+        "rankscope_output_bytes_total", MetricType::kCounter, "bytes",
+        "What processes of jobs wrote to their standard streams, as the kernel's programs saw "
+        "it: captured, lost for a reason, or a copy and so not output.",
+        "kind", Keep::kAlways, Profile::kDefault, Since::kStart},
+    MetricRow{"rankscope_output_hook", MetricType::kStateSet, "",
+              "Where the kernel's programs meet a write, the cheapest way first.", "kind"},
     MetricRow{"rankscope_rank_alive", MetricType::kGauge, "", "Whether the rank's process lives.",
               "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_rank_collectives_completed_total", MetricType::kCounter, "",
@@ -117,13 +124,6 @@ inline constexpr std::array kCatalog = {
               "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_rank_threads", MetricType::kGauge, "", "Threads of the rank's process.",
               "job_id,rank", Keep::kRank},
-    MetricRow{
-        "rankscope_output_bytes_total", MetricType::kCounter, "bytes",
-        "What processes of jobs wrote to their standard streams, as the kernel's programs saw "
-        "it: captured, lost for a reason, or a copy and so not output.",
-        "kind", Keep::kAlways, Profile::kDefault, Since::kStart},
-    MetricRow{"rankscope_output_hook", MetricType::kStateSet, "",
-              "Where the kernel's programs meet a write, the cheapest way first.", "kind"},
     MetricRow{"rankscope_recorder_bytes_total", MetricType::kCounter, "bytes",
               "Bytes written to recordings.", ""},
     MetricRow{"rankscope_recorder_write_errors_total", MetricType::kCounter, "",

@@ -168,8 +168,10 @@ std::vector<Capability> JudgeKernel(const KernelFacts& facts) {
                   false});
   rows.push_back({"ebpf.tracefs", facts.tracefs ? "yes" : "no",
                   facts.tracefs
-                      ? "mounted; classic tracepoints could be used"
-                      : "not mounted or not readable; not needed: typed tracepoints are used",
+                      ? "mounted: what ranks write is met at the tracepoints of its system calls"
+                      : "not mounted or not readable: what ranks write is met at the end of every "
+                        "system call, which all of them pay for; mount -t tracefs nodev "
+                        "/sys/kernel/tracing",
                   false});
   std::string text = "kernel.perf_event_paranoid ";
   text += facts.perf_paranoid ? "is " + std::to_string(*facts.perf_paranoid) : "is not there";
