@@ -26,6 +26,7 @@ test_packages=(
   prometheus python3-prometheus-client                           # a real scrape; a second reader of OpenMetrics
   jq procps iproute2 util-linux expect
   qemu-system-x86 busybox-static cpio e2fsprogs                  # a second kernel
+  nftables strace                                                # packets dropped; a second opinion on system calls
 )
 
 die() {

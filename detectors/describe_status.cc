@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "detectors/judge.h"
+#include "detectors/windows/checkpoint_summary.h"
 
 namespace rankscope::engine {
 namespace {
@@ -18,8 +20,6 @@ void DescribeTraining(const windows::AttemptWindow& window, int64_t wall_offset_
   training.epoch = window.clock.epoch();
   training.records = window.progress;
   training.nonfinite_loss = window.loss.nonfinite();
-  training.checkpoints_saved = std::max(window.marker(logs::MarkerKind::kSaveEnd).count,
-                                        window.marker(logs::MarkerKind::kSaveBegin).count);
   if (window.loss.last().present()) training.loss = window.loss.last().value;
   if (window.loss.first().present()) training.loss_first = window.loss.first().value;
   if (window.loss.lowest().present()) training.loss_min = window.loss.lowest().value;
@@ -48,8 +48,64 @@ void DescribeTraining(const windows::AttemptWindow& window, int64_t wall_offset_
       stepped ? per_record * static_cast<double>(window.progress - 1) / steps : per_record;
 }
 
+// What ranks call of CUDA and NCCL, as their probes count it.
+constexpr std::array kCallSignals = {
+    SignalId::kKernelLaunches,      SignalId::kGraphLaunches,
+    SignalId::kLaunchSeconds,       SignalId::kLargestLaunchGapSeconds,
+    SignalId::kCudaSyncSeconds,     SignalId::kOldestSyncSeconds,
+    SignalId::kSyncCalls,           SignalId::kCopyCalls,
+    SignalId::kCopySeconds,         SignalId::kCopiedBytes,
+    SignalId::kCopiedToDeviceBytes, SignalId::kCopiedToHostBytes,
+    SignalId::kAllocationSeconds,   SignalId::kAllocatedBytes,
+    SignalId::kAllocationFailures,  SignalId::kLastFailedAllocationBytes,
+    SignalId::kCudaErrors,          SignalId::kCountedShare,
+    SignalId::kCollectivesEnqueued, SignalId::kCollectiveBytes,
+    SignalId::kCollectiveSeconds,   SignalId::kCommunicators,
+    SignalId::kInitsInFlight,       SignalId::kCommunicatorInitSeconds,
+    SignalId::kCommunicatorAborts,
+};
+
+void DescribeCalls(const windows::JobWindow& job, const windows::RankWindow& window,
+                   int64_t wall_offset_ns, RankStatus& rank) {
+  for (const SignalId signal : kCallSignals) {
+    if (window.rings.Has(signal)) rank.calls.emplace_back(signal, window.rings.Last(signal));
+  }
+  const auto& launches = job.now().kernel.launches.ranks();
+  const auto found = launches.find(rank.rank);
+  if (found != launches.end() && found->second.launched() && wall_offset_ns != 0) {
+    rank.last_launch_wall_seconds =
+        static_cast<double>(found->second.last_launch().ns + wall_offset_ns) * 1e-9;
+  }
+}
+
+void DescribeCheckpoints(const windows::JobWindow& job, int64_t wall_offset_ns, Timestamp now,
+                         CheckpointStatus& status) {
+  const windows::CheckpointSummary summary = windows::SummarizeCheckpoints(job, now);
+  status.saves = summary.saves;
+  status.files_seen = summary.files;
+  status.newest_whole = summary.newest_whole;
+  if (summary.saved && wall_offset_ns != 0)
+    status.last_wall_seconds = static_cast<double>(summary.end.ns + wall_offset_ns) * 1e-9;
+  status.last_seconds = summary.seconds;
+  status.last_bytes = summary.bytes;
+  status.interval_seconds = summary.interval_seconds;
+  status.free_bytes = summary.free_bytes;
+  status.full_in_seconds = summary.full_in_seconds;
+  status.work_at_risk_seconds = summary.work_at_risk_seconds;
+}
+
+void DescribePorts(const windows::PortTracker& ports, RdmaStatus& status) {
+  status = {};
+  status.errors.fill(-1);
+  if (!ports.any()) return;
+  status.received_bytes = ports.received_bytes();
+  status.sent_bytes = ports.sent_bytes();
+  status.ports_down = ports.ports_down();
+  for (size_t i = 0; i < status.errors.size(); ++i) status.errors[i] = ports.Rose(i);
+}
+
 void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution& processes,
-                   std::vector<RankStatus>& ranks) {
+                   int64_t wall_offset_ns, std::vector<RankStatus>& ranks) {
   constexpr size_t kWindow = 60;
   ranks.clear();
   for (const auto& [number, window] : job.ranks()) {
@@ -71,13 +127,22 @@ void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution
     rank.collectives_completed = rings.Last(SignalId::kCollectivesCompleted);
     rank.collectives_in_flight = rings.Last(SignalId::kCollectivesInFlight);
     rank.oldest_collective_seconds = rings.Last(SignalId::kOldestCollectiveSeconds);
+    rank.connect_failures = rings.Last(SignalId::kConnectFailures);
+    rank.tcp_retransmits = rings.Last(SignalId::kTcpRetransmits);
+    rank.tcp_sent_bytes = rings.Last(SignalId::kTcpSentBytes);
+    rank.tcp_received_bytes = rings.Last(SignalId::kTcpReceivedBytes);
+    rank.file_errors = rings.Last(SignalId::kFileErrors);
+    rank.sync_file_seconds = rings.Last(SignalId::kSyncFileSeconds);
+    rank.checkpoint_written_bytes = rings.Last(SignalId::kCheckpointWrittenBytes);
+    rank.checkpoint_read_bytes = rings.Last(SignalId::kCheckpointReadBytes);
+    DescribeCalls(job, window, wall_offset_ns, rank);
   }
 }
 
 }  // namespace
 
 void DescribeStatus(const windows::JobWindow& job, const attribution::Attribution& processes,
-                    const Judge& judge, int64_t wall_offset_ns, JobStatus& status) {
+                    const Judge& judge, int64_t wall_offset_ns, Timestamp now, JobStatus& status) {
   status.job_id = job.job_id();
   status.command = job.command();
   status.world_size = job.world_size();
@@ -88,7 +153,10 @@ void DescribeStatus(const windows::JobWindow& job, const attribution::Attributio
   status.verdict_changes = judge.changes();
   status.training = {};
   DescribeTraining(job.now(), wall_offset_ns, status.training);
-  DescribeRanks(job, processes, status.ranks);
+  status.checkpoints = {};
+  DescribeCheckpoints(job, wall_offset_ns, now, status.checkpoints);
+  DescribePorts(job.now().kernel.rdma, status.rdma);
+  DescribeRanks(job, processes, wall_offset_ns, status.ranks);
   const std::vector<const attribution::ProcessInfo*> members = processes.OfJob(job.job_id());
   const attribution::ProcessInfo* root = processes.Find(job.root());
   if (root == nullptr && !members.empty()) root = members.front();

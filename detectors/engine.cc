@@ -43,7 +43,9 @@ std::string RecordName(const Observation& observation) {
 
 windows::Speaker SpeakerOf(const attribution::ProcessInfo& process) {
   const bool ranked = process.role == attribution::ProcessRole::kRank;
-  return {ranked ? process.rank : -1, ranked ? process.local_rank : -1, process.key};
+  const bool worker = process.role == attribution::ProcessRole::kWorker;
+  return {ranked ? process.rank : -1, ranked ? process.local_rank : -1, process.key,
+          worker ? process.rank : -1, process.comm};
 }
 
 struct Job {
@@ -328,9 +330,13 @@ struct Engine::Impl {
         set(store, state);
     }
     if (!job.window.scheduler_fields().empty()) set(proto::STORE_SCHEDULER, Availability::kUp);
+    // What NCCL and PyTorch report of themselves is theirs, however it came here.
+    if (job.window.now().kernel.reports.any()) set(proto::STORE_NCCL, Availability::kUp);
     if (job.gpu_absent && !job.gpu_seen) {
-      for (const proto::Store store : {proto::STORE_GPU, proto::STORE_CUDA})
-        set(store, Availability::kNotApplicable);
+      set(proto::STORE_GPU, Availability::kNotApplicable);
+      // Whoever calls the CUDA runtime uses it, on whatever card.
+      if (job.window.now().kernel.launches.ranks().empty())
+        set(proto::STORE_CUDA, Availability::kNotApplicable);
     }
     return stores;
   }
@@ -378,7 +384,8 @@ Output Engine::Tick(Timestamp now) {
       const bool judged = !final_before || !job.record.empty();
       if (judged && job.judge.Evaluate(job.window, context, now))
         output.changed.push_back(it->first);
-      DescribeStatus(job.window, impl_->processes, job.judge, impl_->wall_offset_ns, job.status);
+      DescribeStatus(job.window, impl_->processes, job.judge, impl_->wall_offset_ns, now,
+                     job.status);
       job.dirty = false;
       job.record.clear();
     }
@@ -469,8 +476,10 @@ bool Engine::Restore(std::string_view bytes) {
   // What the sources of this process have said goes before what was stored.
   for (const SourceState& state : impl_->sources) next->On(state, {});
   for (auto& [id, job] : next->jobs) {
-    if (!job.judge.verdict().job_id().empty())  // it had been judged
-      DescribeStatus(job.window, next->processes, job.judge, next->wall_offset_ns, job.status);
+    if (job.judge.verdict().job_id().empty()) continue;  // it had not been judged
+    const Timestamp last =
+        std::max({job.window.last_text(), job.window.end().t, job.window.last_process_exit()});
+    DescribeStatus(job.window, next->processes, job.judge, next->wall_offset_ns, last, job.status);
   }
   impl_ = std::move(next);
   return true;

@@ -49,12 +49,15 @@ void EvidenceWriter::Write(const Evidence& evidence, std::string_view signal, st
     log->set_stream(evidence.stream);
     log->set_offset(evidence.offset);
     log->set_line(evidence.line);
+  } else if (const std::string_view query = evidence.Capture("query"); !query.empty()) {
+    out.mutable_cite()->set_promql(std::string(query));
   } else if (evidence.store == proto::STORE_SCHEDULER) {
     proto::SchedulerRef* ref = out.mutable_cite()->mutable_scheduler();
     ref->set_field(std::string(evidence.Capture("field")));
     ref->set_value(std::string(evidence.Capture("value")));
     ref->set_origin(std::string(evidence.Capture("origin")));
-  } else if (evidence.store == proto::STORE_KERNEL) {
+  } else if (evidence.store == proto::STORE_KERNEL ||
+             (evidence.store == proto::STORE_NCCL && evidence.Capture("query").empty())) {
     proto::KernelRef* ref = out.mutable_cite()->mutable_kernel();
     ref->set_source(std::string(evidence.Capture("shape")));
     ref->set_text(evidence.line);
@@ -66,6 +69,8 @@ void EvidenceWriter::Write(const Evidence& evidence, std::string_view signal, st
     ref->set_what(std::string(signal));
     ref->set_value(evidence.observed ? families::Number(*evidence.observed)
                                      : std::string(evidence.Capture("setting")));
+  } else if (const std::string_view query = evidence.Capture("query"); !query.empty()) {
+    out.mutable_cite()->set_promql(std::string(query));
   }
 }
 

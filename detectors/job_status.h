@@ -5,12 +5,16 @@
 // tick that changes it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "detectors/model/ids.h"
+#include "detectors/model/port_counters.h"
+#include "detectors/model/signals.h"
 #include "detectors/model/time.h"
 #include "detectors/proto/verdict.pb.h"
 
@@ -34,7 +38,28 @@ struct TrainingStatus {
   double last_step_wall_seconds = kUnknown;  // wall time of the last progress record
   int64_t records = 0;
   int64_t nonfinite_loss = 0;  // records
-  int64_t checkpoints_saved = 0;
+};
+
+// The books of the job's checkpoints; absent numbers are not known.
+struct CheckpointStatus {
+  int64_t saves = 0;
+  bool files_seen = false;              // else from what the job printed
+  bool newest_whole = true;             // meaningful with files_seen
+  double last_wall_seconds = kUnknown;  // when the newest whole one ended
+  double last_seconds = kUnknown;       // that it took
+  double last_bytes = kUnknown;
+  double interval_seconds = kUnknown;
+  double free_bytes = kUnknown;
+  double full_in_seconds = kUnknown;
+  double work_at_risk_seconds = kUnknown;  // time times ranks
+};
+
+// The node's RDMA ports since the job's attempt began.
+struct RdmaStatus {
+  double received_bytes = kUnknown;
+  double sent_bytes = kUnknown;
+  double ports_down = kUnknown;
+  std::array<double, kPortCounterKinds.size()> errors{};  // by kind; below 0 = no port counts it
 };
 
 struct RankStatus {
@@ -52,6 +77,24 @@ struct RankStatus {
   double collectives_completed = kUnknown;
   double collectives_in_flight = kUnknown;
   double oldest_collective_seconds = kUnknown;
+  double connect_failures = kUnknown;
+  double tcp_retransmits = kUnknown;
+  double tcp_sent_bytes = kUnknown;
+  double tcp_received_bytes = kUnknown;
+  double file_errors = kUnknown;
+  double sync_file_seconds = kUnknown;
+  double checkpoint_written_bytes = kUnknown;
+  double checkpoint_read_bytes = kUnknown;
+  double last_launch_wall_seconds = kUnknown;  // wall time of its newest kernel
+  // The newest number of each signal of its calls into CUDA and NCCL that was ever heard.
+  std::vector<std::pair<SignalId, double>> calls;
+
+  double Call(SignalId signal) const {
+    for (const auto& [known, value] : calls) {
+      if (known == signal) return value;
+    }
+    return kUnknown;
+  }
 };
 
 struct LogStatus {
@@ -72,6 +115,8 @@ struct JobStatus {
   int64_t incidents = 0;
   int64_t verdict_changes = 0;
   TrainingStatus training;
+  CheckpointStatus checkpoints;
+  RdmaStatus rdma;
   std::vector<RankStatus> ranks;
   std::vector<LogStatus> logs;
   proto::Verdict verdict;  // the whole answer: families[] has every family's state and score

@@ -81,6 +81,6 @@ class Judge {
 
 // Fills the exporter's view of the job from its window and verdict.
 void DescribeStatus(const windows::JobWindow& job, const attribution::Attribution& processes,
-                    const Judge& judge, int64_t wall_offset_ns, JobStatus& status);
+                    const Judge& judge, int64_t wall_offset_ns, Timestamp now, JobStatus& status);
 
 }  // namespace rankscope::engine

@@ -164,6 +164,13 @@ constexpr std::array kRemedies = {
               "the memory is reserved but in pieces: the allocator holds more than the tensors use",
               "fix_config", "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
               "keep shapes constant; pad or bucket sequences", "", kMaybe},
+    RemedyRow{"B1", "refused",
+              "the card refused an allocation, {who} launched nothing after it, and the program "
+              "ended",
+              "fix_config",
+              "lower the micro-batch or sequence length, or look at what else holds the card",
+              "print the allocator's own account where an allocation fails",
+              "the same run with half the micro-batch", kNever},
     RemedyRow{
         "B1", "*",
         "the workload's memory plan does not fit the card; nothing points at a hardware fault",
@@ -186,6 +193,21 @@ constexpr std::array kRemedies = {
               "another port",
               "fix_config", "check that rank 0 starts and that address and port agree",
               "let the launcher export address and port", "", kUnknownOutlook},
+    RemedyRow{"C1", "syn_timeout",
+              "the coordinator's host does not answer at all: it is down, another host has its "
+              "address, or a packet filter drops what is sent to it",
+              "fix_environment",
+              "check that the node of rank 0 is up and that no filter drops its port",
+              "open the ports of the job between its nodes", "nc -vz -w 5 {host} {port}",
+              kUnknownOutlook},
+    RemedyRow{"C1", "unreachable", "there is no route from the ranks to their coordinator",
+              "fix_environment", "correct MASTER_ADDR, or the interface or route that leads to it",
+              "use an address of the network that all nodes share", "ip route get {host}", kNever},
+    RemedyRow{"C1", "waiting",
+              "the coordinator answers, and fewer ranks than the group needs have come to it",
+              "fix_config",
+              "check that every rank was started, on every node, and which of them has not come",
+              "start all ranks by one launcher", "", kUnknownOutlook},
     RemedyRow{
         "C1", "transport",
         "the ranks found each other, and NCCL could not connect them for the first collective",
@@ -201,12 +223,119 @@ constexpr std::array kRemedies = {
               "check that every rank starts, and that MASTER_ADDR and MASTER_PORT are reachable "
               "from each node",
               "", "connect to the coordinator's port from each node", kUnknownOutlook},
+    RemedyRow{"C2", "stopped",
+              "{who} is stopped, by SIGSTOP or job control, and the other ranks wait for it in a "
+              "collective",
+              "rerun", "let it go on: kill -CONT {pid}|find who stopped it before it happens again",
+              "nobody but the scheduler should send signals to ranks",
+              "ps -o pid,stat,wchan -p {pid}", kMaybe},
+    RemedyRow{"C2", "debugger", "{who} is held by a debugger, and the other ranks wait for it",
+              "fix_code", "detach the debugger, or take the breakpoint out of the program", "", "",
+              kMaybe},
+    RemedyRow{"C2", "dataloader",
+              "{who} {trigger}, and the other ranks wait for it in a collective", "fix_code",
+              "rerun with num_workers=0 to see the error, or with another start method "
+              "(multiprocessing_context='spawn')",
+              "no locks, threads or open files of the parent in a worker that is forked; give the "
+              "loader a timeout",
+              "", kMaybe},
+    RemedyRow{"C2", "file_lock", "{who} {trigger}, and the run waits with it", "rerun",
+              "look at who holds the lock: {holder}|look at who holds the lock: cat /proc/locks",
+              "one rank alone should take the lock, on a local disk", "", kMaybe},
+    RemedyRow{"C2", "storage", "{who} {trigger}, and the run waits with it", "escalate",
+              "check the file server and its clients on {where}",
+              "stage data and checkpoints on storage that fails on its own", "dmesg -T | tail -50",
+              kMaybe},
+    RemedyRow{"C2", "driver", "{who} {trigger}, and the other ranks wait for it", "escalate",
+              "look for an Xid on {where}; reset the GPU once the job is gone", "",
+              "dmesg -T | grep 'NVRM: Xid'", kMaybe},
+    RemedyRow{
+        "C2", "busy",
+        "{who} {trigger}: a loop of the program, or a garbage collection; the other ranks wait "
+        "for it",
+        "fix_code", "look at where it runs: py-spy dump --pid {pid}",
+        "let all ranks do the same work between two collectives, or give the group a timeout "
+        "that fits the longest",
+        "", kMaybe},
+    RemedyRow{"C2", "starved", "{who} {trigger}, and the other ranks wait for it", "rerun",
+              "see who runs on its CPUs: ps -eLo psr,pcpu,pid,comm --sort=-pcpu",
+              "give each rank CPUs of its own, and as many as its threads", "", kMaybe},
+    RemedyRow{"C2", "sleep", "{who} {trigger}, and the other ranks wait for it", "fix_code",
+              "look at what it waits for: py-spy dump --pid {pid}", "", "", kMaybe},
+    RemedyRow{"C2", "own_work", "{who} {trigger}, and the other ranks wait for it", "fix_code",
+              "let all ranks take part, or let them wait with a timeout that fits it", "", "",
+              kMaybe},
+    RemedyRow{"C2", "absent_rank",
+              "{who} did not enter a collective that its peers are in: they wait for it, and the "
+              "reason is to be looked for there, not among those that wait",
+              "rerun", "look at what {who} does, on {where}, before the run is ended",
+              "keep the watchdog on, with a timeout that the save and evaluation phases fit in",
+              "py-spy dump of {who}", kUnknownOutlook},
+    RemedyRow{"C2", "stalled",
+              "every rank that is seen here has entered the collective, and none gets through: the "
+              "transport between them, a card, or a rank that is not seen here",
+              "rerun",
+              "look at the links and the cards before the run is ended: nvidia-smi nvlink "
+              "-e, dmesg, the counters of the network ports",
+              "run an all-reduce of all nodes before the job",
+              "all_reduce_perf over the same nodes", kUnknownOutlook},
     RemedyRow{"C2", "*",
               "a collective never completed: a rank is missing, stuck or in another collective, "
               "and its peers wait for it",
               "rerun", "find the rank that did not enter; its last lines come before the timeout",
               "keep the watchdog on, with a timeout that the save and evaluation phases fit in", "",
               kUnknownOutlook},
+    RemedyRow{"C3", "stopped", "{who} is stopped, by SIGSTOP or job control", "rerun",
+              "let it go on: kill -CONT {pid}|find who stopped it before it happens again", "",
+              "ps -o pid,stat,wchan -p {pid}", kMaybe},
+    RemedyRow{"C3", "*", "{who} {trigger}, for {seconds} s", "rerun",
+              "look at where it stands: py-spy dump --pid {pid}", "", "", kUnknownOutlook},
+    RemedyRow{
+        "D3", "starved",
+        "{who} wanted a CPU and had none for {starved} of the last {window} s, the other ranks "
+        "for at most {peers}: they wait for it at each step",
+        "rerun", "see who runs on its CPUs: ps -eLo psr,pcpu,pid,comm --sort=-pcpu",
+        "give each rank CPUs of its own, and as many as its threads and data loaders", "", kMaybe},
+    RemedyRow{"D1", "host_bound",
+              "the host's own work, on its CPU, fills {share} of the wall: the card waits for it",
+              "fix_code",
+              "launch less from Python: larger batches, compiled graphs, fewer small "
+              "operations",
+              "capture steps as CUDA graphs", "py-spy record of a rank over ten steps", kNever},
+    RemedyRow{
+        "D1", "*",
+        "the host keeps the card waiting: {share} of the wall pass in no call that waits for "
+        "the card or feeds it",
+        "fix_config",
+        "give the input more workers and prefetch, or look at what the ranks wait for between "
+        "steps",
+        "measure the data pipeline alone, without the model",
+        "the same run on data made up in "
+        "memory",
+        kNever},
+    RemedyRow{"D2", "save_storm",
+              "{share} % of the time goes into writing checkpoints: {saves} saves took {seconds} s",
+              "fix_config", "save less often, or in the background",
+              "write to local disk first; save sharded or asynchronously", "", kNever},
+    RemedyRow{"D2", "launch_blocking",
+              "every launch waits for the one before it: {share} of the wall pass in launches and "
+              "what waits for them",
+              "fix_config",
+              "unset CUDA_LAUNCH_BLOCKING and leave debuggers and profilers out|take the "
+              "synchronisation out of the loop: .item(), .cpu() and print of a tensor wait too",
+              "", "the same run without it", kNever},
+    RemedyRow{"D2", "*", "storage, the fabric or blocking launches hold every step up",
+              "fix_config", "look at where the time of a step goes before changing anything", "",
+              "", kMaybe},
+    RemedyRow{"D3", "*",
+              "{who} comes last to the steps and its peers wait for it: they take {ratio} times as "
+              "long as they would without",
+              "rerun",
+              "look at what else the host of {who} does in a step, and at the CPUs it may use",
+              "leave logging and saving to a thread of their own",
+              "the same run with that rank on "
+              "another node",
+              kMaybe},
     RemedyRow{
         "E1", "nonfinite",
         "the loss {became} and the run went on: what it trains since then is "
@@ -346,9 +475,25 @@ constexpr std::array kRemedies = {
     RemedyRow{"X12", "lock", "the run waits for a compiler's lock that somebody else holds",
               "rerun", "remove the lock if no compiler runs, then rerun",
               "build extensions before the run, on local disk", "", kMaybe},
+    RemedyRow{"X12", "live", "the run compiles ({what}) where it should train, and waits for it",
+              "none", "let it finish; a shape that changes is compiled again and again",
+              "keep the compiler's cache, on local disk; pad shapes to a few sizes", "", kMaybe},
     RemedyRow{"X12", "*", "the run was still compiling ({what}) when it was ended", "rerun",
               "keep the compiler's cache, and rerun", "build before the run, on local disk", "",
               kMaybe},
+    RemedyRow{"X14", "suspended",
+              "all ranks are stopped together, for {seconds} s: the job is suspended, not hung",
+              "none", "resume it: scontrol resume {job_id}, or kill -CONT its processes", "", "",
+              kMaybe},
+    RemedyRow{
+        "X14", "host",
+        "everything on the node stood still for {seconds} s, the run with it: a paused virtual "
+        "machine, or a node out of breath",
+        "none", "look for what paused the node", "", "", kMaybe},
+    RemedyRow{"X14", "*", "{who} collects garbage, and the other ranks wait", "fix_code",
+              "switch automatic collection off and collect on all ranks at the same step: "
+              "gc.disable(), gc.collect()",
+              "gc.freeze() after start", "", kMaybe},
     RemedyRow{
         "X19", "*",
         "the run was restarted {restarts} times and came no further: restarting does not help",

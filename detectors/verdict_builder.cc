@@ -91,15 +91,19 @@ std::string_view Symptom(const Finding& finding, const JobFeatures& f) {
 }
 
 std::string_view When(const JobFeatures& f) {
-  if (f.progress == 0) return "start";
+  // Without a training record, calls tell that it had begun.
+  constexpr double kBegun = 100;
+  if (f.progress == 0 && f.collectives.entered < kBegun && f.launches.launches < 10 * kBegun)
+    return "start";
   if (f.timed && (f.now - f.begin) > Seconds(2 * 3600)) return "after_hours";
-  return f.steps <= 10 ? "first_steps" : "after_warmup";
+  return f.progress > 0 && f.steps <= 10 ? "first_steps" : "after_warmup";
 }
 
 std::string_view Severity(std::string_view code, std::string_view sub) {
   if (code == "G1") return sub == "unverifiable" ? "info" : "ok";
   if (code == "U0") return sub == "too_early" ? "info" : "warning";
-  if (code == "X20" || code == "F2" || code == "E3") return "warning";
+  constexpr std::array kLesser = {"X20", "F2", "E3", "D1", "D2", "D3"};
+  if (std::find(kLesser.begin(), kLesser.end(), code) != kLesser.end()) return "warning";
   return "critical";
 }
 

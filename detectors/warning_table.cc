@@ -68,9 +68,23 @@ constexpr std::array kRows = {
     WarningRow{"checkpoint_save_failed", "checkpoint", "checkpoint", "warning",
                "a checkpoint could not be saved, and training went on: {line}",
                "check the free space and the permissions of the checkpoint folder"},
+    WarningRow{"checkpoint_space", "checkpoint", "checkpoint", "warning",
+               "the checkpoints' file system has {free} bytes free, and {need}",
+               "delete old checkpoints or save elsewhere, before a save fails in the middle"},
+    WarningRow{"checkpoint_torn", "checkpoint", "checkpoint", "warning",
+               "the checkpoint file {name} was left unfinished with {value} bytes{by}",
+               "do not resume from it; take the checkpoint before it"},
+    WarningRow{"port_faults", "network", "port_counters", "warning", "",
+               "look at the cable and both ends of the link; compare with the switch's counters"},
     WarningRow{"known_hazard", "setting", "setting", "info", "", ""},
     WarningRow{"error_survived", "log", "", "info", "", "none: the run went on"},
     WarningRow{"error_at_exit", "log", "", "info", "", "none: training had finished"},
+    WarningRow{"rank_late", "rank", "", "warning", "",
+               "look at what else the host of that rank does in a step: printing, saving, a slower "
+               "CPU, another process on its cores"},
+    WarningRow{
+        "allocation_refused", "gpu_memory", "", "info", "",
+        "none: the run went on; an allocator that frees what it holds and asks again does so"},
     WarningRow{"started_from_scratch", "checkpoint", "", "info", "",
                "check that this run was not meant to resume"},
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "detectors/hazards.h"
+#include "detectors/windows/checkpoint_summary.h"
 #include "detectors/windows/statistics.h"
 #include "detectors/wording.h"
 
@@ -57,7 +58,11 @@ class Writer {
     AddSpeed();
     AddIterations();
     AddCheckpoints();
+    AddSpace();
+    AddTorn();
+    if (!f_.ended) Cited("port_faults", f_.reports.port_evidence);
     AddSurvived();
+    AddRanks();
   }
 
  private:
@@ -230,6 +235,80 @@ class Writer {
       Say("checkpoint_save_failed", point, static_cast<double>(failed.count), logs::kAbsent,
           {{"line", failed.line}});
     }
+  }
+
+  // What calls into CUDA show beside the answer.
+  void AddRanks() {
+    const features::LaunchFeatures& l = f_.launches;
+    constexpr double kLate = 1.05;
+    constexpr double kLeastZ = 3;
+    constexpr double kIdentity = 0.6;
+    constexpr int32_t kPieces = 6;
+    const bool late = l.exact && l.slow_pieces >= kPieces && l.slow_ratio >= kLate &&
+                      l.slow_z >= kLeastZ && l.slow_identity >= kIdentity;
+    if (late && verdict_.code() != "D3") {
+      Cited("rank_late", l.slow_evidence,
+            "; each step would be " + Number(std::round(100 * (1 - 1 / l.slow_ratio))) +
+                " % shorter if it came with its peers");
+    }
+    if (l.allocation_failures > 0 && l.launches_since_failure > 0 && verdict_.code() != "B1")
+      Cited("allocation_refused", l.allocation_evidence);
+  }
+
+  // A new checkpoint is written beside the old ones before any of them is deleted.
+  void AddSpace() {
+    const windows::CheckpointTracker& tracker = job_.now().kernel.checkpoints;
+    const windows::CheckpointSummary summary = windows::SummarizeCheckpoints(job_, f_.now);
+    if (f_.ended || f_.train_end || !std::isfinite(summary.free_bytes)) return;
+    constexpr double kIntervals = 2;
+    const bool apart = tracker.saves() >= 2 && tracker.newest().name != tracker.before().name;
+    Captures values = {{"free", Number(summary.free_bytes)}};
+    double expected = logs::kAbsent;
+    if (std::isfinite(summary.bytes) && apart && summary.free_bytes < summary.bytes) {
+      expected = summary.bytes;
+      values.push_back({"need", "the last checkpoint has " + Number(summary.bytes)});
+    } else if (std::isfinite(summary.full_in_seconds) &&
+               summary.full_in_seconds < kIntervals * summary.interval_seconds) {
+      expected = tracker.LossPerInterval();
+      values.push_back({"need", "loses " + Number(expected) + " from save to save, every " +
+                                    Number(summary.interval_seconds) + " s"});
+    } else {
+      return;
+    }
+    const WarningRow& row = FindWarning("checkpoint_space");
+    Evidence evidence;
+    evidence.store = proto::STORE_HOST;
+    evidence.observed = summary.free_bytes;
+    evidence.expected = expected;
+    evidence.unit = "By";
+    evidence.begin = evidence.end = f_.now;
+    evidence.captures = {
+        {"query", "rankscope_checkpoint_free_bytes{job_id=\"" + job_.job_id() + "\"}"}};
+    std::string text = Fill(row.text, values);
+    const uint32_t number = evidence_.Add(evidence, row.signal, text);
+    Put(row, std::move(text), number);
+  }
+
+  // A file that is still open may yet be finished; one whose writer has ended may not.
+  void AddTorn() {
+    const windows::TornFile& torn = job_.now().kernel.checkpoints.torn();
+    if (!torn.present()) return;
+    const WarningRow& row = FindWarning("checkpoint_torn");
+    Evidence evidence;
+    evidence.store = proto::STORE_KERNEL;
+    evidence.observed = static_cast<double>(torn.bytes);
+    evidence.unit = "By";
+    if (torn.rank >= 0) evidence.ranks = {torn.rank};
+    evidence.begin = evidence.end = torn.t;
+    evidence.line = torn.name;
+    evidence.captures = {{"shape", "checkpoint_written"}};
+    std::string text =
+        Fill(row.text, {{"name", torn.name.empty() ? "(name not known)" : torn.name},
+                        {"value", std::to_string(torn.bytes)},
+                        {"by", torn.rank >= 0 ? " by rank " + std::to_string(torn.rank)
+                                              : std::string(" when its writer ended")}});
+    const uint32_t number = evidence_.Add(evidence, row.signal, text);
+    Put(row, std::move(text), number);
   }
 
   void AddSurvived() {

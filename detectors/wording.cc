@@ -99,6 +99,7 @@ constexpr std::array kKinds = {
     KindRow{EvidenceKind::kRas, "nccl_ras"},
     KindRow{EvidenceKind::kFlightRecorder, "flight_recorder"},
     KindRow{EvidenceKind::kInspector, "nccl_inspector"},
+    KindRow{EvidenceKind::kPortCounters, "port_counters"},
 };
 
 std::string Said(const Evidence& evidence) {
@@ -322,6 +323,7 @@ std::string LandmarkText(const Evidence& e, const std::string& value, const std:
     case EvidenceKind::kRas:
     case EvidenceKind::kFlightRecorder:
     case EvidenceKind::kInspector:
+    case EvidenceKind::kPortCounters:
       return ReportText(e);
     default:
       return {};

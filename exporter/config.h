@@ -50,6 +50,7 @@ struct Config {
   } fleet;
   struct Ebpf {
     std::string mode = "auto";  // auto | off | force
+    double budget = 0.01;       // of one core, for what probes cost each rank
   } ebpf;
   struct Stdio {
     int64_t rate = int64_t{64} << 10;  // bytes per second of each stream of a process
@@ -94,6 +95,9 @@ std::string PrintConfig(const Config& config);
 // Prometheus durations: 30s, 1m30s, 500ms, 24h, 7d, 0.
 Result<Duration> ParseDuration(std::string_view text);
 std::string FormatDuration(Duration duration);
+// 1%, 0.5%.
+Result<double> ParseShare(std::string_view text);
+std::string FormatShare(double share);
 // 64MiB, 2GiB, 512KiB, or plain bytes.
 Result<int64_t> ParseSize(std::string_view text);
 std::string FormatSize(int64_t bytes);

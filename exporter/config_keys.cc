@@ -53,6 +53,20 @@ Key SizeKey(std::string path, int64_t& value, int64_t least, std::string comment
           [&value] { return FormatSize(value); }};
 }
 
+Key ShareKey(std::string path, double& value, double least, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value, least](const std::string& text) -> Status {
+            const auto parsed = ParseShare(text);
+            if (!parsed) return Error{parsed.error()};
+            if (*parsed < least || *parsed > 1) {
+              return Error{"'" + text + "' is not from " + FormatShare(least) + " to 100%"};
+            }
+            value = *parsed;
+            return {};
+          },
+          [&value] { return FormatShare(value); }};
+}
+
 Key NumberKey(std::string path, int64_t& value, int64_t least, int64_t most, std::string comment) {
   return {std::move(path), std::move(comment),
           [&value, least, most](const std::string& text) -> Status {
@@ -174,6 +188,8 @@ std::vector<Key> Bind(Config& c) {
       ChoiceKey("ebpf.mode", c.ebpf.mode, {"auto", "off", "force"},
                 "auto, off or force: programs in the kernel where it is known to bear them, never, "
                 "or wherever it takes them. `check` says which."),
+      ShareKey("ebpf.budget", c.ebpf.budget, 1e-4,
+               "What counting calls may cost each rank, of one core; beyond it, less is counted."),
       SizeKey("stdio.rate", c.stdio.rate, 1 << 10,
               "What is heard per second of each standard stream of a process, on average; the rest "
               "is counted."),

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -116,6 +117,25 @@ std::string FormatSize(int64_t bytes) {
     }
   }
   return std::to_string(bytes);
+}
+
+Result<double> ParseShare(std::string_view text) {
+  double percent = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), percent, std::chars_format::fixed);
+  if (error != std::errc() || std::string_view(end, text.data() + text.size()) != "%" ||
+      !(percent >= 0)) {
+    return Error{"'" + std::string(text) + "' is no share; write 1% or 0.5%"};
+  }
+  return percent / 100;
+}
+
+std::string FormatShare(double share) {
+  char digits[32];
+  // Two digits after the point are finer than the least share that is taken.
+  const double percent = std::round(share * 1e4) / 1e2;
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, percent);
+  return std::string(digits, end) + '%';
 }
 
 Status CheckListenAddress(std::string_view text) {

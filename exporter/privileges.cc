@@ -43,7 +43,7 @@ bool HasPrivilegedPort(const Config& config) {
 
 }  // namespace
 
-std::vector<std::string> NeededCapabilities(const Config& config) {
+std::vector<std::string> NeededCapabilities(const Config& config, bool old_kernel) {
   std::set<std::string> needed;
   for (const SourceRow& row : SourceTable()) {
     const SourceSettings* settings = config.FindSource(row.name);
@@ -52,9 +52,13 @@ std::vector<std::string> NeededCapabilities(const Config& config) {
     std::string_view rest = row.capabilities;
     while (!rest.empty()) {
       const size_t comma = std::min(rest.find(','), rest.size());
-      needed.emplace(rest.substr(0, comma));
+      const std::string_view name = rest.substr(0, comma);
+      // A source that the kernel only helps does without.
+      const bool for_programs = name == "bpf" || name == "perfmon";
+      if (!for_programs || config.ebpf.mode != "off") needed.emplace(name);
       rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
+    if (old_kernel && row.admin_on_old_kernels) needed.insert("sys_admin");
   }
   if (HasPrivilegedPort(config)) needed.insert("net_bind_service");
   return {needed.begin(), needed.end()};

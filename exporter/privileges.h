@@ -18,8 +18,8 @@
 namespace rankscope::exporter {
 
 // Names as in capabilities(7), in small letters, sorted: what the enabled sources and the listen
-// addresses need. Pure.
-std::vector<std::string> NeededCapabilities(const Config& config);
+// addresses need. `old_kernel`: one without the multi-attach link (see kernel_gate). Pure.
+std::vector<std::string> NeededCapabilities(const Config& config, bool old_kernel = false);
 
 // Gives up every capability but these, for good: permitted, effective, ambient and bounding set,
 // and no program that the daemon starts gains one. What the process never had stays missing. For

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,15 @@
 namespace rankscope::exporter {
 
 class EventLoop;
+
+// What one kind of probe of a source has done, and what it takes. Names are of closed lists.
+struct ProbeUse {
+  std::string probe;
+  std::vector<std::string> sites;  // the classes of instruction that it stands on
+  int64_t runs = 0;
+  double seconds = 0;     // of CPU, taken from those who are probed
+  double duty_ratio = 1;  // of the time, in which it is attached
+};
 
 class Source {
  public:
@@ -27,6 +37,9 @@ class Source {
 
   // Events and bytes that this source knows it has lost.
   virtual int64_t lost() const { return 0; }
+
+  // What its probes cost others, if it has such.
+  virtual std::vector<ProbeUse> probes() const { return {}; }
 
   // What it counts besides, by names of its own; nothing for most.
   struct Count {

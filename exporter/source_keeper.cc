@@ -189,6 +189,10 @@ std::vector<metrics::SourceStatus> SourceKeeper::Status(int64_t wall_offset_ns) 
       status.last_event_wall_seconds =
           static_cast<double>(kept->door->last().ns + wall_offset_ns) * 1e-9;
     }
+    for (ProbeUse& use : kept->source ? kept->source->probes() : std::vector<ProbeUse>()) {
+      status.probes.push_back(
+          {std::move(use.probe), std::move(use.sites), use.runs, use.seconds, use.duty_ratio});
+    }
     if (kept->source) {
       for (const Source::Count& count : kept->source->counts()) {
         status.counts.emplace_back(count.name, count.value);

@@ -6,11 +6,19 @@
 #include <array>
 
 #include "detectors/attribution/environment_keys.h"
+#include "exporter/collectors/infiniband.h"
+#include "exporter/collectors/nccl_dumps.h"
+#include "exporter/collectors/nccl_ras.h"
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
 #include "exporter/collectors/stdout_tail.h"
+#include "exporter/probes/cuda.h"
+#include "exporter/probes/io.h"
+#include "exporter/probes/nccl.h"
+#include "exporter/probes/network.h"
 #include "exporter/probes/process.h"
 #include "exporter/probes/stdio.h"
+#include "exporter/probes/wait.h"
 #include "exporter/run/run_listener.h"
 
 namespace rankscope::exporter {
@@ -51,6 +59,56 @@ std::unique_ptr<Source> MakeStdio(const SourceContext& context) {
     context.before_judging([stdio = source.get()] { stdio->CatchUp(); });
   }
   return source;
+}
+
+std::unique_ptr<Source> MakeCuda(const SourceContext& context) {
+  return std::make_unique<probes::Cuda>(context.processes, context.tracked,
+                                        context.config.ebpf.mode == "force",
+                                        context.config.ebpf.budget);
+}
+
+std::unique_ptr<Source> MakeNccl(const SourceContext& context) {
+  return std::make_unique<probes::Nccl>(context.processes, context.tracked,
+                                        context.config.ebpf.mode == "force");
+}
+
+// Programs, the libraries that processes have mapped.
+constexpr std::string_view kCallCapabilities =
+    "bpf,perfmon,dac_read_search,sys_ptrace,checkpoint_restore";
+
+std::unique_ptr<Source> MakeWait(const SourceContext& context) {
+  using Kernel = probes::Wait::Kernel;
+  const std::string& mode = context.config.ebpf.mode;
+  return std::make_unique<probes::Wait>(context.processes, context.tracked,
+                                        mode == "off"     ? Kernel::kOff
+                                        : mode == "force" ? Kernel::kForce
+                                                          : Kernel::kAuto,
+                                        context.config.FindSource("wait")->interval);
+}
+
+std::unique_ptr<Source> MakeNetwork(const SourceContext& context) {
+  return std::make_unique<probes::Network>(context.processes, context.tracked,
+                                           context.config.ebpf.mode == "force");
+}
+
+std::unique_ptr<Source> MakeIo(const SourceContext& context) {
+  return std::make_unique<probes::Io>(context.processes, context.tracked,
+                                      context.config.ebpf.mode == "force");
+}
+
+std::unique_ptr<Source> MakeNcclRas(const SourceContext& context) {
+  return std::make_unique<collectors::NcclRas>(context.processes,
+                                               context.config.FindSource("nccl_ras")->interval);
+}
+
+std::unique_ptr<Source> MakeNcclDumps(const SourceContext& context) {
+  return std::make_unique<collectors::NcclDumps>(context.processes,
+                                                 context.config.FindSource("nccl_dumps")->interval);
+}
+
+std::unique_ptr<Source> MakeInfiniband(const SourceContext& context) {
+  return std::make_unique<collectors::Infiniband>(
+      context.processes, context.config.FindSource("infiniband")->interval);
 }
 
 std::unique_ptr<Source> MakeStdoutTail(const SourceContext& context) {
@@ -106,6 +164,82 @@ constexpr std::array kSources = {
         "the files that a job's processes have as standard output and error, read as they grow",
         "root to read other users' files", Milliseconds(250), false, "stdio", MakeStdoutTail,
         "dac_read_search,sys_ptrace"},
+    SourceRow{
+        "wait",
+        "what ranks' threads wait for, who is stopped or has no CPU, and their stacks when they "
+        "stand still",
+        "root to see other users' threads; counted in the kernel where programs can run there, "
+        "else seen in /proc each second",
+        Seconds(1),
+        false,
+        {},
+        MakeWait,
+        "bpf,perfmon,dac_read_search,sys_ptrace"},
+    SourceRow{
+        "network",
+        "connections refused, unanswered, unreachable or made, listeners and ports in use, "
+        "names that do not resolve, retransmits, resets, bytes, counted in the kernel",
+        "as `process`; tracefs for what fails before a packet is sent; for names uprobes: 6.6 "
+        "or later, or CAP_SYS_ADMIN",
+        Duration{},
+        true,
+        {},
+        MakeNetwork,
+        "bpf,perfmon,dac_read_search,sys_ptrace"},
+    SourceRow{"io",
+              "checkpoints written, read, looked for and not found, file errors, syncs, room left, "
+              "counted in the kernel",
+              "as `process`; 5.15 or later; tracefs, mounted or to be mounted out of sight "
+              "(CAP_SYS_ADMIN at the start)",
+              Duration{},
+              true,
+              {},
+              MakeIo,
+              "bpf,perfmon,dac_read_search,sys_ptrace"},
+    SourceRow{"cuda",
+              "kernel and graph launches, synchronisation, copies and allocations of each rank, "
+              "counted in the kernel",
+              "CAP_BPF and CAP_PERFMON, a kernel with BTF, 5.15 or later; before 6.6 CAP_SYS_ADMIN",
+              Duration{},
+              true,
+              {},
+              MakeCuda,
+              kCallCapabilities,
+              true},
+    SourceRow{"nccl",
+              "collectives that each rank enters, communicators, work in flight, counted in the "
+              "kernel",
+              "as cuda",
+              Duration{},
+              true,
+              {},
+              MakeNccl,
+              kCallCapabilities,
+              true},
+    SourceRow{"nccl_ras",
+              "what NCCL's RAS service says of all ranks of each job: who has launched fewer "
+              "collectives, who is dead, who does not answer",
+              "NCCL 2.24 or later in the job; CAP_SYS_ADMIN where the job has a network of its own",
+              Seconds(30),
+              false,
+              {},
+              MakeNcclRas,
+              "dac_read_search,sys_ptrace"},
+    SourceRow{"nccl_dumps",
+              "dumps of PyTorch's Flight Recorder, and NCCL Inspector's log where a job writes one",
+              "root to read other users' files",
+              Seconds(2),
+              false,
+              {},
+              MakeNcclDumps,
+              "dac_read_search,sys_ptrace"},
+    SourceRow{"infiniband",
+              "bytes and errors of the node's InfiniBand, RoCE and EFA ports under each run",
+              "/sys/class/infiniband",
+              Seconds(5),
+              false,
+              {},
+              MakeInfiniband},
 };
 
 }  // namespace

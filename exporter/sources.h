@@ -53,6 +53,7 @@ struct SourceRow {
                                    // that is up
   std::unique_ptr<Source> (*make)(const SourceContext& context);
   std::string_view capabilities = {};  // capabilities(7) to keep for it: "bpf,perfmon"
+  bool admin_on_old_kernels = false;   // before 6.6 its probes are perf events: CAP_SYS_ADMIN
 };
 
 std::span<const SourceRow> SourceTable();

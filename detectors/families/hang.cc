@@ -1,14 +1,18 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// C2: training freezes inside a collective. Text decides when somebody's timeout speaks; silence
-// alone is a suspicion, and only where arrival times tell anything. The survivors' complaint names
-// the waiting ranks, never the one that is missing.
+// C2: training freezes inside a collective. Calls into NCCL show who is in it and who is not, text
+// or none. Text decides when somebody's timeout speaks; its silence alone is a suspicion, and only
+// where arrival times tell anything. The survivors' complaint names the waiting ranks, never the
+// one that is missing.
 #include <algorithm>
 #include <cmath>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
+#include "detectors/families/standstill.h"
+#include "detectors/families/thread_causes.h"
 
 namespace rankscope::families {
 namespace {
@@ -26,7 +30,80 @@ bool MultiProcess(const JobFeatures& f) {
 
 bool Silent(const JobFeatures& f) {
   return f.running && f.timed && f.progress >= kProgressForSilence && !f.train_end &&
-         f.silence_seconds >= HangTimeout(f);
+         f.silence_seconds >= HangTimeout(f) && !Advances(f);
+}
+
+// Nobody waits in a collective, as far as watchdogs tell: whatever stopped, it was not one.
+bool NobodyWaits(const JobFeatures& f) {
+  return f.store(proto::STORE_NCCL) == Availability::kUp && f.collectives.asked &&
+         f.collectives.waiting.empty();
+}
+
+// More ranks take part than run on this node.
+bool PeersElsewhere(const JobFeatures& f) {
+  return f.world_size > static_cast<int32_t>(f.collectives.ranks.size());
+}
+
+// Ranks wait, and one that has not entered what they wait in is here to be named.
+Finding AbsentRank(const JobFeatures& f) {
+  const features::CollectiveFeatures& c = f.collectives;
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "absent_rank";
+  finding.ranks = c.absent;
+  finding.tier = proto::TIER_S;
+  // Counts or watchdogs of all ranks say who is not in it, and its launches have stopped too.
+  const bool launches_agree = std::isfinite(c.absent_since_launch);
+  if (launches_agree && (c.by_sequence || c.asked)) finding.tier = proto::TIER_C;
+  finding.cap = 0.85;
+  if (AbsenceOf(f) == Absence::kBusyHost) finding.tier = proto::TIER_W;  // may be compiling
+  // Many are absent: they may be waiting for something that is no collective.
+  if (2 * c.absent.size() > c.ranks.size()) finding.cap = 0.5;
+  finding.shows = {c.absent_evidence, c.waiting_evidence, c.advance_evidence};
+  finding.root = {c.absent_evidence, c.waiting_evidence};
+  finding.open = {Question::kHangTrigger};
+  return finding;
+}
+
+// All have entered, nobody gets through.
+Finding Stalled(const JobFeatures& f) {
+  const features::CollectiveFeatures& c = f.collectives;
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "stalled";
+  finding.tier = proto::TIER_S;
+  if (!c.asked) finding.cap = 0.55;  // a kernel that runs for ever looks the same
+  finding.shows = {c.waiting_evidence, c.advance_evidence};
+  finding.root = {c.waiting_evidence};
+  finding.open = {Question::kHardwareOrSoftware};
+  if (PeersElsewhere(f)) finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+  return finding;
+}
+
+Finding Standstill(const JobFeatures& f) {
+  const features::CollectiveFeatures& c = f.collectives;
+  Finding finding = AbsenceOf(f) == Absence::kNone ? Stalled(f) : AbsentRank(f);
+  if (!Seasoned(f)) finding.cap = 0.5;  // data may be prepared that long before the first step
+  finding.component = "collective";
+  finding.symptom = "hang";
+  finding.domain = proto::DOMAIN_UNKNOWN;
+  Show(f.launches.idle_evidence, finding);
+  if (f.silence_seconds >= c.seconds_since_advance) Show(f.silence_evidence, finding);
+  Show(f.alive_evidence, finding);
+  finding.values = {{"seconds", Number(c.seconds_since_advance)},
+                    {"timeout", Number(StandstillTimeout(f))}};
+  finding.onset = f.now - Seconds(c.seconds_since_advance);
+  return finding;
+}
+
+// At the watchdog's word the counts of all ranks still stand.
+void NameTheAbsent(const JobFeatures& f, Finding& finding) {
+  const features::CollectiveFeatures& c = f.collectives;
+  if (c.absent.empty() || c.waiting.empty() || 2 * c.absent.size() > c.ranks.size()) return;
+  finding.ranks = c.absent;
+  Show(c.absent_evidence, finding);
+  Show(c.waiting_evidence, finding);
+  std::erase(finding.open, Question::kHangCulprit);
 }
 
 }  // namespace
@@ -44,9 +121,19 @@ Finding EvaluateC2(const JobFeatures& f) {
     Show(f.last_progress_evidence, finding);
     Show(f.leave.evaluation, finding);
     finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+    NameTheAbsent(f, finding);
+    AddReportedCulprit(f, finding);
     return finding;
   }
-  if (!MultiProcess(f) || !Silent(f)) return {};
+  if (StandsInCollective(f)) {
+    Finding finding = Standstill(f);
+    AddThreadCause(f, finding);
+    AddReportedCulprit(f, finding);
+    return finding;
+  }
+  if (!MultiProcess(f)) return {};
+  if (!Silent(f)) return StandstillOfThreads(f);
+  if (NobodyWaits(f)) return {};
   Finding finding;
   finding.matched = true;
   finding.sub = "silent";
@@ -60,6 +147,8 @@ Finding EvaluateC2(const JobFeatures& f) {
   finding.values = {{"seconds", Number(f.silence_seconds)}, {"timeout", Number(HangTimeout(f))}};
   finding.onset = f.now - Seconds(f.silence_seconds);
   finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+  AddThreadCause(f, finding);
+  AddReportedCulprit(f, finding);
   return finding;
 }
 
@@ -80,6 +169,16 @@ RuledOut RuleOutC2(const JobFeatures& f) {
     return Excluded("the last training record is " + Number(f.silence_seconds) + " s old, below " +
                         Number(HangTimeout(f)) + " s",
                     {f.silence_evidence});
+  }
+  if (f.running && f.store(proto::STORE_NCCL) == Availability::kUp && f.collectives.entered > 0) {
+    if (f.collectives.seconds_since_advance < StandstillTimeout(f)) {
+      return Excluded("the newest collective was entered or ended " +
+                          Number(f.collectives.seconds_since_advance) + " s ago, below " +
+                          Number(StandstillTimeout(f)) + " s",
+                      {f.collectives.advance_evidence});
+    }
+    if (NobodyWaits(f))
+      return Excluded("no rank waits in a collective", {f.collectives.advance_evidence});
   }
   return NotDecidable(proto::STORE_NCCL);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
 #include "detectors/features/gpu_error.h"
 
@@ -39,6 +40,9 @@ bool IsUnknownDriverError(const JobFeatures& f) {
 bool IsGpuError(const logs::Incident& incident) {
   return incident.kind == IncidentKind::kCudaError || incident.kind == IncidentKind::kXid;
 }
+
+// A disk that is busy, or a file server that fails over, comes back within two minutes.
+constexpr double kFileHangSeconds = 120;
 
 bool IsStorage(const logs::Incident& incident) {
   return incident.kind == IncidentKind::kStorage;
@@ -138,6 +142,7 @@ Finding EvaluateX5(const JobFeatures& f) {
   finding.component = "network";
   // A peer's death looks the same from here; a missing interface does not.
   if (incident.kind == IncidentKind::kPeerLost || again) finding.cap = 0.55;
+  AddPortFaults(f, finding);
   Show(f.last_progress_evidence, finding);
   finding.open.push_back(Question::kHangTrigger);
   return finding;
@@ -162,8 +167,30 @@ Finding EvaluateX21(const JobFeatures& f) {
     if (primary->incident().sub == "hang") finding.sub = "hang";
     for (const KeyValue& field : primary->incident().fields) {
       if (field.key == "errno" && field.value == "EIO") finding.sub = "io_error";
+      if (field.key == "errno" && field.value == "EROFS") finding.sub = "io_error";
       if (field.key == "errno" && field.value == "ESTALE") finding.sub = "hang";
     }
+    if (primary->candidate->store == proto::STORE_KERNEL) {
+      finding.tier = proto::TIER_P;
+      finding.values = {{"message", f.storage.name + " could not be written (" +
+                                        std::string(f.At(primary->evidence)->Capture("errno")) +
+                                        ")"}};
+    }
+    // The text says that writing failed; the kernel says of what.
+    if (primary->candidate->store != proto::STORE_KERNEL && !f.storage.failure.empty())
+      finding.sub = f.storage.failure;
+    Show(f.storage.failure_evidence, finding);
+  } else if (f.running && f.storage.hang_seconds >= kFileHangSeconds) {
+    finding.matched = true;
+    finding.sub = "hang";
+    finding.tier = proto::TIER_S;
+    finding.symptom = "hang";
+    finding.onset = f.now - Seconds(f.storage.hang_seconds);
+    finding.ranks = f.At(f.storage.hang_evidence)->ranks;
+    Show(f.storage.hang_evidence, finding);
+    finding.root = finding.shows;
+    Show(f.silence_evidence, finding);
+    finding.values = {{"message", Number(f.storage.hang_seconds) + " s in one call"}};
   } else {
     // A save that takes longer than any budget for saves.
     if (!f.running || !f.timed || f.phase != proto::PHASE_SAVE || f.progress < 3 ||

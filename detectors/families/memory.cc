@@ -87,14 +87,60 @@ std::string_view Sub(const logs::Incident& incident) {
   return "plan";
 }
 
+// No word of it, but the card refused an allocation, this rank launched nothing after it, and the
+// command failed within a minute.
+bool DiedRefused(const JobFeatures& f) {
+  constexpr double kSoon = 60;
+  const features::LaunchFeatures& l = f.launches;
+  const bool failed =
+      f.exit_known ? f.exit_code != 0 : FindCause(f, IncidentKind::kNonZeroExit) != nullptr;
+  return f.Primary() == nullptr && f.ended && failed && l.allocation_failures > 0 &&
+         l.launches_since_failure <= 0 && l.seconds_since_failure <= kSoon;
+}
+
+Finding Refused(const JobFeatures& f) {
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "refused";
+  finding.tier = proto::TIER_S;
+  finding.cap = 0.65;  // it may have been caught, and the end be another's doing
+  finding.ranks = {f.launches.failed_rank};
+  finding.shows = {f.launches.allocation_evidence, f.exit_evidence};
+  finding.root = {f.launches.allocation_evidence};
+  finding.onset = f.At(f.launches.allocation_evidence)->begin;
+  return finding;
+}
+
+// The card's own refusal beside the allocator's words for it: of a rank that the text names, if
+// any.
+void ShowRefusal(const JobFeatures& f, Finding& finding) {
+  const features::LaunchFeatures& l = f.launches;
+  const features::Evidence* refusal = f.At(l.allocation_evidence);
+  if (refusal == nullptr) return;
+  if (!finding.ranks.empty() &&
+      std::find(finding.ranks.begin(), finding.ranks.end(), l.failed_rank) == finding.ranks.end())
+    return;
+  finding.shows.push_back(l.allocation_evidence);
+  if (finding.ranks.empty()) finding.ranks = {l.failed_rank};
+  if (finding.tier == proto::TIER_S) finding.tier = proto::TIER_C;
+}
+
 }  // namespace
 
 Finding EvaluateB1(const JobFeatures& f) {
   const Cause* primary = f.Primary();
+  if (DiedRefused(f)) {
+    Finding finding = Refused(f);
+    finding.domain = proto::DOMAIN_WORKLOAD;
+    finding.component = "gpu_memory";
+    finding.open.push_back(Question::kMemoryKnob);
+    return finding;
+  }
   if (primary == nullptr || primary->incident().kind != IncidentKind::kCudaOom) return {};
   if (ForeignBytes(f, primary->incident()) >= kGiB) return {};
   Finding finding = FromPrimary(f);
   finding.sub = Sub(primary->incident());
+  ShowRefusal(f, finding);
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "gpu_memory";
   finding.open.push_back(Question::kMemoryKnob);
@@ -109,6 +155,11 @@ RuledOut RuleOutB1(const JobFeatures& f) {
     }
     return Excluded("the allocation failure is a consequence, or another process holds the memory",
                     {oom->evidence});
+  }
+  if (f.launches.allocation_failures > 0 && f.launches.launches_since_failure > 0) {
+    return Excluded(
+        "the run went on after " + Counted(f.launches.allocation_failures, "refused allocation"),
+        {f.launches.allocation_evidence});
   }
   return NoSuchText(f, "no allocator text");
 }

@@ -1,8 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// C1: the process group never forms. Text decides when somebody's timeout speaks; silence alone is a
-// suspicion, and only where arrival times tell anything.
+// C1: the process group never forms. What the kernel saw of the connections decides, then the text
+// of somebody's timeout; silence alone is a suspicion, and only where arrival times tell anything.
+#include <algorithm>
+
+#include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {
@@ -20,6 +23,39 @@ bool FormsNoCommunicator(const logs::Incident& incident) {
 bool StuckInRendezvous(const JobFeatures& f) {
   return f.running && f.timed && f.in_rendezvous && f.progress == 0 &&
          f.phase_seconds >= f.rendezvous_suspect_seconds;
+}
+
+// Time ran out while it waited for something else than to connect.
+bool WaitedForOthers(const logs::Incident& incident) {
+  return incident.sub == "timeout" && incident.line.find("connect") == std::string::npos &&
+         incident.message.find("connect") == std::string::npos;
+}
+
+proto::Domain DomainOf(std::string_view sub) {
+  if (sub == "port_in_use" || sub == "bind") return proto::DOMAIN_WORKLOAD;
+  for (const std::string_view open :
+       {"dns", "refused", "timeout", "join", "waiting", "store_lost"}) {
+    if (sub == open) return proto::DOMAIN_UNKNOWN;
+  }
+  return proto::DOMAIN_INFRASTRUCTURE;
+}
+
+// The kernel's own account of the connections; the sub is its word, not the text's.
+void FollowKernel(const JobFeatures& f, Finding& finding) {
+  const features::NetworkFeatures& network = f.network;
+  finding.sub = network.trigger;
+  finding.tier = network.ongoing ? proto::TIER_C : proto::TIER_P;
+  if (!network.ranks.empty()) finding.ranks = network.ranks;
+  Show(network.trigger_evidence, finding);
+  for (const features::EvidenceRef ref : network.beside) Show(ref, finding);
+  if (std::find(finding.root.begin(), finding.root.end(), network.trigger_evidence) ==
+      finding.root.end())
+    finding.root.push_back(network.trigger_evidence);
+  finding.values = {{"peer", network.peer},
+                    {"host", network.host},
+                    {"port", std::to_string(network.port)},
+                    {"attempts", std::to_string(network.attempts)},
+                    {"seconds", Number(network.seconds)}};
 }
 
 }  // namespace
@@ -40,15 +76,15 @@ Finding EvaluateC1(const JobFeatures& f) {
       finding.sub = "transport";
       finding.cap = 0.55;  // a peer's death looks the same from here
     }
-    finding.domain = finding.sub == "dns" || finding.sub == "refused"
-                         ? proto::DOMAIN_UNKNOWN
-                         : proto::DOMAIN_INFRASTRUCTURE;
-    if (finding.sub == "port_in_use" || finding.sub == "bind")
-      finding.domain = proto::DOMAIN_WORKLOAD;
-    if (finding.sub == "timeout" || finding.sub == "join" || finding.sub == "store_lost") {
-      finding.domain = proto::DOMAIN_UNKNOWN;
-      finding.open.push_back(Question::kRendezvousTrigger);
+    if (!f.network.trigger.empty() && !forming) {
+      FollowKernel(f, finding);
+    } else if (f.network.connected > 0 && WaitedForOthers(primary->incident())) {
+      finding.sub = "waiting";
+      Show(f.network.connected_evidence, finding);
     }
+    finding.domain = DomainOf(finding.sub);
+    if (finding.sub == "timeout" || finding.sub == "join" || finding.sub == "store_lost")
+      finding.open.push_back(Question::kRendezvousTrigger);
     finding.component = "rendezvous";
     finding.symptom = "hang";
     if (f.rendezvous_begin_evidence != features::kNoEvidence)
@@ -67,7 +103,13 @@ Finding EvaluateC1(const JobFeatures& f) {
   if (f.alive_evidence != features::kNoEvidence) finding.shows.push_back(f.alive_evidence);
   finding.values.push_back({"seconds", Number(f.phase_seconds)});
   finding.onset = f.now - Seconds(f.phase_seconds);
-  finding.open.push_back(Question::kRendezvousTrigger);
+  if (f.network.connected > 0) {
+    // The coordinator answers: what is missing is somebody else.
+    finding.sub = "waiting";
+    Show(f.network.connected_evidence, finding);
+  } else {
+    finding.open.push_back(Question::kRendezvousTrigger);
+  }
   return finding;
 }
 

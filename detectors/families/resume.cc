@@ -42,6 +42,12 @@ bool LossBeginsAgain(const JobFeatures& f) {
   return fallen <= noise || head > resume.earlier_last_loss + std::max(noise, 0.5 * fallen);
 }
 
+// Whatever the text says: less than this of a checkpoint is a look at what kind of file it is.
+constexpr int64_t kLoadBytes = 1024;
+bool HasReadCheckpoint(const JobFeatures& f) {
+  return f.storage.checkpoint_bytes_read >= kLoadBytes;
+}
+
 struct Silent {
   std::string_view sub;  // empty: nothing is wrong
   proto::Tier tier = proto::TIER_S;
@@ -53,6 +59,7 @@ Silent AfterEarlierAttempt(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
   const bool again = BeginsAtTheBeginning(resume) && resume.first_step < resume.earlier_last_step;
   if (!resume.earlier || resume.load_seen || !again || !LossBeginsAgain(f)) return {};
+  if (HasReadCheckpoint(f)) return {};
   // Without a word of a restart it may be another program of the same script.
   return {"not_loaded",
           resume.restarted ? proto::TIER_S : proto::TIER_W,
@@ -66,7 +73,12 @@ Silent AfterFlag(const JobFeatures& f) {
   const bool begins =
       BeginsAtTheBeginning(resume) || (resume.counts_within_epochs && f.no_checkpoint);
   if (resume.flag_evidence == kNoEvidence || resume.load_seen || !begins) return {};
+  if (HasReadCheckpoint(f)) return {};
   Silent silent{"not_loaded", proto::TIER_S, {resume.flag_evidence, f.first_progress_evidence}};
+  if (f.storage.missing_evidence != kNoEvidence) {
+    silent.tier = proto::TIER_C;  // the kernel's word beside the command's
+    silent.root.push_back(f.storage.missing_evidence);
+  }
   if (f.no_checkpoint) {
     silent.tier = proto::TIER_C;
     silent.root.push_back(f.no_checkpoint_evidence);
@@ -97,7 +109,7 @@ Silent AfterAnnouncement(const JobFeatures& f) {
 // how it should be; elsewhere than where the run saves, or after a restart, it is not.
 Silent AfterMiss(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
-  if (!f.no_checkpoint || resume.load_seen) return {};
+  if (!f.no_checkpoint || resume.load_seen || HasReadCheckpoint(f)) return {};
   if (resume.looked_elsewhere) {
     return {"not_loaded", proto::TIER_S, {f.no_checkpoint_evidence, f.leave.save}};
   }
@@ -155,7 +167,9 @@ Finding EvaluateE2(const JobFeatures& f) {
   finding.values = {{"part", f.resume.partial.empty() ? "state" : f.resume.partial}};
   if (std::isfinite(f.resume.first_step))
     finding.values.push_back({"first_step", Number(f.resume.first_step)});
-  finding.open.push_back(Question::kResumeMeant);
+  Show(f.storage.missing_evidence, finding);
+  // The files are seen: what is open is only whether it was meant.
+  if (!f.storage.seen) finding.open.push_back(Question::kResumeMeant);
   return finding;
 }
 
@@ -171,6 +185,8 @@ RuledOut RuleOutE2(const JobFeatures& f) {
                         ", first record at step " + Number(resume.first_step),
                     {resume.load_evidence, f.first_progress_evidence});
   }
+  if (HasReadCheckpoint(f) && f.storage.read_evidence != kNoEvidence)
+    return Excluded("a checkpoint was read", {f.storage.read_evidence});
   // Text shows a load that fails or contradicts itself; whether a resume was meant that nobody
   // mentions is the scheduler's and the disk's.
   return NotDecidable(proto::STORE_SCHEDULER);

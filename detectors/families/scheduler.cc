@@ -9,6 +9,7 @@
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/sender.h"
+#include "detectors/families/standstill.h"
 
 namespace rankscope::families {
 namespace {
@@ -119,6 +120,11 @@ Finding EvaluateF3(const JobFeatures& f) {
   if (f.timed && f.progress > 0) {
     finding.sub = f.silence_seconds < HangTimeout(f) ? "slow" : "stalled";
     finding.shows.push_back(f.silence_evidence);
+  } else if (CallsCounted(f)) {
+    // No word of it, but its calls say whether it still moved.
+    finding.sub = Advances(f) ? "slow" : "stalled";
+    Show(f.collectives.advance_evidence, finding);
+    Show(f.launches.idle_evidence, finding);
   } else if (f.progress > 0) {
     finding.sub = "slow";
     finding.open.push_back(Question::kHungOrSlow);

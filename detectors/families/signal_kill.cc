@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/sender.h"
 #include "detectors/logs/exception_table.h"
@@ -91,6 +92,12 @@ Finding EvaluateA2(const JobFeatures& f) {
     JudgeOom(*oom, finding);
   } else if (by_process) {
     JudgeSender(*sent, by, finding);
+  } else if (finding.signal == SIGBUS && f.storage.shared_memory_full) {
+    finding.sub = "shm";
+    finding.domain = proto::DOMAIN_WORKLOAD;
+    finding.component = "shared_memory";
+    finding.tier = proto::TIER_P;
+    Show(f.storage.shared_memory_evidence, finding);
   } else if (primary->incident().sub == "dataloader_worker" && finding.signal == SIGBUS) {
     finding.sub = "shm";
     finding.domain = proto::DOMAIN_WORKLOAD;

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {
@@ -118,6 +119,7 @@ bool ExplainsNothing(const logs::Incident& incident) {
 }  // namespace
 
 Finding EvaluateX10(const JobFeatures& f) {
+  if (Finding reported = ReportedDisorder(f); reported.matched) return reported;
   const Cause* primary = f.Primary();
   if (primary == nullptr) return {};
   const logs::Incident& incident = primary->incident();
@@ -149,6 +151,11 @@ Finding EvaluateX10(const JobFeatures& f) {
 
 RuledOut RuleOutX10(const JobFeatures& f) {
   if (f.world_size == 1) return Excluded("one rank has nobody to disagree with");
+  if (f.reports.flight.evidence != kNoEvidence && f.reports.disorder.sub.empty()) {
+    return Excluded("the dumps of " + std::to_string(f.reports.dumps) +
+                        " ranks show one operation at each place; ranks lag, they do not disagree",
+                    {f.reports.flight.evidence});
+  }
   if (const Cause* cause = FindCause(f, IncidentKind::kCollectiveTimeout)) {
     if (const Desync desync = FindDesync(f); !desync.sub.empty())
       return Excluded("another event explains the end", {desync.a->evidence, desync.b->evidence});
@@ -160,9 +167,35 @@ RuledOut RuleOutX10(const JobFeatures& f) {
   return NotDecidable(proto::STORE_NCCL);
 }
 
+namespace {
+
+// No word of it in the text, and compilers below the ranks where training records should be.
+Finding CompilersInSilence(const JobFeatures& f) {
+  constexpr int64_t kProgressForSilence = 3;
+  if (!f.running || !f.timed || f.waits.compilers == 0 || f.Primary() != nullptr ||
+      f.progress < kProgressForSilence || f.train_end || f.silence_seconds < HangTimeout(f))
+    return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "compile";
+  finding.tier = proto::TIER_S;
+  finding.cap = 0.65;
+  finding.domain = proto::DOMAIN_WORKLOAD;
+  finding.component = "compiler";
+  finding.symptom = "hang";
+  finding.shows = {f.waits.compilers_evidence, f.silence_evidence};
+  finding.root = {f.waits.compilers_evidence};
+  finding.values = {{"what", Counted(f.waits.compilers, "compiler") + " below the ranks"}};
+  finding.advice = "live";
+  finding.onset = f.now - Seconds(f.silence_seconds);
+  return finding;
+}
+
+}  // namespace
+
 Finding EvaluateX12(const JobFeatures& f) {
   const features::CompilerFeatures& compiler = f.compiler;
-  if (!compiler.last_thing) return {};
+  if (!compiler.last_thing) return CompilersInSilence(f);
   const Cause* primary = f.Primary();
   const bool lock = compiler.what == "lock";
   Finding finding;
@@ -190,7 +223,11 @@ Finding EvaluateX12(const JobFeatures& f) {
   finding.root = {compiler.evidence};
   if (f.exit_known) Show(f.exit_evidence, finding);
   finding.values = {{"what", compiler.what}};
-  finding.open.push_back(Question::kCompilerAlive);
+  if (f.running && f.waits.compilers > 0) {
+    Show(f.waits.compilers_evidence, finding);
+  } else {
+    finding.open.push_back(Question::kCompilerAlive);
+  }
   return finding;
 }
 

@@ -8,6 +8,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/families/standstill.h"
 
 namespace rankscope::families {
 namespace {
@@ -145,7 +146,13 @@ Finding EvaluateU0(const JobFeatures& f) {
   finding.component = "unknown";
   if (f.running) {
     finding.sub = "too_early";
-    finding.open.push_back(Question::kTooEarly);
+    // A run that says nothing and advances is not too young to be judged but too quiet.
+    constexpr double kLongEnough = 60;
+    const bool quiet = f.progress == 0 && (f.now - f.begin).seconds() >= kLongEnough &&
+                       Advances(f) && f.launches.launches > 0;
+    finding.open.push_back(quiet ? Question::kCorrectness : Question::kTooEarly);
+    Show(f.launches.idle_evidence, finding);
+    Show(f.collectives.advance_evidence, finding);
     if (f.lines_evidence != kNoEvidence) finding.shows.push_back(f.lines_evidence);
     if (f.steps_evidence != kNoEvidence) finding.shows.push_back(f.steps_evidence);
     return finding;

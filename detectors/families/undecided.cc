@@ -27,22 +27,6 @@ RuledOut SlowFamily(const features::JobFeatures& f, proto::Store needs) {
 RuledOut RuleOutB3(const features::JobFeatures&) {
   return NotDecidable(proto::STORE_GPU);
 }
-RuledOut RuleOutC3(const features::JobFeatures& f) {
-  return SlowFamily(f, proto::STORE_GPU);
-}
-RuledOut RuleOutD1(const features::JobFeatures& f) {
-  return SlowFamily(f, proto::STORE_GPU);
-}
-RuledOut RuleOutD2(const features::JobFeatures& f) {
-  return SlowFamily(f, proto::STORE_NCCL);
-}
-RuledOut RuleOutD3(const features::JobFeatures& f) {
-  if (f.world_size == 1) return Excluded("one rank has no peers");
-  return SlowFamily(f, proto::STORE_NCCL);
-}
-RuledOut RuleOutX14(const features::JobFeatures& f) {
-  return SlowFamily(f, proto::STORE_KERNEL);
-}
 RuledOut RuleOutX15(const features::JobFeatures&) {
   return NotDecidable(proto::STORE_KERNEL);
 }

@@ -84,7 +84,7 @@ class Builder {
     f_.causes = earlier_ ? OrderCausesOf(job_, window_, job_.previous_attempt().ordinal, f_)
                          : OrderCauses(job_, f_);
     for (Cause& cause : f_.causes) {
-      cause.evidence = Add(FromCause(cause));
+      if (cause.evidence == kNoEvidence) cause.evidence = Add(FromCause(cause));
       for (const logs::Quote& quote : cause.incident().quotes) {
         Add(FromQuote(cause, quote));
         ++cause.quotes;

@@ -97,7 +97,26 @@ bool Supports(const Cause& other, const Cause& cause) {
     return a.kind == IncidentKind::kHostOom &&
            (b.signal == SIGKILL || b.kind == IncidentKind::kHostOom);
   }
+  // The program's word for what the kernel saw of it, however it puts it.
+  if (a.kind == b.kind && (a.kind == IncidentKind::kRendezvous || a.kind == IncidentKind::kStorage))
+    return other.candidate->store != cause.candidate->store;
   return a.kind == IncidentKind::kNonZeroExit && a.role == logs::Role::kWrapper;
+}
+
+// An exception that a connection or a name raised in the program's own code.
+bool IsAboutConnecting(const Incident& incident) {
+  if (incident.kind != IncidentKind::kException) return false;
+  constexpr std::string_view kTypes[] = {"ConnectionError", "ConnectionRefusedError",
+                                         "TimeoutError", "timeout", "gaierror"};
+  const std::string& type = incident.exception_type;
+  const std::string_view last = std::string_view(type).substr(type.rfind('.') + 1);
+  if (std::find(std::begin(kTypes), std::end(kTypes), last) != std::end(kTypes)) return true;
+  constexpr std::string_view kWords[] = {
+      "onnection refused", "No route to host",          "is unreachable",  "ddress already in use",
+      "timed out",         "Name or service not known", "name resolution", "onnection timed out"};
+  return std::any_of(std::begin(kWords), std::end(kWords), [&](std::string_view words) {
+    return incident.message.find(words) != std::string::npos;
+  });
 }
 
 // A broken pipe to a logger or a helper process is no peer of the process group.
@@ -123,6 +142,10 @@ class Orderer {
       if (candidate.incident.role == logs::Role::kAdvice) continue;
       causes_.push_back(
           {&candidate, OwnRole(candidate), Precedence(candidate.incident), kNoEvidence});
+    }
+    for (const InferredIncident& inferred : f_.inferred) {
+      causes_.push_back({inferred.candidate.get(), OwnRole(*inferred.candidate),
+                         Precedence(inferred.candidate->incident), inferred.evidence});
     }
     DemoteConsequences();
     Sort();
@@ -298,7 +321,21 @@ class Orderer {
     }
   }
 
+  // The kernel saw what these words are about.
+  void SetWordsBesideTheKernels() {
+    if (f_.network.trigger.empty()) return;
+    for (Cause& said : causes_) {
+      const Incident& incident = said.incident();
+      if (said.role != Role::kInitiating || !IsAboutConnecting(incident)) continue;
+      const std::vector<int32_t>& ranks = f_.network.ranks;
+      const bool same = incident.rank < 0 || ranks.empty() ||
+                        std::find(ranks.begin(), ranks.end(), incident.rank) != ranks.end();
+      if (same) said.role = Role::kSupport;
+    }
+  }
+
   void DemoteConsequences() {
+    SetWordsBesideTheKernels();
     DemoteWhatTheSchedulerDid();
     DemoteAbortsOfSurvivors();
     DemoteWhatTheLauncherDid();

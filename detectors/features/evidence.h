@@ -97,8 +97,9 @@ enum class EvidenceKind : uint8_t {
   kRas,
   kFlightRecorder,
   kInspector,
+  kPortCounters,
 };
-inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kInspector) + 1;
+inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kPortCounters) + 1;
 
 // Values of an evidence by name, for the sentences: "type", "message", "signal", "host", ...
 using Captures = std::vector<KeyValue>;

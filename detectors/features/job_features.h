@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,12 @@ struct Cause {
   int32_t quotes = 0;  // that many entries behind `evidence` quote further lines of the incident
 
   const logs::Incident& incident() const { return candidate->incident; }
+};
+
+// What is seen from below the text may explain the end like an incident that somebody told of.
+struct InferredIncident {
+  std::shared_ptr<const windows::Candidate> candidate;
+  EvidenceRef evidence = kNoEvidence;
 };
 
 struct LossFeatures {
@@ -243,6 +250,8 @@ struct JobFeatures {
   LaunchFeatures launches;
   CollectiveFeatures collectives;
   ReportFeatures reports;
+
+  std::vector<InferredIncident> inferred;
 
   // Incidents, the initiating ones first and in order of precedence.
   std::vector<Cause> causes;

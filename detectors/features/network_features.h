@@ -5,10 +5,37 @@
 // do not, for the families. Plain data.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "detectors/features/evidence.h"
 
 namespace rankscope::features {
 
-struct NetworkFeatures {};
+struct NetworkFeatures {
+  bool seen = false;  // anything at all
+
+  // Processes that did not reach their coordinator, by the kernel's account, and go on failing or
+  // have ended for it. Empty: nobody.
+  //   refused | syn_timeout | unreachable | dns | port_in_use
+  std::string trigger;
+  bool ongoing = false;  // they still try
+  double seconds = 0;    // since the first try
+  std::vector<int32_t> ranks;
+  std::string host;     // of the coordinator, as they were told it
+  int64_t port = 0;     // 0 = not known
+  std::string peer;     // as they tried it
+  std::string outcome;  // in the words of exporter/probes/network_facts.h
+  std::string said_by;  // who says that this is the coordinator
+  int64_t attempts = 0;
+  EvidenceRef trigger_evidence = kNoEvidence;
+  // What else is told of the coordinator: who reached it, where it listens. At most four.
+  std::vector<EvidenceRef> beside;
+
+  // Processes that did reach it, by now.
+  int64_t connected = 0;
+  EvidenceRef connected_evidence = kNoEvidence;
+};
 
 }  // namespace rankscope::features

@@ -1,11 +1,367 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
 #include "detectors/features/landmarks.h"
+#include "detectors/reports/culprit.h"
 
 namespace rankscope::features {
+namespace {
 
-void DescribeReports(const windows::JobWindow&, const windows::AttemptWindow&, Citer&,
-                     JobFeatures&) {}
+using reports::Culprits;
+using reports::Desync;
+using reports::GroupStandings;
+using windows::FlightGroupSeen;
+using windows::FlightSeen;
+using windows::RasSuspect;
+using windows::ReportTracker;
+
+// "A single MISMATCH is normal while counts advance": what stands unchanged for this long does not
+// advance. RAS is asked every half minute.
+constexpr double kStandsSeconds = 15;
+// A report older than this says nothing of now.
+constexpr double kFreshSeconds = 300;
+
+std::string List(const std::vector<int32_t>& ranks) {
+  constexpr size_t kMost = 16;
+  std::string text;
+  for (size_t i = 0; i < ranks.size() && i < kMost; ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  if (ranks.size() > kMost) text += " and " + std::to_string(ranks.size() - kMost) + " more";
+  return text;
+}
+
+class Describer {
+ public:
+  Describer(const windows::JobWindow& job, const windows::AttemptWindow& window, Citer& citer,
+            JobFeatures& f)
+      : job_(job),
+        tracker_(window.kernel.reports),
+        rdma_(window.kernel.rdma),
+        citer_(citer),
+        f_(f) {}
+
+  void Run() {
+    f_.reports.dumps = static_cast<int64_t>(tracker_.flights().size());
+    if (f_.reports.dumps > 0) DescribeFlights();
+    if (tracker_.ras().reports > 0 || tracker_.ras().silences > 0) DescribeRas();
+    DescribeInspector();
+    DescribePorts();
+  }
+
+ private:
+  Evidence Reported(EvidenceKind kind, Timestamp begin, Timestamp end) const {
+    Evidence evidence;
+    evidence.kind = kind;
+    evidence.store = proto::STORE_NCCL;
+    evidence.begin = begin;
+    evidence.end = end;
+    return evidence;
+  }
+
+  // --- Flight Recorder ---
+
+  void DescribeFlights() {
+    std::map<std::string, GroupStandings> by_name;
+    std::vector<int32_t> told;
+    for (const auto& [rank, flight] : tracker_.flights()) {
+      // Of a dump that holds more than was told nothing can be called absent.
+      if (!flight.cut) told.push_back(rank);
+      newest_ = std::max(newest_, flight.t);
+      for (const FlightGroupSeen& group : flight.groups) {
+        GroupStandings& standings = by_name[group.name];
+        standings.name = group.name;
+        std::vector<int32_t> members = windows::ReadRanks(group.members);
+        if (members.size() > standings.members.size()) standings.members = std::move(members);
+        standings.standings.push_back(
+            {rank, group.enqueued, group.completed, group.pending, group.operation, group.sizes});
+        if (!group.description.empty()) descriptions_[group.name] = group.description;
+      }
+    }
+    std::vector<GroupStandings> groups;
+    for (auto& [name, standings] : by_name) groups.push_back(std::move(standings));
+    if (const Desync desync = reports::FindDesync(groups); desync.found) TellDesync(desync);
+    const Culprits culprits = reports::FindCulprits(groups, told);
+    if (culprits.by != Culprits::By::kNobody) TellCulprits(culprits);
+  }
+
+  std::string Group(const std::string& name) const {
+    const auto found = descriptions_.find(name);
+    if (found == descriptions_.end() || found->second == "undefined") return name;
+    return name + " (" + found->second + ")";
+  }
+
+  // The words of one rank's dump, for the citation.
+  std::string Quote(int32_t rank, const std::string& group) const {
+    const auto flight = tracker_.flights().find(rank);
+    if (flight == tracker_.flights().end()) return {};
+    for (const FlightGroupSeen& seen : flight->second.groups) {
+      if (seen.name != group) continue;
+      std::string text = "rank " + std::to_string(rank) + ", group " + Group(group) +
+                         ": last_enqueued_collective " + std::to_string(seen.enqueued) +
+                         ", last_completed_collective " + std::to_string(seen.completed);
+      if (seen.pending >= 0) {
+        text += ", waits for " + seen.operation + " " + std::to_string(seen.pending);
+        if (!seen.caller.empty()) text += " from " + seen.caller;
+      }
+      return text;
+    }
+    return "rank " + std::to_string(rank) + ": no entry of group " + Group(group);
+  }
+
+  void TellCulprits(const Culprits& culprits) {
+    Evidence evidence = Reported(EvidenceKind::kFlightRecorder, newest_, newest_);
+    const bool absent = culprits.by == Culprits::By::kAbsent;
+    evidence.ranks = culprits.ranks;
+    if (!absent) {
+      evidence.observed = static_cast<double>(culprits.own);
+      evidence.expected = static_cast<double>(culprits.furthest);
+    }
+    evidence.captures = {{"what", absent ? "absent" : "behind"},
+                         {"ranks", List(culprits.ranks)},
+                         {"group", Group(culprits.group)},
+                         {"operation", culprits.operation},
+                         {"waiting", std::to_string(culprits.waiting)},
+                         {"dumps", std::to_string(f_.reports.dumps)},
+                         {"silent", List(culprits.silent)},
+                         {"shape", "flight_recorder"}};
+    evidence.line = Quote(culprits.ranks.front(), culprits.group);
+    f_.reports.flight.ranks = culprits.ranks;
+    f_.reports.flight.how = absent ? "absent" : "behind";
+    f_.reports.flight.evidence = citer_.Add(std::move(evidence));
+  }
+
+  void TellDesync(const Desync& desync) {
+    Evidence evidence = Reported(EvidenceKind::kFlightRecorder, newest_, newest_);
+    evidence.ranks = desync.ranks;
+    evidence.captures = {{"what", "disorder"},
+                         {"ranks", List(desync.ranks)},
+                         {"group", Group(desync.group)},
+                         {"sequence", std::to_string(desync.sequence)},
+                         {"theirs", desync.theirs},
+                         {"others", desync.others},
+                         {"other_ranks", std::to_string(desync.other_ranks)},
+                         {"shape", "flight_recorder"}};
+    evidence.line = Quote(desync.ranks.front(), desync.group);
+    f_.reports.disorder.sub = desync.sizes ? "size" : "op";
+    // Of two camps of one size neither is the odd one.
+    if (static_cast<int64_t>(desync.ranks.size()) < desync.other_ranks)
+      f_.reports.disorder.ranks = desync.ranks;
+    f_.reports.disorder.evidence = citer_.Add(std::move(evidence));
+  }
+
+  // --- RAS ---
+
+  // The rank in the job; -1 = it cannot be told.
+  int32_t Global(const RasSuspect& suspect) const {
+    if (suspect.rank >= 0 && suspect.size > 0 && suspect.size == job_.world_size())
+      return suspect.rank;  // the world's communicator numbers ranks as the job does
+    int32_t found = -1;
+    for (const auto& [rank, window] : job_.ranks()) {
+      if (window.process.pid != suspect.pid || suspect.pid <= 0) continue;
+      if (found >= 0) return -1;
+      found = rank;
+    }
+    return found;
+  }
+
+  static std::string Operation(int32_t index) {
+    const auto operation = static_cast<size_t>(index);
+    return operation < reports::kRasOperationCount ? std::string(reports::kRasOperations[operation])
+                                                   : "collective";
+  }
+
+  // The words of the report, for the citation.
+  static std::string Quote(const RasSuspect& suspect) {
+    std::string text;
+    if (!suspect.communicator.empty()) text = "communicator " + suspect.communicator + ", ";
+    if (suspect.rank >= 0) text += "rank " + std::to_string(suspect.rank) + ", ";
+    text += "process " + std::to_string(suspect.pid) + " on node " + suspect.host;
+    if (suspect.launched >= 0) {
+      text += ": " + Operation(suspect.operation) + " " + std::to_string(suspect.launched) +
+              " of " + std::to_string(suspect.furthest);
+    }
+    return text;
+  }
+
+  bool Proved(const RasSuspect& suspect) const {
+    if (suspect.kind == RasSuspect::Kind::kDead) return true;  // RAS itself has waited a minute
+    return suspect.reports >= 2 && (suspect.last - suspect.first).seconds() >= kStandsSeconds;
+  }
+
+  void DescribeRas() {
+    const windows::RasSeen& ras = tracker_.ras();
+    f_.reports.ras_reports = ras.reports;
+    f_.reports.ras_knows_none = ras.none;
+    if (ras.reports > 0) {
+      Evidence evidence = Reported(EvidenceKind::kRas, ras.first, ras.last);
+      evidence.observed = static_cast<double>(ras.mismatches);
+      evidence.captures = {{"what", ras.none ? "none" : "summary"},
+                           {"communicators", std::to_string(ras.communicators)},
+                           {"version", ras.version},
+                           {"shape", "nccl_ras"}};
+      f_.reports.ras_evidence = citer_.Add(std::move(evidence));
+    }
+    if (ras.silences >= 2) {
+      Evidence evidence = Reported(EvidenceKind::kRas, ras.silent_since, f_.now);
+      evidence.captures = {
+          {"what", "silent"}, {"times", std::to_string(ras.silences)}, {"shape", "nccl_ras"}};
+      f_.reports.ras_silent_evidence = citer_.Add(std::move(evidence));
+    }
+    if (f_.running && (f_.now - ras.last).seconds() > kFreshSeconds) return;
+    using Kind = RasSuspect::Kind;
+    // Whoever is gone cannot enter anything; being behind follows from it.
+    for (const Kind kind : {Kind::kDead, Kind::kOutOfOrder, Kind::kBehind, Kind::kUnresponsive}) {
+      if (TellRas(kind)) return;
+    }
+  }
+
+  bool TellRas(RasSuspect::Kind kind) {
+    const RasSuspect* first = nullptr;
+    std::vector<int32_t> ranks;
+    for (const RasSuspect& suspect : tracker_.suspects()) {
+      if (suspect.kind != kind || !Proved(suspect)) continue;
+      const int32_t rank = Global(suspect);
+      if (rank < 0) continue;
+      if (first == nullptr) first = &suspect;
+      // One communicator and operation at a time: others follow from it.
+      if (kind == RasSuspect::Kind::kBehind &&
+          (suspect.communicator != first->communicator || suspect.operation != first->operation)) {
+        continue;
+      }
+      ranks.push_back(rank);
+    }
+    if (first == nullptr) return false;
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    constexpr std::string_view kWords[] = {"behind", "disorder", "dead", "unresponsive"};
+    const std::string how(kWords[static_cast<size_t>(kind)]);
+    Evidence evidence = Reported(EvidenceKind::kRas, first->first, first->last);
+    evidence.ranks = ranks;
+    evidence.times = first->reports;
+    if (first->launched >= 0) {
+      evidence.observed = static_cast<double>(first->launched);
+      evidence.expected = static_cast<double>(first->furthest);
+    }
+    evidence.captures = {
+        {"what", how},
+        {"ranks", List(ranks)},
+        {"operation", Operation(first->operation)},
+        {"other_operation", Operation(first->other_operation)},
+        {"waiting", std::to_string(first->waiting)},
+        {"size", std::to_string(first->size)},
+        {"reports", std::to_string(first->reports)},
+        {"seconds",
+         std::to_string(static_cast<int64_t>((first->last - first->first).seconds() + 0.5))},
+        {"shape", "nccl_ras"}};
+    evidence.line = Quote(*first);
+    const EvidenceRef ref = citer_.Add(std::move(evidence));
+    if (kind == RasSuspect::Kind::kOutOfOrder) {
+      if (f_.reports.disorder.sub.empty()) f_.reports.disorder = {"order", ranks, ref};
+      return true;
+    }
+    f_.reports.ras = {std::move(ranks), how, ref};
+    return true;
+  }
+
+  // --- Inspector ---
+
+  void DescribeInspector() {
+    std::vector<double> bandwidths;
+    int32_t slowest = -1;
+    Timestamp newest;
+    for (const auto& [rank, seen] : tracker_.inspector()) {
+      if (seen.bus_bytes_per_second <= 0) continue;
+      if (bandwidths.empty() || seen.bus_bytes_per_second < f_.reports.slowest_bus_bandwidth) {
+        f_.reports.slowest_bus_bandwidth = seen.bus_bytes_per_second;
+        slowest = rank;
+      }
+      bandwidths.push_back(seen.bus_bytes_per_second);
+      newest = std::max(newest, seen.t);
+    }
+    if (bandwidths.empty()) return;
+    const auto middle = bandwidths.begin() + static_cast<int64_t>(bandwidths.size() / 2);
+    std::nth_element(bandwidths.begin(), middle, bandwidths.end());
+    f_.reports.bus_bandwidth = *middle;
+    Evidence evidence = Reported(EvidenceKind::kInspector, newest, newest);
+    evidence.observed = f_.reports.slowest_bus_bandwidth;
+    evidence.expected = f_.reports.bus_bandwidth;
+    evidence.unit = "By/s";
+    evidence.ranks = {slowest};
+    evidence.captures = {{"rank", std::to_string(slowest)},
+                         {"ranks", std::to_string(bandwidths.size())},
+                         {"operation", tracker_.inspector().at(slowest).operation},
+                         {"shape", "nccl_inspector"}};
+    f_.reports.inspector_evidence = citer_.Add(std::move(evidence));
+  }
+
+  // --- RDMA ports ---
+
+  void DescribePorts() {
+    if (rdma_.tcp_known()) f_.reports.tcp_sent_bytes = rdma_.tcp_sent_bytes();
+    if (!rdma_.any()) return;
+    f_.reports.rdma_sent_bytes = rdma_.sent_bytes();
+    const windows::PortSeen* worst = nullptr;
+    std::pair<std::string, std::string> name;
+    double most = 0;
+    for (const auto& [key, port] : rdma_.ports()) {
+      double faults = port.fell ? 1 : 0;
+      for (size_t i = 0; i < kPortCounterKinds.size(); ++i) {
+        if (kPortCounterKinds[i].fault) faults += port.counts[i].rose;
+      }
+      f_.reports.link_fell = f_.reports.link_fell || port.fell || LinkDowns(port) > 0;
+      if (faults <= most) continue;
+      most = faults;
+      worst = &port;
+      name = key;
+    }
+    if (worst == nullptr) return;
+    Evidence evidence = Reported(EvidenceKind::kPortCounters, worst->last_fault, worst->last_fault);
+    evidence.store = proto::STORE_HOST;
+    std::string counts;
+    for (size_t i = 0; i < kPortCounterKinds.size(); ++i) {
+      if (!kPortCounterKinds[i].fault || worst->counts[i].rose <= 0) continue;
+      if (!counts.empty()) counts += ", ";
+      counts += std::string(kPortCounterKinds[i].name) + " " +
+                std::to_string(static_cast<int64_t>(worst->counts[i].rose));
+    }
+    evidence.captures = {
+        {"device", name.first},
+        {"port", name.second},
+        {"link", worst->link},
+        {"state", worst->state},
+        {"counts", counts},
+        {"fell", worst->fell ? "yes" : ""},
+        {"query", "rankscope_infiniband_errors_total{job_id=\"" + job_.job_id() + "\"}"}};
+    f_.reports.port_evidence = citer_.Add(std::move(evidence));
+  }
+
+  static double LinkDowns(const windows::PortSeen& port) {
+    constexpr auto kKind =
+        static_cast<size_t>(FindPortCounterKind("link_downs") - kPortCounterKinds.data());
+    return port.counts[kKind].rose;
+  }
+
+  const windows::JobWindow& job_;
+  const ReportTracker& tracker_;
+  const windows::PortTracker& rdma_;
+  Citer& citer_;
+  JobFeatures& f_;
+  std::map<std::string, std::string> descriptions_;
+  Timestamp newest_;
+};
+
+}  // namespace
+
+void DescribeReports(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                     Citer& citer, JobFeatures& f) {
+  Describer(job, window, citer, f).Run();
+}
 
 }  // namespace rankscope::features

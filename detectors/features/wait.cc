@@ -1,11 +1,207 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
 #include "detectors/features/landmarks.h"
 
 namespace rankscope::features {
+namespace {
 
-void DescribeWaits(const windows::JobWindow&, const windows::AttemptWindow&, Citer&, JobFeatures&) {
+using windows::ProcessWaits;
+using windows::WaitSecond;
+
+// Samples come each second; who is silent for longer has ended, or nobody looks.
+constexpr Duration kFresh = Seconds(5);
+constexpr double kWindowSeconds = 60;
+// Evidence is made for so many ranks, those that stand out first: of a large node nobody reads
+// more.
+constexpr size_t kMostCited = 16;
+
+bool IsCompiler(std::string_view comm) {
+  constexpr std::array<std::string_view, 12> kCompilers = {"nvcc",    "cicc",  "ptxas", "fatbinary",
+                                                           "cc1plus", "cc1",   "g++",   "gcc",
+                                                           "ninja",   "clang", "as",    "ld"};
+  return std::find(kCompilers.begin(), kCompilers.end(), comm) != kCompilers.end();
+}
+
+RankWait Measure(const ProcessWaits& waits, Timestamp now) {
+  RankWait rank;
+  rank.rank = waits.rank;
+  rank.process = waits.process;
+  rank.main = WaitClassOf(waits.main);
+  rank.has_run = waits.has_run;
+  rank.main_wait_seconds = waits.main_wait_seconds;
+  rank.uninterruptible = waits.uninterruptible;
+  rank.still_seconds = (now - waits.ran).seconds();
+  if (waits.stopped_since.ns != 0) {
+    rank.stopped_seconds = std::max(1e-9, (now - waits.stopped_since).seconds());
+    rank.traced = !waits.tracer.empty();
+  }
+  int64_t samples = 0;
+  double main_running = 0, main_runnable = 0, running = 0, silent = 0;
+  for (size_t i = 0; i < waits.count() && rank.window_seconds < kWindowSeconds; ++i) {
+    const WaitSecond& second = waits.newest(i);
+    if (rank.recent_seconds < WaitFeatures::kRecentSeconds) {
+      rank.recent_seconds += second.span;
+      main_running += second.main_running;
+      main_runnable += second.main_runnable;
+      running += second.running;
+      silent += second.silent;
+      rank.main_share[static_cast<size_t>(WaitClassOf(second.main))] += 1;
+      ++samples;
+    }
+    rank.window_seconds += second.span;
+    rank.window_running_share += second.main_running;
+    rank.window_runnable_share += second.main_runnable;
+  }
+  if (samples == 0 || !(rank.recent_seconds > 0)) return rank;
+  for (double& share : rank.main_share) share /= static_cast<double>(samples);
+  rank.main_running_share = main_running / rank.recent_seconds;
+  rank.main_runnable_share = main_runnable / rank.recent_seconds;
+  rank.running_share = running / rank.recent_seconds;
+  rank.silent_share = silent / rank.recent_seconds;
+  rank.window_running_share /= rank.window_seconds;
+  rank.window_runnable_share /= rank.window_seconds;
+  return rank;
+}
+
+Evidence OfProcess(EvidenceKind kind, const RankWait& rank, const JobFeatures& f) {
+  Evidence evidence;
+  evidence.kind = kind;
+  evidence.store = proto::STORE_PROCESS;
+  evidence.ranks = {rank.rank};
+  evidence.process = rank.process;
+  evidence.begin = evidence.end = f.now;
+  return evidence;
+}
+
+void CiteSnapshot(const windows::ThreadSnapshot& seen, Citer& citer, JobFeatures& f,
+                  RankWait& rank) {
+  Evidence evidence = OfProcess(EvidenceKind::kThreadStack, rank, f);
+  evidence.begin = evidence.end = seen.t;
+  evidence.captures = {{"cause", std::string(CauseName(rank.cause))},
+                       {"phrase", std::string(CausePhrase(rank.cause))},
+                       {"wchan", seen.wchan},
+                       {"syscall", seen.syscall},
+                       {"fd", seen.fd},
+                       {"stack", seen.stack},
+                       {"python", seen.python},
+                       {"holder", seen.holder},
+                       {"setting", seen.syscall}};
+  rank.snapshot_evidence = citer.Add(std::move(evidence));
+}
+
+void Cite(const ProcessWaits& waits, Citer& citer, JobFeatures& f, RankWait& rank) {
+  const auto main = std::max_element(rank.main_share.begin(), rank.main_share.end());
+  const auto where = static_cast<size_t>(main - rank.main_share.begin());
+  Evidence evidence = OfProcess(EvidenceKind::kThreads, rank, f);
+  evidence.observed = *main;
+  evidence.unit = "ratio";
+  evidence.begin = f.now - Seconds(rank.recent_seconds);
+  evidence.captures = {{"class", std::string(kWaitClassNames[where])},
+                       {"seconds", std::to_string(static_cast<int64_t>(rank.recent_seconds))},
+                       {"still", std::to_string(static_cast<int64_t>(rank.still_seconds))},
+                       {"running", std::to_string(static_cast<int64_t>(100 * rank.running_share))}};
+  if (rank.window_runnable_share > 0.1) {
+    Evidence starved = OfProcess(EvidenceKind::kStarved, rank, f);
+    starved.observed = rank.window_runnable_share;
+    starved.unit = "ratio";
+    starved.begin = f.now - Seconds(rank.window_seconds);
+    starved.captures = {
+        {"seconds", std::to_string(static_cast<int64_t>(rank.window_seconds))},
+        {"running", std::to_string(static_cast<int64_t>(100 * rank.window_running_share))}};
+    rank.evidence = citer.Add(std::move(starved));
+  } else {
+    rank.evidence = citer.Add(std::move(evidence));
+  }
+  if (rank.stopped_seconds > 0) {
+    Evidence stopped = OfProcess(EvidenceKind::kStopped, rank, f);
+    stopped.observed = rank.stopped_seconds;
+    stopped.unit = "s";
+    stopped.begin = waits.stopped_since;
+    stopped.captures = {{"tracer", waits.tracer}};
+    rank.stopped_evidence = citer.Add(std::move(stopped));
+  }
+  // A snapshot speaks of the standstill in which it was taken.
+  if (waits.snapshot.present() && waits.snapshot.t >= waits.ran) {
+    rank.cause = CauseOf(
+        {waits.snapshot.python, waits.snapshot.stack, waits.snapshot.wchan, waits.snapshot.fd});
+    CiteSnapshot(waits.snapshot, citer, f, rank);
+  }
+}
+
+// How much a rank differs from one that computes and waits for others.
+int Standing(const RankWait& rank) {
+  if (rank.stopped_seconds > 0) return 3;
+  if (rank.window_runnable_share > 0.1) return 2;
+  return rank.main == WaitClass::kRunning || rank.main == WaitClass::kSocket ||
+                 rank.main == WaitClass::kFutex
+             ? 0
+             : 1;
+}
+
+}  // namespace
+
+void DescribeWaits(const windows::JobWindow&, const windows::AttemptWindow& window, Citer& citer,
+                   JobFeatures& f) {
+  const windows::WaitTracker& tracker = window.kernel.waits;
+  std::map<int32_t, std::pair<RankWait, const ProcessWaits*>> ranks;
+  for (const auto& [key, waits] : tracker.processes()) {
+    if (waits.worker || (f.now - waits.last > kFresh && waits.stopped_since.ns == 0)) continue;
+    ranks[waits.rank] = {Measure(waits, f.now), &waits};
+  }
+  const ProcessWaits* compiler = nullptr;
+  for (const auto& [key, waits] : tracker.processes()) {
+    if (!waits.worker || f.now - waits.last > kFresh) continue;
+    if (IsCompiler(waits.comm)) {
+      ++f.waits.compilers;
+      compiler = &waits;
+    }
+    const auto found = ranks.find(waits.rank);
+    if (found == ranks.end()) continue;
+    RankWait& rank = found->second.first;
+    const double still = (f.now - waits.ran).seconds();
+    rank.workers_still_seconds =
+        rank.workers == 0 ? still : std::min(rank.workers_still_seconds, still);
+    rank.still_seconds = std::min(rank.still_seconds, still);
+    ++rank.workers;
+    ++rank.workers_in[static_cast<size_t>(WaitClassOf(waits.main))];
+  }
+  std::vector<std::pair<RankWait, const ProcessWaits*>*> order;
+  for (auto& [number, rank] : ranks) order.push_back(&rank);
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return Standing(a->first) > Standing(b->first);
+  });
+  for (size_t i = 0; i < order.size() && i < kMostCited; ++i) {
+    Cite(*order[i]->second, citer, f, order[i]->first);
+  }
+  for (auto& [number, rank] : ranks) f.waits.ranks.push_back(rank.first);
+  if (compiler != nullptr) {
+    RankWait of;
+    of.rank = compiler->rank;
+    of.process = compiler->process;
+    Evidence evidence = OfProcess(EvidenceKind::kCompiling, of, f);
+    evidence.observed = f.waits.compilers;
+    evidence.captures = {{"text", compiler->comm}, {"name", compiler->comm}};
+    f.waits.compilers_evidence = citer.Add(std::move(evidence));
+  }
+  if (tracker.gap_end().ns != 0) {
+    f.waits.gap_seconds = tracker.gap_seconds();
+    f.waits.gap_age_seconds = (f.now - tracker.gap_end()).seconds();
+    Evidence evidence;
+    evidence.kind = EvidenceKind::kThreads;
+    evidence.store = proto::STORE_PROCESS;
+    evidence.observed = f.waits.gap_seconds;
+    evidence.unit = "s";
+    evidence.begin = tracker.gap_end() - Seconds(f.waits.gap_seconds);
+    evidence.end = tracker.gap_end();
+    evidence.captures = {{"gap", "1"}};
+    f.waits.gap_evidence = citer.Add(std::move(evidence));
+  }
 }
 
 }  // namespace rankscope::features

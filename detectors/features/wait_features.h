@@ -5,10 +5,63 @@
 // standstill, for the families. Plain data.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <vector>
+
 #include "detectors/features/evidence.h"
+#include "detectors/features/stack_causes.h"
+#include "detectors/model/ids.h"
+#include "detectors/model/wait_class.h"
 
 namespace rankscope::features {
 
-struct WaitFeatures {};
+// The process of one rank. Shares are of the wall time of the named window.
+struct RankWait {
+  int32_t rank = -1;
+  ProcessKey process;
+  WaitClass main = WaitClass::kRunning;  // its main thread, at the newest sample
+  // The newest kRecentSeconds.
+  double recent_seconds = 0;                      // as far as samples reach
+  std::array<double, kWaitClasses> main_share{};  // of the samples: where the main thread stood
+  double main_running_share = 0;
+  double main_runnable_share = 0;  // it wanted a CPU and had none
+  double running_share = 0;  // of all threads; may exceed 1
+  double silent_share = 0;   // the same, without a wait
+  // The newest minute.
+  double window_seconds = 0;
+  double window_running_share = 0;   // of the main thread
+  double window_runnable_share = 0;  // the same: it wanted a CPU and had none
+  double still_seconds = 0;          // since a thread of it or of its workers last ran noticeably
+  bool has_run = false;              // noticeably, since it is watched
+  double main_wait_seconds = 0;
+  double stopped_seconds = 0;  // 0 = it is not
+  bool traced = false;         // and stopped by a debugger
+  int32_t uninterruptible = 0;
+  // Processes that it has started.
+  int32_t workers = 0;
+  std::array<int32_t, kWaitClasses> workers_in{};
+  double workers_still_seconds = 0;  // since any of them last ran noticeably
+  StackCause cause =
+      StackCause::kUnknown;  // of its newest snapshot, while it stands as it stood then
+  EvidenceRef evidence = kNoEvidence;
+  EvidenceRef stopped_evidence = kNoEvidence;
+  EvidenceRef snapshot_evidence = kNoEvidence;
+
+  double share(WaitClass of) const { return main_share[static_cast<size_t>(of)]; }
+};
+
+struct WaitFeatures {
+  static constexpr double kRecentSeconds = 20;
+  std::vector<RankWait> ranks;  // of this node, that have been heard of in the last seconds
+  int32_t compilers = 0;        // that run below ranks now
+  EvidenceRef compilers_evidence = kNoEvidence;
+  // The last time that everything stood still together, the daemon too.
+  double gap_seconds = 0;  // 0 = there was none
+  double gap_age_seconds = 0;
+  EvidenceRef gap_evidence = kNoEvidence;
+
+  bool known() const { return !ranks.empty(); }
+};
 
 }  // namespace rankscope::features

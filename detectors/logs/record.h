@@ -83,7 +83,8 @@ enum class IncidentKind : uint8_t {
                        // timeout_ms, backend
   kPeerLost,           // a connection inside a process group broke: a peer went away first
   kRendezvous,         // the process group could not form; sub
-                       // timeout|refused|dns|port_in_use|bind|store_lost|join; fields host, port
+                       // timeout|refused|dns|port_in_use|bind|store_lost|join|syn_timeout|unreachable;
+                       // fields host, port
   kSchedulerEnd,       // sub
                   // cancelled|time_limit|preemption|requeue|node_failure|failed|memory_error|oom
   kTerminated,     // the program says that it was told to stop: SIGTERM, SIGINT, KeyboardInterrupt;

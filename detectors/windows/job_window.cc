@@ -67,6 +67,7 @@ void JobWindow::OnRunBegin(const RunMark& mark, Timestamp t) {
     if (!command_.empty()) command_ += ' ';
     command_ += argument;
   }
+  current_.kernel.network.OnCommand(command_);
   command_.resize(std::min<size_t>(command_.size(), 200));
   begin_ = t;
   current_.begin = t;
@@ -138,6 +139,8 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
     // The first of them is there before whom it starts.
     if (!again && processes_alive_ == 1) root_ = process.key;
   }
+  if (process.role == attribution::ProcessRole::kLauncher)
+    current_.kernel.network.OnCommand(process.command);
   if (process.role != attribution::ProcessRole::kRank) return;
   world_size_ = std::max(world_size_, process.world_size);
   Attempt next = attempt_;
@@ -156,6 +159,7 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
     attempt_.slurm_restart = next.slurm_restart;
     attempt_.elastic_restart = next.elastic_restart;
   }
+  current_.kernel.network.OnCommand(process.command);
   if (process.rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(process.rank))) return;
   RankWindow& rank = ranks_[process.rank];
   rank.rank = process.rank;
@@ -167,6 +171,7 @@ void JobWindow::OnEnvironment(const attribution::ProcessInfo& process,
                               const std::vector<KeyValue>& environment, Timestamp t) {
   if (process.role != attribution::ProcessRole::kRank) return;
   surroundings_.OnEnvironment(environment, process.key, process.rank, t);
+  current_.kernel.network.OnEnvironment(environment);
 }
 
 void JobWindow::OnArguments(const attribution::ProcessInfo& process,
@@ -180,6 +185,7 @@ void JobWindow::OnArguments(const attribution::ProcessInfo& process,
 void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp t) {
   processes_alive_ = std::max<int64_t>(0, processes_alive_ - 1);
   last_process_exit_ = t;
+  current_.kernel.OnProcessExit(process.key);
   if (wrapped_ && end_.wrapper_lost && !end_.ended && process.key == root_) {
     // The wrapper cannot tell any more how its command ended; the kernel does.
     end_.ended = true;
@@ -441,6 +447,7 @@ void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
   current_ = {};
   current_.begin = t;
   current_.kernel = std::move(kernel);
+  current_.kernel.network.KeepCoordinators(ended_attempts_.back().window.kernel.network);
   current_.framework = ended_attempts_.back().window.framework;
   // What was only suspected to be another attempt was the end of this one.
   if (suspected_) incidents_.MoveToAttempt(suspected_ordinal_, attempt_.ordinal);

@@ -12,6 +12,8 @@ void KernelView::OnEvent(const Event& event, const Speaker& speaker, Timestamp t
   launches.OnEvent(event, speaker, t);
   collectives.OnEvent(event, speaker, t);
   reports.OnEvent(event, speaker, t);
+  checkpoints.OnEvent(event, speaker, t);
+  rdma.OnEvent(event, speaker, t);
 }
 
 void KernelView::OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t) {
@@ -21,6 +23,13 @@ void KernelView::OnSamples(const SampleBatch& batch, const Speaker& speaker, Tim
   launches.OnSamples(batch, speaker, t);
   collectives.OnSamples(batch, speaker, t);
   reports.OnSamples(batch, speaker, t);
+  checkpoints.OnSamples(batch, speaker, t);
+  rdma.OnSamples(batch, speaker, t);
+}
+
+void KernelView::OnProcessExit(const ProcessKey& process) {
+  launches.OnProcessExit(process);
+  collectives.OnProcessExit(process);
 }
 
 }  // namespace rankscope::windows

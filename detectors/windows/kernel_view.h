@@ -6,9 +6,11 @@
 // everything. Single writer.
 #pragma once
 
+#include "detectors/windows/checkpoint_tracker.h"
 #include "detectors/windows/collective_tracker.h"
 #include "detectors/windows/launch_tracker.h"
 #include "detectors/windows/network_tracker.h"
+#include "detectors/windows/port_tracker.h"
 #include "detectors/windows/report_tracker.h"
 #include "detectors/windows/speaker.h"
 #include "detectors/windows/storage_tracker.h"
@@ -23,13 +25,16 @@ struct KernelView {
   LaunchTracker launches;
   CollectiveTracker collectives;
   ReportTracker reports;
+  CheckpointTracker checkpoints;
+  PortTracker rdma;
 
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   void OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t);
+  void OnProcessExit(const ProcessKey& process);
 
   template <class A>
   void Fields(A& a) {
-    a(network, storage, waits, launches, collectives, reports);
+    a(network, storage, waits, launches, collectives, reports, checkpoints, rdma);
   }
 };
 

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -130,16 +131,25 @@ Finding CheckKmsg() {
 // What the kernel allows of eBPF, and what `ebpf.mode` makes of it.
 void AddKernel(const exporter::Config& config, std::vector<Finding>& findings) {
   const std::vector<probes::Capability> rows = probes::LookAtKernel();
-  const auto obstacle = probes::ObstacleForTracepoints(rows);
-  if (!obstacle) {
-    findings.push_back({"process", "yes", "programs in the kernel; takes proc_connector's place"});
-  } else if (config.ebpf.mode == "force") {
-    findings.push_back(
-        {"process", "partly", "tried all the same (ebpf.mode force): " + obstacle->text});
-  } else {
-    findings.push_back({"process", "no", obstacle->text + "; proc_connector and procfs are used"});
-  }
-  if (config.ebpf.mode == "off") findings.back() = {"process", "off", "ebpf.mode is off"};
+  const auto add = [&](const char* source, const std::optional<probes::Capability>& obstacle,
+                       const char* text, const char* otherwise) {
+    if (config.ebpf.mode == "off") {
+      findings.push_back({source, "off", "ebpf.mode is off"});
+    } else if (!obstacle) {
+      findings.push_back({source, "yes", text});
+    } else if (config.ebpf.mode == "force") {
+      findings.push_back(
+          {source, "partly", "tried all the same (ebpf.mode force): " + obstacle->text});
+    } else {
+      findings.push_back({source, "no", obstacle->text + otherwise});
+    }
+  };
+  add("process", probes::ObstacleForTracepoints(rows),
+      "programs in the kernel; takes proc_connector's place",
+      "; proc_connector and procfs are used");
+  const auto calls = probes::ObstacleForUprobes(rows);
+  add("cuda", calls, "programs at the CUDA calls of ranks, within ebpf.budget", "");
+  add("nccl", calls, "programs at the NCCL calls of ranks", "");
   for (const probes::Capability& row : rows) findings.push_back({row.name, row.state, row.text});
 }
 
@@ -158,7 +168,10 @@ std::vector<Finding> Look(const exporter::Config& config) {
     }
   }
   std::string kept;
-  for (const std::string& name : exporter::NeededCapabilities(config)) kept += ' ' + name;
+  const bool old_kernel = !probes::HasMultiAttach(probes::ReadKernel());
+  for (const std::string& name : exporter::NeededCapabilities(config, old_kernel)) {
+    kept += ' ' + name;
+  }
   findings.push_back(
       {"capabilities", "yes",
        kept.empty() ? "serve keeps none" : "serve keeps" + kept + " and gives up the rest"});

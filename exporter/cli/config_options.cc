@@ -17,6 +17,7 @@ ConfigOptions::ConfigOptions(CLI::App& app) : app_(app) {
   };
   static constexpr Flag kFlags[] = {
       {"--ebpf", "ebpf.mode", "auto, off or force: programs in the kernel"},
+      {"--ebpf.budget", "ebpf.budget", "what counting calls may cost each rank, of one core: 1%"},
       {"--log.level", "log.level", "debug, info, warn or error"},
       {"--log.format", "log.format", "logfmt or json"},
       {"--state.dir", "state.dir", "recordings and verdicts"},

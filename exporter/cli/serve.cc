@@ -18,6 +18,8 @@
 #include "exporter/cli/commands.h"
 #include "exporter/cli/config_options.h"
 #include "exporter/privileges.h"
+#include "exporter/probes/kernel_gate.h"
+#include "exporter/probes/syscall_tracepoints.h"
 #include "exporter/version.h"
 
 namespace rankscope::cli {
@@ -51,7 +53,9 @@ int Serve(const exporter::Config& config) {
   exporter::Logger log(config.log.level, config.log.format);
   const int signals = OpenSignals();
   RaiseFileLimit();
-  const std::vector<std::string> kept = exporter::NeededCapabilities(config);
+  if (config.ebpf.mode != "off") probes::SyscallTracepoints();  // while there are rights to look
+  const std::vector<std::string> kept =
+      exporter::NeededCapabilities(config, !probes::HasMultiAttach(probes::ReadKernel()));
   if (const Status dropped = exporter::KeepOnly(kept); !dropped.ok()) {
     log.Warn("more rights than needed", {{"reason", dropped.error()}});
   }

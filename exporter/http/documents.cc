@@ -65,7 +65,33 @@ Json Training(const TrainingStatus& training) {
   out["last_step_timestamp_seconds"] = training.last_step_wall_seconds;
   out["records"] = training.records;
   out["nonfinite_loss_records"] = training.nonfinite_loss;
-  out["checkpoints_saved"] = training.checkpoints_saved;
+  return out;
+}
+
+Json Checkpoints(const CheckpointStatus& checkpoints) {
+  Json out;
+  out["saves"] = checkpoints.saves;
+  out["files_seen"] = checkpoints.files_seen;
+  out["newest_whole"] = checkpoints.files_seen ? Json(checkpoints.newest_whole) : Json();
+  out["last_timestamp_seconds"] = checkpoints.last_wall_seconds;
+  out["last_save_seconds"] = checkpoints.last_seconds;
+  out["last_bytes"] = checkpoints.last_bytes;
+  out["interval_seconds"] = checkpoints.interval_seconds;
+  out["free_bytes"] = checkpoints.free_bytes;
+  out["full_in_seconds"] = checkpoints.full_in_seconds;
+  out["work_at_risk_seconds"] = checkpoints.work_at_risk_seconds;
+  return out;
+}
+
+Json Rdma(const RdmaStatus& rdma) {
+  Json out;
+  out["received_bytes"] = rdma.received_bytes;
+  out["sent_bytes"] = rdma.sent_bytes;
+  out["ports_down"] = rdma.ports_down;
+  out["errors"] = Json::object();
+  for (size_t i = 0; i < kPortCounterKinds.size(); ++i) {
+    if (rdma.errors[i] >= 0) out["errors"][std::string(kPortCounterKinds[i].name)] = rdma.errors[i];
+  }
   return out;
 }
 
@@ -86,6 +112,10 @@ Json Ranks(const JobStatus& job) {
     one["collectives_completed"] = rank.collectives_completed;
     one["collectives_in_flight"] = rank.collectives_in_flight;
     one["oldest_collective_seconds"] = rank.oldest_collective_seconds;
+    for (const auto& [signal, value] : rank.calls) {
+      if (const auto row = FindSignal(static_cast<uint32_t>(signal)))
+        one["calls"][std::string(row->name)] = value;
+    }
     out.push_back(std::move(one));
   }
   return out;
@@ -133,6 +163,8 @@ std::string EvidenceJson(const JobStatus& job) {
   out["shows"] = Part(verdict, "shows");
   out["stores"] = Stores(job);
   out["training"] = Training(job.training);
+  out["checkpoints"] = Checkpoints(job.checkpoints);
+  out["rdma"] = Rdma(job.rdma);
   out["world_size"] = job.world_size > 0 ? Json(job.world_size) : Json();
   out["ranks"] = Ranks(job);
   out["logs"] = Logs(job);

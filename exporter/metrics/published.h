@@ -22,6 +22,15 @@
 
 namespace rankscope::metrics {
 
+// As exporter/source.h has it.
+struct ProbeStatus {
+  std::string probe;
+  std::vector<std::string> sites;
+  int64_t runs = 0;
+  double seconds = 0;
+  double duty_ratio = 1;
+};
+
 struct SourceStatus {
   std::string name;  // row of sources.cc
   Availability state = Availability::kUnspecified;
@@ -30,6 +39,7 @@ struct SourceStatus {
   int64_t observations = 0;
   double last_event_wall_seconds = kUnknown;
   std::vector<std::pair<std::string_view, int64_t>> counts;  // of its own, by name
+  std::vector<ProbeStatus> probes{};
 };
 
 inline constexpr std::array<std::string_view, 4> kStatusClasses = {"2xx", "3xx", "4xx", "5xx"};

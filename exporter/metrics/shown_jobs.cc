@@ -56,6 +56,11 @@ bool StoreSpoke(const JobStatus& job, proto::Store store) {
       any_rank([](const RankStatus& r) { return !std::isnan(r.collectives_completed); })) {
     return true;
   }
+  const auto any_call = [&](SignalId signal) {
+    return any_rank([signal](const RankStatus& r) { return !std::isnan(r.Call(signal)); });
+  };
+  if (store == proto::STORE_NCCL && any_call(SignalId::kCollectivesEnqueued)) return true;
+  if (store == proto::STORE_CUDA && any_call(SignalId::kKernelLaunches)) return true;
   return std::any_of(job.verdict.shows().begin(), job.verdict.shows().end(),
                      [&](const proto::Evidence& evidence) { return evidence.store() == store; });
 }

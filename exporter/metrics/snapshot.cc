@@ -48,6 +48,39 @@ std::string_view StreamName(std::string_view stream) {
   return stream;
 }
 
+// Which series shows a signal of a rank's calls into CUDA and NCCL.
+struct CallRow {
+  SignalId signal;
+  MetricId metric;
+};
+constexpr CallRow kCallRows[] = {
+    CallRow{SignalId::kAllocatedBytes, MetricNamed("rankscope_cuda_alloc_bytes_total")},
+    CallRow{SignalId::kAllocationFailures, MetricNamed("rankscope_cuda_alloc_failures_total")},
+    CallRow{SignalId::kAllocationSeconds, MetricNamed("rankscope_cuda_alloc_seconds_total")},
+    CallRow{SignalId::kCountedShare, MetricNamed("rankscope_cuda_counted_ratio")},
+    CallRow{SignalId::kCudaErrors, MetricNamed("rankscope_cuda_errors_total")},
+    CallRow{SignalId::kGraphLaunches, MetricNamed("rankscope_cuda_graph_launches_total")},
+    CallRow{SignalId::kKernelLaunches, MetricNamed("rankscope_cuda_kernel_launches_total")},
+    CallRow{SignalId::kLargestLaunchGapSeconds,
+            MetricNamed("rankscope_cuda_largest_launch_gap_seconds")},
+    CallRow{SignalId::kLastFailedAllocationBytes,
+            MetricNamed("rankscope_cuda_last_failed_alloc_bytes")},
+    CallRow{SignalId::kLaunchSeconds, MetricNamed("rankscope_cuda_launch_seconds_total")},
+    CallRow{SignalId::kCopyCalls, MetricNamed("rankscope_cuda_memcpy_calls_total")},
+    CallRow{SignalId::kCopySeconds, MetricNamed("rankscope_cuda_memcpy_seconds_total")},
+    CallRow{SignalId::kOldestSyncSeconds, MetricNamed("rankscope_cuda_oldest_sync_seconds")},
+    CallRow{SignalId::kSyncCalls, MetricNamed("rankscope_cuda_sync_calls_total")},
+    CallRow{SignalId::kCudaSyncSeconds, MetricNamed("rankscope_cuda_sync_seconds_total")},
+    CallRow{SignalId::kCollectiveBytes, MetricNamed("rankscope_nccl_bytes_total")},
+    CallRow{SignalId::kCollectivesEnqueued,
+            MetricNamed("rankscope_nccl_collectives_enqueued_total")},
+    CallRow{SignalId::kCommunicatorAborts, MetricNamed("rankscope_nccl_comm_aborts_total")},
+    CallRow{SignalId::kCommunicatorInitSeconds,
+            MetricNamed("rankscope_nccl_comm_init_in_flight_seconds")},
+    CallRow{SignalId::kCommunicators, MetricNamed("rankscope_nccl_communicators")},
+    CallRow{SignalId::kCollectiveSeconds, MetricNamed("rankscope_nccl_enqueue_seconds_total")},
+};
+
 // What is remembered of a job from tick to tick.
 struct JobMemory {
   LabelCache labels;
@@ -71,13 +104,18 @@ struct SnapshotBuilder::Impl {
 
   void Begin(const Published& published);
   void AddAgent(const AgentStatus& agent, double wall_seconds);
+  void AddProbe(const std::string& source, const ProbeStatus& probe);
   void AddVerdict(const JobStatus& job);
   void AddVerdictDetail(const JobStatus& job);
   void AddJob(const JobStatus& job);
+  void AddPorts(const JobStatus& job);
   void AddTraining(const JobStatus& job);
+  void AddCheckpoints(const CheckpointStatus& checkpoints, const LabelPointer& labels);
   void AddOutput(const SourceStatus& stdio);
   void AddLogs(const JobStatus& job);
+  void AddCalls(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
   void AddRanks(const JobStatus& job);
+  void AddFilesAndSockets(const std::string& job_id, const RankStatus& rank);
   // How many series it gave.
   size_t AddCollectable(const prometheus::Collectable& collectable);
   void Forget(const std::vector<ShownJob>& shown);
@@ -168,6 +206,18 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
     Add(MetricNamed("rankscope_source_last_event_timestamp_seconds"), labels,
         source->last_event_wall_seconds);
     if (source->name == "stdio") AddOutput(*source);
+    for (const ProbeStatus& probe : source->probes) AddProbe(source->name, probe);
+  }
+}
+
+void SnapshotBuilder::Impl::AddProbe(const std::string& source, const ProbeStatus& probe) {
+  const LabelPointer& labels = agent_labels.Get("source,probe", {source, probe.probe});
+  Add(MetricNamed("rankscope_probe_duty_ratio"), labels, probe.duty_ratio);
+  Add(MetricNamed("rankscope_probe_runs_total"), labels, Count(probe.runs));
+  Add(MetricNamed("rankscope_probe_seconds_total"), labels, probe.seconds);
+  for (const std::string& site : probe.sites) {
+    Add(MetricNamed("rankscope_probe_placement_info"),
+        agent_labels.Get("source,probe,class", {source, probe.probe, site}), 1);
   }
 }
 
@@ -243,6 +293,7 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
           Flag(StoreSpoke(job, store)));
     }
   }
+  AddPorts(job);
   for (auto& [kind, stands] : memory.warnings) stands = false;
   for (const proto::Warning& warning : job.verdict.warnings()) {
     const auto known = memory.warnings.find(warning.kind());
@@ -255,6 +306,20 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
   for (const auto& [kind, stands] : memory.warnings) {
     Add(MetricNamed("rankscope_warning_active"), cache.Get("job_id,warning", {job.job_id, kind}),
         Flag(stands));
+  }
+}
+
+void SnapshotBuilder::Impl::AddPorts(const JobStatus& job) {
+  if (std::isnan(job.rdma.sent_bytes)) return;  // no device
+  LabelCache& cache = jobs[job.job_id].labels;
+  const LabelPointer& labels = cache.Get("job_id", {job.job_id});
+  Add(MetricNamed("rankscope_infiniband_received_bytes_total"), labels, job.rdma.received_bytes);
+  Add(MetricNamed("rankscope_infiniband_sent_bytes_total"), labels, job.rdma.sent_bytes);
+  Add(MetricNamed("rankscope_infiniband_ports_down"), labels, job.rdma.ports_down);
+  for (size_t i = 0; i < kPortCounterKinds.size(); ++i) {
+    if (job.rdma.errors[i] < 0) continue;
+    Add(MetricNamed("rankscope_infiniband_errors_total"),
+        cache.Get("job_id,kind", {job.job_id, kPortCounterKinds[i].name}), job.rdma.errors[i]);
   }
 }
 
@@ -285,7 +350,23 @@ void SnapshotBuilder::Impl::AddTraining(const JobStatus& job) {
       training.last_step_wall_seconds);
   Add(MetricNamed("rankscope_training_nonfinite_total"),
       cache.Get("job_id,field", {job.job_id, "loss"}), Count(training.nonfinite_loss));
-  Add(MetricNamed("rankscope_checkpoint_saves_total"), labels, Count(training.checkpoints_saved));
+  AddCheckpoints(job.checkpoints, labels);
+}
+
+void SnapshotBuilder::Impl::AddCheckpoints(const CheckpointStatus& checkpoints,
+                                           const LabelPointer& labels) {
+  Add(MetricNamed("rankscope_checkpoint_saves_total"), labels, Count(checkpoints.saves));
+  if (checkpoints.files_seen)
+    Add(MetricNamed("rankscope_checkpoint_whole"), labels, Flag(checkpoints.newest_whole));
+  Add(MetricNamed("rankscope_checkpoint_last_timestamp_seconds"), labels,
+      checkpoints.last_wall_seconds);
+  Add(MetricNamed("rankscope_checkpoint_last_save_seconds"), labels, checkpoints.last_seconds);
+  Add(MetricNamed("rankscope_checkpoint_last_bytes"), labels, checkpoints.last_bytes);
+  Add(MetricNamed("rankscope_checkpoint_interval_seconds"), labels, checkpoints.interval_seconds);
+  Add(MetricNamed("rankscope_checkpoint_free_bytes"), labels, checkpoints.free_bytes);
+  Add(MetricNamed("rankscope_checkpoint_full_in_seconds"), labels, checkpoints.full_in_seconds);
+  Add(MetricNamed("rankscope_checkpoint_work_at_risk_seconds"), labels,
+      checkpoints.work_at_risk_seconds);
 }
 
 // Names of hooks begin so; the others count bytes.
@@ -324,6 +405,44 @@ void SnapshotBuilder::Impl::AddLogs(const JobStatus& job) {
   }
 }
 
+void SnapshotBuilder::Impl::AddFilesAndSockets(const std::string& job_id, const RankStatus& rank) {
+  LabelCache& cache = jobs[job_id].labels;
+  const std::string number = std::to_string(rank.rank);
+  const LabelPointer& labels = cache.Get("job_id,rank", {job_id, number});
+  Add(MetricNamed("rankscope_rank_connect_failures_total"), labels, rank.connect_failures);
+  Add(MetricNamed("rankscope_rank_tcp_retransmits_total"), labels, rank.tcp_retransmits);
+  Add(MetricNamed("rankscope_rank_file_errors_total"), labels, rank.file_errors);
+  Add(MetricNamed("rankscope_rank_fsync_seconds_total"), labels, rank.sync_file_seconds);
+  const auto directed = [&](MetricId metric, const char* direction, double value) {
+    Add(metric, cache.Get("job_id,rank,direction", {job_id, number, direction}), value);
+  };
+  directed(MetricNamed("rankscope_rank_tcp_bytes_total"), "sent", rank.tcp_sent_bytes);
+  directed(MetricNamed("rankscope_rank_tcp_bytes_total"), "received", rank.tcp_received_bytes);
+  directed(MetricNamed("rankscope_rank_checkpoint_bytes_total"), "written",
+           rank.checkpoint_written_bytes);
+  directed(MetricNamed("rankscope_rank_checkpoint_bytes_total"), "read",
+           rank.checkpoint_read_bytes);
+}
+
+void SnapshotBuilder::Impl::AddCalls(const JobStatus& job, const RankStatus& rank,
+                                     const LabelPointer& labels) {
+  for (const CallRow& row : kCallRows) {
+    Add(row.metric, labels, rank.Call(row.signal));
+  }
+  if (!std::isnan(rank.last_launch_wall_seconds))
+    Add(MetricNamed("rankscope_cuda_last_launch_timestamp_seconds"), labels,
+        rank.last_launch_wall_seconds);
+  for (const auto& [direction, signal] : {std::pair{"h2d", SignalId::kCopiedToDeviceBytes},
+                                          std::pair{"d2h", SignalId::kCopiedToHostBytes}}) {
+    const double value = rank.Call(signal);
+    if (std::isnan(value)) continue;
+    Add(MetricNamed("rankscope_cuda_memcpy_bytes_total"),
+        jobs[job.job_id].labels.Get("job_id,rank,direction",
+                                    {job.job_id, std::to_string(rank.rank), direction}),
+        value);
+  }
+}
+
 void SnapshotBuilder::Impl::AddRanks(const JobStatus& job) {
   LabelCache& cache = jobs[job.job_id].labels;
   std::map<int32_t, const RankStatus*> ranks;  // a restarted rank may be listed twice: the living
@@ -345,6 +464,8 @@ void SnapshotBuilder::Impl::AddRanks(const JobStatus& job) {
     Add(MetricNamed("rankscope_rank_collectives_in_flight"), labels, rank->collectives_in_flight);
     Add(MetricNamed("rankscope_rank_oldest_collective_seconds"), labels,
         rank->oldest_collective_seconds);
+    AddFilesAndSockets(job.job_id, *rank);
+    AddCalls(job, *rank, labels);
   }
 }
 

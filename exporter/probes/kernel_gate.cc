@@ -72,6 +72,10 @@ constexpr Version kMultiAttach = {6, 6};
 // overwrites; reproduced on preemptible kernels.
 constexpr Version kPrivateStack = {6, 13};
 
+constexpr std::string_view kSeeTracepoints = "see ebpf.tracepoints";
+// Cookies, which tell a program what function it stands on.
+constexpr Version kCookies = {5, 15};
+
 Capability Tracepoints(const KernelFacts& facts) {
   Capability row{"ebpf.tracepoints", "no", {}, false};
   if (ParseVersion(facts.release) < kOldest) {
@@ -100,24 +104,40 @@ Capability Tracepoints(const KernelFacts& facts) {
 Capability Uprobes(const KernelFacts& facts, const Capability& tracepoints) {
   Capability row{"ebpf.uprobes", "no", {}, false};
   if (tracepoints.state == "no") {
-    row.text = "see ebpf.tracepoints";
+    row.text = kSeeTracepoints;
     row.denied = tracepoints.denied;
+  } else if (ParseVersion(facts.release) < kCookies) {
+    row.text = "kernel " + facts.release +
+               " is older than 5.15, which brought what tells a program its function";
   } else if (!facts.uprobes) {
     row.text = "no uprobe event source; needs a kernel with CONFIG_UPROBE_EVENTS";
-  } else if (!Has(facts, CAP_SYS_ADMIN)) {
-    row.text = "a uprobe by perf event needs CAP_SYS_ADMIN";
-    row.denied = true;
-  } else if (ParseVersion(facts.release) >= kPrivateStack) {
-    row.state = "partly";
+  } else if (ParseVersion(facts.release) < kMultiAttach && !Has(facts, CAP_SYS_ADMIN)) {
     row.text = "kernel " + facts.release +
-               ": since 6.13 a program with 64 bytes of stack or more can crash a preemptible "
-               "kernel; only smaller ones may be used";
+               ": a uprobe by perf event needs CAP_SYS_ADMIN; from 6.6 on CAP_BPF and CAP_PERFMON "
+               "are enough";
+    row.denied = true;
   } else {
     row.state = "yes";
-    row.text = "calls into CUDA and NCCL can be counted";
+    row.text = "calls into CUDA and NCCL are counted";
+    if (ParseVersion(facts.release) >= kPrivateStack) {
+      row.text +=
+          "; from 6.13 on a program with 64 bytes of stack or more can crash a preemptible "
+          "kernel: these have less";
+    }
   }
-  if (row.state != "no") row.text += "; this build has no source that uses them";
   return row;
+}
+
+std::optional<Capability> ObstacleOf(std::string_view name,
+                                     const std::vector<Capability>& capabilities) {
+  for (const Capability& row : capabilities) {
+    if (row.name != name || row.state != "no") continue;
+    if (name == "ebpf.uprobes" && row.text == kSeeTracepoints) {
+      return ObstacleOf("ebpf.tracepoints", capabilities);
+    }
+    return row;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -168,10 +188,8 @@ std::vector<Capability> JudgeKernel(const KernelFacts& facts) {
                   false});
   rows.push_back({"ebpf.tracefs", facts.tracefs ? "yes" : "no",
                   facts.tracefs
-                      ? "mounted: what ranks write is met at the tracepoints of its system calls"
-                      : "not mounted or not readable: what ranks write is met at the end of every "
-                        "system call, which all of them pay for; mount -t tracefs nodev "
-                        "/sys/kernel/tracing",
+                      ? "mounted; tracepoints of single system calls are found there"
+                      : "not mounted or not readable; root looks at it through a mount of its own",
                   false});
   std::string text = "kernel.perf_event_paranoid ";
   text += facts.perf_paranoid ? "is " + std::to_string(*facts.perf_paranoid) : "is not there";
@@ -192,11 +210,16 @@ std::vector<Capability> LookAtKernel() {
   return JudgeKernel(ReadKernel());
 }
 
+bool HasMultiAttach(const KernelFacts& facts) {
+  return ParseVersion(facts.release) >= kMultiAttach;
+}
+
 std::optional<Capability> ObstacleForTracepoints(const std::vector<Capability>& capabilities) {
-  for (const Capability& row : capabilities) {
-    if (row.name == "ebpf.tracepoints" && row.state == "no") return row;
-  }
-  return std::nullopt;
+  return ObstacleOf("ebpf.tracepoints", capabilities);
+}
+
+std::optional<Capability> ObstacleForUprobes(const std::vector<Capability>& capabilities) {
+  return ObstacleOf("ebpf.uprobes", capabilities);
 }
 
 }  // namespace rankscope::probes

@@ -38,7 +38,13 @@ struct Capability {
 std::vector<Capability> JudgeKernel(const KernelFacts& facts);
 std::vector<Capability> LookAtKernel();
 
+// Many probes by one link (6.6); else each is a perf event, which takes CAP_SYS_ADMIN.
+bool HasMultiAttach(const KernelFacts& facts);
+
 // Why programs at tracepoints cannot run here; nullopt: they can.
 std::optional<Capability> ObstacleForTracepoints(const std::vector<Capability>& capabilities);
+
+// The same of programs at calls into libraries.
+std::optional<Capability> ObstacleForUprobes(const std::vector<Capability>& capabilities);
 
 }  // namespace rankscope::probes

@@ -7,7 +7,9 @@ namespace rankscope::probes {
 
 std::vector<ProgramRow> ProgramTable() {
   std::vector<ProgramRow> all;
-  for (const std::span<const ProgramRow> rows : {ProcessProgramTable(), StdioProgramTable()}) {
+  for (const std::span<const ProgramRow> rows :
+       {ProcessProgramTable(), StdioProgramTable(), CallProgramTable(), WaitProgramTable(),
+        NetworkProgramTable(), IoProgramTable()}) {
     all.insert(all.end(), rows.begin(), rows.end());
   }
   return all;

@@ -21,6 +21,10 @@ struct ProgramRow {
 
 std::span<const ProgramRow> ProcessProgramTable();
 std::span<const ProgramRow> StdioProgramTable();
+std::span<const ProgramRow> CallProgramTable();
+std::span<const ProgramRow> WaitProgramTable();
+std::span<const ProgramRow> NetworkProgramTable();
+std::span<const ProgramRow> IoProgramTable();
 
 // All of them.
 std::vector<ProgramRow> ProgramTable();

@@ -38,6 +38,7 @@ Result<int> TrackedMap::Open() {
     if (tracked) {
       Track(key.pid);
     } else {
+      for (const auto& [owner, on_gone] : on_gone_) on_gone(key);
       Untrack(key);
     }
   });
@@ -57,6 +58,14 @@ void TrackedMap::Untrack(const ProcessKey& key) {
   if (bpf_map_lookup_elem(fd_, &pid, &known) != 0) return;
   if (known != 0 && static_cast<int64_t>(known / kNsPerTick) != key.start_ticks) return;
   bpf_map_delete_elem(fd_, &pid);
+}
+
+void TrackedMap::set_on_gone(const void* owner, OnGone on_gone) {
+  if (on_gone) {
+    on_gone_[owner] = std::move(on_gone);
+  } else {
+    on_gone_.erase(owner);
+  }
 }
 
 void TrackedMap::Resync() {

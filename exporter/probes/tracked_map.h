@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "detectors/model/ids.h"
@@ -35,6 +36,11 @@ class TrackedMap {
   // Forgets whom the table does not know: candidates whose end nobody has seen.
   void Resync();
 
+  // Hears of a process that is no longer tracked, before its end is told: the last moment to say
+  // what programs have counted of it. One per owner; an empty function takes it back.
+  using OnGone = std::function<void(const ProcessKey& key)>;
+  void set_on_gone(const void* owner, OnGone on_gone);
+
   // Events of a program come through a ring of its own, and may speak of a process whose birth
   // still waits in another one: whoever reads events calls CatchUp first.
   void set_on_catch_up(std::function<void()> on_catch_up) { on_catch_up_ = std::move(on_catch_up); }
@@ -45,6 +51,7 @@ class TrackedMap {
  private:
   std::shared_ptr<collectors::ProcessTable> table_;
   int fd_ = -1;
+  std::map<const void*, OnGone> on_gone_;
   std::function<void()> on_catch_up_;
 };
 

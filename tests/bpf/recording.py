@@ -1,16 +1,22 @@
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
 """What a recording holds of processes, read from its bytes: protobuf's wire format and the tags of recording.proto."""
+import struct
 from collections import namedtuple
 from pathlib import Path
 
 # Tags of recording.proto's Observation.
-START, EXIT, SIGNAL, LINE, KERNEL = 14, 15, 16, 17, 19
+START, EXIT, SIGNAL, LINE, SAMPLES, KERNEL, EVENT = 14, 15, 16, 17, 18, 19, 21
+
+# detectors/model/event_types.inc
+CONNECT, LISTEN, RESOLVE = 1, 2, 3
+FILE_ERROR, FILE_MISSING, CHECKPOINT_WRITTEN, CHECKPOINT_READ = 10, 11, 12, 13
 
 Exit = namedtuple("Exit", "pid wait_status known core")
 Signal = namedtuple("Signal", "pid signo code sender comm uid cgroup")
 Line = namedtuple("Line", "stream name job writer offset text end redactions lost_before rank local_rank")
 Start = namedtuple("Start", "pid parent uid comm argv environment cgroup complete")
+Event = namedtuple("Event", "pid type text number")
 
 
 def varint(data, at):
@@ -114,3 +120,54 @@ def streams(folder):
         said.extend(b"\0" * (line.offset - len(said)))
         said.extend(line.text + {1: b"\n", 2: b"\r"}.get(line.end, b""))
     return {name: bytes(said) for name, said in found.items()}
+
+
+def samples(folder):
+    """pid -> signal -> values in the order of their times, from the lane that holds everything."""
+    found = {}
+    for path in sorted(Path(folder).glob("bulk-*.rec")):
+        for number_of_frame, frame in enumerate(frames(path.read_bytes())):
+            observation = fields(frame) if number_of_frame else {}
+            if SAMPLES not in observation:
+                continue
+            batch = fields(observation[SAMPLES][0])
+            signals, values = packed(batch.get(10, []), varint), packed(batch.get(11, []), single)
+            of_process = found.setdefault(pid_of(batch, 2), {})
+            for signal, value in zip(signals, values):
+                of_process.setdefault(signal, []).append(value)
+    return found
+
+
+def single(data, at):
+    return struct.unpack_from("<f", data, at)[0], at + 4
+
+
+def packed(values, take):
+    """A repeated field, packed or not."""
+    found = []
+    for value in values:
+        if isinstance(value, int):
+            found.append(value)
+            continue
+        at = 0
+        while at < len(value):
+            one, at = take(value, at)
+            found.append(one)
+    return found
+
+
+def events(folder):
+    return [Event(pid_of(m, 2), number(m, 3), {text(f, 1): text(f, 2) for f in map(fields, m.get(5, []))},
+                  {text(f, 1): number(f, 2) for f in map(fields, m.get(6, []))}) for m in observations(folder, EVENT)]
+
+
+def events_of(folder, kind):
+    """Of the events of a kind: what they say by name, texts and numbers."""
+    found = []
+    for m in observations(folder, EVENT):
+        if number(m, 3) != kind:
+            continue
+        texts = {text(pair, 1): text(pair, 2) for pair in map(fields, m.get(5, []))}
+        numbers = {text(pair, 1): number(pair, 2) for pair in map(fields, m.get(6, []))}
+        found.append((texts, numbers))
+    return found

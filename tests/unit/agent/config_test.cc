@@ -158,6 +158,16 @@ TEST(ParseDuration, TakesPrometheusSyntaxOnly) {
   }
 }
 
+TEST(ParseShare, TakesPercentsOnly) {
+  EXPECT_DOUBLE_EQ(*ParseShare("1%"), 0.01);
+  EXPECT_DOUBLE_EQ(*ParseShare("0.25%"), 0.0025);
+  EXPECT_EQ(FormatShare(*ParseShare("0.25%")), "0.25%");
+  EXPECT_EQ(FormatShare(1), "100%");
+  for (const char* bad : {"", "1", "%", "-1%", "1 %", "nan%", "inf%", "1%%"}) {
+    EXPECT_FALSE(ParseShare(bad)) << bad;
+  }
+}
+
 TEST(ParseSize, TakesBinaryUnitsOnly) {
   EXPECT_EQ(*ParseSize("64MiB"), 64 << 20);
   EXPECT_EQ(*ParseSize("4096"), 4096);

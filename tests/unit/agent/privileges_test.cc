@@ -57,6 +57,14 @@ TEST(Privileges, OnlyWhatEnabledSourcesNeed) {
   EXPECT_THAT(NeededCapabilities(config), IsEmpty());
 }
 
+TEST(Privileges, ProbesOfOldKernelsNeedMore) {
+  Config config = Defaults();
+  EXPECT_THAT(NeededCapabilities(config), Not(Contains("sys_admin")));
+  EXPECT_THAT(NeededCapabilities(config, true), Contains("sys_admin"));
+  config.ebpf.mode = "off";
+  EXPECT_THAT(NeededCapabilities(config, true), Not(Contains("sys_admin")));
+}
+
 TEST(Privileges, LowPortsNeedARight) {
   Config config = Defaults();
   SwitchOff(config);

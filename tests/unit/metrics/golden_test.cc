@@ -32,12 +32,34 @@ std::string Read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// As its probes have counted them; values that no two signals share.
+void AddCalls(RankStatus& rank) {
+  constexpr std::array kSignals = {
+      SignalId::kKernelLaunches,     SignalId::kGraphLaunches,
+      SignalId::kLaunchSeconds,      SignalId::kLargestLaunchGapSeconds,
+      SignalId::kCudaSyncSeconds,    SignalId::kOldestSyncSeconds,
+      SignalId::kSyncCalls,          SignalId::kCopyCalls,
+      SignalId::kCopySeconds,        SignalId::kCopiedToDeviceBytes,
+      SignalId::kCopiedToHostBytes,  SignalId::kAllocationSeconds,
+      SignalId::kAllocatedBytes,     SignalId::kAllocationFailures,
+      SignalId::kCudaErrors,         SignalId::kLastFailedAllocationBytes,
+      SignalId::kCountedShare,       SignalId::kCollectivesEnqueued,
+      SignalId::kCollectiveBytes,    SignalId::kCollectiveSeconds,
+      SignalId::kCommunicators,      SignalId::kCommunicatorInitSeconds,
+      SignalId::kCommunicatorAborts,
+  };
+  double value = 0.5;
+  for (const SignalId signal : kSignals) rank.calls.emplace_back(signal, value += 1);
+  rank.last_launch_wall_seconds = 1.7e9 + 0.25;
+}
+
 // Two jobs that have everything, and a /proc that never changes.
 Snapshot Everything() {
   JobStatus gpu = test::HangingJob("8842");
   for (RankStatus& rank : gpu.ranks) {
     rank.engine_activity = 1;
     rank.sm_activity = 0.9375;
+    AddCalls(rank);
   }
   const SnapshotOptions options = {.proc_self = (kFolder / "proc/self").string(),
                                    .proc_stat = (kFolder / "proc/stat").string()};

@@ -70,8 +70,21 @@ inline JobStatus HealthyJob(std::string job_id = "8841") {
                   .step_seconds = 0.125,
                   .last_step_wall_seconds = kWallSeconds - 0.5,
                   .records = 120,
-                  .nonfinite_loss = 0,
-                  .checkpoints_saved = 2};
+                  .nonfinite_loss = 0};
+  job.checkpoints = {.saves = 2,
+                     .files_seen = true,
+                     .newest_whole = true,
+                     .last_wall_seconds = kWallSeconds - 4,
+                     .last_seconds = 1.5,
+                     .last_bytes = 268435456,
+                     .interval_seconds = 6.25,
+                     .free_bytes = 4294967296,
+                     .full_in_seconds = 100,
+                     .work_at_risk_seconds = 11};
+  job.rdma = {.received_bytes = 2147483648, .sent_bytes = 1073741824, .ports_down = 1};
+  job.rdma.errors.fill(-1);
+  job.rdma.errors[0] = 12;
+  job.rdma.errors[3] = 0;
   for (int32_t rank = 0; rank < 2; ++rank) {
     RankStatus status;
     status.rank = rank;
@@ -176,6 +189,17 @@ inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
                                       {"hook_fexit", 0},
                                       {"hook_tracepoint", 1},
                                       {"hook_raw", 0}}});
+  published.agent.sources.push_back({"cuda",
+                                     Availability::kUp,
+                                     "launches are counted part of the time",
+                                     0,
+                                     700,
+                                     kWallSeconds - 0.5,
+                                     {},
+                                     {{"launch_driver", {"emulated"}, 1'000'000, 0.5, 0.25},
+                                      {"launch_runtime", {"push", "single_step"}, 64, 0.125, 0},
+                                      {"launch_return", {}, 0, 0, 0},
+                                      {"call", {"push"}, 4096, 0.03125, 1}}});
   published.agent.engine = {5120, 1, 7, 0};
   published.agent.recorder_bytes = 40960;
   published.agent.tick_seconds = 0.000244140625;

@@ -72,16 +72,27 @@ TEST(KernelGate, WhatTheKernelRefusesAndWhatWeMayNotAreToldApart) {
   EXPECT_FALSE(ObstacleForTracepoints(JudgeKernel(facts))->denied);
 }
 
-TEST(KernelGate, UprobesNeedMoreAndAreNotTrustedEverywhere) {
+TEST(KernelGate, UprobesNeedMoreRightsOnOldKernels) {
   KernelFacts facts = GoodKernel();
   EXPECT_EQ(Row(facts, "ebpf.uprobes").state, "no");
   EXPECT_THAT(Row(facts, "ebpf.uprobes").text, HasSubstr("CAP_SYS_ADMIN"));
   facts.capabilities |= kAdmin;
   EXPECT_EQ(Row(facts, "ebpf.uprobes").state, "yes");
-  facts.release = "6.13.1";
-  EXPECT_EQ(Row(facts, "ebpf.uprobes").state, "partly");
+  EXPECT_FALSE(ObstacleForUprobes(JudgeKernel(facts)));
+  facts.capabilities = kBpf | kPerfmon;
   facts.release = "6.12.95+deb12-cloud-amd64";
   EXPECT_EQ(Row(facts, "ebpf.uprobes").state, "yes");
+  facts.release = "6.13.1";
+  EXPECT_EQ(Row(facts, "ebpf.uprobes").state, "yes");
+  EXPECT_THAT(Row(facts, "ebpf.uprobes").text, HasSubstr("64 bytes of stack"));
+  facts.release = "5.10.0-30-amd64";
+  EXPECT_THAT(ObstacleForUprobes(JudgeKernel(facts))->text, HasSubstr("older than 5.15"));
+}
+
+TEST(KernelGate, WhatForbidsTracepointsForbidsUprobesForTheSameReason) {
+  KernelFacts facts = GoodKernel();
+  facts.btf = false;
+  EXPECT_THAT(ObstacleForUprobes(JudgeKernel(facts))->text, HasSubstr("CONFIG_DEBUG_INFO_BTF"));
 }
 
 TEST(KernelGate, VersionsAreComparedAsNumbers) {

@@ -1,0 +1,211 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// C3, D3 and X14 as far as threads show them: a rank that waits for something of its own, a rank
+// that the host gives no CPU, and pauses that befall everybody.
+#include <algorithm>
+#include <cmath>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+#include "detectors/families/thread_causes.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::JobFeatures;
+using features::kNoEvidence;
+using features::RankWait;
+
+constexpr int64_t kProgressForSilence = 3;
+
+bool Silent(const JobFeatures& f) {
+  return f.progress >= kProgressForSilence && !f.train_end && f.silence_seconds >= HangTimeout(f);
+}
+
+bool Watched(const JobFeatures& f) {
+  return f.running && f.timed && f.Primary() == nullptr && f.waits.known();
+}
+
+std::string Percent(double share) {
+  return Number(std::round(100 * share)) + " %";
+}
+
+// Of the others, the largest shares that their main threads wanted a CPU and that they were busy.
+struct Peers {
+  double runnable = 0;
+  double busy = 0;
+  size_t count = 0;
+};
+
+Peers PeersOf(const JobFeatures& f, const RankWait& of) {
+  Peers peers;
+  for (const RankWait& rank : f.waits.ranks) {
+    if (&rank == &of || rank.stopped_seconds > 0) continue;
+    peers.runnable = std::max(peers.runnable, rank.window_runnable_share);
+    peers.busy = std::max(peers.busy, rank.window_running_share + rank.window_runnable_share);
+    ++peers.count;
+  }
+  return peers;
+}
+
+// A rank that always wants a CPU, often has none, and whose peers have what they want and wait.
+// Where all ranks want for CPUs the node is too small, and nobody is the straggler.
+bool IsStarved(const JobFeatures& f, const RankWait& rank) {
+  constexpr double kWindow = 30, kShare = 0.25, kBusy = 0.6, kPeersShare = 0.1;
+  if (rank.window_seconds < kWindow || rank.stopped_seconds > 0) return false;
+  const double busy = rank.window_running_share + rank.window_runnable_share;
+  const Peers peers = PeersOf(f, rank);
+  return peers.count > 0 && rank.window_runnable_share >= kShare && busy >= kBusy &&
+         peers.runnable <= kPeersShare && peers.busy < busy;
+}
+
+const RankWait* Starved(const JobFeatures& f) {
+  for (const RankWait& rank : f.waits.ranks) {
+    if (IsStarved(f, rank)) return &rank;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Finding EvaluateC3(const JobFeatures& f) {
+  if (!Watched(f) || f.world_size > 1 || f.waits.ranks.size() != 1) return {};
+  const RankWait& rank = f.waits.ranks.front();
+  const ThreadCause cause = CauseOfRank(f, rank);
+  const bool unheard = f.progress < kProgressForSilence && !f.train_end;
+  const bool silent = Silent(f);
+  Finding finding;
+  if (cause.proved) {
+    if (!silent && !(unheard && rank.stopped_seconds >= f.hang_floor_seconds)) return {};
+    finding.tier = silent ? proto::TIER_C : proto::TIER_S;
+  } else {
+    // Who runs is at work, whatever it says; who stands still without a word has nothing to do.
+    constexpr double kUnheardSeconds = 600;
+    if (!rank.has_run || rank.still_seconds < (silent ? HangTimeout(f) / 2 : kUnheardSeconds))
+      return {};
+    if (!silent && (!unheard || cause.sub.empty() || cause.sub == "sleep")) return {};
+    finding.tier = silent ? proto::TIER_S : proto::TIER_W;
+  }
+  finding.matched = true;
+  finding.sub = cause.sub.empty() ? "idle" : cause.sub;
+  finding.domain = cause.domain;
+  finding.ranks = {rank.rank};
+  finding.component = "process";
+  finding.symptom = "hang";
+  finding.shows = cause.shows;
+  if (finding.shows.empty() && rank.evidence != kNoEvidence) finding.shows = {rank.evidence};
+  finding.root = finding.shows;
+  if (silent) Show(f.silence_evidence, finding);
+  const double seconds = cause.proved ? rank.stopped_seconds : rank.still_seconds;
+  finding.values = {
+      {"seconds", Number(seconds)},
+      {"trigger",
+       cause.sub.empty() ? "does not run, and what it waits for does not tell" : cause.phrase}};
+  finding.onset = f.now - Seconds(seconds);
+  if (cause.sub.empty()) finding.open = {Question::kHangTrigger};
+  return finding;
+}
+
+RuledOut RuleOutC3(const JobFeatures& f) {
+  if (const features::Cause* primary = f.Primary())
+    return Excluded("the run was ended by an event, not by idleness", {primary->evidence});
+  if (f.running && f.world_size <= 1 && f.waits.ranks.size() == 1) {
+    const RankWait& rank = f.waits.ranks.front();
+    if (rank.recent_seconds > 0 && rank.running_share >= 0.02) {
+      return Excluded("its threads ran for " + Percent(rank.running_share) + " of the last " +
+                          Number(std::round(rank.recent_seconds)) + " s",
+                      {rank.evidence});
+    }
+  }
+  return NotDecidable(proto::STORE_GPU);
+}
+
+Finding StarvedRank(const JobFeatures& f) {
+  if (!Watched(f) || Silent(f)) return {};
+  const RankWait* const rank = Starved(f);
+  if (rank == nullptr) return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "starved";
+  finding.tier = proto::TIER_S;
+  finding.cap = 0.7;  // what its GPU does is not seen
+  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+  finding.ranks = {rank->rank};
+  finding.component = "host";
+  finding.symptom = "slow";
+  if (rank->evidence != kNoEvidence) finding.shows = finding.root = {rank->evidence};
+  Show(f.step_time_evidence, finding);
+  finding.values = {{"starved", Percent(rank->window_runnable_share)},
+                    {"peers", Percent(PeersOf(f, *rank).runnable)},
+                    {"window", Number(std::round(rank->window_seconds))}};
+  finding.onset = f.now - Seconds(rank->window_seconds);
+  return finding;
+}
+
+std::string NobodyStarved(const JobFeatures& f) {
+  if (!Watched(f) || f.waits.ranks.size() <= 1) return {};
+  double most = 0;
+  for (const RankWait& rank : f.waits.ranks) most = std::max(most, rank.window_runnable_share);
+  return "no rank wanted for a CPU longer than the others: at most " + Percent(most) +
+         " of the last minute";
+}
+
+Finding EvaluateX14(const JobFeatures& f) {
+  if (!Watched(f)) return {};
+  Finding finding;
+  constexpr double kPauseSeconds = 10, kRecentSeconds = 60;
+  if (IsSuspended(f)) {
+    const auto shortest = std::min_element(
+        f.waits.ranks.begin(), f.waits.ranks.end(),
+        [](const RankWait& a, const RankWait& b) { return a.stopped_seconds < b.stopped_seconds; });
+    if (shortest->stopped_seconds < kPauseSeconds) return {};
+    finding.sub = "suspended";
+    finding.tier = proto::TIER_S;
+    for (const RankWait& rank : f.waits.ranks) {
+      finding.ranks.push_back(rank.rank);
+      constexpr size_t kShown = 4;
+      if (finding.shows.size() < kShown) Show(rank.stopped_evidence, finding);
+    }
+    finding.values = {{"seconds", Number(shortest->stopped_seconds)}};
+    finding.onset = f.now - Seconds(shortest->stopped_seconds);
+  } else if (f.waits.gap_seconds >= kPauseSeconds && f.waits.gap_age_seconds < kRecentSeconds) {
+    finding.sub = "host";
+    finding.tier = proto::TIER_S;
+    finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+    finding.shows = {f.waits.gap_evidence};
+    finding.values = {{"seconds", Number(f.waits.gap_seconds)}};
+    finding.onset = f.now - Seconds(f.waits.gap_age_seconds + f.waits.gap_seconds);
+  } else {
+    const auto collects =
+        std::find_if(f.waits.ranks.begin(), f.waits.ranks.end(), [](const RankWait& rank) {
+          return rank.cause == features::StackCause::kGarbageCollection && rank.silent_share >= 0.9;
+        });
+    if (collects == f.waits.ranks.end() || f.silence_seconds < kPauseSeconds) return {};
+    finding.sub = "gc";
+    finding.tier = proto::TIER_S;
+    finding.domain = proto::DOMAIN_WORKLOAD;
+    finding.ranks = {collects->rank};
+    Show(collects->snapshot_evidence, finding);
+    finding.values = {{"seconds", Number(f.silence_seconds)}};
+    finding.onset = f.now - Seconds(f.silence_seconds);
+  }
+  finding.matched = true;
+  finding.cap = 0.65;
+  finding.root = finding.shows;
+  finding.component = "host";
+  finding.symptom = "slow";
+  return finding;
+}
+
+RuledOut RuleOutX14(const JobFeatures& f) {
+  if (const features::Cause* primary = f.Primary())
+    return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
+  if (Watched(f)) {
+    return NotDecidable(proto::STORE_CUDA,
+                        "no pause of the whole host; a pause inside one rank's step is not seen");
+  }
+  return NotDecidable(proto::STORE_KERNEL);
+}
+
+}  // namespace rankscope::families

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/families/standstill.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rankscope::families {
+namespace {
+
+using features::CollectiveFeatures;
+using features::JobFeatures;
+
+constexpr double kLongPhase = 600;  // saving, evaluating and compiling may take this long unseen
+
+bool Counts(const JobFeatures& f, proto::Store store) {
+  return f.store(store) == Availability::kUp;
+}
+
+// A training record that came after the collectives had stopped.
+bool TextWentOn(const JobFeatures& f) {
+  constexpr double kLater = 5;  // seconds: a line may be held back for a while
+  return f.progress > 0 && f.timed &&
+         f.silence_seconds < f.collectives.seconds_since_advance - kLater;
+}
+
+}  // namespace
+
+bool Seasoned(const JobFeatures& f) {
+  constexpr double kCollectives = 100;
+  constexpr int64_t kProgress = 3;
+  return f.collectives.entered >= kCollectives ||
+         (f.collectives.entered > 0 && f.progress >= kProgress);
+}
+
+double StandstillTimeout(const JobFeatures& f) {
+  const CollectiveFeatures& c = f.collectives;
+  double timeout = std::max(
+      {f.hang_floor_seconds, 10 * c.usual_pause, std::min(3 * c.longest_pause, kLongPhase)});
+  if (std::isfinite(f.step_seconds)) timeout = std::max(timeout, 10 * f.step_seconds);
+  if (f.phase == proto::PHASE_SAVE)
+    timeout = std::max({timeout, kLongPhase, 3 * f.longest_save_seconds});
+  if (f.phase == proto::PHASE_EVAL)
+    timeout = std::max({timeout, kLongPhase, 3 * f.longest_eval_seconds});
+  if (!Seasoned(f)) timeout = std::max(timeout, kLongPhase);
+  return timeout;
+}
+
+Absence AbsenceOf(const JobFeatures& f) {
+  const CollectiveFeatures& c = f.collectives;
+  if (c.absent.empty()) return Absence::kNone;
+  constexpr double kWritten = 1 << 20;  // more than a log
+  constexpr double kCpu = 0.5;          // of a core
+  if (c.absent_since_launch < StandstillTimeout(f) / 2) return Absence::kBusyCard;
+  if (c.absent_written_bytes >= kWritten && c.seconds_since_advance < kLongPhase)
+    return Absence::kWriting;
+  if (c.absent_cpu_share >= kCpu && c.seconds_since_advance < kLongPhase) return Absence::kBusyHost;
+  return Absence::kStill;
+}
+
+bool StandsInCollective(const JobFeatures& f) {
+  const CollectiveFeatures& c = f.collectives;
+  if (!f.running || !Counts(f, proto::STORE_NCCL) || f.train_end) return false;
+  if (c.ranks.empty() || c.waiting.empty()) return false;
+  const double timeout = StandstillTimeout(f);
+  constexpr double kMostOfIt = 0.8;  // what was still in flight before may have ended meanwhile
+  if (c.seconds_since_advance < timeout || c.wait_seconds < kMostOfIt * timeout) return false;
+  if (TextWentOn(f) || (f.compiler.open && f.compiler.last_thing)) return false;
+  const Absence absence = AbsenceOf(f);
+  return absence != Absence::kBusyCard && absence != Absence::kWriting;
+}
+
+bool CallsCounted(const JobFeatures& f) {
+  return (Counts(f, proto::STORE_NCCL) && f.collectives.entered > 0) ||
+         (Counts(f, proto::STORE_CUDA) && std::isfinite(f.launches.seconds_since_launch));
+}
+
+bool Advances(const JobFeatures& f) {
+  if (Counts(f, proto::STORE_NCCL) && f.collectives.entered > 0 &&
+      f.collectives.seconds_since_advance < StandstillTimeout(f))
+    return true;
+  return Counts(f, proto::STORE_CUDA) && f.launches.seconds_since_launch < HangTimeout(f);
+}
+
+}  // namespace rankscope::families

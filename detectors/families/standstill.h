@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// When calls into NCCL and CUDA that have stopped mean that training stands still, without a word
+// of text; and when they go on although the text is silent. Private to families; pure.
+#pragma once
+
+#include "detectors/families/family.h"
+
+namespace rankscope::families {
+
+// Seconds without a collective after which a run that made many stands: max(floor, 10 x the usual
+// pause or the printed step, 3 x the longest pause that it made twice, at most 600), with the
+// budgets of saving and evaluating.
+double StandstillTimeout(const features::JobFeatures& f);
+
+// Ranks wait in a collective, none was entered or ended for the timeout, and nothing else explains
+// it. Of a run that was not seen to make many: only after the longest budget there is.
+bool StandsInCollective(const features::JobFeatures& f);
+
+// It has made enough collectives to know what it is used to.
+bool Seasoned(const features::JobFeatures& f);
+
+// What the ranks that are not in it do meanwhile.
+enum class Absence : uint8_t {
+  kNone,      // nobody is absent: all have entered it
+  kBusyCard,  // launches kernels: evaluates or the like; comes back
+  kWriting,   // writes files: saves; comes back
+  kBusyHost,  // uses a CPU and nothing else: compiles, or spins
+  kStill,
+};
+Absence AbsenceOf(const features::JobFeatures& f);
+
+// Collectives or launches of its ranks were ever counted, and still are.
+bool CallsCounted(const features::JobFeatures& f);
+// Collectives or launches go on, whatever the text says.
+bool Advances(const features::JobFeatures& f);
+
+// D3 by calls: one rank comes late to every step, and its peers wait for it. Matched or not.
+Finding LateRank(const features::JobFeatures& f);
+
+}  // namespace rankscope::families

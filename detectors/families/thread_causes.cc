@@ -1,0 +1,261 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/families/thread_causes.h"
+
+#include <algorithm>
+
+#include "detectors/families/curve.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::JobFeatures;
+using features::kNoEvidence;
+using features::RankWait;
+using features::StackCause;
+
+constexpr double kNearlyAlways = 0.9;
+constexpr double kEnoughSeconds = 10;  // of samples, before a share of them means anything
+constexpr double kStillSeconds = 15;
+constexpr double kStarvedShare = 0.75;  // beside it, what runs is too little to get anywhere
+// Silence means anything only after this much regularity.
+constexpr int64_t kProgressForSilence = 3;
+
+struct SubRow {
+  std::string_view sub;
+  std::string_view phrase;
+  proto::Domain domain;
+  bool may_be_all;  // all ranks alike: the thing that they wait for is at fault, and no rank
+};
+
+constexpr SubRow kStoppedRow{"stopped", "is stopped by a signal", proto::DOMAIN_UNKNOWN, false};
+constexpr SubRow kDebuggerRow{"debugger", "is held by a debugger", proto::DOMAIN_WORKLOAD, false};
+constexpr SubRow kDataLoaderRow{"dataloader",
+                                "waits for its data loader, whose workers stand still",
+                                proto::DOMAIN_WORKLOAD, true};
+constexpr SubRow kFileLockRow{"file_lock", "waits for a file lock that somebody else holds",
+                              proto::DOMAIN_UNKNOWN, true};
+constexpr SubRow kStorageRow{"storage", "waits for a file system", proto::DOMAIN_INFRASTRUCTURE,
+                             true};
+constexpr SubRow kDriverRow{"driver", "waits inside the GPU's driver", proto::DOMAIN_INFRASTRUCTURE,
+                            false};
+constexpr SubRow kSleepRow{"sleep", "sleeps for a time that it has chosen", proto::DOMAIN_WORKLOAD,
+                           false};
+constexpr SubRow kOwnWorkRow{"own_work", "is busy with something that others do not do",
+                             proto::DOMAIN_WORKLOAD, false};
+constexpr SubRow kBusyRow{"busy", "runs on a CPU without a wait, and enters no collective",
+                          proto::DOMAIN_WORKLOAD, false};
+constexpr SubRow kStarvedRow{"starved", "wants a CPU and does not get it",
+                             proto::DOMAIN_INFRASTRUCTURE, false};
+
+const SubRow* RowOfStack(StackCause cause) {
+  switch (cause) {
+    case StackCause::kDataLoader:
+      return &kDataLoaderRow;
+    case StackCause::kFileLock:
+      return &kFileLockRow;
+    case StackCause::kNetworkFile:
+    case StackCause::kLocalFile:
+      return &kStorageRow;
+    case StackCause::kDriver:
+      return &kDriverRow;
+    case StackCause::kDebugger:
+      return &kDebuggerRow;
+    case StackCause::kSleep:
+      return &kSleepRow;
+    case StackCause::kGarbageCollection:
+    case StackCause::kCompile:
+    case StackCause::kSave:
+    case StackCause::kLoad:
+    case StackCause::kDownload:
+    case StackCause::kChild:
+      return &kOwnWorkRow;
+    default:
+      return nullptr;
+  }
+}
+
+// Workers that have nothing to do wait for their next order, in a pipe; a pool's wait for the lock
+// of that pipe, but for the one that holds it. Only where every one of them waits for something
+// else does the rank wait for them.
+bool WorkersStuck(const RankWait& rank) {
+  const double waits = rank.share(WaitClass::kSocket) + rank.share(WaitClass::kFutex);
+  if (rank.workers == 0 || waits < kNearlyAlways || rank.workers_still_seconds < kStillSeconds)
+    return false;
+  int32_t stuck = 0;
+  for (const WaitClass of : {WaitClass::kFutex, WaitClass::kFileLock, WaitClass::kNetworkFile,
+                             WaitClass::kBlock, WaitClass::kStopped}) {
+    stuck += rank.workers_in[static_cast<size_t>(of)];
+  }
+  return stuck == rank.workers;
+}
+
+const SubRow* RowOf(const RankWait& rank) {
+  if (rank.stopped_seconds > 0) return rank.traced ? &kDebuggerRow : &kStoppedRow;
+  if (rank.recent_seconds < kEnoughSeconds) return nullptr;
+  const bool still = rank.still_seconds >= kStillSeconds;
+  if (still) {
+    if (const SubRow* row = RowOfStack(rank.cause)) return row;
+    if (!features::IsVictim(rank.cause)) return nullptr;
+    // Python's frames say that it waits for others: no share of time says more.
+    if (rank.cause != StackCause::kUnknown) return nullptr;
+    if (rank.share(WaitClass::kFileLock) >= kNearlyAlways) return &kFileLockRow;
+    if (rank.share(WaitClass::kNetworkFile) >= kNearlyAlways ||
+        rank.share(WaitClass::kBlock) >= kNearlyAlways)
+      return &kStorageRow;
+    if (rank.share(WaitClass::kGpu) >= kNearlyAlways) return &kDriverRow;
+    if (rank.share(WaitClass::kSleep) >= kNearlyAlways) return &kSleepRow;
+    if (rank.share(WaitClass::kChild) >= kNearlyAlways) return &kOwnWorkRow;
+    if (WorkersStuck(rank)) return &kDataLoaderRow;
+    return nullptr;
+  }
+  // On a CPU or in its queue all the time, and never in a wait.
+  const bool never_waits = rank.main_running_share + rank.main_runnable_share >= kNearlyAlways;
+  if (!never_waits) return nullptr;
+  if (rank.main_runnable_share >= kStarvedShare) return &kStarvedRow;
+  return rank.silent_share >= kNearlyAlways * rank.running_share ? &kBusyRow : nullptr;
+}
+
+bool Waits(const RankWait& rank) {
+  return rank.stopped_seconds == 0 && rank.recent_seconds >= kEnoughSeconds &&
+         rank.main_running_share + rank.main_runnable_share < 0.1;
+}
+
+// It reads or writes files and gets on with it: saving, evaluating, loading, whether it says so or
+// not.
+bool WorksOnFiles(const RankWait& rank) {
+  constexpr double kOften = 0.3, kMoves = 5;
+  return rank.recent_seconds >= kEnoughSeconds && rank.stopped_seconds == 0 &&
+         rank.still_seconds < kMoves &&
+         rank.share(WaitClass::kBlock) + rank.share(WaitClass::kNetworkFile) >= kOften;
+}
+
+void Cite(const RankWait& rank, ThreadCause& cause) {
+  for (const features::EvidenceRef ref :
+       {rank.stopped_evidence, rank.snapshot_evidence, rank.evidence}) {
+    if (ref != kNoEvidence) cause.shows.push_back(ref);
+  }
+}
+
+ThreadCause Made(const JobFeatures& f, const SubRow& row, const RankWait& rank) {
+  ThreadCause cause;
+  cause.sub = row.sub;
+  cause.phrase = row.phrase;
+  if (rank.stopped_seconds == 0 && !features::IsVictim(rank.cause))
+    cause.phrase = features::CausePhrase(rank.cause);
+  cause.domain = row.domain;
+  cause.ranks = {rank.rank};
+  cause.proved = rank.stopped_seconds > 0;
+  if (rank.stopped_seconds > 0) cause.onset = f.now - Seconds(rank.stopped_seconds);
+  Cite(rank, cause);
+  return cause;
+}
+
+void Take(const ThreadCause& cause, Finding& finding) {
+  finding.sub = cause.sub;
+  finding.ranks = cause.ranks;
+  finding.domain = cause.domain;
+  std::vector<features::EvidenceRef> shows = cause.shows;
+  for (const features::EvidenceRef ref : finding.shows) {
+    if (std::find(shows.begin(), shows.end(), ref) == shows.end()) shows.push_back(ref);
+  }
+  finding.shows = std::move(shows);
+  finding.root.insert(finding.root.begin(), cause.shows.begin(), cause.shows.end());
+  finding.values.push_back({"trigger", cause.phrase});
+  std::erase(finding.open, Question::kHangTrigger);
+  if (!cause.ranks.empty()) std::erase(finding.open, Question::kHangCulprit);
+  if (cause.onset.ns != 0) finding.onset = cause.onset;
+}
+
+}  // namespace
+
+ThreadCause CauseOfRank(const JobFeatures& f, const RankWait& rank) {
+  const SubRow* const row = RowOf(rank);
+  return row == nullptr ? ThreadCause{} : Made(f, *row, rank);
+}
+
+bool IsSuspended(const JobFeatures& f) {
+  const auto& ranks = f.waits.ranks;
+  return ranks.size() > 1 && std::all_of(ranks.begin(), ranks.end(), [](const RankWait& rank) {
+           return rank.stopped_seconds > 0 && !rank.traced;
+         });
+}
+
+ThreadCause CauseOfStandstill(const JobFeatures& f) {
+  std::vector<std::pair<const RankWait*, const SubRow*>> told;
+  size_t waiting = 0, stopped = 0;
+  for (const RankWait& rank : f.waits.ranks) {
+    if (const SubRow* row = RowOf(rank)) {
+      told.push_back({&rank, row});
+      if (rank.stopped_seconds > 0) ++stopped;
+    } else if (Waits(rank)) {
+      ++waiting;
+    }
+  }
+  // Who is stopped moves for nobody; what the others do follows from it.
+  if (stopped > 0)
+    std::erase_if(told, [](const auto& of) { return of.first->stopped_seconds == 0; });
+  if (told.empty()) return {};
+  const SubRow* const row = told.front().second;
+  const bool alike =
+      std::all_of(told.begin(), told.end(), [row](const auto& of) { return of.second == row; });
+  const bool all = told.size() == f.waits.ranks.size();
+  // A few ranks keep the others waiting, or all of them wait for the same thing.
+  const bool few = stopped > 0 || (2 * told.size() <= f.waits.ranks.size() && waiting > 0);
+  if (!few && !(all && alike && row->may_be_all)) return {};
+  ThreadCause cause = Made(f, *row, *told.front().first);
+  for (size_t i = 1; i < told.size(); ++i) {
+    constexpr size_t kShown = 6;
+    cause.ranks.push_back(told[i].first->rank);
+    if (cause.shows.size() < kShown) Cite(*told[i].first, cause);
+  }
+  if (!few) cause.ranks.clear();
+  cause.others_wait = told.size() + waiting == f.waits.ranks.size();
+  return cause;
+}
+
+void AddThreadCause(const JobFeatures& f, Finding& finding) {
+  if (!finding.matched || !f.waits.known()) return;
+  const bool paused = f.waits.gap_seconds > 0 && f.waits.gap_age_seconds < f.silence_seconds &&
+                      f.silence_seconds - f.waits.gap_seconds < HangTimeout(f);
+  // Saving may take this long unseen, as where text tells of it.
+  constexpr double kLongPhase = 600;
+  const bool saving = f.silence_seconds < kLongPhase &&
+                      std::any_of(f.waits.ranks.begin(), f.waits.ranks.end(), WorksOnFiles);
+  if (paused || saving || IsSuspended(f)) {
+    finding = {};
+    return;
+  }
+  const ThreadCause cause = CauseOfStandstill(f);
+  if (cause.sub.empty()) return;
+  // Who is not in the collective is known; threads say why that one is not, or prove another one.
+  const bool same = finding.ranks.empty() || cause.ranks.empty() || finding.ranks == cause.ranks;
+  if (!same && !cause.proved) return;
+  Take(cause, finding);
+  if (!cause.proved) return;
+  // The kernel says that it is stopped, the text that nothing moves.
+  finding.tier = proto::TIER_C;
+  finding.cap = cause.others_wait ? 0.85 : 0.7;
+  finding.component = "process";
+}
+
+Finding StandstillOfThreads(const JobFeatures& f) {
+  if (!f.running || !f.timed || f.Primary() != nullptr || f.progress >= kProgressForSilence ||
+      f.train_end || IsSuspended(f))
+    return {};
+  const ThreadCause cause = CauseOfStandstill(f);
+  if (!cause.proved || (f.now - cause.onset).seconds() < f.hang_floor_seconds) return {};
+  Finding finding;
+  finding.matched = true;
+  finding.tier = proto::TIER_S;
+  finding.cap = cause.others_wait ? 0.65 : 0.5;  // nothing tells that it trained
+  finding.component = "process";
+  finding.symptom = "hang";
+  finding.values = {{"seconds", Number((f.now - cause.onset).seconds())}};
+  Take(cause, finding);
+  Show(f.alive_evidence, finding);
+  return finding;
+}
+
+}  // namespace rankscope::families

@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/probes/calls.h"
+
+#include <bpf/bpf.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <set>
+#include <utility>
+
+#include "exporter/probes/call_maps.h"
+#include "exporter/probes/kernel_gate.h"
+
+namespace rankscope::probes {
+namespace {
+
+// How soon a library that is loaded late is found.
+constexpr Duration kLook = Milliseconds(250);
+constexpr int kLooksPerReport = 4;
+constexpr size_t kMaxCallers = 1024;  // as the maps hold
+
+}  // namespace
+
+Calls::Calls(CallObjectKind kind, std::string name, std::span<const CallRow> table,
+             std::shared_ptr<collectors::ProcessTable> processes,
+             std::shared_ptr<TrackedMap> tracked, bool force)
+    : kind_(kind),
+      name_(std::move(name)),
+      table_(table),
+      processes_(std::move(processes)),
+      tracked_(std::move(tracked)),
+      force_(force) {}
+
+Calls::~Calls() {
+  Calls::Stop();
+}
+
+Status Calls::Start(exporter::EventLoop& loop, Sink& sink) {
+  sink_ = &sink;
+  if (const auto obstacle = ObstacleForUprobes(LookAtKernel()); obstacle && !force_) {
+    TellState(obstacle->denied ? Availability::kDenied : Availability::kUnsupported,
+              name_ + ": " + obstacle->text);
+    return Error{obstacle->text};
+  }
+  const Result<int> tracked = tracked_->Open();
+  if (!tracked) {
+    TellState(Availability::kUnsupported, name_ + ": " + tracked.error());
+    return Error{tracked.error()};
+  }
+  const AttachVia via = BestAttach();
+  auto object = CallObject::Load(kind_, *tracked, via, [this](const rs_call& call) {
+    const int32_t pid = static_cast<int32_t>(call.pid);
+    const collectors::TrackedProcess* caller = processes_->Find(pid);
+    if (pid == leaving_.pid) {
+      OnCall(leaving_, call);
+    } else if (caller != nullptr) {
+      OnCall(caller->key, call);
+    }
+  });
+  if (!object) {
+    TellState(Availability::kUnsupported, object.error());
+    return Error{object.error()};
+  }
+  object_ = std::move(*object);
+  if (const Status status = loop.Watch(object_->fd(), EPOLLIN,
+                                       [this](uint32_t) {
+                                         tracked_->CatchUp();
+                                         object_->Consume();
+                                       });
+      !status.ok()) {
+    object_.reset();
+    return status;
+  }
+  loop_ = &loop;
+  attacher_ = std::make_unique<CallAttacher>(loop, "/proc", table_, CallObject::Programs(object_),
+                                             via, [this] { OnAttached(); });
+  tracked_->set_on_gone(this, [this](const ProcessKey& process) { OnGone(process); });
+  looks_ = 0;
+  timer_ = loop.Every(kLook, [this] { OnTimer(); });
+  OnTimer();
+  return {};
+}
+
+void Calls::Stop() {
+  if (loop_ == nullptr) return;
+  loop_->Cancel(timer_);
+  tracked_->set_on_gone(this, {});
+  loop_->Unwatch(object_->fd());
+  attacher_.reset();
+  lost_before_ = lost();
+  object_.reset();
+  loop_ = nullptr;
+}
+
+int64_t Calls::lost() const {
+  return lost_before_ + (object_ ? object_->lost() : 0);
+}
+
+void Calls::OnTimer() {
+  const int64_t now_ns = loop_->Now().ns;
+  std::vector<ProcessKey> all;
+  for (const auto& [pid, process] : processes_->processes()) all.push_back(process.key);
+  attacher_->Look(std::move(all));
+  if (looks_++ % kLooksPerReport != 0) return;
+  OnSecond(now_ns);
+  ReportAll(now_ns);
+  TellState(Availability::kUp, attacher_->late() ? name_ +
+                                                       ": a process's memory map is not to be "
+                                                       "read; new libraries are not seen"
+                                                 : Shortcoming());
+}
+
+// Each process that has called, and each that has the library and whose parent has not: children
+// forked for other work inherit it.
+void Calls::ReportAll(int64_t now_ns) {
+  std::set<ProcessKey> callers;
+  for (const uint32_t pid : ReadKeys<uint32_t>(object_->counts(), kMaxCallers)) {
+    const collectors::TrackedProcess* caller = processes_->Find(static_cast<int32_t>(pid));
+    if (caller != nullptr) {
+      callers.insert(caller->key);
+    } else {
+      bpf_map_delete_elem(object_->counts(), &pid);
+    }
+  }
+  for (const ProcessKey& user : attacher_->state().users) {
+    if (IsOwner(user)) callers.insert(user);
+  }
+  for (const ProcessKey& caller : callers) Report(caller, now_ns, false);
+}
+
+bool Calls::IsOwner(const ProcessKey& process) const {
+  const collectors::TrackedProcess* tracked = processes_->Find(process.pid);
+  return tracked != nullptr && tracked->key == process &&
+         !attacher_->state().users.contains(tracked->parent);
+}
+
+void Calls::OnGone(const ProcessKey& process) {
+  leaving_ = process;
+  object_->Consume();
+  leaving_ = {};
+  Report(process, loop_->Now().ns, true);
+  const uint32_t pid = static_cast<uint32_t>(process.pid);
+  bpf_map_delete_elem(object_->counts(), &pid);
+  Forget(process);
+}
+
+bool Calls::ThreadLives(int32_t pid, uint32_t thread) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(thread);
+  return access(path.c_str(), F_OK) == 0;
+}
+
+exporter::ProbeUse Calls::UseOf(std::string probe, uint64_t runs, double cost_seconds,
+                                double duty_ratio) {
+  exporter::ProbeUse use;
+  use.probe = std::move(probe);
+  use.runs = static_cast<int64_t>(runs);
+  use.seconds = static_cast<double>(runs) * cost_seconds;
+  use.duty_ratio = duty_ratio;
+  return use;
+}
+
+std::string Calls::FunctionName(uint32_t function) const {
+  return function < table_.size() ? std::string(table_[function].symbol) : "?";
+}
+
+void Calls::TellSamples(const ProcessKey& process, std::vector<Sample> samples, const char* query) {
+  SampleBatch batch;
+  batch.subject.kind = Subject::Kind::kProcess;
+  batch.subject.process = process;
+  batch.samples = std::move(samples);
+  batch.query = query;
+  Observation observation;
+  observation.kind = std::move(batch);
+  sink_->Accept(observation);
+}
+
+void Calls::TellEvent(Event event, int64_t time_ns) {
+  Observation observation;
+  observation.t = {time_ns};
+  observation.kind = std::move(event);
+  sink_->Accept(observation);
+}
+
+void Calls::TellState(Availability state, std::string reason) {
+  SourceState observation;
+  observation.state = state;
+  observation.reason = std::move(reason);
+  observation.lost = lost();
+  Observation told;
+  told.kind = std::move(observation);
+  sink_->Accept(told);
+}
+
+}  // namespace rankscope::probes

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/probes/cuda_numbers.h"
+
+#include <algorithm>
+
+namespace rankscope::probes {
+namespace {
+
+constexpr double kNs = 1e-9;
+// Launches of the runtime before it is decided whether its calls of the driver are seen.
+constexpr uint64_t kEnoughLaunches = 256;
+// A call that lasts this long is looked after: its thread may have ended inside.
+constexpr int64_t kLongCallNs = 10'000'000'000;
+
+struct Inside {
+  double oldest_seconds = 0;
+  double total_seconds = 0;
+};
+
+Inside OfSlots(const rs_inside (&slots)[RS_SLOTS], int64_t now_ns, const ThreadLives& lives) {
+  Inside inside;
+  for (const rs_inside& slot : slots) {
+    const int64_t age_ns = now_ns - static_cast<int64_t>(slot.start_ns);
+    if (slot.start_ns == 0 || age_ns < 0) continue;
+    if (age_ns > kLongCallNs && lives && !lives(slot.thread)) continue;
+    inside.oldest_seconds = std::max(inside.oldest_seconds, static_cast<double>(age_ns) * kNs);
+    inside.total_seconds += static_cast<double>(age_ns) * kNs;
+  }
+  return inside;
+}
+
+}  // namespace
+
+double CudaNumbers::LargestGap(const rs_cuda_counts& counts, int64_t now_ns,
+                               const LaunchWatch& watch) const {
+  double largest = 0;
+  for (const rs_gap& gap : counts.gaps) {
+    const int64_t end = static_cast<int64_t>(gap.end_ns);
+    const int64_t begin = end - static_cast<int64_t>(gap.largest_ns);
+    // What began while no probe was on is no gap.
+    if (end <= looked_ns_ || begin < watch.since_ns) continue;
+    largest = std::max(largest, static_cast<double>(gap.largest_ns) * kNs);
+  }
+  const int64_t until = watch.until_ns != 0 ? watch.until_ns : now_ns;
+  const int64_t last = static_cast<int64_t>(counts.last_launch_ns);
+  if (last >= watch.since_ns) largest = std::max(largest, static_cast<double>(until - last) * kNs);
+  return largest;
+}
+
+// Launches are timed in short windows; between them they are taken to last as long.
+void CudaNumbers::TimeLaunches(const rs_cuda_counts& counts) {
+  const uint64_t launches = LaunchesOf(counts);
+  if (counts.timed_launches > timed_launches_) {
+    mean_launch_seconds_ = static_cast<double>(counts.launch_ns - timed_ns_) * kNs /
+                           static_cast<double>(counts.timed_launches - timed_launches_);
+  }
+  launch_seconds_ += mean_launch_seconds_ * static_cast<double>(launches - launches_);
+  launches_ = launches;
+  timed_launches_ = counts.timed_launches;
+  timed_ns_ = counts.launch_ns;
+}
+
+std::vector<Sample> CudaNumbers::Take(const rs_cuda_counts& counts, int64_t now_ns,
+                                      const LaunchWatch& watch, const ThreadLives& lives) {
+  std::vector<Sample> samples;
+  const auto add = [&samples](SignalId signal, double value) {
+    samples.push_back({signal, static_cast<float>(value)});
+  };
+  const auto count = [&add](SignalId signal, uint64_t value) {
+    add(signal, static_cast<double>(value));
+  };
+  const auto seconds = [&add](SignalId signal, uint64_t ns) {
+    add(signal, static_cast<double>(ns) * kNs);
+  };
+  // Where no launch of the runtime is seen again in the driver, those taken for it were others.
+  bypassed_ |= counts.alone + counts.below >= kEnoughLaunches && counts.alone > counts.below;
+  count(SignalId::kKernelLaunches, counts.launches + (bypassed_ ? counts.below : 0));
+  count(SignalId::kGraphLaunches, counts.graphs);
+  if (counts.last_launch_ns != 0) {
+    add(SignalId::kLargestLaunchGapSeconds, LargestGap(counts, now_ns, watch));
+    const int64_t until = watch.until_ns != 0 ? watch.until_ns : now_ns;
+    const int64_t age = std::max<int64_t>(until - static_cast<int64_t>(counts.last_launch_ns), 0);
+    add(SignalId::kLastLaunchAge, static_cast<double>(age) * kNs);
+  }
+  TimeLaunches(counts);
+  if (counts.timed_launches != 0) add(SignalId::kLaunchSeconds, launch_seconds_);
+  const Inside syncing = OfSlots(counts.syncing, now_ns, lives);
+  count(SignalId::kSyncCalls, counts.syncs);
+  add(SignalId::kCudaSyncSeconds,
+      static_cast<double>(counts.sync_ns) * kNs + syncing.total_seconds);
+  add(SignalId::kOldestSyncSeconds, syncing.oldest_seconds);
+  count(SignalId::kCopyCalls, counts.copies);
+  seconds(SignalId::kCopySeconds, counts.copy_ns);
+  count(SignalId::kCopiedBytes, counts.copied_bytes);
+  count(SignalId::kCopiedToDeviceBytes, counts.to_device_bytes);
+  count(SignalId::kCopiedToHostBytes, counts.to_host_bytes);
+  seconds(SignalId::kAllocationSeconds, counts.allocation_ns);
+  count(SignalId::kAllocatedBytes, counts.allocated_bytes);
+  count(SignalId::kAllocationFailures, counts.failed_allocations);
+  if (counts.failed_allocations != 0) {
+    count(SignalId::kLastFailedAllocationBytes, counts.last_failed_bytes);
+  }
+  count(SignalId::kCudaErrors, counts.errors);
+  add(SignalId::kCountedShare, watch.share);
+  looked_ns_ = now_ns;
+  return samples;
+}
+
+}  // namespace rankscope::probes

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the kernel has counted of one process's calls into CUDA, as samples. Pure but for its
+// memory of the last look; one for each process.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "bpf/events.h"
+#include "detectors/model/observation.h"
+
+namespace rankscope::probes {
+
+// While the launch probes were on, of the time since the last look.
+struct LaunchWatch {
+  double share = 1;      // 1: all the time, so that each launch was counted
+  int64_t since_ns = 0;  // when they were put on last
+  int64_t until_ns = 0;  // when they were taken off; 0 = they are on
+};
+
+// Whether this thread of the process still is.
+using ThreadLives = std::function<bool(uint32_t thread)>;
+
+class CudaNumbers {
+ public:
+  // Counters are totals; what has not been seen yet (a launch, a failure) is left out.
+  std::vector<Sample> Take(const rs_cuda_counts& counts, int64_t now_ns, const LaunchWatch& watch,
+                           const ThreadLives& lives);
+
+  // All launches, of kernels and graphs, counted once whatever layers they went through.
+  static uint64_t LaunchesOf(const rs_cuda_counts& counts) {
+    return counts.launches + counts.graphs;
+  }
+
+ private:
+  double LargestGap(const rs_cuda_counts& counts, int64_t now_ns, const LaunchWatch& watch) const;
+  void TimeLaunches(const rs_cuda_counts& counts);
+
+  int64_t looked_ns_ = 0;
+  bool bypassed_ = false;  // the runtime reaches the driver past its exported symbols
+  uint64_t launches_ = 0;
+  uint64_t timed_launches_ = 0;
+  uint64_t timed_ns_ = 0;
+  double launch_seconds_ = 0;
+  double mean_launch_seconds_ = 0;  // of the last timed window; 0 = none yet
+};
+
+}  // namespace rankscope::probes

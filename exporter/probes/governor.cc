@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/probes/governor.h"
+
+#include <algorithm>
+
+namespace rankscope::probes {
+namespace {
+
+// More is counted again only below this part of the budget, so that a rate at the edge does not
+// switch probes each second.
+constexpr double kReturnAt = 0.8;
+// Of the runtime's launches that must have been seen in the driver before the runtime's own probes
+// are dispensable. The rest failed before they got there.
+constexpr double kSeenBelow = 0.9;
+
+double LaunchCost(const ProbeCosts& costs, const ProbeRates& rates, bool runtime) {
+  return rates.driver * costs.driver + (runtime ? rates.runtime * costs.runtime : 0);
+}
+
+}  // namespace
+
+double CostOf(const ProbeCosts& costs, const ProbeRates& rates, const LaunchPlan& plan) {
+  return rates.calls * costs.call + plan.share * LaunchCost(costs, rates, plan.runtime);
+}
+
+LaunchPlan DecideLaunches(const ProbeCosts& costs, const ProbeRates& rates, double budget,
+                          const LaunchPlan& current) {
+  ProbeRates known = rates;
+  // Without its probes the runtime's launches are not seen: at worst, each of the driver's is one.
+  if (!current.runtime) known.runtime = known.below = rates.driver;
+  const double left = std::max(budget - rates.calls * costs.call, 0.0);
+  const auto fits = [&](const LaunchPlan& plan) {
+    const bool more = (plan.runtime && !current.runtime) || plan.share > current.share;
+    return LaunchCost(costs, known, plan.runtime) <= left * (more ? kReturnAt : 1);
+  };
+  const LaunchPlan everything;
+  if (fits(everything)) return everything;
+  LaunchPlan plan;
+  plan.runtime = known.below < kSeenBelow * known.runtime || known.driver == 0;
+  if (fits(plan)) return plan;
+  const double cost = LaunchCost(costs, known, plan.runtime);
+  plan.share = std::clamp(left / cost, kLeastShare, 1.0);
+  return plan;
+}
+
+}  // namespace rankscope::probes

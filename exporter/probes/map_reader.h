@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// All entries of a map in the kernel, in a few calls. Any thread.
+#pragma once
+
+#include <bpf/bpf.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace rankscope::probes {
+
+// At most `most`; what is written meanwhile may be missed until the next time.
+template <typename Key, typename Value>
+std::vector<std::pair<Key, Value>> ReadMap(int map, size_t most) {
+  constexpr uint32_t kBatch = 256;
+  std::vector<std::pair<Key, Value>> entries;
+  std::vector<Key> keys(kBatch);
+  std::vector<Value> values(kBatch);
+  uint32_t position = 0;  // the kernel's own, of a hash map
+  for (bool first = true; entries.size() < most; first = false) {
+    uint32_t count = kBatch;
+    const int result = bpf_map_lookup_batch(map, first ? nullptr : &position, &position,
+                                            keys.data(), values.data(), &count, nullptr);
+    // At the end, ENOENT with the last ones; anything else, ENOSPC for one, gives none.
+    if (result != 0 && errno != ENOENT) break;
+    for (uint32_t i = 0; i < count && i < kBatch; ++i) entries.emplace_back(keys[i], values[i]);
+    if (result != 0) break;
+  }
+  return entries;
+}
+
+}  // namespace rankscope::probes

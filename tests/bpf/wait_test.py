@@ -1,0 +1,182 @@
+# SPDX-FileCopyrightText: The rankscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""Why a rank does not move: real PyTorch ranks over gloo under `rankscope serve`, one of which is stopped, starved of CPU,
+waits for its data loader or a file lock, or computes alone; the verdict names it and says so. Text comes through the wrapper
+(`rankscope run`); what the threads do is seen in the kernel, or in /proc where EBPF=off."""
+import contextlib
+import fcntl
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from bpf_test import BINARY, BpfTest, wait_for  # noqa: E402
+import unittest  # noqa: E402
+
+PYTHON = "/usr/bin/python3"  # Debian's, whose python3-torch is meant
+TRAINER = Path(__file__).resolve().parent.parent / "support" / "waiting_trainer.py"
+FLOOR = 25  # seconds of silence that count as a hang; the product waits for 60
+# The floor, a record of 25 steps, ticks, and a machine that does other things as well.
+LIMIT = FLOOR + 25
+
+
+def torch_is_missing():
+    return subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode != 0
+
+
+class WaitTest(BpfTest):
+    STEP = 200
+
+    def setUp(self):
+        super().setUp()
+        if importlib.util.find_spec("torch") is None and torch_is_missing():
+            self.skipTest("needs python3-torch")
+        self.file = str(Path(self.folder) / "file")
+
+    def watched(self, *flags):
+        config = Path(self.folder) / "config.yaml"
+        config.write_text(f"families: {{collective_hang: {{hang_floor: {FLOOR}s}}}}\n")
+        return self.daemon("--config.file", str(config), *flags)
+
+    def train(self, daemon, how, job, before=None):
+        wrapper = subprocess.Popen(
+            [BINARY, "run", "--socket", daemon.socket, "--job-id", job, "--dir", str(Path(self.folder) / job), "--", PYTHON,
+             str(TRAINER), how, str(self.STEP), self.file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=self.environment, preexec_fn=before, start_new_session=True)
+        self.addCleanup(self.end, wrapper)
+        pids = wait_for("both ranks", lambda: self.pids(2))
+        # Training, and for so long that silence means something.
+        wait_for("training", lambda: daemon.lines(job) >= 5)
+        return pids
+
+    def pids(self, count):
+        with contextlib.suppress(OSError, ValueError):
+            found = [int(pid) for pid in Path(self.file + ".pids").read_text().split()]
+            return found if len(found) == count else None
+
+    def end(self, wrapper):
+        with contextlib.suppress(OSError):
+            for pid in self.pids(2) or []:
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.killpg(wrapper.pid, signal.SIGKILL)
+        wrapper.wait()
+
+    def awaited(self, daemon, job, code, since, limit=LIMIT):
+        verdict = None
+        while time.monotonic() - since < limit:
+            verdict = daemon.verdicts().get(job)
+            if verdict and verdict["code"] == code:
+                print(f"{job}: {code} {verdict['sub']} after {time.monotonic() - since:.1f} s", file=sys.stderr)
+                return verdict
+            time.sleep(0.2)
+        self.fail(f"no {code} in {limit} s; the last verdict: {verdict}")
+
+    def named(self, verdict, sub, rank):
+        self.assertEqual((verdict["sub"], verdict["ranks"]), (sub, [rank]), verdict["shows"])
+        self.assertNotIn("why the missing rank", self.questions(verdict))
+        self.assertNotIn("which rank did not", self.questions(verdict))
+
+
+class Stopped(WaitTest):
+    def stop_one(self, *flags):
+        daemon = self.watched(*flags)
+        pids = self.train(daemon, "sleep0", "stopped")
+        begin = time.monotonic()
+        os.kill(pids[1], signal.SIGSTOP)
+        verdict = self.awaited(daemon, "stopped", "C2", begin)
+        self.named(verdict, "stopped", 1)
+        self.assertEqual(verdict["tier"], "C")
+        self.shown(verdict, f"rank 1 (pid {pids[1]}) has been stopped for")
+        self.assertIn(f"kill -CONT {pids[1]}", " ".join(verdict["resolution"]["immediate"]))
+        os.kill(pids[1], signal.SIGCONT)
+        wait_for("the verdict to fall", lambda: daemon.verdicts()["stopped"]["code"] != "C2")
+
+    def test_counted_in_the_kernel(self):
+        self.stop_one()
+
+    def test_seen_in_proc(self):
+        self.stop_one("--ebpf=off")
+
+    def test_all_at_once_is_a_suspended_job(self):
+        daemon = self.watched()
+        pids = self.train(daemon, "sleep0", "suspended")
+        begin = time.monotonic()
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        verdict = self.awaited(daemon, "suspended", "X14", begin)
+        self.assertEqual((verdict["sub"], verdict["ranks"]), ("suspended", [0, 1]))
+        time.sleep(max(0, FLOOR + 10 - (time.monotonic() - begin)))
+        self.assertEqual(daemon.verdicts()["suspended"]["code"], "X14", "a suspended job hangs nowhere")
+
+
+class Starved(WaitTest):
+    def test_a_rank_without_a_cpu_is_named(self):
+        if os.cpu_count() < 2:
+            self.skipTest("needs two CPUs")
+
+        def favoured():
+            os.nice(-20)  # whatever else the machine does is not what starves rank 0
+
+        daemon = self.watched()
+        pids = self.train(daemon, "none", "starved", before=favoured)
+        for pid, cpu in zip(pids, (1, 0)):
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), {cpu})
+        begin = time.monotonic()
+        for _ in range(2):
+            hog = subprocess.Popen(["taskset", "-c", "0", "nice", "-n", "-20", sys.executable, "-c", "while True: pass"])
+            self.addCleanup(lambda hog=hog: (hog.kill(), hog.wait()))
+        verdict = self.awaited(daemon, "starved", "D3", begin, limit=90)
+        self.assertEqual((verdict["sub"], verdict["ranks"]), ("starved", [1]), verdict["shows"])
+        self.shown(verdict, f"the main thread of rank 1 (pid {pids[1]}) wanted a CPU and had none for")
+
+
+class Loader(WaitTest):
+    def test_a_worker_that_waits_for_a_lock(self):
+        daemon = self.watched()
+        self.train(daemon, "dataloader", "loader")
+        verdict = self.awaited(daemon, "loader", "C2", time.monotonic())
+        wait_for("the workers to be seen", lambda: daemon.verdicts()["loader"]["sub"] != "silent")
+        self.named(daemon.verdicts()["loader"], "dataloader", 1)
+        self.assertEqual(verdict["code"], "C2")
+
+
+class FileLock(WaitTest):
+    def test_a_lock_that_somebody_else_holds(self):
+        daemon = self.watched()
+        with open(self.file, "a", encoding="ascii") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            self.train(daemon, "filelock", "lock")
+            verdict = self.awaited(daemon, "lock", "C2", time.monotonic())
+            self.named(verdict, "file_lock", 1)
+            self.shown(verdict, f"the lock is held by {Path('/proc/self/comm').read_text().strip()} (pid {os.getpid()})")
+
+
+class Alone(WaitTest):
+    def test_a_rank_that_computes_while_the_other_waits(self):
+        daemon = self.watched()
+        self.train(daemon, "busy", "busy")
+        self.named(self.awaited(daemon, "busy", "C2", time.monotonic()), "busy", 1)
+
+
+class Save(WaitTest):
+    def test_a_save_that_takes_longer_than_the_floor_is_no_hang(self):
+        daemon = self.watched()
+        self.train(daemon, "save", "save")
+        begin = time.monotonic()
+        while time.monotonic() - begin < 55:
+            self.assertNotIn(daemon.verdicts()["save"]["code"], ("C2", "C3", "D3", "X14"))
+            time.sleep(0.5)
+
+
+if __name__ == "__main__":
+    outcome = unittest.main(exit=False, verbosity=2).result
+    if not outcome.wasSuccessful():
+        sys.exit(1)
+    sys.exit(77 if outcome.skipped and len(outcome.skipped) == outcome.testsRun else 0)
