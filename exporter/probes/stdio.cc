@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "exporter/probes/kernel_gate.h"
@@ -249,8 +250,10 @@ bool Stdio::Open(const ProcessKey& key, Stream& stream, uint32_t slot) {
 }
 
 void Stdio::Say(Stream& stream, const Waiting& piece) {
-  Lose(stream, piece.lost_before);
+  const int64_t before = stream.output->lost();
+  stream.output->Lose(piece.lost_before);
   stream.output->Hear(piece.text, piece.begins_line, piece.t, EmitFor(stream));
+  lost_ += stream.output->lost() - before;
 }
 
 OutputStream::Emit Stdio::EmitFor(const Stream& stream) {
@@ -320,8 +323,16 @@ void Stdio::Close(const ProcessKey& key, Speaker& speaker) {
   programs_->Forget(pid, speaker.start_ns);
 }
 
-// Who wrote only what cannot be heard, and has ended.
+// Who wrote only what cannot be heard, and has ended; and what is remembered of jobs that are over.
 void Stdio::Sweep() {
+  std::set<std::string> jobs;
+  for (const auto& [key, speaker] : speakers_) {
+    for (const auto& [id, stream] : speaker.streams) {
+      if (stream.output) jobs.insert(stream.output->label().job_id);
+    }
+  }
+  rules_.KeepJobs(jobs);
+  std::erase_if(helpers_, [&jobs](const auto& entry) { return !jobs.contains(entry.first); });
   programs_->Sweep([this](uint32_t pid, const rs_stream& counts) {
     const ProcessKey key{static_cast<int32_t>(pid),
                          static_cast<int64_t>(counts.start_ns / kNsPerTick)};
