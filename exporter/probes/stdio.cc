@@ -333,17 +333,32 @@ void Stdio::Sweep() {
   }
   rules_.KeepJobs(jobs);
   std::erase_if(helpers_, [&jobs](const auto& entry) { return !jobs.contains(entry.first); });
-  programs_->Sweep([this](uint32_t pid, const rs_stream& counts) {
-    const ProcessKey key{static_cast<int32_t>(pid),
+  programs_->Sweep([this](const rs_stream_key& stream, const rs_stream& counts) {
+    const ProcessKey key{static_cast<int32_t>(stream.pid),
                          static_cast<int64_t>(counts.start_ns / kNsPerTick)};
     const collectors::TrackedProcess* const tracked = table_->Find(key.pid);
     if (speakers_.contains(key) || (tracked != nullptr && tracked->key == key)) return false;
-    if (IsOfAJob(key)) {
-      closed_.Add(counts);
-      for (const uint64_t bytes : counts.unheard) lost_ += static_cast<int64_t>(bytes);
-    }
-    return true;
+    return !IsOfAJob(key) || TellUnheard(key, stream.stream, counts);
   });
+}
+
+// What a process wrote of which not a byte could be told: its loss is the job's. False: whose it is
+// is not known yet.
+bool Stdio::TellUnheard(const ProcessKey& key, uint32_t slot, const rs_stream& counts) {
+  Written written;
+  written.writer = key;
+  written.file = counts.file;
+  written.first_look = false;
+  const Answer answer = rules_.Decide(written);
+  if (answer == Answer::kLater) return false;
+  closed_.Add(counts);
+  int64_t unheard = 0;
+  for (const uint64_t bytes : counts.unheard) unheard += static_cast<int64_t>(bytes);
+  Stream stream;
+  if (answer == Answer::kNot || unheard == 0 || !Open(key, stream, slot)) return true;
+  Lose(stream, unheard);
+  stream.output->Close(loop_->Now(), EmitFor(stream));
+  return true;
 }
 
 void Stdio::Totals::Add(const rs_stream& counts) {

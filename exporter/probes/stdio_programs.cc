@@ -221,7 +221,7 @@ void StdioPrograms::Forget(uint32_t pid, uint64_t start_ns) {
   }
 }
 
-void StdioPrograms::Sweep(const std::function<bool(uint32_t, const rs_stream&)>& gone) {
+void StdioPrograms::Sweep(const std::function<bool(const rs_stream_key&, const rs_stream&)>& gone) {
   const int map = bpf_map__fd(impl_->skeleton->maps.rs_streams);
   std::vector<rs_stream_key> found;
   rs_stream_key key{};
@@ -231,7 +231,7 @@ void StdioPrograms::Sweep(const std::function<bool(uint32_t, const rs_stream&)>&
   }
   for (const rs_stream_key& each : found) {
     const auto counts = Counts(each.pid, each.stream);
-    if (!counts || !gone(each.pid, *counts)) continue;
+    if (!counts || !gone(each, *counts)) continue;
     bpf_map_delete_elem(map, &each);
     bpf_map_delete_elem(bpf_map__fd(impl_->skeleton->maps.rs_unwanted), &each);
   }
