@@ -162,13 +162,11 @@ struct rs_standard {
   struct rs_file file[3];
 };
 RS_SIZE(rs_standard, 48);
-
 struct rs_stream_key {
   __u32 pid;
   __u32 stream; /* 1: standard output, 2: standard error */
 };
 RS_SIZE(rs_stream_key, 8);
-
 struct rs_stream {
   __u64 start_ns;                  /* of the process */
   __u64 tokens;                    /* bytes that it may say now */
@@ -312,7 +310,6 @@ struct rs_handle {
   __u32 pad;
 };
 RS_SIZE(rs_handle, 16);
-
 struct rs_communicator {
   __u64 created_ns; /* 0: before it was first seen */
   __u64 collectives;
@@ -320,7 +317,6 @@ struct rs_communicator {
   __u32 rank;
 };
 RS_SIZE(rs_communicator, 24);
-
 struct rs_asked {
   __u64 first_ns;
   __u64 last_ns;
@@ -450,7 +446,6 @@ struct rs_net_key {
   __u8 address[16];
 };
 RS_SIZE(rs_net_key, 32);
-
 struct rs_net_fact {
   __u64 times;
   __u64 first_ns;
@@ -467,7 +462,6 @@ struct rs_net_pending {
   __u32 reset;
 };
 RS_SIZE(rs_net_pending, 48);
-
 struct rs_net_process {
   __u64 start_ns;
   __u64 peers; /* facts RS_NET_CONNECTED that it has */
@@ -543,7 +537,6 @@ struct rs_io_key {
   __u32 fd;
 };
 RS_SIZE(rs_io_key, 8);
-
 struct rs_io_file {
   __u64 process_start_ns;
   __u64 opened_ns;
@@ -555,7 +548,6 @@ struct rs_io_file {
   char directory[RS_FILE_DIRECTORY];
 };
 RS_SIZE(rs_io_file, 168);
-
 struct rs_io_event {
   struct rs_header header;
   __u32 pid;

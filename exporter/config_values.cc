@@ -124,7 +124,7 @@ Result<double> ParseShare(std::string_view text) {
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), percent, std::chars_format::fixed);
   if (error != std::errc() || std::string_view(end, text.data() + text.size()) != "%" ||
-      !(percent >= 0)) {
+      !(percent >= 0) || !std::isfinite(percent)) {
     return Error{"'" + std::string(text) + "' is no share; write 1% or 0.5%"};
   }
   return percent / 100;

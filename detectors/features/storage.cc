@@ -278,7 +278,7 @@ class Reader {
   void DescribeSaves() {
     StorageFeatures& storage = f_.storage;
     storage.saves = tracker_.saves();
-    if (storage.saves == 0) return;
+    if (storage.saves == 0 || tracker_.written().empty()) return;  // empty: damaged bytes
     const Timestamp until = f_.ended && job_.end().ended ? job_.end().t : f_.now;
     storage.save_seconds = tracker_.save_seconds();
     storage.save_window_seconds = (until - tracker_.first_save()).seconds();

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from serve_test import BINARY, ServeTest, wait_for  # noqa: E402
 
+JOB = "8841"
 SUPPORT = Path(__file__).resolve().parent.parent / "support"
 
 # A launcher of four ranks. Rank 0 prints; from step 12 on rank 2 is elsewhere and the others wait for it.
@@ -58,7 +59,8 @@ class NcclReports(ServeTest):
         config.write_text("families: {collective_hang: {hang_floor: 5s}}\nsources: {" + ", ".join(sources) + "}\n")
         daemon = self.daemon("--config", str(config))
         process = subprocess.Popen(
-            [BINARY, "run", "--socket", daemon.socket, "--dir", f"{self.folder}/run", "--", sys.executable, "launch.py", "rank.py"],
+            [BINARY, "run", "--socket", daemon.socket, "--job-id", JOB, "--dir", f"{self.folder}/run", "--", sys.executable,
+             "launch.py", "rank.py"],
             cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env={**self.environment, "SUPPORT": str(SUPPORT), "FOLDER": self.folder, **environment})
         self.addCleanup(lambda: (Path(self.folder, "end").touch(), process.wait()))
@@ -66,9 +68,9 @@ class NcclReports(ServeTest):
 
     def hang(self, daemon, condition):
         def look():
-            found = list(daemon.verdicts().values())
-            return found and found[0]["code"] == "C2" and condition(found[0]) and found[0]
-        return wait_for(f"the verdict of a hang; {daemon.get('/verdict')[1]} {daemon.text()}", look)
+            found = daemon.verdicts().get(JOB)  # there may be others' ranks on the machine
+            return found and found["code"] == "C2" and condition(found) and found
+        return wait_for(f"the verdict of a hang; {daemon.text()}", look)
 
     def shown(self, verdict, text):
         texts = [evidence["text"] for evidence in verdict["shows"]]

@@ -53,6 +53,17 @@ void AddCalls(RankStatus& rank) {
   rank.last_launch_wall_seconds = 1.7e9 + 0.25;
 }
 
+void AddFilesAndSockets(RankStatus& rank) {
+  rank.connect_failures = 2;
+  rank.tcp_retransmits = 31;
+  rank.tcp_sent_bytes = 4096;
+  rank.tcp_received_bytes = 8192;
+  rank.file_errors = 1;
+  rank.sync_file_seconds = 0.75;
+  rank.checkpoint_written_bytes = 65536;
+  rank.checkpoint_read_bytes = 32768;
+}
+
 // Two jobs that have everything, and a /proc that never changes.
 Snapshot Everything() {
   JobStatus gpu = test::HangingJob("8842");
@@ -60,6 +71,7 @@ Snapshot Everything() {
     rank.engine_activity = 1;
     rank.sm_activity = 0.9375;
     AddCalls(rank);
+    AddFilesAndSockets(rank);
   }
   const SnapshotOptions options = {.proc_self = (kFolder / "proc/self").string(),
                                    .proc_stat = (kFolder / "proc/stat").string()};
