@@ -49,6 +49,23 @@ std::shared_ptr<OutputFile> OpenLooked(int path_fd) {
   return fd < 0 ? nullptr : std::make_shared<OutputFile>(fd);
 }
 
+// A scheduler makes the file some moments before the job's first process.
+constexpr int64_t kBeforeStart = 10;
+constexpr int64_t kTicksPerSecond = 100;  // USER_HZ, what /proc counts starts in
+
+bool IsYoungerThan(int path_fd, const std::string& proc_root, const ProcessKey& process) {
+  struct statx facts {};
+  if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BTIME, &facts) != 0 ||
+      (facts.stx_mask & STATX_BTIME) == 0) {
+    return false;
+  }
+  const std::string stat = ReadText(proc_root + "/stat");
+  const size_t at = stat.find("btime ");
+  if (at == std::string::npos) return false;
+  const int64_t boot = std::strtoll(stat.c_str() + at + 6, nullptr, 10);
+  return facts.stx_btime.tv_sec >= boot + process.start_ticks / kTicksPerSecond - kBeforeStart;
+}
+
 }  // namespace
 
 OutputFile::~OutputFile() {
@@ -79,10 +96,10 @@ std::optional<DescriptorFacts> ParseDescriptorFacts(const std::string& text) {
   return facts;
 }
 
-std::vector<FoundOutput> FindOutputFiles(const std::string& proc_root, int32_t pid, uint32_t uid,
-                                         const std::vector<OutputFileId>& known) {
+std::vector<FoundOutput> FindOutputFiles(const std::string& proc_root, const ProcessKey& key,
+                                         uint32_t uid, const std::vector<OutputFileId>& known) {
   std::vector<FoundOutput> found;
-  const std::string process = proc_root + "/" + std::to_string(pid);
+  const std::string process = proc_root + "/" + std::to_string(key.pid);
   for (const int number : {1, 2}) {
     const std::string name = std::to_string(number);
     const Descriptor looked(open((process + "/fd/" + name).c_str(), O_PATH | O_CLOEXEC));
@@ -102,9 +119,10 @@ std::vector<FoundOutput> FindOutputFiles(const std::string& proc_root, int32_t p
       if (fstatfs(looked.get(), &system) != 0 || system.f_type == kFuseMagic) continue;
       output.file = OpenLooked(looked.get());
       if (!output.file) continue;
-      // What is appended to is where others may have written before; whoever does not append began
-      // at the start.
-      output.begin = descriptor->append ? descriptor->position : 0;
+      // What is appended to is where others may have written before, unless it was made for this
+      // job; whoever does not append began at the start.
+      const bool old = descriptor->append && !IsYoungerThan(looked.get(), proc_root, key);
+      output.begin = old ? descriptor->position : 0;
     }
     found.push_back(std::move(output));
   }

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "detectors/model/ids.h"
+
 namespace rankscope::collectors {
 
 struct OutputFileId {
@@ -47,9 +49,9 @@ struct FoundOutput {
   std::shared_ptr<OutputFile> file;  // null where the caller knows the file
 };
 
-// `uid`: of the process. `known`: files that need not be opened again.
-std::vector<FoundOutput> FindOutputFiles(const std::string& proc_root, int32_t pid, uint32_t uid,
-                                         const std::vector<OutputFileId>& known);
+// `known`: files that need not be opened again.
+std::vector<FoundOutput> FindOutputFiles(const std::string& proc_root, const ProcessKey& process,
+                                         uint32_t uid, const std::vector<OutputFileId>& known);
 
 // "flags:\t0102001" and "pos:\t12" of /proc/PID/fdinfo/N. Pure.
 struct DescriptorFacts {

@@ -66,7 +66,7 @@ void StdoutTail::Poll() {
   const bool submitted = worker_->Submit(
       [this, round, known = std::move(known), root = proc_root_]() -> std::function<void()> {
         for (Look& look : round->looks) {
-          look.found = FindOutputFiles(root, look.key.pid, look.uid, known);
+          look.found = FindOutputFiles(root, look.key, look.uid, known);
         }
         for (Read& read : round->reads) {
           read.size = read.file->size();

@@ -71,7 +71,10 @@ class OutputRules {
   // The command of a wrapper; asks at once what it was started with, for it may end before its
   // children.
   void NoteWrapped(const ProcessKey& root);
-  void ForgetJob(const std::string& job_id) { files_.erase(job_id); }
+  // Forgets the files of all other jobs.
+  void KeepJobs(const std::set<std::string>& jobs) {
+    std::erase_if(files_, [&jobs](const auto& entry) { return !jobs.contains(entry.first); });
+  }
 
  private:
   using Info = attribution::ProcessInfo;

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "exporter/probes/kernel_gate.h"
@@ -249,8 +250,10 @@ bool Stdio::Open(const ProcessKey& key, Stream& stream, uint32_t slot) {
 }
 
 void Stdio::Say(Stream& stream, const Waiting& piece) {
-  Lose(stream, piece.lost_before);
+  const int64_t before = stream.output->lost();
+  stream.output->Lose(piece.lost_before);
   stream.output->Hear(piece.text, piece.begins_line, piece.t, EmitFor(stream));
+  lost_ += stream.output->lost() - before;
 }
 
 OutputStream::Emit Stdio::EmitFor(const Stream& stream) {
@@ -320,19 +323,42 @@ void Stdio::Close(const ProcessKey& key, Speaker& speaker) {
   programs_->Forget(pid, speaker.start_ns);
 }
 
-// Who wrote only what cannot be heard, and has ended.
+// Who wrote only what cannot be heard, and has ended; and what is remembered of jobs that are over.
 void Stdio::Sweep() {
-  programs_->Sweep([this](uint32_t pid, const rs_stream& counts) {
-    const ProcessKey key{static_cast<int32_t>(pid),
+  std::set<std::string> jobs;
+  for (const auto& [key, speaker] : speakers_) {
+    for (const auto& [id, stream] : speaker.streams) {
+      if (stream.output) jobs.insert(stream.output->label().job_id);
+    }
+  }
+  rules_.KeepJobs(jobs);
+  std::erase_if(helpers_, [&jobs](const auto& entry) { return !jobs.contains(entry.first); });
+  programs_->Sweep([this](const rs_stream_key& stream, const rs_stream& counts) {
+    const ProcessKey key{static_cast<int32_t>(stream.pid),
                          static_cast<int64_t>(counts.start_ns / kNsPerTick)};
     const collectors::TrackedProcess* const tracked = table_->Find(key.pid);
     if (speakers_.contains(key) || (tracked != nullptr && tracked->key == key)) return false;
-    if (IsOfAJob(key)) {
-      closed_.Add(counts);
-      for (const uint64_t bytes : counts.unheard) lost_ += static_cast<int64_t>(bytes);
-    }
-    return true;
+    return !IsOfAJob(key) || TellUnheard(key, stream.stream, counts);
   });
+}
+
+// What a process wrote of which not a byte could be told: its loss is the job's. False: whose it is
+// is not known yet.
+bool Stdio::TellUnheard(const ProcessKey& key, uint32_t slot, const rs_stream& counts) {
+  Written written;
+  written.writer = key;
+  written.file = counts.file;
+  written.first_look = false;
+  const Answer answer = rules_.Decide(written);
+  if (answer == Answer::kLater) return false;
+  closed_.Add(counts);
+  int64_t unheard = 0;
+  for (const uint64_t bytes : counts.unheard) unheard += static_cast<int64_t>(bytes);
+  Stream stream;
+  if (answer == Answer::kNot || unheard == 0 || !Open(key, stream, slot)) return true;
+  Lose(stream, unheard);
+  stream.output->Close(loop_->Now(), EmitFor(stream));
+  return true;
 }
 
 void Stdio::Totals::Add(const rs_stream& counts) {

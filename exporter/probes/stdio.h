@@ -32,8 +32,8 @@ class Stdio final : public exporter::Source {
  public:
   // From a write to its line, at most. A verdict waits 150 ms for what follows an abnormal end.
   static constexpr Duration kBeat = Milliseconds(50);
-  // Beats from one look for streams of which nothing was told to the next: ten seconds.
-  static constexpr int kSweepBeats = 200;
+  // Beats from one look for streams of which nothing was told to the next: a second.
+  static constexpr int kSweepBeats = 20;
   // How long a process may be without a job: the time that a rank waits for its launcher to be
   // known, and some.
   static constexpr Duration kPatience = Seconds(4);
@@ -103,6 +103,7 @@ class Stdio final : public exporter::Source {
   void CloseEnded();
   void Close(const ProcessKey& key, Speaker& speaker);
   void Sweep();
+  bool TellUnheard(const ProcessKey& key, uint32_t slot, const rs_stream& counts);
   std::optional<rs_standard> StandardOf(int32_t pid) const;
 
   std::shared_ptr<collectors::ProcessTable> table_;

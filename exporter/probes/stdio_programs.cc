@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "exporter/probes/program_table.h"
+#include "exporter/probes/syscall_tracepoints.h"
 #include "stdio.skel.h"
 
 namespace rankscope::probes {
@@ -27,7 +28,7 @@ constexpr std::array kPrograms = {
         "stdio_write_trace",
         "tracepoint/syscalls/sys_exit_{write,writev,sendfile64,splice,copy_file_range}",
         "what was written to a standard stream",
-        "where tracefs is mounted; every system call 20 to 35 ns, each of these calls 150 ns, "
+        "where tracefs can be read; every system call 20 to 35 ns, each of these calls 150 ns, "
         "of a tracked process 450 ns"},
     ProgramRow{"stdio_any_syscall", "tp_btf/sys_exit", "what was written to a standard stream",
                "where neither is possible; every system call 80 ns"},
@@ -43,7 +44,8 @@ struct Way {
   std::string_view name;
   std::string_view suffix;
 };
-constexpr std::array kWays = {Way{"fexit", "_fexit"}, Way{"tracepoint", "_trace"},
+constexpr std::string_view kTracepoints = "_trace";
+constexpr std::array kWays = {Way{"fexit", "_fexit"}, Way{"tracepoint", kTracepoints},
                               Way{"raw", "_any_syscall"}};
 
 struct SkeletonDeleter {
@@ -59,13 +61,36 @@ Error Failed(const char* what, int error) {
                "; `rankscope check` says what this kernel offers"};
 }
 
-bool TracefsIsMounted() {
-  return access("/sys/kernel/tracing/events/syscalls", F_OK) == 0 ||
-         access("/sys/kernel/debug/tracing/events/syscalls", F_OK) == 0;
+// Places at tracepoints of single system calls; closed with their owner.
+class Places {
+ public:
+  Places() = default;
+  ~Places() {
+    for (const int fd : fds_) close(fd);
+  }
+  Places(const Places&) = delete;
+  Places& operator=(const Places&) = delete;
+  void Add(int fd) { fds_.push_back(fd); }
+
+ private:
+  std::vector<int> fds_;
+};
+
+struct Loaded {
+  Skeleton skeleton;
+  std::unique_ptr<Places> places = std::make_unique<Places>();
+};
+
+// "tracepoint/syscalls/sys_exit_write" -> "sys_exit_write"
+std::string_view TracepointOf(const bpf_program* program) {
+  const std::string_view section = bpf_program__section_name(program);
+  return section.substr(section.rfind('/') + 1);
 }
 
-Result<Skeleton> LoadBy(const Way& way, int tracked, const SpeechBudget& budget) {
-  Skeleton skeleton(stdio_bpf__open());
+Result<Loaded> LoadBy(const Way& way, int tracked, const SpeechBudget& budget) {
+  Loaded loaded;
+  Skeleton& skeleton = loaded.skeleton;
+  skeleton.reset(stdio_bpf__open());
   if (!skeleton) return Failed("cannot open the programs", errno);
   skeleton->rodata->rs_bytes_per_second = static_cast<uint64_t>(budget.bytes_per_second);
   skeleton->rodata->rs_burst_bytes = static_cast<uint64_t>(budget.burst_bytes);
@@ -77,6 +102,7 @@ Result<Skeleton> LoadBy(const Way& way, int tracked, const SpeechBudget& budget)
       other_way = other_way || (other.name != way.name && name.ends_with(other.suffix));
     }
     bpf_program__set_autoload(program, !other_way);
+    bpf_program__set_autoattach(program, !name.ends_with(kTracepoints));
   }
   bpf_map__reuse_fd(skeleton->maps.rs_tracked, tracked);
   if (const int error = stdio_bpf__load(skeleton.get()); error != 0) {
@@ -85,7 +111,14 @@ Result<Skeleton> LoadBy(const Way& way, int tracked, const SpeechBudget& budget)
   if (const int error = stdio_bpf__attach(skeleton.get()); error != 0) {
     return Failed("the programs cannot be attached", -error);
   }
-  return skeleton;
+  if (way.suffix != kTracepoints) return loaded;
+  bpf_object__for_each_program(program, skeleton->obj) {
+    if (!std::string_view(bpf_program__name(program)).ends_with(kTracepoints)) continue;
+    const auto place = AttachToSyscall(bpf_program__fd(program), TracepointOf(program));
+    if (!place) return Error{"stdio: " + place.error()};
+    loaded.places->Add(*place);
+  }
+  return loaded;
 }
 
 }  // namespace
@@ -100,6 +133,7 @@ struct StdioPrograms::Impl {
   int64_t malformed = 0;
   std::string_view attached_by;
   Skeleton skeleton;
+  std::unique_ptr<Places> places;
   std::unique_ptr<ring_buffer, RingDeleter> ring;  // goes first: it maps the skeleton's ring
 
   static int Take(void* context, void* data, size_t size) {
@@ -126,10 +160,11 @@ Result<std::unique_ptr<StdioPrograms>> StdioPrograms::Load(int tracked, const Sp
   impl->on_said = std::move(on_said);
   std::string why;
   for (const Way& way : kWays) {
-    if (way.name == "tracepoint" && !TracefsIsMounted()) continue;
+    if (way.suffix == kTracepoints && !SyscallTracepoints().contains("sys_exit_write")) continue;
     auto loaded = LoadBy(way, tracked, budget);
     if (loaded) {
-      impl->skeleton = std::move(*loaded);
+      impl->skeleton = std::move(loaded->skeleton);
+      impl->places = std::move(loaded->places);
       impl->attached_by = way.name;
       break;
     }
@@ -186,7 +221,7 @@ void StdioPrograms::Forget(uint32_t pid, uint64_t start_ns) {
   }
 }
 
-void StdioPrograms::Sweep(const std::function<bool(uint32_t, const rs_stream&)>& gone) {
+void StdioPrograms::Sweep(const std::function<bool(const rs_stream_key&, const rs_stream&)>& gone) {
   const int map = bpf_map__fd(impl_->skeleton->maps.rs_streams);
   std::vector<rs_stream_key> found;
   rs_stream_key key{};
@@ -196,7 +231,7 @@ void StdioPrograms::Sweep(const std::function<bool(uint32_t, const rs_stream&)>&
   }
   for (const rs_stream_key& each : found) {
     const auto counts = Counts(each.pid, each.stream);
-    if (!counts || !gone(each.pid, *counts)) continue;
+    if (!counts || !gone(each, *counts)) continue;
     bpf_map_delete_elem(map, &each);
     bpf_map_delete_elem(bpf_map__fd(impl_->skeleton->maps.rs_unwanted), &each);
   }

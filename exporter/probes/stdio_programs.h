@@ -55,8 +55,8 @@ class StdioPrograms {
   // The process has ended and its counts were read; another one may have its pid by now.
   void Forget(uint32_t pid, uint64_t start_ns);
   // Forgets the streams of processes that are gone and of whom nothing was told; `gone` takes a
-  // process and its last counts.
-  void Sweep(const std::function<bool(uint32_t pid, const rs_stream& counts)>& gone);
+  // stream and its last counts.
+  void Sweep(const std::function<bool(const rs_stream_key& stream, const rs_stream& counts)>& gone);
   // Bytes of processes for whom the kernel's map had no room.
   int64_t no_room() const;
   int64_t malformed() const;

@@ -21,11 +21,12 @@ namespace {
 // Those that programs of bpf/ stand at, some day or now; a name that the kernel does not have costs
 // one failed open.
 constexpr std::array kCalls = {
-    "connect",   "bind",      "openat",   "openat2",  "open",      "creat",      "close",
-    "read",      "pread64",   "readv",    "preadv",   "preadv2",   "write",      "pwrite64",
-    "writev",    "pwritev",   "pwritev2", "fsync",    "fdatasync", "msync",      "sync_file_range",
-    "ftruncate", "fallocate", "rename",   "renameat", "renameat2", "sendfile64", "copy_file_range",
-    "mmap",      "dup2",      "dup3",      "newfstatat",
+    "connect",   "bind",       "openat",          "openat2",         "open",      "creat",
+    "close",     "read",       "pread64",         "readv",           "preadv",    "preadv2",
+    "write",     "pwrite64",   "writev",          "pwritev",         "pwritev2",  "fsync",
+    "fdatasync", "msync",      "sync_file_range", "ftruncate",       "fallocate", "rename",
+    "renameat",  "renameat2",  "sendfile64",      "copy_file_range", "mmap",      "dup2",
+    "dup3",      "newfstatat", "splice",
 };
 
 class Descriptor {

@@ -49,8 +49,11 @@ class OutputFileTest : public testing::Test {
   void TearDown() override { std::system(("rm -rf " + folder_).c_str()); }
 
   std::vector<FoundOutput> Find(const Child& child, std::vector<OutputFileId> known = {}) {
-    return FindOutputFiles("/proc", child.pid(), getuid(), known);
+    // Of a process that began a thousand years from now: every file is older.
+    return FindOutputFiles("/proc", {child.pid(), kFarTicks}, getuid(), known);
   }
+
+  static constexpr int64_t kFarTicks = int64_t{100} * 86400 * 365 * 1000;
 
   std::string folder_;
   std::string path_;
@@ -68,6 +71,8 @@ TEST_F(OutputFileTest, AFileThatTheProcessWritesIsOpened) {
   EXPECT_EQ(found[1].file, nullptr) << "opened once";
   EXPECT_EQ(found[0].begin, 12) << "appended to: what was there may be another job's";
   EXPECT_EQ(found[0].file->Read(7, 100), "ours\n");
+  const auto young = FindOutputFiles("/proc", {child.pid(), 0}, getuid(), {});
+  EXPECT_EQ(young[0].begin, 0) << "made since this process began";
   EXPECT_EQ(Find(child, {found[0].id})[0].file, nullptr);
   close(fd);
 }
@@ -93,12 +98,12 @@ TEST_F(OutputFileTest, OnlyRegularFilesThatMayBeWritten) {
 TEST_F(OutputFileTest, OnlyFilesOfTheProcessesUser) {
   const int fd = open(path_.c_str(), O_WRONLY | O_CREAT, 0600);
   const Child child(fd, fd);
-  EXPECT_TRUE(FindOutputFiles("/proc", child.pid(), getuid() + 1234, {}).empty());
+  EXPECT_TRUE(FindOutputFiles("/proc", {child.pid(), 0}, getuid() + 1234, {}).empty());
   close(fd);
 }
 
 TEST_F(OutputFileTest, NobodyThere) {
-  EXPECT_TRUE(FindOutputFiles("/proc", 0x7fffffff, 0, {}).empty());
+  EXPECT_TRUE(FindOutputFiles("/proc", {0x7fffffff, 0}, 0, {}).empty());
   EXPECT_FALSE(ParseDescriptorFacts("nothing"));
 }
 
