@@ -244,8 +244,8 @@ class Writer {
     constexpr double kLeastZ = 3;
     constexpr double kIdentity = 0.6;
     constexpr int32_t kPieces = 6;
-    const bool late = l.exact && l.slow_pieces >= kPieces && l.slow_ratio >= kLate &&
-                      l.slow_z >= kLeastZ && l.slow_identity >= kIdentity;
+    const bool late = l.slow_pieces >= kPieces && l.slow_ratio >= kLate && l.slow_z >= kLeastZ &&
+                      l.slow_identity >= kIdentity;
     if (late && verdict_.code() != "D3") {
       Cited("rank_late", l.slow_evidence,
             "; each step would be " + Number(std::round(100 * (1 - 1 / l.slow_ratio))) +

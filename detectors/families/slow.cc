@@ -23,12 +23,16 @@ constexpr double kLongWindow = 290;    // a whole window of 300 s, less what a p
 constexpr double kLaunches = 1000;     // in the window
 constexpr double kStillLaunches = 60;  // seconds: else it does not run at all
 
-// Calls are counted without a gap, and the run goes on or ended well.
-bool Readable(const JobFeatures& f) {
-  const LaunchFeatures& l = f.launches;
+// The run goes on or ended well, and launches.
+bool Launches(const JobFeatures& f) {
   if (f.Primary() != nullptr || (f.exit_known && f.exit_code != 0)) return false;
-  return f.store(proto::STORE_CUDA) == Availability::kUp && l.exact &&
-         l.window_seconds >= kWindowSeconds && l.seconds_since_launch < kStillLaunches;
+  return f.store(proto::STORE_CUDA) == Availability::kUp &&
+         f.launches.seconds_since_launch < kStillLaunches;
+}
+
+// And every launch of it is counted.
+bool Readable(const JobFeatures& f) {
+  return Launches(f) && f.launches.exact && f.launches.window_seconds >= kWindowSeconds;
 }
 
 Finding Slow(const JobFeatures& f, std::string_view sub) {
@@ -160,7 +164,7 @@ Finding LateRank(const JobFeatures& f) {
   const LaunchFeatures& l = f.launches;
   constexpr double kRatio = 1.1;
   constexpr double kCollectives = 100;
-  if (!Readable(f) || f.collectives.entered < kCollectives) return {};
+  if (!Launches(f) || f.collectives.entered < kCollectives) return {};
   if (!ComesLate(l, kRatio) || !HardlyWaits(f)) return {};
   Finding finding = Slow(f, "host");
   finding.ranks = {l.slow_rank};
@@ -185,7 +189,7 @@ RuledOut RuleOutD3(const JobFeatures& f) {
     return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
   const LaunchFeatures& l = f.launches;
   constexpr double kAlike = 1.05;
-  if (Readable(f) && l.slow_rank >= 0 && l.slow_pieces >= 6 && l.slow_ratio < kAlike) {
+  if (Launches(f) && l.slow_rank >= 0 && l.slow_pieces >= 6 && l.slow_ratio < kAlike) {
     return NotSlow(f, proto::STORE_GPU,
                    "no rank's host comes late; a card that is slow itself is not in these calls",
                    l.peers_evidence);

@@ -45,14 +45,15 @@ class LaunchDescriber {
   }
 
  private:
-  // Complete pieces of the window in which all calls were counted; the one being filled is not
-  // among them.
-  std::vector<LaunchPiece> PiecesOf(const RankCalls& calls) const {
+  // Complete pieces of the window; the one being filled is not among them. `whole`: only those in
+  // which all launches were counted; synchronisations always are.
+  std::vector<LaunchPiece> PiecesOf(const RankCalls& calls, bool whole = true) const {
     std::vector<LaunchPiece> pieces;
     const int64_t now = now_.ns / (kPieceSeconds * 1'000'000'000);
     for (size_t i = 0; i < calls.pieces().size(); ++i) {
       const LaunchPiece& piece = calls.pieces()[i];
-      if (piece.index >= now - kWindowPieces && piece.wall_seconds > 0 && piece.counted_share >= 1)
+      const bool fits = piece.counted_share >= 1 || !whole;
+      if (piece.index >= now - kWindowPieces && piece.wall_seconds > 0 && fits)
         pieces.push_back(piece);
     }
     return pieces;
@@ -227,8 +228,8 @@ class LaunchDescriber {
   std::map<int64_t, std::map<int32_t, double>> WaitByPiece() const {
     std::map<int64_t, std::map<int32_t, double>> waits;
     for (const RankLaunches& rank : out_.ranks) {
-      for (const LaunchPiece& piece : PiecesOf(tracker_.ranks().at(rank.rank))) {
-        if (piece.launches <= 0) continue;
+      for (const LaunchPiece& piece : PiecesOf(tracker_.ranks().at(rank.rank), false)) {
+        if (piece.launches <= 0 && piece.counted_share >= 1) continue;
         waits[piece.index][rank.rank] =
             std::min(1.0, static_cast<double>(piece.sync_seconds / piece.wall_seconds));
       }

@@ -213,7 +213,7 @@ TEST(Straggler, ComesLateByATenthAndHardlyWaits) {
   EXPECT_FALSE(EvaluateD3(f).matched);
   f = Late(0.01, 0.3);
   f.launches.exact = false;
-  EXPECT_FALSE(EvaluateD3(f).matched) << "shares of what was not all counted";
+  EXPECT_TRUE(EvaluateD3(f).matched) << "launches may be left out, waiting is counted all the time";
 }
 
 TEST(LaunchBlocking, NeedsManySmallLaunchesThatCost) {
