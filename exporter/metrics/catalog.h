@@ -162,6 +162,11 @@ inline constexpr std::array kCatalog = {
     MetricRow{"rankscope_rank_engine_active_median_ratio", MetricType::kGauge, "ratio",
               "Median over the recent window of the time in which the rank's GPU ran anything.",
               "job_id,rank", Keep::kRank},
+    MetricRow{
+        "rankscope_rank_offcpu_seconds_total", MetricType::kCounter, "seconds",
+        "Time of the rank's threads off the CPU, all threads added up, by what they waited for; "
+        "runnable = for a CPU.",
+        "job_id,rank,reason", Keep::kRank},
     MetricRow{"rankscope_rank_oldest_collective_seconds", MetricType::kGauge, "seconds",
               "Age of the oldest collective that the rank has not completed.", "job_id,rank",
               Keep::kRank},
@@ -173,6 +178,9 @@ inline constexpr std::array kCatalog = {
               "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_rank_threads", MetricType::kGauge, "", "Threads of the rank's process.",
               "job_id,rank", Keep::kRank},
+    MetricRow{"rankscope_rank_uninterruptible_threads", MetricType::kGauge, "",
+              "Threads of the rank that wait in the kernel and cannot be killed.", "job_id,rank",
+              Keep::kRank},
     MetricRow{"rankscope_recorder_bytes_total", MetricType::kCounter, "bytes",
               "Bytes written to recordings.", ""},
     MetricRow{"rankscope_recorder_write_errors_total", MetricType::kCounter, "",

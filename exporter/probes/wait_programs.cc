@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -97,6 +98,11 @@ Result<std::unique_ptr<WaitPrograms>> WaitPrograms::Load(int tracked) {
   const std::array<uint8_t, RS_CALLS> calls = WaitCalls();
   std::memcpy(const_cast<uint8_t*>(impl->skeleton->rodata->rs_calls), calls.data(), calls.size());
   const_cast<uint32_t&>(impl->skeleton->rodata->rs_uvm_major) = UvmMajor();
+  // Which shows the kernel's own count of time in run queues.
+  if (access("/proc/self/schedstat", R_OK) == 0) {
+    const_cast<uint8_t&>(impl->skeleton->rodata->rs_delay_counted) = 1;
+    bpf_program__set_autoload(impl->skeleton->progs.sched_wakeup, false);
+  }
   if (const int error = sched_bpf__load(impl->skeleton.get()); error != 0)
     return Failed("the kernel does not take the programs", -error);
   return std::unique_ptr<WaitPrograms>(new WaitPrograms(std::move(impl)));
