@@ -394,14 +394,16 @@ struct rs_thread {
   __u64 run_ns;   /* on a CPU since its last wait, up to since_ns */
   __u64 silent_ns;
   __u64 ns[RS_WAITS]; /* of finished intervals, by rs_wait */
+  __u64 queued_ns;    /* the kernel's count of its time in run queues, when it last left a CPU */
   __u32 tgid;
   __s32 call; /* system call of the wait; -1 = it is in none */
   __u8 state; /* enum rs_wait */
   __u8 uninterruptible;
   __u8 ended;
-  __u8 pad[5];
+  __u8 came_from; /* enum rs_wait: what it waited for before this run; RS_RUNNING = it did not */
+  __u8 pad[4];
 };
-RS_SIZE(rs_thread, 24 + 96 + 16);
+RS_SIZE(rs_thread, 24 + 96 + 8 + 16);
 
 /* Index of a counter. */
 enum rs_sched_lost {

@@ -14,6 +14,10 @@
  * (exporter/probes/wait). Counts per thread in a map that user space reads each second; no event is
  * ever sent. The class of a wait is told by the system call that the thread is in, and where that is
  * about a descriptor, by the file behind it.
+ *
+ * Where the kernel counts a thread's time in run queues itself (CONFIG_SCHED_INFO), wake-ups are not
+ * looked at: what of a wait was spent in a queue is taken from that count when the thread next leaves
+ * its CPU. That halves what everybody else pays.
  */
 #include "vmlinux.h"
 
@@ -44,6 +48,7 @@ struct {
 __u64 rs_watched[RS_WATCHED_WORDS] = {};
 const volatile __u8 rs_calls[RS_CALLS] = {};   /* enum rs_wait or rs_wait_call, by number */
 const volatile __u32 rs_uvm_major = 0;         /* of /dev/nvidia-uvm; it is dynamic */
+const volatile __u8 rs_delay_counted = 0;      /* sched_wakeup is not attached */
 const volatile __u32 rs_stack_bytes = 16384;   /* of a kernel stack, before bpf_task_pt_regs */
 
 /* include/linux/sched.h: bits since 2.6. */
@@ -207,11 +212,29 @@ static __always_inline struct rs_thread *thread_of(struct task_struct *task, __u
   return bpf_map_lookup_elem(&rs_threads, &tid);
 }
 
+static __always_inline __u64 queued_of(struct task_struct *task) {
+  if (!rs_delay_counted || !bpf_core_field_exists(task->sched_info.run_delay)) return 0;
+  return BPF_CORE_READ(task, sched_info.run_delay);
+}
+
+/* Of the wait before this run, the end was spent in a run queue. */
+static __always_inline void split_wait(struct rs_thread *thread, __u64 queued) {
+  __u64 delay = queued - thread->queued_ns;
+  __u8 from = thread->came_from;
+  if (from > RS_RUNNABLE && from < RS_WAITS && thread->queued_ns && delay <= thread->ns[from]) {
+    thread->ns[from] -= delay;
+    thread->ns[RS_RUNNABLE] += delay;
+  }
+  thread->queued_ns = queued;
+  thread->came_from = RS_RUNNING;
+}
+
 static __always_inline void leave_cpu(struct task_struct *task, bool preempted, __u64 now) {
   struct rs_thread *thread = thread_of(task, now);
   long state = state_of(task);
   struct call call;
   if (!thread) return;
+  if (rs_delay_counted) split_wait(thread, queued_of(task));
   if (state & TASK_DEAD) {
     enter(thread, RS_WAIT_OTHER, now);
     thread->ended = 1;
@@ -239,6 +262,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
   if (enters) {
     thread = thread_of(next, now);
     if (thread) {
+      thread->came_from = thread->state;
       enter(thread, RS_RUNNING, now);
       thread->uninterruptible = 0;
     }

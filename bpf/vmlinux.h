@@ -233,8 +233,13 @@ struct sock {
 };
 struct sk_buff;
 
+struct sched_info {
+  unsigned long long run_delay;
+};
+
 struct task_struct {
   int pid, tgid;
+  struct sched_info sched_info;
   unsigned int __state; /* since 5.14 */
   void *stack;
   int exit_code;

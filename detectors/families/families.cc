@@ -38,7 +38,7 @@ constexpr std::array kFamilies = {
     FamilyRow{"X26", 31, false, kTwoTicks, kTwoTicks, EvaluateX26, RuleOutX26},
     FamilyRow{"E3", 32, false, kAtOnce, kAtOnce, EvaluateE3, RuleOutE3},
     FamilyRow{"C3", 33, false, kAtOnce, kTwoTicks, EvaluateC3, RuleOutC3},
-    FamilyRow{"D3", 34, false, Seconds(5), Seconds(10), EvaluateD3, RuleOutD3},
+    FamilyRow{"D3", 34, false, Seconds(15), Seconds(10), EvaluateD3, RuleOutD3},
     FamilyRow{"D2", 35, false, kTwoTicks, kTwoTicks, EvaluateD2, RuleOutD2},
     FamilyRow{"B3", 36, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutB3},
     FamilyRow{"D1", 37, false, kTwoTicks, kTwoTicks, EvaluateD1, RuleOutD1},

@@ -49,15 +49,26 @@ Peers PeersOf(const JobFeatures& f, const RankWait& of) {
   return peers;
 }
 
-// A rank that always wants a CPU, often has none, and whose peers have what they want and wait.
-// Where all ranks want for CPUs the node is too small, and nobody is the straggler.
+// A rank that always wants a CPU, often has none, and whose peers have what they want and wait. Where
+// all ranks want for CPUs the node is too small, and nobody is the straggler.
 bool IsStarved(const JobFeatures& f, const RankWait& rank) {
-  constexpr double kWindow = 30, kShare = 0.25, kBusy = 0.6, kPeersShare = 0.1;
+  constexpr double kWindow = 30, kShare = 0.3, kBusy = 0.6, kPeersShare = 0.1;
   if (rank.window_seconds < kWindow || rank.stopped_seconds > 0) return false;
   const double busy = rank.window_running_share + rank.window_runnable_share;
   const Peers peers = PeersOf(f, rank);
-  return peers.count > 0 && rank.window_runnable_share >= kShare && busy >= kBusy &&
-         peers.runnable <= kPeersShare && peers.busy < busy;
+  return peers.count > 0 && rank.window_runnable_share >= kShare &&
+         rank.main_runnable_share >= kShare && busy >= kBusy && peers.runnable <= kPeersShare &&
+         peers.busy < busy;
+}
+
+// One rank that saves or evaluates while the others wait wants more of the CPUs than they do, and
+// that is no straggling: steps must come as they use to.
+bool StepsCome(const JobFeatures& f) {
+  constexpr double kPause = 10;
+  if (f.progress == 0) return true;  // nobody tells
+  if (f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL) return false;
+  const double usual = std::isfinite(f.usual_record_seconds) ? f.usual_record_seconds : 0;
+  return f.silence_seconds <= std::max(kPause, 5 * usual);
 }
 
 const RankWait* Starved(const JobFeatures& f) {
@@ -122,7 +133,7 @@ RuledOut RuleOutC3(const JobFeatures& f) {
 }
 
 Finding StarvedRank(const JobFeatures& f) {
-  if (!Watched(f) || Silent(f)) return {};
+  if (!Watched(f) || !StepsCome(f)) return {};
   const RankWait* const rank = Starved(f);
   if (rank == nullptr) return {};
   Finding finding;

@@ -25,7 +25,7 @@ constexpr std::array kPython = {
               ":load_state_dict|:load_checkpoint|:_load_state_dict|:load_sharded|:load_model"},
     PythonRow{StackCause::kTokenDispatch,
               "token_dispatcher:|:token_dispatch|:token_permutation|:all_to_all|_AllToAll:", ""},
-    PythonRow{StackCause::kBarrier, ":barrier|:monitored_barrier", ""},
+    PythonRow{StackCause::kBarrier, "c10d:barrier|:monitored_barrier|:wait_for_everyone", ""},
     PythonRow{
         StackCause::kRendezvous,
         ":init_process_group|:rendezvous|rendezvous:|:_create_c10d_store|:store_based_barrier", ""},

@@ -235,6 +235,11 @@ inline constexpr std::array kCatalog = {
     MetricRow{"rankscope_rank_fsync_seconds_total", MetricType::kCounter, "seconds",
               "Time that threads of the rank's process spent in fsync().", "job_id,rank",
               Keep::kRank},
+    MetricRow{
+        "rankscope_rank_offcpu_seconds_total", MetricType::kCounter, "seconds",
+        "Time of the rank's threads off the CPU, all threads added up, by what they waited for; "
+        "runnable = for a CPU.",
+        "job_id,rank,reason", Keep::kRank},
     MetricRow{"rankscope_rank_oldest_collective_seconds", MetricType::kGauge, "seconds",
               "Age of the oldest collective that the rank has not completed.", "job_id,rank",
               Keep::kRank},
@@ -252,6 +257,9 @@ inline constexpr std::array kCatalog = {
               Keep::kRank},
     MetricRow{"rankscope_rank_threads", MetricType::kGauge, "", "Threads of the rank's process.",
               "job_id,rank", Keep::kRank},
+    MetricRow{"rankscope_rank_uninterruptible_threads", MetricType::kGauge, "",
+              "Threads of the rank that wait in the kernel and cannot be killed.", "job_id,rank",
+              Keep::kRank},
     MetricRow{"rankscope_recorder_bytes_total", MetricType::kCounter, "bytes",
               "Bytes written to recordings.", ""},
     MetricRow{"rankscope_recorder_write_errors_total", MetricType::kCounter, "",

@@ -79,6 +79,25 @@ constexpr CallRow kCallRows[] = {
             MetricNamed("rankscope_nccl_comm_init_in_flight_seconds")},
     CallRow{SignalId::kCommunicators, MetricNamed("rankscope_nccl_communicators")},
     CallRow{SignalId::kCollectiveSeconds, MetricNamed("rankscope_nccl_enqueue_seconds_total")},
+    CallRow{SignalId::kUninterruptibleThreads,
+            MetricNamed("rankscope_rank_uninterruptible_threads")},
+};
+
+// Why a rank's threads were off the CPU.
+struct ReasonRow {
+  std::string_view reason;
+  SignalId signal;
+};
+constexpr ReasonRow kReasonRows[] = {
+    ReasonRow{"runnable", SignalId::kRunnableSeconds},
+    ReasonRow{"futex", SignalId::kWaitFutexSeconds},
+    ReasonRow{"socket", SignalId::kWaitSocketSeconds},
+    ReasonRow{"network_file", SignalId::kWaitNetworkFileSeconds},
+    ReasonRow{"file", SignalId::kWaitBlockSeconds},
+    ReasonRow{"gpu", SignalId::kWaitGpuSeconds},
+    ReasonRow{"sleep", SignalId::kWaitSleepSeconds},
+    ReasonRow{"stopped", SignalId::kStoppedSeconds},
+    ReasonRow{"other", SignalId::kWaitOtherSeconds},
 };
 
 // What is remembered of a job from tick to tick.
@@ -439,6 +458,14 @@ void SnapshotBuilder::Impl::AddCalls(const JobStatus& job, const RankStatus& ran
     Add(MetricNamed("rankscope_cuda_memcpy_bytes_total"),
         jobs[job.job_id].labels.Get("job_id,rank,direction",
                                     {job.job_id, std::to_string(rank.rank), direction}),
+        value);
+  }
+  for (const ReasonRow& row : kReasonRows) {
+    const double value = rank.Call(row.signal);
+    if (std::isnan(value)) continue;
+    Add(MetricNamed("rankscope_rank_offcpu_seconds_total"),
+        jobs[job.job_id].labels.Get(
+            "job_id,rank,reason", {job.job_id, std::to_string(rank.rank), std::string(row.reason)}),
         value);
   }
 }

@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -25,13 +26,13 @@ namespace rankscope::probes {
 namespace {
 
 constexpr std::array kPrograms = {
-    ProgramRow{"sched_switch", "tp_btf/sched_switch", "none: time per thread and wait class",
-               "while there are ranks, every switch: a look at two bits; of a tracked thread: two "
-               "map look-ups, the call it waits in and that call's file"},
     ProgramRow{
-        "sched_wakeup", "tp_btf/sched_wakeup", "none: the same",
-        "while there are ranks, every wake-up: a look at one bit; of a tracked thread: a map "
-        "look-up"},
+        "sched_switch", "tp_btf/sched_switch", "none: time per thread and wait class",
+        "while there are ranks, every switch: a look at two bits, less than the noise of one "
+        "of 2.5 us; of a tracked thread: two map look-ups, the call it waits in and that "
+        "call's file, 0.2 us"},
+    ProgramRow{"sched_wakeup", "tp_btf/sched_wakeup", "none: the same",
+               "only where the kernel does not count time in run queues: every wake-up, the same"},
 };
 
 struct SkeletonDeleter {
@@ -97,6 +98,11 @@ Result<std::unique_ptr<WaitPrograms>> WaitPrograms::Load(int tracked) {
   const std::array<uint8_t, RS_CALLS> calls = WaitCalls();
   std::memcpy(const_cast<uint8_t*>(impl->skeleton->rodata->rs_calls), calls.data(), calls.size());
   const_cast<uint32_t&>(impl->skeleton->rodata->rs_uvm_major) = UvmMajor();
+  // Which shows the kernel's own count of time in run queues.
+  if (access("/proc/self/schedstat", R_OK) == 0) {
+    const_cast<uint8_t&>(impl->skeleton->rodata->rs_delay_counted) = 1;
+    bpf_program__set_autoload(impl->skeleton->progs.sched_wakeup, false);
+  }
   if (const int error = sched_bpf__load(impl->skeleton.get()); error != 0)
     return Failed("the kernel does not take the programs", -error);
   return std::unique_ptr<WaitPrograms>(new WaitPrograms(std::move(impl)));

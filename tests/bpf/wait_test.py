@@ -148,6 +148,8 @@ class Loader(WaitTest):
 
 
 class FileLock(WaitTest):
+    STEP = 500  # who has hardly worked is not looked at when it stands still
+
     def test_a_lock_that_somebody_else_holds(self):
         daemon = self.watched()
         with open(self.file, "a", encoding="ascii") as held:
