@@ -108,7 +108,11 @@ void Cuda::OnCall(const ProcessKey& process, const rs_call& call) {
   const bool allocation = call.header.kind == RS_CALL_ALLOCATION;
   event.type = WireType(allocation ? EventType::kAllocationFailed : EventType::kCudaCallFailed);
   event.str.push_back({"call", FunctionName(call.function)});
-  if (allocation) event.num.push_back({"bytes", static_cast<int64_t>(call.bytes)});
+  if (allocation) {
+    // What it does after the refusal is told from what it had done by then.
+    Report(process, loop()->Now().ns, false);
+    event.num.push_back({"bytes", static_cast<int64_t>(call.bytes)});
+  }
   event.num.push_back({"result", call.result});
   TellEvent(std::move(event), static_cast<int64_t>(call.header.time_ns));
 }

@@ -75,8 +75,10 @@ std::vector<Sample> CudaNumbers::Take(const rs_cuda_counts& counts, int64_t now_
     add(signal, static_cast<double>(ns) * kNs);
   };
   // Where no launch of the runtime is seen again in the driver, those taken for it were others.
-  bypassed_ |= counts.alone + counts.below >= kEnoughLaunches && counts.alone > counts.below;
-  count(SignalId::kKernelLaunches, counts.launches + (bypassed_ ? counts.below : 0));
+  const bool bypassed =
+      counts.alone + counts.below >= kEnoughLaunches && counts.alone > counts.below;
+  told_launches_ = std::max(told_launches_, counts.launches + (bypassed ? counts.below : 0));
+  count(SignalId::kKernelLaunches, told_launches_);
   count(SignalId::kGraphLaunches, counts.graphs);
   if (counts.last_launch_ns != 0) {
     add(SignalId::kLargestLaunchGapSeconds, LargestGap(counts, now_ns, watch));

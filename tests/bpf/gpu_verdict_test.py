@@ -114,7 +114,7 @@ class RunningJobs(GpuVerdictTest):
 
 class EndedJobs(GpuVerdictTest):
     def test_a_refused_allocation_ends_a_silent_job(self):
-        daemon = self.daemon()
+        daemon = self.daemon("--ebpf.budget=50%")
         process = self.train("refused", TRAINS + "rank 1 allocate 96636764160 at 100\n")
         job = self.job(daemon, process)
         self.assertEqual(process.wait(LONG), 1)
@@ -123,7 +123,7 @@ class EndedJobs(GpuVerdictTest):
         self.shown(verdict, "the card refused 90 GiB")
 
     def test_caught_it_is_counted_and_no_more(self):
-        daemon = self.daemon()
+        daemon = self.daemon("--ebpf.budget=50%")
         process = self.train("caught", TRAINS.replace("1000000", "400") + "rank 1 allocate 96636764160 at 100 caught\n")
         job = self.job(daemon, process)
         self.until("the refusal", lambda: self.series(daemon, job, "rankscope_cuda_alloc_failures_total").get(1) == 1)

@@ -18,7 +18,7 @@ TESTS = HERE.parent
 SKIPPED = 77
 BOOT_AND_TEST_SECONDS = 1100
 # Files of the bpf tier that need nothing but Python's standard library and the commands below.
-TEST_FILES = ["bpf/bpf_test.py", "bpf/stdio_test.py"]
+TEST_FILES = ["bpf/bpf_test.py"]
 COMMANDS = ["sh", "bash", "python3.11", "sleep", "kill", "cat", "env", "setpriv", "mount", "umount", "unshare", "tee", "true", "false",
             "chmod", "chrt", "taskset", "mkdir", "rm", "grep", "cut", "tr", "head", "dd", "echo", "busybox"]
 # What a virtual disk needs; a kernel may have some of them built in.
