@@ -55,6 +55,7 @@ constexpr int64_t kTicksPerSecond = 100;  // USER_HZ, what /proc counts starts i
 
 bool IsYoungerThan(int path_fd, const std::string& proc_root, const ProcessKey& process) {
   struct statx facts {};
+  if (process.start_ticks <= 0) return false;  // its start is not known
   if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BTIME, &facts) != 0 ||
       (facts.stx_mask & STATX_BTIME) == 0) {
     return false;
@@ -122,7 +123,9 @@ std::vector<FoundOutput> FindOutputFiles(const std::string& proc_root, const Pro
       // What is appended to is where others may have written before, unless it was made for this
       // job; whoever does not append began at the start.
       const bool old = descriptor->append && !IsYoungerThan(looked.get(), proc_root, key);
-      output.begin = old ? descriptor->position : 0;
+      // Where it appends is known once it has written: until then its position is 0.
+      const int64_t end = descriptor->position > 0 ? descriptor->position : facts.st_size;
+      output.begin = old ? end : 0;
     }
     found.push_back(std::move(output));
   }

@@ -77,7 +77,8 @@ std::vector<Sample> CudaNumbers::Take(const rs_cuda_counts& counts, int64_t now_
   // Where no launch of the runtime is seen again in the driver, those taken for it were others.
   const bool bypassed =
       counts.alone + counts.below >= kEnoughLaunches && counts.alone > counts.below;
-  told_launches_ = std::max(told_launches_, counts.launches + (bypassed ? counts.below : 0));
+  told_launches_ =
+      std::max<uint64_t>(told_launches_, counts.launches + (bypassed ? counts.below : 0));
   count(SignalId::kKernelLaunches, told_launches_);
   count(SignalId::kGraphLaunches, counts.graphs);
   if (counts.last_launch_ns != 0) {

@@ -72,13 +72,12 @@ class GpuVerdictTest(BpfTest):
 
 
 class RunningJobs(GpuVerdictTest):
-    """Three jobs at once: each takes a minute to be sure of."""
+    """Two jobs at once: each takes a minute to be sure of."""
 
     def test_each_is_judged_by_its_calls(self):
         daemon = self.daemon("--ebpf.budget=50%")  # all launches, however slow this machine is
         leaves = self.train("leaves", TRAINS + "rank 2 leave at 400\n")
         late = self.train("late", TRAINS + "rank 1 sleep 25\n")
-        blocks = self.train("blocks", TRAINS + "synchronize_launches 1\nkernel_us 500\nlaunches 60\n")
 
         def stopped():
             enqueued = [rank.get("ncclAllReduce", 0) for rank in leaves.counts().values()]
@@ -100,16 +99,6 @@ class RunningJobs(GpuVerdictTest):
 
         verdict = self.becomes(daemon, late, "D3")
         self.assertEqual((verdict["sub"], verdict["ranks"]), ("host", [1]), verdict)
-        verdict = self.becomes(daemon, blocks, "D2")
-        self.assertEqual(verdict["sub"], "launch_blocking", verdict)
-
-        # The series tell what the libraries counted themselves.
-        job = self.job(daemon, leaves)
-        told = sorted(rank["ncclAllReduce"] for rank in leaves.counts().values())
-        self.assertEqual(told, [800, 802, 802, 802])
-        seen = self.series(daemon, job, "rankscope_nccl_collectives_enqueued_total")
-        self.assertEqual(sorted(seen.values()), told, "counted from the beginning")
-        self.assertEqual(seen[2], 800)
 
 
 class EndedJobs(GpuVerdictTest):
@@ -131,9 +120,6 @@ class EndedJobs(GpuVerdictTest):
         self.assertEqual(process.wait(LONG), 0)
         verdict = daemon.verdict(job)
         self.assertNotEqual(verdict["code"], "B1", verdict)
-        told = sorted(rank["cuLaunchKernel"] + rank["cuLaunchKernelEx"] for rank in process.counts().values())
-        seen = self.series(daemon, job, "rankscope_cuda_kernel_launches_total")
-        self.assertEqual(sorted(seen.values()), told)
 
 
 if __name__ == "__main__":
