@@ -136,6 +136,16 @@ def launcher_of(wrapper):
     return None
 
 
+def family_of(pid):
+    """The process and whom it has started, and so on."""
+    members = [pid]
+    for member in members:
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{member}/task").iterdir():
+                members += [int(child) for child in (task / "children").read_text().split()]
+    return members
+
+
 def command_of(case, silent_port_number):
     if case.script:
         script = with_programs(case.script)
@@ -349,9 +359,10 @@ def check_under_kernel(case, folder):
 
         def look():
             nonlocal job
-            with contextlib.suppress(OSError):
-                found = re.search(r"proc-[0-9a-f]{8}", ask(port, f"/explain?pid={process.pid}"))
-                job = found[0] if found else ""
+            for pid in family_of(process.pid):
+                with contextlib.suppress(OSError):
+                    found = re.search(r"proc-[0-9a-f]{8}", ask(port, f"/explain?pid={pid}"))
+                    job = job or (found[0] if found else "")
             return job or process.poll() is not None
 
         wait_for(look, "the run to be found", 20)
