@@ -199,8 +199,6 @@ def run_case(case, folder, before=(), on_start=None):
     """Runs the case below `folder`, behind the command `before`; returns (exit status, output)."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1",
                    "GLOO_SOCKET_IFNAME": "lo"}
-    if not before and case.script:
-        environment |= {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"}  # as a launcher would give them
     prepare(case, folder, environment)
     try:
         with silent_port() as silent, streams_of(case, folder / "output") as output:
