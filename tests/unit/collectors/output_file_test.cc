@@ -71,7 +71,7 @@ TEST_F(OutputFileTest, AFileThatTheProcessWritesIsOpened) {
   EXPECT_EQ(found[1].file, nullptr) << "opened once";
   EXPECT_EQ(found[0].begin, 12) << "appended to: what was there may be another job's";
   EXPECT_EQ(found[0].file->Read(7, 100), "ours\n");
-  const auto young = FindOutputFiles("/proc", {child.pid(), 0}, getuid(), {});
+  const auto young = FindOutputFiles("/proc", {child.pid(), 1}, getuid(), {});
   EXPECT_EQ(young[0].begin, 0) << "made since this process began";
   EXPECT_EQ(Find(child, {found[0].id})[0].file, nullptr);
   close(fd);
