@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""Why a rank does not move: real PyTorch ranks over gloo under `rankscope serve`, one of which is stopped, starved of CPU,
-waits for its data loader or a file lock, or computes alone; the verdict names it and says so. Text comes through the wrapper
-(`rankscope run`); what the threads do is seen in the kernel, or in /proc where EBPF=off."""
+"""Why a rank does not move: real PyTorch ranks over gloo beside `rankscope serve`, one of which is stopped, starved of CPU,
+waits for its data loader or a file lock, or computes alone; the verdict names it and says so. Text and threads are seen in the
+kernel; with --ebpf=off the text comes through the wrapper and the threads from /proc."""
 import contextlib
 import fcntl
 import importlib.util
@@ -20,6 +20,7 @@ import unittest  # noqa: E402
 
 PYTHON = "/usr/bin/python3"  # Debian's, whose python3-torch is meant
 TRAINER = Path(__file__).resolve().parent.parent / "support" / "waiting_trainer.py"
+FIRST_JOB = 84100  # as Slurm numbers them
 FLOOR = 25  # seconds of silence that count as a hang; the product waits for 60
 # The floor, a record of 25 steps, ticks, and a machine that does other things as well.
 LIMIT = FLOOR + 25
@@ -43,39 +44,43 @@ class WaitTest(BpfTest):
         config.write_text(f"families: {{collective_hang: {{hang_floor: {FLOOR}s}}}}\n")
         return self.daemon("--config.file", str(config), *flags)
 
-    def train(self, daemon, how, job, before=None):
-        wrapper = subprocess.Popen(
-            [BINARY, "run", "--socket", daemon.socket, "--job-id", job, "--dir", str(Path(self.folder) / job), "--", PYTHON,
-             str(TRAINER), how, str(self.STEP), self.file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env=self.environment, preexec_fn=before, start_new_session=True)
-        self.addCleanup(self.end, wrapper)
-        pids = wait_for("both ranks", lambda: self.pids(2))
+    def train(self, daemon, how, job, before=None, wrapped=False):
+        """The pids of its ranks, once they train. Wrapped: where nothing else hears them."""
+        command = [PYTHON, str(TRAINER), how, str(self.STEP), self.file, f"{self.folder}/{job}.pids"]
+        if wrapped:
+            command = [BINARY, "run", "--socket", daemon.socket, "--job-id", job, "--dir", f"{self.folder}/{job}", "--", *command]
+        with open(f"{self.folder}/{job}.log", "wb") as log:
+            launcher = subprocess.Popen(command, stdout=log, stderr=log, env={**self.environment, "SLURM_JOB_ID": job},
+                                        preexec_fn=before, start_new_session=True)
+        self.addCleanup(self.end, job, launcher)
+        pids = wait_for("both ranks", lambda: self.pids(job))
         # Training, and for so long that silence means something.
         wait_for("training", lambda: daemon.lines(job) >= 5)
         return pids
 
-    def pids(self, count):
+    def pids(self, job):
         with contextlib.suppress(OSError, ValueError):
-            found = [int(pid) for pid in Path(self.file + ".pids").read_text().split()]
-            return found if len(found) == count else None
+            found = [int(pid) for pid in Path(f"{self.folder}/{job}.pids").read_text().split()]
+            return found if len(found) == 2 else None
 
-    def end(self, wrapper):
+    def end(self, job, launcher):
         with contextlib.suppress(OSError):
-            for pid in self.pids(2) or []:
+            for pid in self.pids(job) or []:
                 os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(OSError):
-            os.killpg(wrapper.pid, signal.SIGKILL)
-        wrapper.wait()
+            os.killpg(launcher.pid, signal.SIGKILL)
+        launcher.wait()
 
-    def awaited(self, daemon, job, code, since, limit=LIMIT):
+    def awaited(self, daemon, job, code, since, sub=None, limit=LIMIT):
+        """The job's first verdict of this code, and of this form of it if one is given."""
         verdict = None
         while time.monotonic() - since < limit:
             verdict = daemon.verdicts().get(job)
-            if verdict and verdict["code"] == code:
+            if verdict and verdict["code"] == code and sub in (None, verdict["sub"]):
                 print(f"{job}: {code} {verdict['sub']} after {time.monotonic() - since:.1f} s", file=sys.stderr)
                 return verdict
             time.sleep(0.2)
-        self.fail(f"no {code} in {limit} s; the last verdict: {verdict}")
+        self.fail(f"no {code} {sub or ''} of {job} in {limit} s; the last verdict: {verdict}")
 
     def named(self, verdict, sub, rank):
         self.assertEqual((verdict["sub"], verdict["ranks"]), (sub, [rank]), verdict["shows"])
@@ -86,16 +91,17 @@ class WaitTest(BpfTest):
 class Stopped(WaitTest):
     def stop_one(self, *flags):
         daemon = self.watched(*flags)
-        pids = self.train(daemon, "sleep0", "stopped")
+        job = str(FIRST_JOB)
+        pids = self.train(daemon, "sleep0", job, wrapped="--ebpf=off" in flags)
         begin = time.monotonic()
         os.kill(pids[1], signal.SIGSTOP)
-        verdict = self.awaited(daemon, "stopped", "C2", begin)
+        verdict = self.awaited(daemon, job, "C2", begin)
         self.named(verdict, "stopped", 1)
         self.assertEqual(verdict["tier"], "C")
         self.shown(verdict, f"rank 1 (pid {pids[1]}) has been stopped for")
         self.assertIn(f"kill -CONT {pids[1]}", " ".join(verdict["resolution"]["immediate"]))
         os.kill(pids[1], signal.SIGCONT)
-        wait_for("the verdict to fall", lambda: daemon.verdicts()["stopped"]["code"] != "C2")
+        wait_for("the verdict to fall", lambda: daemon.verdicts()[job]["code"] != "C2")
 
     def test_counted_in_the_kernel(self):
         self.stop_one()
@@ -105,14 +111,15 @@ class Stopped(WaitTest):
 
     def test_all_at_once_is_a_suspended_job(self):
         daemon = self.watched()
-        pids = self.train(daemon, "sleep0", "suspended")
+        job = str(FIRST_JOB)
+        pids = self.train(daemon, "sleep0", job)
         begin = time.monotonic()
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-        verdict = self.awaited(daemon, "suspended", "X14", begin)
+        verdict = self.awaited(daemon, job, "X14", begin)
         self.assertEqual((verdict["sub"], verdict["ranks"]), ("suspended", [0, 1]))
         time.sleep(max(0, FLOOR + 10 - (time.monotonic() - begin)))
-        self.assertEqual(daemon.verdicts()["suspended"]["code"], "X14", "a suspended job hangs nowhere")
+        self.assertEqual(daemon.verdicts()[job]["code"], "X14", "a suspended job hangs nowhere")
 
 
 class Starved(WaitTest):
@@ -124,7 +131,7 @@ class Starved(WaitTest):
             os.nice(-20)  # whatever else the machine does is not what starves rank 0
 
         daemon = self.watched()
-        pids = self.train(daemon, "none", "starved", before=favoured)
+        pids = self.train(daemon, "none", str(FIRST_JOB), before=favoured)
         for pid, cpu in zip(pids, (1, 0)):
             for thread in Path(f"/proc/{pid}/task").iterdir():
                 os.sched_setaffinity(int(thread.name), {cpu})
@@ -132,49 +139,33 @@ class Starved(WaitTest):
         for _ in range(2):
             hog = subprocess.Popen(["taskset", "-c", "0", "nice", "-n", "-20", sys.executable, "-c", "while True: pass"])
             self.addCleanup(lambda hog=hog: (hog.kill(), hog.wait()))
-        verdict = self.awaited(daemon, "starved", "D3", begin, limit=90)
+        verdict = self.awaited(daemon, str(FIRST_JOB), "D3", begin, limit=90)
         self.assertEqual((verdict["sub"], verdict["ranks"]), ("starved", [1]), verdict["shows"])
         self.shown(verdict, f"the main thread of rank 1 (pid {pids[1]}) wanted a CPU and had none for")
 
 
-class Loader(WaitTest):
-    def test_a_worker_that_waits_for_a_lock(self):
-        daemon = self.watched()
-        self.train(daemon, "dataloader", "loader")
-        verdict = self.awaited(daemon, "loader", "C2", time.monotonic())
-        wait_for("the workers to be seen", lambda: daemon.verdicts()["loader"]["sub"] != "silent")
-        self.named(daemon.verdicts()["loader"], "dataloader", 1)
-        self.assertEqual(verdict["code"], "C2")
-
-
-class FileLock(WaitTest):
+class Strays(WaitTest):
+    """Jobs whose rank 1 does something else for ever, each in its way; and one whose rank 0 saves for longer than the floor."""
     STEP = 500  # who has hardly worked is not looked at when it stands still
+    SAVES = "save"
 
-    def test_a_lock_that_somebody_else_holds(self):
+    def test_each_is_named_with_what_it_does(self):
         daemon = self.watched()
+        ways = {"dataloader": "dataloader", "filelock": "file_lock", "busy": "busy", "sleep": "sleep"}
         with open(self.file, "a", encoding="ascii") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            self.train(daemon, "filelock", "lock")
-            verdict = self.awaited(daemon, "lock", "C2", time.monotonic())
-            self.named(verdict, "file_lock", 1)
-            self.shown(verdict, f"the lock is held by {Path('/proc/self/comm').read_text().strip()} (pid {os.getpid()})")
-
-
-class Alone(WaitTest):
-    def test_a_rank_that_computes_while_the_other_waits(self):
-        daemon = self.watched()
-        self.train(daemon, "busy", "busy")
-        self.named(self.awaited(daemon, "busy", "C2", time.monotonic()), "busy", 1)
-
-
-class Save(WaitTest):
-    def test_a_save_that_takes_longer_than_the_floor_is_no_hang(self):
-        daemon = self.watched()
-        self.train(daemon, "save", "save")
-        begin = time.monotonic()
-        while time.monotonic() - begin < 55:
-            self.assertNotIn(daemon.verdicts()["save"]["code"], ("C2", "C3", "D3", "X14"))
-            time.sleep(0.5)
+            for number, how in enumerate([*ways, self.SAVES]):
+                self.train(daemon, how, str(FIRST_JOB + number))
+            begin = time.monotonic()
+            for number, (how, sub) in enumerate(ways.items()):
+                verdict = self.awaited(daemon, str(FIRST_JOB + number), "C2", begin, sub=sub, limit=LIMIT + 20)
+                self.named(verdict, sub, 1)
+                if sub == "file_lock":
+                    self.shown(verdict, f"the lock is held by {Path('/proc/self/comm').read_text().strip()} (pid {os.getpid()})")
+            saves = str(FIRST_JOB + len(ways))
+            while time.monotonic() - begin < 55:
+                self.assertNotIn(daemon.verdicts()[saves]["code"], ("C2", "C3", "D3", "X14"))
+                time.sleep(0.5)
 
 
 if __name__ == "__main__":

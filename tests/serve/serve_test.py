@@ -96,7 +96,7 @@ class Daemon:
         """Lines of all streams: the wrapper has one where stdout and stderr go to the same place."""
         text = self.get("/metrics")[1]
         return sum(float(value) for value in re.findall(
-            rf'^rankscope_log_lines_total{{job_id="{job}",stream="\w+"}} (\S+)$', text, re.M))
+            rf'^rankscope_log_lines_total{{job_id="{job}",stream="[^"]+"}} (\S+)$', text, re.M))
 
     def kill(self):
         self.process.kill()

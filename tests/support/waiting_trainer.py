@@ -4,7 +4,7 @@
 """Two real ranks of PyTorch over gloo, with a data loader's worker each, of which rank 1 stops moving at a step in one of the
 ways that real ones do. Without RANK it is their launcher: it starts both and waits for them.
 
-    waiting_trainer.py HOW STEP FILE      HOW: none | dataloader | filelock | busy | sleep | save (rank 0)
+    waiting_trainer.py HOW STEP FILE PIDS     HOW: none | dataloader | filelock | busy | sleep | save (rank 0)
 """
 import fcntl
 import multiprocessing
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-HOW, STEP, FILE = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+HOW, STEP, FILE, PIDS = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 
 
 def launch():
@@ -26,7 +26,7 @@ def launch():
         environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                            MASTER_PORT=str(port), OMP_NUM_THREADS="1")
         ranks.append(subprocess.Popen([sys.executable, "-u", *sys.argv], env=environment))
-    with open(FILE + ".pids", "w", encoding="ascii") as pids:
+    with open(PIDS, "w", encoding="ascii") as pids:
         pids.write(" ".join(str(rank.pid) for rank in ranks))
     sys.exit(max(abs(rank.wait()) for rank in ranks))
 
