@@ -110,7 +110,7 @@ class NcclReports(ServeTest):
         self.assertEqual(daemon.metric('rankscope_source_up{source="nccl_ras"}'), 1)
         begin = time.monotonic()
         self.assertEqual(daemon.stop(), 0)
-        self.assertLess(time.monotonic() - begin, 3)
+        self.assertLess(time.monotonic() - begin, 10, "asking takes up to 15 s")
 
 
 if __name__ == "__main__":
