@@ -206,7 +206,7 @@ RS_SIZE(rs_said, 80);
 enum rs_cookie {
   RS_COOKIE_FUNCTION = RS_COOKIE(0), /* row of the table */
   RS_COOKIE_OP = RS_COOKIE(1),
-  RS_COOKIE_LAYER = RS_COOKIE(2), /* 1: calls into the layer below */
+  RS_COOKIE_LAYER = RS_COOKIE(2), /* bits of enum rs_layer */
   RS_COOKIE_SIZE = RS_COOKIE(3),  /* argument: bytes, or elements */
   /* cuda */
   RS_COOKIE_DIRECTION = RS_COOKIE(4),    /* of a copy, by its name */
@@ -216,6 +216,11 @@ enum rs_cookie {
   RS_COOKIE_COMM = RS_COOKIE(5),  /* argument: the communicator, or where a new one goes */
   RS_COOKIE_RANKS = RS_COOKIE(6), /* argument: its ranks */
   RS_COOKIE_RANK = RS_COOKIE(7),  /* argument: the own one */
+};
+
+enum rs_layer {
+  RS_LAYER_UPPER = 1,   /* calls into the layer below */
+  RS_LAYER_STEPPED = 2, /* of the function: the kernel single-steps what the probe stands on */
 };
 
 /* A call that a thread is inside of. Threads share slots by their number: of two in one slot the
@@ -260,7 +265,7 @@ struct rs_cuda_counts {
   __u64 launch_ns; /* of these */
   __u64 last_launch_ns;
   struct rs_gap gaps[RS_GAPS];
-  __u64 calls; /* timed ones, of all kinds */
+  __u64 calls[2]; /* timed ones, of all kinds; [1]: single-stepped */
   __u64 syncs, sync_ns;
   __u64 copies, copy_ns;
   __u64 copied_bytes, to_device_bytes, to_host_bytes;
@@ -271,7 +276,7 @@ struct rs_cuda_counts {
   __u64 results_seen[4]; /* a bit each, by the low 8 bits */
   struct rs_inside syncing[RS_SLOTS];
 };
-RS_SIZE(rs_cuda_counts, 8 * (10 + 2 * RS_GAPS + 19 + 2 * RS_SLOTS));
+RS_SIZE(rs_cuda_counts, 8 * (10 + 2 * RS_GAPS + 20 + 2 * RS_SLOTS));
 
 /* No number means two things: rows of both tables are handled alike. */
 enum rs_nccl_op {

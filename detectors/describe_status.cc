@@ -68,6 +68,7 @@ constexpr std::array kCallSignals = {
     SignalId::kLastFailedAllocationBytes,
     SignalId::kCudaErrors,
     SignalId::kCountedShare,
+    SignalId::kTimedShare,
     SignalId::kCollectivesEnqueued,
     SignalId::kCollectiveBytes,
     SignalId::kCollectiveSeconds,

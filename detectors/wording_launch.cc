@@ -65,7 +65,7 @@ std::string SharesText(const Evidence& e) {
 std::string CallsText(const Evidence& e) {
   const std::string_view role = e.Capture("role");
   if (role == "environment")
-    return Whose(e) + " runs with " + std::string(e.Capture("setting")) + " in its environment";
+    return std::string(e.Capture("setting")) + " is in the environment of " + Whose(e);
   if (role == "error") {
     return Whose(e) + ": " + std::string(e.Capture("call")) + " failed with code " +
            Number(e.observed.value_or(0)) + "; " + std::string(e.Capture("errors")) +

@@ -46,13 +46,13 @@ class LaunchDescriber {
 
  private:
   // Complete pieces of the window; the one being filled is not among them. `whole`: only those in
-  // which all launches were counted; synchronisations always are.
+  // which all launches were counted; of the others at least what is timed was seen.
   std::vector<LaunchPiece> PiecesOf(const RankCalls& calls, bool whole = true) const {
     std::vector<LaunchPiece> pieces;
     const int64_t now = now_.ns / (kPieceSeconds * 1'000'000'000);
     for (size_t i = 0; i < calls.pieces().size(); ++i) {
       const LaunchPiece& piece = calls.pieces()[i];
-      const bool fits = piece.counted_share >= 1 || !whole;
+      const bool fits = piece.timed_share >= 1 && (piece.counted_share >= 1 || !whole);
       if (piece.index >= now - kWindowPieces && piece.wall_seconds > 0 && fits)
         pieces.push_back(piece);
     }

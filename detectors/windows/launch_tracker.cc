@@ -181,6 +181,8 @@ void RankCalls::OnSamples(const SampleBatch& batch, Timestamp t) {
   current_.copy_seconds += static_cast<float>(growth.copy);
   current_.allocation_seconds += static_cast<float>(growth.allocation);
   current_.counted_share = std::min(current_.counted_share, static_cast<float>(counted_share_));
+  if (const auto share = FindSample(batch, SignalId::kTimedShare))
+    current_.timed_share = std::min(current_.timed_share, static_cast<float>(*share));
   last_ = t;
 }
 

@@ -30,13 +30,14 @@ struct LaunchPiece {
   float allocation_seconds = 0;
   float cpu_seconds = 0;  // of all its threads
   float counted_share = 1;
+  float timed_share = 1;
   float stalls = 0;  // pauses of 2 s and more without a launch, spent in none of these calls
   float stall_seconds = 0;
 
   template <class A>
   void Fields(A& a) {
     a(index, wall_seconds, launches, launch_seconds, sync_calls, sync_seconds, copy_seconds,
-      allocation_seconds, cpu_seconds, counted_share, stalls, stall_seconds);
+      allocation_seconds, cpu_seconds, counted_share, timed_share, stalls, stall_seconds);
   }
 };
 

@@ -93,7 +93,7 @@ inline constexpr std::array kCatalog = {
               "Time of the rank inside allocations of GPU memory.", "job_id,rank", Keep::kRank},
     MetricRow{
         "rankscope_cuda_counted_ratio", MetricType::kGauge, "ratio",
-        "Share of the time in which the rank's calls into CUDA and NCCL are counted; 1 = all.",
+        "Share of the time in which the rank's launches are counted; 1 = all.",
         "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_cuda_errors_total", MetricType::kCounter, "",
               "Calls of the rank into CUDA that failed, but for those that are not ready yet.",
@@ -128,6 +128,10 @@ inline constexpr std::array kCatalog = {
     MetricRow{"rankscope_cuda_sync_seconds_total", MetricType::kCounter, "seconds",
               "Time of the rank inside synchronisations with its card.", "job_id,rank",
               Keep::kRank},
+    MetricRow{"rankscope_cuda_timed_ratio", MetricType::kGauge, "ratio",
+              "1: the rank's synchronisations, copies and allocations are all seen; 0: timing them "
+              "would cost more than ebpf.budget.",
+              "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_evidence_available", MetricType::kStateSet, "",
               "Whether this store of evidence has said anything about the job; a missing store "
               "caps the confidence.",

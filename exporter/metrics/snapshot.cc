@@ -71,6 +71,7 @@ constexpr CallRow kCallRows[] = {
     CallRow{SignalId::kOldestSyncSeconds, MetricNamed("rankscope_cuda_oldest_sync_seconds")},
     CallRow{SignalId::kSyncCalls, MetricNamed("rankscope_cuda_sync_calls_total")},
     CallRow{SignalId::kCudaSyncSeconds, MetricNamed("rankscope_cuda_sync_seconds_total")},
+    CallRow{SignalId::kTimedShare, MetricNamed("rankscope_cuda_timed_ratio")},
     CallRow{SignalId::kCollectiveBytes, MetricNamed("rankscope_nccl_bytes_total")},
     CallRow{SignalId::kCollectivesEnqueued,
             MetricNamed("rankscope_nccl_collectives_enqueued_total")},

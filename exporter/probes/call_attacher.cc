@@ -48,8 +48,9 @@ double SecondsNow() {
 struct CallAttacher::Worked {
   struct Target {
     OwnedFd file;
-    std::vector<ProbePoint> driver, runtime, calls;
-    std::vector<OwnedFd> driver_links, runtime_links, return_links, call_links;
+    std::vector<ProbePoint> driver, runtime, calls, stepped_calls;
+    std::vector<OwnedFd> driver_links, runtime_links, return_links;
+    std::vector<OwnedFd> call_links, call_end_links, stepped_links, stepped_end_links;
     int unused = 0;
   };
 
@@ -93,11 +94,6 @@ struct CallAttacher::Worked {
     target.file = std::move(library.file);
     for (const ElfFunction& function : library.elf.functions)
       Place(function, library.elf.x86_64, target);
-    const std::string path = PathOf(target);
-    target.call_links = Attach(programs.begin, path, target.calls, false);
-    for (OwnedFd& fd : Attach(programs.end, path, target.calls, true)) {
-      target.call_links.push_back(std::move(fd));
-    }
     Apply(target);
     targets.emplace(library.identity, std::move(target));
     state.attach_seconds = SecondsNow() - begin;
@@ -117,11 +113,15 @@ struct CallAttacher::Worked {
     });
     if (row == calls.end() || (via == AttachVia::kPerf && !row->essential)) return;
     const Site site = x86_64 ? PlaceProbe(function.code, skips_long_nops) : Site{};
+    const bool stepped = !IsCheap(site.site);
+    CallRow placed = *row;
+    if (stepped) placed.layer |= RS_LAYER_STEPPED;
     const ProbePoint point{function.offset + site.offset,
-                           CookieOf(*row, static_cast<size_t>(row - calls.begin()))};
-    (!IsLaunch(*row)   ? target.calls
-     : row->layer != 0 ? target.runtime
-                       : target.driver)
+                           CookieOf(placed, static_cast<size_t>(row - calls.begin()))};
+    const bool upper = (row->layer & RS_LAYER_UPPER) != 0;
+    (IsLaunch(*row) ? (upper ? target.runtime : target.driver)
+     : stepped      ? target.stepped_calls
+                    : target.calls)
         .push_back(point);
     state.placed.insert({row->op, row->layer, site.site});
   }
@@ -140,17 +140,21 @@ struct CallAttacher::Worked {
     return std::move(attached.fds);
   }
 
-  // The launch probes of this file as they are wanted.
+  // The probes of this file as they are wanted.
   void Apply(Target& target) {
     const std::string path = PathOf(target);
-    Settle(state.launches.driver, programs.launch, path, target.driver, false, target.driver_links);
-    Settle(state.launches.runtime, programs.launch, path, target.runtime, false,
-           target.runtime_links);
+    const LaunchProbes& wanted = state.launches;
+    Settle(wanted.calls, programs.begin, path, target.calls, false, target.call_links);
+    Settle(wanted.calls, programs.end, path, target.calls, true, target.call_end_links);
+    Settle(wanted.stepped_calls, programs.begin, path, target.stepped_calls, false,
+           target.stepped_links);
+    Settle(wanted.stepped_calls, programs.end, path, target.stepped_calls, true,
+           target.stepped_end_links);
+    Settle(wanted.driver, programs.launch, path, target.driver, false, target.driver_links);
+    Settle(wanted.runtime, programs.launch, path, target.runtime, false, target.runtime_links);
     std::vector<ProbePoint> all = target.driver;
-    if (state.launches.runtime) {
-      all.insert(all.end(), target.runtime.begin(), target.runtime.end());
-    }
-    Settle(state.launches.returns, programs.launch_end, path, all, true, target.return_links);
+    if (wanted.runtime) all.insert(all.end(), target.runtime.begin(), target.runtime.end());
+    Settle(wanted.returns, programs.launch_end, path, all, true, target.return_links);
   }
 
   void Settle(bool wanted, int program, const std::string& path,
@@ -163,6 +167,9 @@ struct CallAttacher::Worked {
   }
 
   void Want(LaunchProbes launches) {
+    const bool more = (launches.calls && !state.launches.calls) ||
+                      (launches.stepped_calls && !state.launches.stepped_calls);
+    if (more && programs.timing_begins) programs.timing_begins();
     state.launches = launches;
     for (auto& [identity, target] : targets) Apply(target);
   }

@@ -37,13 +37,17 @@ struct CallPrograms {
   std::shared_ptr<const void> alive;
   // Makes the programs treat the daemon like a rank, while it measures them; and takes it back.
   std::function<void(bool)> track_self = {};
+  // Timed calls are looked at from now on: what was entered before has returned unseen.
+  std::function<void()> timing_begins = {};
 };
 
-// Which launch probes are wanted; everything else is always attached.
+// Which probes are wanted.
 struct LaunchProbes {
   bool driver = true;
   bool runtime = true;
   bool returns = false;
+  bool calls = true;          // the timed ones
+  bool stepped_calls = true;  // those that the kernel single-steps
   bool operator==(const LaunchProbes&) const = default;
 };
 

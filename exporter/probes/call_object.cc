@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -128,16 +129,25 @@ void CallObject::TrackSelf(bool track) const {
   }
 }
 
+void CallObject::BeginTiming() const {
+  timespec now{};  // as bpf_ktime_get_ns() counts
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  impl_->cuda->bss->rs_timed_since_ns =
+      static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
 CallPrograms CallObject::Programs(const std::shared_ptr<CallObject>& self) {
   const bpf_object* const object = self->impl_->object;
   const auto fd = [object](const char* name) { return FdOf(object, name); };
   // The caller keeps `alive`, and with it what the function stands on.
   const auto track_self = [raw = self.get()](bool track) { raw->TrackSelf(track); };
   if (self->impl_->cuda) {
-    return {fd("cuda_launch"), fd("cuda_launch_end"), fd("cuda_begin"), fd("cuda_end"), self,
-            track_self};
+    return {fd("cuda_launch"), fd("cuda_launch_end"),
+            fd("cuda_begin"),  fd("cuda_end"),
+            self,              track_self,
+            [raw = self.get()] { raw->BeginTiming(); }};
   }
-  return {-1, -1, fd("nccl_begin"), fd("nccl_end"), self, track_self};
+  return {-1, -1, fd("nccl_begin"), fd("nccl_end"), self, track_self, {}};
 }
 
 int CallObject::fd() const {

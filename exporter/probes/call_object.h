@@ -42,6 +42,7 @@ class CallObject {
 
  private:
   void TrackSelf(bool track) const;
+  void BeginTiming() const;
 
   struct Impl;
   explicit CallObject(std::unique_ptr<Impl> impl);

@@ -16,7 +16,7 @@ namespace rankscope::probes {
 struct CallRow {
   std::string_view symbol;
   uint8_t op = 0;     // rs_cuda_op, rs_nccl_op
-  uint8_t layer = 0;  // 1: it calls one of the layer below
+  uint8_t layer = 0;  // rs_layer
   // The other bytes of the cookie, as enum rs_cookie has them. Of cuda: bytes, direction, argument
   // with the direction; of nccl: elements, their type, communicator, ranks, rank.
   uint8_t size = 0;

@@ -54,7 +54,12 @@ void Cuda::OnAttached() {
 }
 
 std::string Cuda::Shortcoming() const {
-  if (!windows_ || windows_->plan().share >= 1) return {};
+  if (!windows_) return {};
+  if (!windows_->plan().times_all()) {
+    return "synchronisations, copies and allocations are not all seen: timing each would cost a rank "
+           "more than ebpf.budget";
+  }
+  if (windows_->plan().share >= 1) return {};
   return "launches are counted part of the time: counting all would cost a rank more than "
          "ebpf.budget";
 }
@@ -65,6 +70,7 @@ void Cuda::Note(Caller& caller, const rs_cuda_counts& counts) {
   total_.runtime += now.runtime - caller.runs.runtime;
   total_.returns += now.returns - caller.runs.returns;
   total_.calls += now.calls - caller.runs.calls;
+  total_.stepped_calls += now.stepped_calls - caller.runs.stepped_calls;
   caller.runs = now;
 }
 
@@ -90,12 +96,15 @@ std::vector<exporter::ProbeUse> Cuda::probes() const {
       UseOf("launch_driver", total_.driver, costs.driver, plan.share),
       UseOf("launch_runtime", total_.runtime, costs.runtime, plan.runtime ? plan.share : 0),
       UseOf("launch_return", total_.returns, costs.launch_return, windows_->returns_share()),
-      UseOf("call", total_.calls, costs.call, 1),
+      UseOf("call", total_.calls, costs.call, plan.calls ? 1 : 0),
+      UseOf("call_single_step", total_.stepped_calls, costs.stepped_call,
+            plan.stepped_calls ? 1 : 0),
   };
   std::set<std::pair<size_t, SiteClass>> sites;
   for (const PlacedProbe& placed : attached->state().placed) {
     const bool launch = placed.op == RS_CUDA_LAUNCH || placed.op == RS_CUDA_GRAPH;
-    sites.emplace(!launch ? 3 : placed.layer != 0 ? 1 : 0, placed.site);
+    const bool stepped = !IsCheap(placed.site);
+    sites.emplace(launch ? (placed.layer != 0 ? 1 : 0) : stepped ? 4 : 3, placed.site);
     if (launch) sites.emplace(2, placed.site);
   }
   for (const auto& [use, site] : sites) uses[use].sites.emplace_back(SiteClassName(site));

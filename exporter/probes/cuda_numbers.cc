@@ -19,11 +19,15 @@ struct Inside {
   double total_seconds = 0;
 };
 
-Inside OfSlots(const rs_inside (&slots)[RS_SLOTS], int64_t now_ns, const ThreadLives& lives) {
+// What began before the probes were on may have ended before, too.
+Inside OfSlots(const rs_inside (&slots)[RS_SLOTS], int64_t now_ns, const LaunchWatch& watch,
+               const ThreadLives& lives) {
   Inside inside;
+  if (!watch.timed) return inside;
   for (const rs_inside& slot : slots) {
-    const int64_t age_ns = now_ns - static_cast<int64_t>(slot.start_ns);
-    if (slot.start_ns == 0 || age_ns < 0) continue;
+    const int64_t start_ns = static_cast<int64_t>(slot.start_ns);
+    const int64_t age_ns = now_ns - start_ns;
+    if (start_ns == 0 || start_ns < watch.timed_since_ns || age_ns < 0) continue;
     if (age_ns > kLongCallNs && lives && !lives(slot.thread)) continue;
     inside.oldest_seconds = std::max(inside.oldest_seconds, static_cast<double>(age_ns) * kNs);
     inside.total_seconds += static_cast<double>(age_ns) * kNs;
@@ -89,10 +93,11 @@ std::vector<Sample> CudaNumbers::Take(const rs_cuda_counts& counts, int64_t now_
   }
   TimeLaunches(counts);
   if (counts.timed_launches != 0) add(SignalId::kLaunchSeconds, launch_seconds_);
-  const Inside syncing = OfSlots(counts.syncing, now_ns, lives);
+  const Inside syncing = OfSlots(counts.syncing, now_ns, watch, lives);
   count(SignalId::kSyncCalls, counts.syncs);
-  add(SignalId::kCudaSyncSeconds,
-      static_cast<double>(counts.sync_ns) * kNs + syncing.total_seconds);
+  told_sync_seconds_ = std::max(
+      told_sync_seconds_, static_cast<double>(counts.sync_ns) * kNs + syncing.total_seconds);
+  add(SignalId::kCudaSyncSeconds, told_sync_seconds_);
   add(SignalId::kOldestSyncSeconds, syncing.oldest_seconds);
   count(SignalId::kCopyCalls, counts.copies);
   seconds(SignalId::kCopySeconds, counts.copy_ns);
@@ -107,6 +112,7 @@ std::vector<Sample> CudaNumbers::Take(const rs_cuda_counts& counts, int64_t now_
   }
   count(SignalId::kCudaErrors, counts.errors);
   add(SignalId::kCountedShare, watch.share);
+  add(SignalId::kTimedShare, watch.timed ? 1 : 0);
   looked_ns_ = now_ns;
   return samples;
 }

@@ -14,11 +14,13 @@
 
 namespace rankscope::probes {
 
-// While the launch probes were on, of the time since the last look.
+// While the probes were on, of the time since the last look.
 struct LaunchWatch {
   double share = 1;      // 1: all the time, so that each launch was counted
   int64_t since_ns = 0;  // when they were put on last
   int64_t until_ns = 0;  // when they were taken off; 0 = they are on
+  bool timed = true;     // synchronisations, copies and allocations, each of them
+  int64_t timed_since_ns = 0;
 };
 
 // Whether this thread of the process still is.
@@ -44,6 +46,7 @@ class CudaNumbers {
   uint64_t launches_ = 0;
   uint64_t timed_launches_ = 0;
   uint64_t timed_ns_ = 0;
+  double told_sync_seconds_ = 0;  // never fewer
   double launch_seconds_ = 0;
   double mean_launch_seconds_ = 0;  // of the last timed window; 0 = none yet
 };

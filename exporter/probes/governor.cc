@@ -15,6 +15,14 @@ constexpr double kReturnAt = 0.8;
 // are dispensable. The rest failed before they got there.
 constexpr double kSeenBelow = 0.9;
 
+// Of the budget that timed calls may take, so that launches are counted as well.
+constexpr double kForCalls = 0.7;
+
+double CallCost(const ProbeCosts& costs, const ProbeRates& rates, const LaunchPlan& plan) {
+  return (plan.calls ? rates.calls * costs.call : 0) +
+         (plan.stepped_calls ? rates.stepped_calls * costs.stepped_call : 0);
+}
+
 double LaunchCost(const ProbeCosts& costs, const ProbeRates& rates, bool runtime) {
   return rates.driver * costs.driver + (runtime ? rates.runtime * costs.runtime : 0);
 }
@@ -22,7 +30,7 @@ double LaunchCost(const ProbeCosts& costs, const ProbeRates& rates, bool runtime
 }  // namespace
 
 double CostOf(const ProbeCosts& costs, const ProbeRates& rates, const LaunchPlan& plan) {
-  return rates.calls * costs.call + plan.share * LaunchCost(costs, rates, plan.runtime);
+  return CallCost(costs, rates, plan) + plan.share * LaunchCost(costs, rates, plan.runtime);
 }
 
 LaunchPlan DecideLaunches(const ProbeCosts& costs, const ProbeRates& rates, double budget,
@@ -30,14 +38,16 @@ LaunchPlan DecideLaunches(const ProbeCosts& costs, const ProbeRates& rates, doub
   ProbeRates known = rates;
   // Without its probes the runtime's launches are not seen: at worst, each of the driver's is one.
   if (!current.runtime) known.runtime = known.below = rates.driver;
-  const double left = std::max(budget - rates.calls * costs.call, 0.0);
+  LaunchPlan everything = {true, 1, current.calls, current.stepped_calls};
+  everything.stepped_calls &= CallCost(costs, rates, everything) <= kForCalls * budget;
+  everything.calls &= CallCost(costs, rates, everything) <= kForCalls * budget;
+  const double left = std::max(budget - CallCost(costs, rates, everything), 0.0);
   const auto fits = [&](const LaunchPlan& plan) {
     const bool more = (plan.runtime && !current.runtime) || plan.share > current.share;
     return LaunchCost(costs, known, plan.runtime) <= left * (more ? kReturnAt : 1);
   };
-  const LaunchPlan everything;
   if (fits(everything)) return everything;
-  LaunchPlan plan;
+  LaunchPlan plan = everything;
   plan.runtime = known.below < kSeenBelow * known.runtime || known.driver == 0;
   if (fits(plan)) return plan;
   const double cost = LaunchCost(costs, known, plan.runtime);

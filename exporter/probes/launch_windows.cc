@@ -16,6 +16,8 @@ constexpr int64_t kLeastMeasureNs = 20'000'000;
 constexpr int64_t kReturnsEveryNs = 10 * kSecondNs;
 constexpr Duration kReturnsFor = Milliseconds(250);
 constexpr double kReturnsShare = 0.025;
+// Calls that cost too much are looked at again for a second after so long: 3 % of their cost.
+constexpr int64_t kTryCallsNs = 30 * kSecondNs;
 
 double Rate(uint64_t before, uint64_t after, double seconds) {
   return after <= before ? 0 : static_cast<double>(after - before) / seconds;
@@ -24,7 +26,8 @@ double Rate(uint64_t before, uint64_t after, double seconds) {
 }  // namespace
 
 ProbeRuns RunsOf(const rs_cuda_counts& counts) {
-  return {counts.runs[0], counts.runs[1], counts.below, counts.timed_launches, counts.calls};
+  return {counts.runs[0], counts.runs[1], counts.below, counts.timed_launches,
+          counts.calls[0], counts.calls[1]};
 }
 
 ProbeRates BusiestRates(const ProbeCosts& costs, const CallerRuns& before, const CallerRuns& after,
@@ -35,7 +38,8 @@ ProbeRates BusiestRates(const ProbeCosts& costs, const CallerRuns& before, const
     const ProbeRuns then = found != before.end() ? found->second : ProbeRuns{};
     const ProbeRates rates = {
         Rate(then.driver, now.driver, seconds), Rate(then.runtime, now.runtime, seconds),
-        Rate(then.below, now.below, seconds), Rate(then.calls, now.calls, seconds)};
+        Rate(then.below, now.below, seconds), Rate(then.calls, now.calls, seconds),
+        Rate(then.stepped_calls, now.stepped_calls, seconds)};
     if (CostOf(costs, rates, {}) > CostOf(costs, busiest, {})) busiest = rates;
   }
   return busiest;
@@ -46,7 +50,10 @@ ProbeCosts CostsOf(const SiteCosts& sites, const std::set<PlacedProbe>& placed) 
   for (const PlacedProbe& probe : placed) {
     const SiteCost& site = sites[static_cast<size_t>(probe.site)];
     const bool launch = probe.op == RS_CUDA_LAUNCH || probe.op == RS_CUDA_GRAPH;
-    double& entry = !launch ? costs.call : probe.layer != 0 ? costs.runtime : costs.driver;
+    const bool stepped = !IsCheap(probe.site);
+    double& entry = launch    ? (probe.layer != 0 ? costs.runtime : costs.driver)
+                    : stepped ? costs.stepped_call
+                              : costs.call;
     // A timed call has both probes, a launch its return only in windows.
     entry = std::max(entry, launch ? site.entry_seconds : site.entry_seconds + site.return_seconds);
     if (launch) costs.launch_return = std::max(costs.launch_return, site.return_seconds);
@@ -84,6 +91,19 @@ void LaunchWindows::Decide(int64_t now_ns) {
       BusiestRates(costs(), before_, read_(), static_cast<double>(took_ns) / kSecondNs);
   driver_rate_ = rates.driver + rates.runtime;
   plan_ = DecideLaunches(costs(), rates, budget_, plan_);
+  if (plan_.times_all()) {
+    untimed_ns_ = 0;
+  } else if (untimed_ns_ == 0) {
+    untimed_ns_ = now_ns;
+  } else if (now_ns - untimed_ns_ >= kTryCallsNs) {
+    plan_.calls = plan_.stepped_calls = true;  // the next measurement says whether they may stay
+    untimed_ns_ = 0;
+  }
+  if (!plan_.times_all()) watch_.timed = false;
+}
+
+void LaunchWindows::Want(bool launches, bool returns) {
+  attacher_.Want({launches, launches && plan_.runtime, returns, plan_.calls, plan_.stepped_calls});
 }
 
 void LaunchWindows::OnSecond(int64_t now_ns) {
@@ -95,17 +115,17 @@ void LaunchWindows::OnSecond(int64_t now_ns) {
     Close();
     return;
   }
-  attacher_.Want({true, plan_.runtime, false});
+  Want(true, false);
   TimeReturns(now_ns);
 }
 
 void LaunchWindows::TimeReturns(int64_t now_ns) {
   if (driver_rate_ == 0 || (timed_ns_ != 0 && now_ns - timed_ns_ < kReturnsEveryNs)) return;
   timed_ns_ = now_ns;
-  attacher_.Want({true, plan_.runtime, true});
+  Want(true, true);
   timer_ = loop_.After(kReturnsFor, [this] {
     timer_ = 0;
-    attacher_.Want({true, plan_.runtime, false});
+    Want(true, false);
   });
 }
 
@@ -113,12 +133,17 @@ void LaunchWindows::Open() {
   timer_ = 0;
   open_ = true;
   before_ns_ = 0;
-  attacher_.Want({true, plan_.runtime, false});
+  Want(true, false);
 }
 
 // The window begins when the probes are on.
 void LaunchWindows::OnAttached(int64_t now_ns) {
-  const bool on = attacher_.state().launches.driver;
+  const LaunchProbes& attached = attacher_.state().launches;
+  const bool on = attached.driver;
+  if (!watch_.timed && plan_.times_all() && attached.calls && attached.stepped_calls) {
+    watch_.timed = true;
+    watch_.timed_since_ns = now_ns;
+  }
   if (!on || !open_ || plan_.share >= 1 || timer_ != 0 || watch_.until_ns == 0) return;
   watch_.since_ns = now_ns;
   watch_.until_ns = 0;
@@ -134,7 +159,7 @@ void LaunchWindows::OnAttached(int64_t now_ns) {
     }
     // Everything is counted again, from here on.
     watch_.share = 1;
-    attacher_.Want({true, plan_.runtime, false});
+    Want(true, false);
     Begin(end_ns);
   });
 }
@@ -144,7 +169,7 @@ void LaunchWindows::Close() {
   open_ = false;
   watch_.share = plan_.share;
   watch_.until_ns = now_ns;
-  attacher_.Want({false, false, false});
+  Want(false, false);
   const auto rest = static_cast<int64_t>((1 - plan_.share) * kSecondNs);
   timer_ = loop_.After({std::max<int64_t>(rest, 1'000'000)}, [this] { Open(); });
 }

@@ -6,6 +6,7 @@
 //
 //     all the time     measured each second; a window of timed returns every ten seconds
 //     part of it       each second: on -> measure -> off -> decide
+//     timed calls      on; where they cost too much off, and looked at again every half minute
 //
 // Loop thread only.
 #pragma once
@@ -30,6 +31,7 @@ struct ProbeRuns {
   uint64_t below = 0;
   uint64_t returns = 0;
   uint64_t calls = 0;
+  uint64_t stepped_calls = 0;
 };
 ProbeRuns RunsOf(const rs_cuda_counts& counts);
 using CallerRuns = std::map<uint32_t, ProbeRuns>;  // by pid
@@ -62,6 +64,7 @@ class LaunchWindows {
   void Open();
   void Close();
   void TimeReturns(int64_t now_ns);
+  void Want(bool launches, bool returns);
 
   exporter::EventLoop& loop_;
   CallAttacher& attacher_;
@@ -73,6 +76,7 @@ class LaunchWindows {
   int64_t before_ns_ = 0;   // 0: nothing is being measured
   bool open_ = true;        // the probes are on, or will be
   int64_t timed_ns_ = 0;    // when returns were last timed
+  int64_t untimed_ns_ = 0;  // since when not all calls are timed; 0: they are
   double driver_rate_ = 0;  // launch probes a second, of the busiest process
   exporter::EventLoop::TimerId timer_ = 0;
 };

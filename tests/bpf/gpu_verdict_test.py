@@ -28,12 +28,12 @@ class GpuVerdictTest(BpfTest):
         if not (LIBRARIES / "libcuda.so.1").exists():
             self.fail(f"no stub libraries in {LIBRARIES}")
 
-    def train(self, name, script):
+    def train(self, name, script, **variables):
         """Starts a job of its own that runs the script; without a word."""
         folder = Path(self.folder) / name
         folder.mkdir()
         (folder / "script").write_text(script)
-        environment = {**self.environment, "STUB_GPU_COUNTS": str(folder), "STUB_GPU_LIBRARIES": str(LIBRARIES)}
+        environment = {**self.environment, "STUB_GPU_COUNTS": str(folder), "STUB_GPU_LIBRARIES": str(LIBRARIES), **variables}
         process = subprocess.Popen([TRAINER, str(folder / "script")], cwd=folder, env=environment,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(lambda: process.poll() is None and (process.terminate(), process.wait()))
@@ -72,12 +72,14 @@ class GpuVerdictTest(BpfTest):
 
 
 class RunningJobs(GpuVerdictTest):
-    """Two jobs at once: each takes a minute to be sure of."""
+    """Three jobs at once: each takes a minute to be sure of."""
 
     def test_each_is_judged_by_its_calls(self):
         daemon = self.daemon("--ebpf.budget=50%")  # all launches, however slow this machine is
         leaves = self.train("leaves", TRAINS + "rank 2 leave at 400\n")
         late = self.train("late", TRAINS + "rank 1 sleep 25\n")
+        blocks = self.train("blocks", "ranks 2\nsteps 1000000\nstep_ms 40\nlaunches 40\nkernel_us 1000\n"
+                            "synchronize_launches 1\nprint 0\n", CUDA_LAUNCH_BLOCKING="1")
 
         def stopped():
             enqueued = [rank.get("ncclAllReduce", 0) for rank in leaves.counts().values()]
@@ -99,6 +101,10 @@ class RunningJobs(GpuVerdictTest):
 
         verdict = self.becomes(daemon, late, "D3")
         self.assertEqual((verdict["sub"], verdict["ranks"]), ("host", [1]), verdict)
+
+        verdict = self.becomes(daemon, blocks, "D2")
+        self.assertEqual((verdict["sub"], verdict["tier"]), ("launch_blocking", "C"), verdict)
+        self.shown(verdict, "CUDA_LAUNCH_BLOCKING=1 is in the environment of ranks 0, 1")
 
 
 class EndedJobs(GpuVerdictTest):

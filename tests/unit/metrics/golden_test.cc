@@ -52,6 +52,7 @@ void AddCalls(RankStatus& rank) {
       SignalId::kCudaErrors,
       SignalId::kLastFailedAllocationBytes,
       SignalId::kCountedShare,
+      SignalId::kTimedShare,
       SignalId::kCollectivesEnqueued,
       SignalId::kCollectiveBytes,
       SignalId::kCollectiveSeconds,

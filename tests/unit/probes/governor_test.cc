@@ -10,13 +10,15 @@
 namespace rankscope::probes {
 namespace {
 
-constexpr ProbeCosts kCheap = {0.65e-6, 0.65e-6, 0.4e-6, 1.2e-6};
-constexpr ProbeCosts kStepped = {10e-6, 10e-6, 0.4e-6, 11e-6};
+constexpr ProbeCosts kCheap = {0.65e-6, 0.65e-6, 0.4e-6, 1.2e-6, 11e-6};
+constexpr ProbeCosts kStepped = {10e-6, 10e-6, 0.4e-6, 1.2e-6, 11e-6};
 constexpr double kOnePercent = 0.01;
 
 // What the rates look like under a plan: who has no probe is not seen.
 ProbeRates Seen(ProbeRates rates, const LaunchPlan& plan) {
   if (!plan.runtime) rates.runtime = rates.below = 0;
+  if (!plan.calls) rates.calls = 0;
+  if (!plan.stepped_calls) rates.stepped_calls = 0;
   return rates;
 }
 
@@ -59,8 +61,27 @@ TEST(Governor, AnInstructionThatIsSteppedIsDutyCycledMuchEarlier) {
 
 TEST(Governor, SomethingIsAlwaysLookedAt) {
   EXPECT_EQ(Settle(kStepped, {1e6, 0, 0, 0}).share, kLeastShare);
-  // Other calls alone are beyond the budget: they stay, the launches give way.
-  EXPECT_EQ(Settle(kCheap, {1000, 0, 0, 20'000}).share, kLeastShare);
+}
+
+TEST(Governor, CallsThatCostTooMuchAreNoLongerTimed) {
+  // 20,000 x 1.2 us = 2.4 % of a core: launches are seen instead.
+  const LaunchPlan plan = Settle(kCheap, {1000, 0, 0, 20'000, 0});
+  EXPECT_FALSE(plan.calls);
+  EXPECT_FALSE(plan.times_all());
+  EXPECT_EQ(plan.share, 1);
+  EXPECT_LE(CostOf(kCheap, Seen({1000, 0, 0, 20'000, 0}, plan), plan), kOnePercent);
+}
+
+TEST(Governor, SteppedCallsAreGivenUpBeforeTheOthers) {
+  const LaunchPlan plan = Settle(kCheap, {1000, 0, 0, 1000, 1000});
+  EXPECT_FALSE(plan.stepped_calls);
+  EXPECT_TRUE(plan.calls);
+  EXPECT_TRUE(Settle(kCheap, {1000, 0, 0, 1000, 100}).times_all()) << "0.11 % of a core";
+}
+
+TEST(Governor, WhatIsNotTimedDoesNotComeBackByItself) {
+  const LaunchPlan off = {true, 1, false, false};
+  EXPECT_EQ(DecideLaunches(kCheap, {}, kOnePercent, off), off) << "who looks again says so";
 }
 
 TEST(Governor, CountingIsExactAgainWhenTheRateFalls) {
@@ -87,14 +108,14 @@ TEST(Governor, WithoutAMeasuredCostNothingIsGivenUp) {
 }
 
 TEST(LaunchWindows, TheBusiestProcessDecides) {
-  const CallerRuns before = {{1, {1000, 0, 0, 0, 0}}, {2, {0, 0, 0, 0, 0}}};
-  const CallerRuns after = {
-      {1, {1100, 0, 0, 0, 0}}, {2, {900, 900, 890, 0, 10}}, {3, {50, 0, 0, 0, 0}}};
+  const CallerRuns before = {{1, {1000}}, {2, {}}};
+  const CallerRuns after = {{1, {1100}}, {2, {900, 900, 890, 0, 10, 5}}, {3, {50}}};
   const ProbeRates rates = BusiestRates(kCheap, before, after, 0.5);
   EXPECT_EQ(rates.driver, 1800);
   EXPECT_EQ(rates.runtime, 1800);
   EXPECT_EQ(rates.below, 1780);
   EXPECT_EQ(rates.calls, 20);
+  EXPECT_EQ(rates.stepped_calls, 10);
 }
 
 TEST(LaunchWindows, TheDearestSiteCounts) {
@@ -104,10 +125,12 @@ TEST(LaunchWindows, TheDearestSiteCounts) {
   const ProbeCosts costs = CostsOf(sites, {{RS_CUDA_LAUNCH, 0, SiteClass::kPush},
                                            {RS_CUDA_LAUNCH, 1, SiteClass::kPush},
                                            {RS_CUDA_GRAPH, 1, SiteClass::kSingleStep},
-                                           {RS_CUDA_SYNC, 1, SiteClass::kPush}});
+                                           {RS_CUDA_SYNC, 1, SiteClass::kPush},
+                                           {RS_CUDA_SYNC, 0, SiteClass::kSingleStep}});
   EXPECT_DOUBLE_EQ(costs.driver, 1e-6);
   EXPECT_DOUBLE_EQ(costs.runtime, 1e-5);
   EXPECT_DOUBLE_EQ(costs.call, 1.2e-6);
+  EXPECT_DOUBLE_EQ(costs.stepped_call, 1.03e-5);
   EXPECT_DOUBLE_EQ(costs.launch_return, 3e-7);
 }
 
