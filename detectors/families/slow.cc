@@ -30,9 +30,9 @@ bool Launches(const JobFeatures& f) {
          f.launches.seconds_since_launch < kStillLaunches;
 }
 
-// And every launch of it is counted.
+// And was looked at for long enough.
 bool Readable(const JobFeatures& f) {
-  return Launches(f) && f.launches.exact && f.launches.window_seconds >= kWindowSeconds;
+  return Launches(f) && f.launches.window_seconds >= kWindowSeconds;
 }
 
 Finding Slow(const JobFeatures& f, std::string_view sub) {
@@ -90,7 +90,9 @@ bool HardlyWaits(const JobFeatures& f) {
 Finding EvaluateD1(const JobFeatures& f) {
   const LaunchFeatures& l = f.launches;
   // The first minutes compile and fill caches; a whole window past them decides.
-  if (!Readable(f) || l.window_seconds < kLongWindow || l.launches < kLaunches / 10) return {};
+  // Pauses between launches are seen only where each launch is counted.
+  if (!Readable(f) || !l.exact) return {};
+  if (l.window_seconds < kLongWindow || l.launches < kLaunches / 10) return {};
   if (f.steps_known && f.steps < 50) return {};
   if (f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL) return {};
   constexpr double kIdle = 0.8;
@@ -116,7 +118,7 @@ RuledOut RuleOutD1(const JobFeatures& f) {
     return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
   const LaunchFeatures& l = f.launches;
   constexpr double kHalf = 0.5;
-  if (Readable(f) && l.launches > 0 && l.host_share < kHalf && l.stalls == 0) {
+  if (Readable(f) && l.exact && l.launches > 0 && l.host_share < kHalf && l.stalls == 0) {
     return Excluded("ranks spend " + Percent(1 - l.host_share) +
                         " of the wall in calls that wait for the card or feed it",
                     {l.calls_evidence});

@@ -45,15 +45,14 @@ class LaunchDescriber {
   }
 
  private:
-  // Complete pieces of the window; the one being filled is not among them. `whole`: only those in
-  // which all launches were counted; of the others at least what is timed was seen.
-  std::vector<LaunchPiece> PiecesOf(const RankCalls& calls, bool whole = true) const {
+  // Complete pieces of the window in which nothing that is timed was left out; the one being filled
+  // is not among them.
+  std::vector<LaunchPiece> PiecesOf(const RankCalls& calls) const {
     std::vector<LaunchPiece> pieces;
     const int64_t now = now_.ns / (kPieceSeconds * 1'000'000'000);
     for (size_t i = 0; i < calls.pieces().size(); ++i) {
       const LaunchPiece& piece = calls.pieces()[i];
-      const bool fits = piece.timed_share >= 1 && (piece.counted_share >= 1 || !whole);
-      if (piece.index >= now - kWindowPieces && piece.wall_seconds > 0 && fits)
+      if (piece.index >= now - kWindowPieces && piece.wall_seconds > 0 && piece.timed_share >= 1)
         pieces.push_back(piece);
     }
     return pieces;
@@ -170,6 +169,7 @@ class LaunchDescriber {
       double wall = 0;
       double sum = 0;
       for (const LaunchPiece& piece : PiecesOf(tracker_.ranks().at(rank.rank))) {
+        out_.exact = out_.exact && piece.counted_share >= 1;
         wall += static_cast<double>(piece.wall_seconds);
         sum += static_cast<double>(piece.launches);
       }
@@ -228,8 +228,8 @@ class LaunchDescriber {
   std::map<int64_t, std::map<int32_t, double>> WaitByPiece() const {
     std::map<int64_t, std::map<int32_t, double>> waits;
     for (const RankLaunches& rank : out_.ranks) {
-      for (const LaunchPiece& piece : PiecesOf(tracker_.ranks().at(rank.rank), false)) {
-        if (piece.launches <= 0 && piece.counted_share >= 1) continue;
+      for (const LaunchPiece& piece : PiecesOf(tracker_.ranks().at(rank.rank))) {
+        if (piece.launches <= 0 && piece.counted_share >= 1) continue;  // it does not train
         waits[piece.index][rank.rank] =
             std::min(1.0, static_cast<double>(piece.sync_seconds / piece.wall_seconds));
       }

@@ -35,11 +35,11 @@ struct RankLaunches {
   double stall_seconds = 0;        // their sum
 };
 
-// Where the time of a window goes: of pieces of ten seconds in which every call was counted, of the
-// newest 300 s.
+// Where the time of a window goes: of pieces of ten seconds in which every call that is timed was
+// seen, of the newest 300 s.
 struct LaunchFeatures {
   std::vector<RankLaunches> ranks;  // by rising rank; empty: nobody's launches are counted
-  bool exact = false;               // nothing is left out of the counts now
+  bool exact = false;               // each launch of the window is counted
   double window_seconds = 0;
   double launches = 0;  // in the window, of the median rank
 

@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kPieceNs = 10'000'000'000;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t kTextCap = 200;
+constexpr double kLeastCounted = 0.01;  // less is not looked at
 
 bool IsCuda(SignalId signal) {
   switch (signal) {
@@ -174,8 +175,9 @@ void RankCalls::OnSamples(const SampleBatch& batch, Timestamp t) {
   }
   if (const auto errors = FindSample(batch, SignalId::kCudaErrors)) errors_.Grow(*errors);
   current_.wall_seconds += static_cast<float>(growth.wall);
-  current_.launches += static_cast<float>(growth.launches);
-  current_.launch_seconds += static_cast<float>(growth.launch_seconds);
+  const double counted = std::max(counted_share_, kLeastCounted);
+  current_.launches += static_cast<float>(growth.launches / counted);
+  current_.launch_seconds += static_cast<float>(growth.launch_seconds / counted);
   current_.sync_calls += static_cast<float>(growth.sync_calls);
   current_.sync_seconds += static_cast<float>(growth.sync);
   current_.copy_seconds += static_cast<float>(growth.copy);

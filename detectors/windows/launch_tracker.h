@@ -22,8 +22,8 @@ namespace rankscope::windows {
 struct LaunchPiece {
   int64_t index = -1;  // time / 10 s
   float wall_seconds = 0;
-  float launches = 0;
-  float launch_seconds = 0;
+  float launches = 0;  // where part of the time was counted, as many as that makes of all of it
+  float launch_seconds = 0;  // the same
   float sync_calls = 0;
   float sync_seconds = 0;  // and of a call that has not come back
   float copy_seconds = 0;

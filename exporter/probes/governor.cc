@@ -15,8 +15,8 @@ constexpr double kReturnAt = 0.8;
 // are dispensable. The rest failed before they got there.
 constexpr double kSeenBelow = 0.9;
 
-// Of the budget that timed calls may take, so that launches are counted as well.
-constexpr double kForCalls = 0.7;
+// Of the budget that timed calls may take, so that some launches are counted as well.
+constexpr double kForCalls = 0.9;
 
 double CallCost(const ProbeCosts& costs, const ProbeRates& rates, const LaunchPlan& plan) {
   return (plan.calls ? rates.calls * costs.call : 0) +
@@ -39,8 +39,10 @@ LaunchPlan DecideLaunches(const ProbeCosts& costs, const ProbeRates& rates, doub
   // Without its probes the runtime's launches are not seen: at worst, each of the driver's is one.
   if (!current.runtime) known.runtime = known.below = rates.driver;
   LaunchPlan everything = {true, 1, current.calls, current.stepped_calls};
-  everything.stepped_calls &= CallCost(costs, rates, everything) <= kForCalls * budget;
-  everything.calls &= CallCost(costs, rates, everything) <= kForCalls * budget;
+  if (CallCost(costs, rates, everything) > kForCalls * budget) {
+    everything.stepped_calls &= rates.stepped_calls == 0;
+    everything.calls &= CallCost(costs, rates, everything) <= kForCalls * budget;
+  }
   const double left = std::max(budget - CallCost(costs, rates, everything), 0.0);
   const auto fits = [&](const LaunchPlan& plan) {
     const bool more = (plan.runtime && !current.runtime) || plan.share > current.share;

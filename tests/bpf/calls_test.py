@@ -186,6 +186,28 @@ for _ in range(100): launch()
         print(f"{seconds / runs * 1e9:.0f} ns a run", file=sys.stderr)
         self.assertTrue(1e-7 < seconds / runs < 1e-5)
 
+    def test_timed_calls_are_given_up_and_looked_at_again(self):
+        daemon = self.daemon("--ebpf.budget=0.5%")
+        process = self.start("""
+while not os.path.exists("slow"):
+    for _ in range(1000): cudart.cudaStreamSynchronize(null)
+wait("again")
+for _ in range(100): cudart.cudaStreamSynchronize(null)
+""")
+        self.load(daemon, process)
+        self.assertEqual(self.last(daemon, process, "timed_share"), 1)
+        self.say("go")
+        wait_for("too many calls", lambda: self.last(daemon, process, "timed_share") == 0)
+        self.assertEqual(self.probe(daemon, "duty_ratio", "call"), 0)
+        self.assertIn("ebpf.budget", daemon.get("/verdict")[1])
+        self.say("slow")
+        wait_for("the next look", lambda: self.last(daemon, process, "timed_share") == 1)
+        before = self.last(daemon, process, "sync_calls")
+        self.say("again")
+        wait_for("the calls", lambda: self.last(daemon, process, "sync_calls") > before)
+        end = self.finish(daemon, process)
+        self.assertEqual(end["sync_calls"] - before, 100, "exact again")
+
 
 class Libraries(CallsTest):
     """Wherever the code lies."""

@@ -62,6 +62,28 @@ TEST(CudaNumbers, WhatBeganWithoutAProbeIsNoGap) {
   EXPECT_NEAR(*Of(samples, SignalId::kCountedShare), 0.1, 1e-6);
 }
 
+TEST(CudaNumbers, WhatWasEnteredBeforeTimingBeganHasReturnedUnseen) {
+  CudaNumbers numbers;
+  rs_cuda_counts counts{};
+  counts.sync_ns = kSecond;
+  counts.syncing[2].start_ns = 5 * kSecond;
+  LaunchWatch watch;
+  auto samples = numbers.Take(counts, 8 * kSecond, watch, Lives);
+  EXPECT_NEAR(*Of(samples, SignalId::kOldestSyncSeconds), 3, 1e-6);
+  EXPECT_NEAR(*Of(samples, SignalId::kCudaSyncSeconds), 4, 1e-6);
+  EXPECT_EQ(Of(samples, SignalId::kTimedShare), 1);
+  watch.timed = false;
+  samples = numbers.Take(counts, 9 * kSecond, watch, Lives);
+  EXPECT_EQ(Of(samples, SignalId::kOldestSyncSeconds), 0);
+  EXPECT_NEAR(*Of(samples, SignalId::kCudaSyncSeconds), 4, 1e-6) << "a total never falls";
+  EXPECT_EQ(Of(samples, SignalId::kTimedShare), 0);
+  watch.timed = true;
+  watch.timed_since_ns = 10 * kSecond;
+  samples = numbers.Take(counts, 11 * kSecond, watch, Lives);
+  EXPECT_EQ(Of(samples, SignalId::kOldestSyncSeconds), 0);
+  EXPECT_EQ(Of(samples, SignalId::kTimedShare), 1);
+}
+
 TEST(CudaNumbers, LaunchesBetweenTimedWindowsLastAsLong) {
   CudaNumbers numbers;
   rs_cuda_counts counts{};

@@ -77,6 +77,14 @@ TEST(Governor, SteppedCallsAreGivenUpBeforeTheOthers) {
   EXPECT_FALSE(plan.stepped_calls);
   EXPECT_TRUE(plan.calls);
   EXPECT_TRUE(Settle(kCheap, {1000, 0, 0, 1000, 100}).times_all()) << "0.11 % of a core";
+  EXPECT_TRUE(Settle(kCheap, {1000, 0, 0, 20'000, 0}).stepped_calls) << "nobody makes them";
+}
+
+TEST(Governor, LaunchesGiveWayToCallsThatFit) {
+  // 5,000 x 1.2 us = 0.6 %, and 10,000 x 0.65 us.
+  const LaunchPlan plan = Settle(kCheap, {10'000, 0, 0, 5000, 0});
+  EXPECT_TRUE(plan.times_all());
+  EXPECT_NEAR(plan.share, 0.004 / 0.0065, 1e-3);
 }
 
 TEST(Governor, WhatIsNotTimedDoesNotComeBackByItself) {

@@ -85,6 +85,28 @@ TEST_F(LaunchTrackerTest, PiecesOfTenSecondsHoldSharesOfTheWall) {
   EXPECT_FLOAT_EQ(piece.sync_calls, 100);
 }
 
+TEST_F(LaunchTrackerTest, LaunchesCountedPartOfTheTimeStandForAllOfIt) {
+  for (int i = 0; i < 21; ++i) {
+    Say(100 + i, {{SignalId::kKernelLaunches, static_cast<float>(100 * i)},
+                  {SignalId::kCountedShare, 0.1f}});
+  }
+  EXPECT_EQ(rank().launches(), 2000) << "as counted";
+  ASSERT_EQ(rank().pieces().size(), 2u);
+  EXPECT_NEAR(rank().pieces()[1].launches, 10'000, 1);
+  EXPECT_NEAR(rank().pieces()[1].counted_share, 0.1, 1e-6);
+  EXPECT_EQ(rank().pieces()[1].timed_share, 1);
+}
+
+TEST_F(LaunchTrackerTest, APieceIsTimedOnlyWhereAllOfItIs) {
+  for (int i = 0; i < 21; ++i) {
+    Say(100 + i, {{SignalId::kKernelLaunches, static_cast<float>(i)},
+                  {SignalId::kTimedShare, i == 15 ? 0.0f : 1.0f}});
+  }
+  ASSERT_EQ(rank().pieces().size(), 2u);
+  EXPECT_EQ(rank().pieces()[0].timed_share, 1);
+  EXPECT_EQ(rank().pieces()[1].timed_share, 0);
+}
+
 TEST_F(LaunchTrackerTest, ASynchronisationThatDoesNotComeBackCountsWhileItLasts) {
   Run(100, 10, 40, 0.1f);
   EXPECT_EQ(rank().SyncSeconds(At(110)), 0);
