@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "bpf/events.h"
+#include "bpf/events/calls.h"
 #include "detectors/model/observation.h"
 #include "exporter/collectors/process_table.h"
 #include "exporter/event_loop.h"

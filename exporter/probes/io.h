@@ -15,7 +15,7 @@
 #include <string>
 #include <utility>
 
-#include "bpf/events.h"
+#include "bpf/events/io.h"
 #include "exporter/collectors/process_table.h"
 #include "exporter/event_loop.h"
 #include "exporter/probes/io_programs.h"

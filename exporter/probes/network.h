@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "bpf/events.h"
+#include "bpf/events/net.h"
 #include "exporter/collectors/process_table.h"
 #include "exporter/event_loop.h"
 #include "exporter/probes/network_programs.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "bpf/events.h"
+#include "bpf/events/net.h"
 #include "detectors/model/result.h"
 
 namespace rankscope::probes {

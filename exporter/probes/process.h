@@ -15,7 +15,7 @@
 #include <span>
 #include <string>
 
-#include "bpf/events.h"
+#include "bpf/events/process.h"
 #include "exporter/collectors/proc_reader.h"
 #include "exporter/collectors/process_table.h"
 #include "exporter/event_loop.h"
@@ -30,7 +30,7 @@ namespace rankscope::probes {
 // Whether an environment variable may leave the process.
 using collectors::KeepKey;
 
-// bpf/events.h in the words of detectors/model. Pure.
+// bpf/events/process.h in the words of detectors/model. Pure.
 ProcessKey KeyOf(uint32_t pid, uint64_t start_ns);
 std::string CgroupPath(const rs_cgroup& cgroup, uint32_t from_level = 0);
 collectors::ProcessFacts FactsOf(const rs_exec& exec, KeepKey keep);

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "bpf/events.h"
+#include "bpf/events/process.h"
 #include "exporter/probes/program_table.h"
 #include "process.skel.h"
 

@@ -16,7 +16,7 @@
 #include <tuple>
 #include <vector>
 
-#include "bpf/events.h"
+#include "bpf/events/stdio.h"
 #include "exporter/collectors/process_table.h"
 #include "exporter/event_loop.h"
 #include "exporter/probes/output_rules.h"

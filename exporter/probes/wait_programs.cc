@@ -17,7 +17,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "bpf/events.h"
+#include "bpf/events/sched.h"
 #include "exporter/probes/program_table.h"
 #include "exporter/probes/wait_calls.h"
 #include "sched.skel.h"
