@@ -22,7 +22,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "events.h"
+#include "events/calls.h"
 #include "tracked.h"
 #include "calls.h"
 

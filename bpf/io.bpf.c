@@ -17,7 +17,9 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "events.h"
+#include "events/io.h"
+#include "file_names.h"
+#include "open_files.h"
 #include "tracked.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -65,15 +67,7 @@ struct {
   __type(value, __u64);
 } rs_io_lost SEC(".maps");
 
-/* The path that a call was given, or the names of a file; too large for the stack. The last eight
- * bytes of a short name reach into the room before it. */
-struct rs_io_path {
-  __u64 before_path;
-  char path[256];
-  __u64 before_name;
-  char name[RS_FILE_NAME];
-  char directory[RS_FILE_DIRECTORY];
-} __attribute__((aligned(8)));
+/* Too large for the stack. */
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __uint(max_entries, 1);
@@ -106,36 +100,6 @@ static __always_inline void lost(__u32 why) {
   if (count) __sync_fetch_and_add(count, 1);
 }
 
-static __always_inline struct pt_regs *registers(void) {
-  return (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-}
-
-static __always_inline __u64 first_argument(void) {
-#if defined(__TARGET_ARCH_arm64)
-  return BPF_CORE_READ(registers(), orig_x0);
-#else
-  return BPF_CORE_READ(registers(), di);
-#endif
-}
-
-static __always_inline __u64 second_argument(void) {
-#if defined(__TARGET_ARCH_arm64)
-  return BPF_CORE_READ(registers(), regs[1]);
-#else
-  return BPF_CORE_READ(registers(), si);
-#endif
-}
-
-static __always_inline struct file *file_of(__u32 fd) {
-  struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-  struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-  struct file **files = BPF_CORE_READ(table, fd), *file = 0;
-
-  if (fd >= BPF_CORE_READ(table, max_fds)) return 0;
-  bpf_probe_read_kernel(&file, sizeof(file), files + fd);
-  return file;
-}
-
 static __always_inline struct rs_io_process *own_process(void) {
   struct task_struct *task = (struct task_struct *)bpf_get_current_task();
   __u32 pid = bpf_get_current_pid_tgid() >> 32;
@@ -150,72 +114,6 @@ static __always_inline struct rs_io_process *own_process(void) {
   process = bpf_map_lookup_elem(&rs_io_processes, &pid);
   if (process) process->start_ns = start_ns;
   return process;
-}
-
-/* Up to eight letters as a little-endian word holds them. */
-#define WORD2(a, b) ((__u64)(b) << 8 | (a))
-#define WORD3(a, b, c) ((__u64)(c) << 16 | WORD2(a, b))
-#define WORD4(a, b, c, d) ((__u64)(d) << 24 | WORD3(a, b, c))
-#define WORD5(a, b, c, d, e) ((__u64)(e) << 32 | WORD4(a, b, c, d))
-#define WORD7(a, b, c, d, e, f, g) ((__u64)(g) << 48 | (__u64)(f) << 40 | WORD5(a, b, c, d, e))
-#define WORD8(a, b, c, d, e, f, g, h) ((__u64)(h) << 56 | WORD7(a, b, c, d, e, f, g))
-
-/* The eight bytes before `end`: the last letter is the highest. */
-static __always_inline __u64 word_before(const char *end) {
-  __u64 word = 0;
-
-  bpf_probe_read_kernel(&word, sizeof(word), end - sizeof(word));
-  return word;
-}
-
-static __always_inline __u64 word_at(const char *begin) {
-  return *(const __u64 *)begin;
-}
-
-static __always_inline bool is_checkpoint_end(__u64 end) {
-  return end >> 40 == WORD3('.', 'p', 't') || end >> 32 == WORD4('.', 'p', 't', 'h') ||
-         end >> 32 == WORD4('.', 'b', 'i', 'n') || end >> 24 == WORD5('.', 'c', 'k', 'p', 't') ||
-         end >> 8 == WORD7('.', 'd', 'i', 's', 't', 'c', 'p') ||
-         end == WORD8('e', 't', 'e', 'n', 's', 'o', 'r', 's');
-}
-
-/* A name by its ending, also before ".tmp" and the like, which are renamed when they are whole.
- * `end` points behind the name, which has at least eight bytes before it that may be read. */
-static __always_inline bool is_checkpoint_name(const char *end, __u64 word) {
-  __u32 cut = 0;
-
-  if (is_checkpoint_end(word)) return true;
-  if (word >> 32 == WORD4('.', 't', 'm', 'p') || word >> 32 == WORD4('.', 't', 'a', 'r')) cut = 4;
-  if (word >> 24 == WORD5('.', 'p', 'a', 'r', 't')) cut = 5;
-  return cut && is_checkpoint_end(word_before(end - cut));
-}
-
-static __always_inline bool is_checkpoint_directory(const char *directory) {
-  __u64 word = word_at(directory);
-
-  return word == WORD8('c', 'h', 'e', 'c', 'k', 'p', 'o', 'i') ||
-         (__u32)word == WORD4('c', 'k', 'p', 't') ||
-         word == WORD8('g', 'l', 'o', 'b', 'a', 'l', '_', 's');
-}
-
-static __always_inline bool is_shared_memory(const struct rs_io_path *scratch) {
-  return word_at(scratch->path) == WORD8('/', 'd', 'e', 'v', '/', 's', 'h', 'm');
-}
-
-static __always_inline void keep_name(char *name, const struct rs_io_path *scratch) {
-  __builtin_memcpy(name, scratch->name, RS_FILE_NAME + RS_FILE_DIRECTORY);
-}
-
-/* The names of an open file into the scratch; behind the end of its own. */
-static __always_inline const char *name_file(struct rs_io_path *scratch, struct file *file) {
-  struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
-  long bytes;
-
-  __builtin_memset(&scratch->before_name, 0, 8 + RS_FILE_NAME + RS_FILE_DIRECTORY);
-  bytes = bpf_probe_read_kernel_str(scratch->name, 64, BPF_CORE_READ(dentry, d_name.name));
-  bpf_probe_read_kernel_str(scratch->directory, RS_FILE_DIRECTORY,
-                            BPF_CORE_READ(dentry, d_parent, d_name.name));
-  return scratch->name + (bytes > 0 ? (bytes - 1) & 63 : 0);
 }
 
 static __always_inline struct rs_io_path *scratch_of(void) {
@@ -278,7 +176,7 @@ static __always_inline void opened(__u32 fd) {
   struct rs_io_process *process;
   struct rs_io_file *known;
   struct rs_io_event *event;
-  struct file *file = file_of(fd);
+  struct file *file = rs_own_file(fd);
   struct super_block *super;
   struct inode *inode;
   unsigned int mode;
@@ -355,7 +253,7 @@ static __always_inline int looked_up(struct trace_event_raw_sys_exit *ctx, bool 
   scratch = scratch_of();
   if (!scratch) return 0;
   bytes = bpf_probe_read_user_str(scratch->path, sizeof(scratch->path),
-                                  (const void *)second_argument());
+                                  (const void *)rs_arguments_of(rs_own_registers()).a[1]);
   if (bytes < 2) scratch->path[0] = 0;
   if (result >= 0) {
     opened(result);
@@ -402,7 +300,7 @@ int io_failed(struct trace_event_raw_sys_exit *ctx) {
 
   if (ctx->ret >= 0 || !is_telling(error) || !rs_tracked_self()) return 0;
   scratch = scratch_of();
-  file = file_of(first_argument());
+  file = rs_own_file(rs_arguments_of(rs_own_registers()).a[0]);
   if (!scratch || !file) return 0;
   inode = BPF_CORE_READ(file, f_inode);
   if (!is_regular(inode)) return 0; /* a terminal that is gone says EIO */
@@ -426,7 +324,7 @@ int io_closing(struct trace_event_raw_sys_enter *ctx) {
   __u64 now, took;
 
   if (!known) return 0;
-  file = file_of(key.fd);
+  file = rs_own_file(key.fd);
   inode = file ? BPF_CORE_READ(file, f_inode) : 0;
   process = bpf_map_lookup_elem(&rs_io_processes, &key.pid);
   if (!inode || !process || BPF_CORE_READ(inode, i_ino) != known->inode) goto forget;

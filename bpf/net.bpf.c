@@ -17,7 +17,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "events.h"
+#include "events/net.h"
+#include "open_files.h"
 #include "tracked.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -309,20 +310,9 @@ static __always_inline int enter_call(struct trace_event_raw_sys_enter *ctx) {
   return 0;
 }
 
-/* What a file descriptor of the current process is; 0 where it is not open. */
-static __always_inline struct file *file_of(__u32 fd) {
-  struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-  struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-  struct file **files = BPF_CORE_READ(table, fd), *file = 0;
-
-  if (fd >= BPF_CORE_READ(table, max_fds)) return 0;
-  bpf_probe_read_kernel(&file, sizeof(file), files + fd);
-  return file;
-}
-
 /* getaddrinfo connects datagram sockets to sort its answers: only streams are meant to arrive. */
 static __always_inline bool is_stream(__u32 fd) {
-  struct file *file = file_of(fd);
+  struct file *file = rs_own_file(fd);
   struct socket *socket = file ? BPF_CORE_READ(file, private_data) : 0;
 
   return socket && BPF_CORE_READ(socket, type) == SOCK_STREAM;

@@ -25,7 +25,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "events.h"
+#include "events/sched.h"
+#include "open_files.h"
 #include "tracked.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -135,14 +136,10 @@ static __always_inline bool is_network(unsigned long magic) {
 }
 
 static __always_inline __u8 class_of_file(struct task_struct *task, __u64 fd) {
-  struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-  struct file **files, *file = 0;
+  struct file *file = rs_file_at(rs_descriptors_of(task), fd);
   unsigned long magic;
   struct inode *inode;
   __u32 mode, major;
-  if (!table || fd >= BPF_CORE_READ(table, max_fds)) return RS_WAIT_OTHER;
-  files = BPF_CORE_READ(table, fd);
-  bpf_probe_read_kernel(&file, sizeof(file), files + fd);
   if (!file) return RS_WAIT_OTHER;
   inode = BPF_CORE_READ(file, f_inode);
   magic = BPF_CORE_READ(inode, i_sb, s_magic);

@@ -19,51 +19,13 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "events.h"
+#include "events/stdio.h"
+#include "open_files.h"
 #include "tracked.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* What this object reads besides; flavours, so that each file can name the fields it needs. */
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct super_block___stdio {
-  __u32 s_dev;
-};
-
-struct inode___stdio {
-  unsigned short i_mode;
-  __u32 i_rdev;
-  unsigned long i_ino;
-  struct super_block___stdio *i_sb;
-};
-
-struct file___stdio {
-  struct inode___stdio *f_inode;
-};
-
-struct fdtable___stdio {
-  unsigned int max_fds;
-  struct file___stdio **fd;
-};
-
-struct files_struct___stdio {
-  struct fdtable___stdio *fdt;
-};
-
-struct thread_info___stdio {
-  __u32 status;
-};
-
-struct task_struct___stdio {
-  struct thread_info___stdio thread_info;
-  struct files_struct___stdio *files;
-};
-
 #if defined(__TARGET_ARCH_x86)
-struct pt_regs___stdio {
-  unsigned long dx, si, di, orig_ax;
-};
 #define SYSCALL(name) "__x64_sys_" name
 #define NR_WRITE 1
 #define NR_WRITEV 20
@@ -71,11 +33,6 @@ struct pt_regs___stdio {
 #define NR_SPLICE 275
 #define NR_COPY_FILE_RANGE 326
 #elif defined(__TARGET_ARCH_arm64)
-struct pt_regs___stdio {
-  __u64 regs[31];
-  __u64 orig_x0;
-  __s32 syscallno;
-};
 #define SYSCALL(name) "__arm64_sys_" name
 #define NR_WRITE 64
 #define NR_WRITEV 66
@@ -83,8 +40,6 @@ struct pt_regs___stdio {
 #define NR_SPLICE 76
 #define NR_COPY_FILE_RANGE 285
 #endif
-
-#pragma clang attribute pop
 
 /* 8 MiB hold what 200 MB/s bring in 40 ms; the reader comes every 50 ms, or at once when a quarter is
  * full. Budgets keep it far below that. */
@@ -152,7 +107,7 @@ static __always_inline void add(__u64 *count, __u64 bytes) {
   __sync_fetch_and_add(count, bytes);
 }
 
-static __always_inline void identify(struct rs_file *out, struct inode___stdio *inode) {
+static __always_inline void identify(struct rs_file *out, struct inode *inode) {
   out->inode = BPF_CORE_READ(inode, i_ino);
   out->device = BPF_CORE_READ(inode, i_sb, s_dev);
   out->mode = BPF_CORE_READ(inode, i_mode);
@@ -163,21 +118,14 @@ static __always_inline bool same(const struct rs_file *a, const struct rs_file *
   return a->inode == b->inode && a->device == b->device;
 }
 
-static __always_inline struct inode___stdio *inode_at(struct fdtable___stdio *table, __u32 fd) {
-  struct file___stdio **files, *file = 0;
-  if (fd >= BPF_CORE_READ(table, max_fds)) return 0;
-  files = BPF_CORE_READ(table, fd);
-  bpf_probe_read_kernel(&file, sizeof(file), files + fd);
+static __always_inline struct inode *inode_at(struct fdtable *table, __u32 fd) {
+  struct file *file = rs_file_at(table, fd);
   return file ? BPF_CORE_READ(file, f_inode) : 0;
 }
 
-static __always_inline struct fdtable___stdio *files_of(void *task) {
-  return BPF_CORE_READ((struct task_struct___stdio *)task, files, fdt);
-}
-
-static __always_inline void note_standard(__u32 pid, struct fdtable___stdio *table) {
+static __always_inline void note_standard(__u32 pid, struct fdtable *table) {
   struct rs_standard now = {};
-  struct inode___stdio *inode;
+  struct inode *inode;
   __u32 fd;
 #pragma unroll
   for (fd = 0; fd < 3; fd++) {
@@ -189,7 +137,7 @@ static __always_inline void note_standard(__u32 pid, struct fdtable___stdio *tab
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(stdio_exec, struct task_struct *task) {
-  if (rs_is_tracked(task->tgid)) note_standard(task->tgid, files_of(task));
+  if (rs_is_tracked(task->tgid)) note_standard(task->tgid, rs_descriptors_of(task));
   return 0;
 }
 
@@ -213,8 +161,8 @@ int BPF_PROG(stdio_exit, struct task_struct *task) {
 /* Which stream the descriptor writes to, and its file; 0: none. */
 static __always_inline __u32 find_stream(__u32 pid, __u32 fd, struct rs_file *file,
                                          __u32 *inherited) {
-  struct fdtable___stdio *table = files_of((void *)bpf_get_current_task());
-  struct inode___stdio *inode = inode_at(table, fd);
+  struct fdtable *table = rs_descriptors_of((void *)bpf_get_current_task());
+  struct inode *inode = inode_at(table, fd);
   __u32 stream = fd == 1 || fd == 2 ? fd : 0;
   struct rs_standard *standard;
   if (!inode) return 0;
@@ -388,7 +336,6 @@ static __always_inline int hear(enum call call, __u32 fd, __u64 from, __u64 piec
   struct rs_stream *state;
   __u32 inherited = 0, zero = 0;
   __u64 *no_room;
-  if (written <= 0 || !rs_is_tracked(key.pid)) return 0;
   key.stream = find_stream(key.pid, fd, &file, &inherited);
   if (!key.stream) return 0;
   state = stream_state(&key);
@@ -416,99 +363,83 @@ static __always_inline int hear(enum call call, __u32 fd, __u64 from, __u64 piec
   return 0;
 }
 
-/* The first four arguments of the system call that returns. */
-struct arguments {
-  __u64 a[4];
-};
-
-static __always_inline void read_arguments(struct arguments *out, void *registers) {
-  struct pt_regs___stdio *regs = registers;
-#if defined(__TARGET_ARCH_x86)
-  out->a[0] = BPF_CORE_READ(regs, di);
-  out->a[1] = BPF_CORE_READ(regs, si);
-  out->a[2] = BPF_CORE_READ(regs, dx);
-#else
-  out->a[0] = BPF_CORE_READ(regs, orig_x0);
-  out->a[1] = BPF_CORE_READ(regs, regs[1]);
-  out->a[2] = BPF_CORE_READ(regs, regs[2]);
-#endif
+/* `registers`: those of the call, which are the thread's own. */
+static __always_inline int returned(enum call call, int out_argument, struct pt_regs *registers,
+                                    long written) {
+  const struct rs_arguments args = rs_arguments_of(registers);
+  return hear(call, args.a[out_argument], args.a[1], args.a[2], written);
 }
 
-static __always_inline int returned(enum call call, int out_argument, void *registers,
-                                    long written) {
-  struct arguments args;
-  if (!rs_tracked_self()) return 0;
-  read_arguments(&args, registers);
-  return hear(call, out_argument == 0 ? args.a[0] : args.a[2], args.a[1], args.a[2], written);
+static __always_inline bool is_ours(long written) {
+  return written > 0 && rs_tracked_self();
 }
 
 /* --- The system call itself: nobody else pays. Kernels with function tracing for BPF. */
 
 SEC("fexit/" SYSCALL("write"))
-int BPF_PROG(stdio_write_fexit, void *regs, long ret) { return returned(WRITE, 0, regs, ret); }
+int BPF_PROG(stdio_write_fexit, struct pt_regs *regs, long ret) {
+  return is_ours(ret) ? returned(WRITE, 0, regs, ret) : 0;
+}
 
 SEC("fexit/" SYSCALL("writev"))
-int BPF_PROG(stdio_writev_fexit, void *regs, long ret) { return returned(WRITEV, 0, regs, ret); }
+int BPF_PROG(stdio_writev_fexit, struct pt_regs *regs, long ret) {
+  return is_ours(ret) ? returned(WRITEV, 0, regs, ret) : 0;
+}
 
 SEC("fexit/" SYSCALL("sendfile64"))
-int BPF_PROG(stdio_sendfile_fexit, void *regs, long ret) { return returned(SPLICED, 0, regs, ret); }
+int BPF_PROG(stdio_sendfile_fexit, struct pt_regs *regs, long ret) {
+  return is_ours(ret) ? returned(SPLICED, 0, regs, ret) : 0;
+}
 
 SEC("fexit/" SYSCALL("splice"))
-int BPF_PROG(stdio_splice_fexit, void *regs, long ret) { return returned(SPLICED, 2, regs, ret); }
+int BPF_PROG(stdio_splice_fexit, struct pt_regs *regs, long ret) {
+  return is_ours(ret) ? returned(SPLICED, 2, regs, ret) : 0;
+}
 
 SEC("fexit/" SYSCALL("copy_file_range"))
-int BPF_PROG(stdio_copy_fexit, void *regs, long ret) { return returned(SPLICED, 2, regs, ret); }
+int BPF_PROG(stdio_copy_fexit, struct pt_regs *regs, long ret) {
+  return is_ours(ret) ? returned(SPLICED, 2, regs, ret) : 0;
+}
 
 /* --- The system call's tracepoint: a few ns on each system call of the machine, more on these. */
 
-struct syscall_exit {
-  __u64 common;
-  long nr;
-  long ret;
-};
-
-static __always_inline void *own_registers(void) {
-  return (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-}
-
 static __always_inline int traced(enum call call, int out_argument, long ret) {
-  if (!rs_tracked_self()) return 0;
-  return returned(call, out_argument, own_registers(), ret);
+  return is_ours(ret) ? returned(call, out_argument, rs_own_registers(), ret) : 0;
 }
 
 SEC("tracepoint/syscalls/sys_exit_write")
-int stdio_write_trace(struct syscall_exit *ctx) { return traced(WRITE, 0, ctx->ret); }
+int stdio_write_trace(struct trace_event_raw_sys_exit *ctx) { return traced(WRITE, 0, ctx->ret); }
 
 SEC("tracepoint/syscalls/sys_exit_writev")
-int stdio_writev_trace(struct syscall_exit *ctx) { return traced(WRITEV, 0, ctx->ret); }
+int stdio_writev_trace(struct trace_event_raw_sys_exit *ctx) { return traced(WRITEV, 0, ctx->ret); }
 
 SEC("tracepoint/syscalls/sys_exit_sendfile64")
-int stdio_sendfile_trace(struct syscall_exit *ctx) { return traced(SPLICED, 0, ctx->ret); }
+int stdio_sendfile_trace(struct trace_event_raw_sys_exit *ctx) { return traced(SPLICED, 0, ctx->ret); }
 
 SEC("tracepoint/syscalls/sys_exit_splice")
-int stdio_splice_trace(struct syscall_exit *ctx) { return traced(SPLICED, 2, ctx->ret); }
+int stdio_splice_trace(struct trace_event_raw_sys_exit *ctx) { return traced(SPLICED, 2, ctx->ret); }
 
 SEC("tracepoint/syscalls/sys_exit_copy_file_range")
-int stdio_copy_trace(struct syscall_exit *ctx) { return traced(SPLICED, 2, ctx->ret); }
+int stdio_copy_trace(struct trace_event_raw_sys_exit *ctx) { return traced(SPLICED, 2, ctx->ret); }
 
 /* --- The end of every system call. */
 
 SEC("tp_btf/sys_exit")
-int BPF_PROG(stdio_any_syscall, void *regs, long ret) {
+int BPF_PROG(stdio_any_syscall, struct pt_regs *regs, long ret) {
   long nr;
 #if defined(__TARGET_ARCH_x86)
-  struct task_struct___stdio *task;
-  nr = BPF_CORE_READ((struct pt_regs___stdio *)regs, orig_ax);
+  struct task_struct *task;
+  nr = __builtin_preserve_access_index(regs->orig_ax);
 #else
-  nr = BPF_CORE_READ((struct pt_regs___stdio *)regs, syscallno);
+  nr = __builtin_preserve_access_index(regs->syscallno);
 #endif
   if (nr != NR_WRITE && nr != NR_WRITEV && nr != NR_SENDFILE && nr != NR_SPLICE &&
       nr != NR_COPY_FILE_RANGE) {
     return 0;
   }
-  if (!rs_tracked_self()) return 0;
+  if (!is_ours(ret)) return 0;
 #if defined(__TARGET_ARCH_x86)
-  task = (struct task_struct___stdio *)bpf_get_current_task();
+  task = (struct task_struct *)bpf_get_current_task();
   if (BPF_CORE_READ(task, thread_info.status) & TS_COMPAT) return 0;
 #endif
   if (nr == NR_WRITE) return returned(WRITE, 0, regs, ret);

@@ -149,6 +149,7 @@ struct file_system_type {
   const char *name;
 };
 struct super_block {
+  __u32 s_dev;
   unsigned long s_magic;
   struct file_system_type *s_type;
   void *s_fs_info;
@@ -237,7 +238,12 @@ struct sched_info {
   unsigned long long run_delay;
 };
 
+struct thread_info {
+  __u32 status; /* x86 */
+};
+
 struct task_struct {
+  struct thread_info thread_info;
   int pid, tgid;
   struct sched_info sched_info;
   unsigned int __state; /* since 5.14 */

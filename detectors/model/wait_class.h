@@ -3,7 +3,7 @@
 
 // What a thread does, or waits for: the values of the signal main_wait_class and the reasons under
 // which time off the CPU is counted. Values are part of recordings and never change meaning;
-// bpf/events.h repeats them for the kernel's side. Any thread.
+// bpf/events/sched.h repeats them for the kernel's side. Any thread.
 #pragma once
 
 #include <array>

@@ -14,6 +14,8 @@
 #include <utility>
 
 #include "cuda.skel.h"
+#include "exporter/probes/kernel_object.h"
+#include "exporter/probes/map_reader.h"
 #include "exporter/probes/program_table.h"
 #include "nccl.skel.h"
 
@@ -42,19 +44,8 @@ constexpr std::array kPrograms = {
 constexpr uint32_t kLostKinds = 2;
 constexpr int kCallsPerWake = 1024;
 
-struct CudaDeleter {
-  void operator()(cuda_bpf* skeleton) const { cuda_bpf__destroy(skeleton); }
-};
-struct NcclDeleter {
-  void operator()(nccl_bpf* skeleton) const { nccl_bpf__destroy(skeleton); }
-};
-struct RingDeleter {
-  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-};
-
 Error Failed(const char* what, int error) {
-  return Error{std::string("calls: ") + what + ": " + std::strerror(error) +
-               "; `rankscope check` says what this kernel offers"};
+  return KernelRefusal("calls", what, error);
 }
 
 int FdOf(const bpf_object* object, const char* program) {
@@ -71,10 +62,10 @@ std::span<const ProgramRow> CallProgramTable() {
 struct CallObject::Impl {
   OnCall on_call;
   int taken = 0;
-  std::unique_ptr<cuda_bpf, CudaDeleter> cuda;
-  std::unique_ptr<nccl_bpf, NcclDeleter> nccl;
+  std::unique_ptr<cuda_bpf, DestroyBy<cuda_bpf__destroy>> cuda;
+  std::unique_ptr<nccl_bpf, DestroyBy<nccl_bpf__destroy>> nccl;
   bpf_object* object = nullptr;
-  std::unique_ptr<ring_buffer, RingDeleter> ring;  // goes first: it maps the object's ring
+  RingHandle ring;  // goes first: it maps the object's ring
 
   int MapFd(const char* name) const { return bpf_object__find_map_fd_by_name(object, name); }
 
@@ -160,13 +151,7 @@ void CallObject::Consume() {
 }
 
 int64_t CallObject::lost() const {
-  const int map = impl_->MapFd("rs_lost");
-  int64_t total = 0;
-  for (uint32_t why = 0; why < kLostKinds; ++why) {
-    uint64_t value = 0;
-    if (bpf_map_lookup_elem(map, &why, &value) == 0) total += static_cast<int64_t>(value);
-  }
-  return total;
+  return SumCounters(impl_->MapFd("rs_lost"), kLostKinds);
 }
 
 int CallObject::counts() const {

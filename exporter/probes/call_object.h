@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "bpf/events.h"
+#include "bpf/events/calls.h"
 #include "detectors/model/result.h"
 #include "exporter/probes/call_attacher.h"
 #include "exporter/probes/uprobe_link.h"

@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "bpf/events.h"
+#include "bpf/events/calls.h"
 
 namespace rankscope::probes {
 

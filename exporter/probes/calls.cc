@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "exporter/probes/call_maps.h"
-#include "exporter/probes/kernel_gate.h"
 
 namespace rankscope::probes {
 namespace {
@@ -23,46 +22,31 @@ constexpr size_t kMaxCallers = 1024;  // as the maps hold
 
 }  // namespace
 
-Calls::Calls(CallObjectKind kind, std::string name, std::span<const CallRow> table,
+Calls::Calls(CallObjectKind kind, std::string name, std::span<const CallRow> functions,
              std::shared_ptr<collectors::ProcessTable> processes,
              std::shared_ptr<TrackedMap> tracked, bool force)
-    : kind_(kind),
-      name_(std::move(name)),
-      table_(table),
-      processes_(std::move(processes)),
-      tracked_(std::move(tracked)),
-      force_(force) {}
+    : ProbeSource(std::move(name), std::move(processes), std::move(tracked), force),
+      kind_(kind),
+      functions_(functions) {}
 
 Calls::~Calls() {
   Calls::Stop();
 }
 
 Status Calls::Start(exporter::EventLoop& loop, Sink& sink) {
-  sink_ = &sink;
-  if (const auto obstacle = ObstacleForUprobes(LookAtKernel()); obstacle && !force_) {
-    TellState(obstacle->denied ? Availability::kDenied : Availability::kUnsupported,
-              name_ + ": " + obstacle->text);
-    return Error{obstacle->text};
-  }
-  const Result<int> tracked = tracked_->Open();
-  if (!tracked) {
-    TellState(Availability::kUnsupported, name_ + ": " + tracked.error());
-    return Error{tracked.error()};
-  }
+  const Result<int> tracked = Admit(sink, ObstacleForUprobes(LookAtKernel()));
+  if (!tracked) return Error{tracked.error()};
   const AttachVia via = BestAttach();
   auto object = CallObject::Load(kind_, *tracked, via, [this](const rs_call& call) {
     const int32_t pid = static_cast<int32_t>(call.pid);
-    const collectors::TrackedProcess* caller = processes_->Find(pid);
+    const collectors::TrackedProcess* caller = table_->Find(pid);
     if (pid == leaving_.pid) {
       OnCall(leaving_, call);
     } else if (caller != nullptr) {
       OnCall(caller->key, call);
     }
   });
-  if (!object) {
-    TellState(Availability::kUnsupported, object.error());
-    return Error{object.error()};
-  }
+  if (!object) return Unsupported(object.error());
   object_ = std::move(*object);
   if (const Status status = loop.Watch(object_->fd(), EPOLLIN,
                                        [this](uint32_t) {
@@ -74,8 +58,8 @@ Status Calls::Start(exporter::EventLoop& loop, Sink& sink) {
     return status;
   }
   loop_ = &loop;
-  attacher_ = std::make_unique<CallAttacher>(loop, "/proc", table_, CallObject::Programs(object_),
-                                             via, [this] { OnAttached(); });
+  attacher_ = std::make_unique<CallAttacher>(
+      loop, "/proc", functions_, CallObject::Programs(object_), via, [this] { OnAttached(); });
   tracked_->set_on_gone(this, [this](const ProcessKey& process) { OnGone(process); });
   looks_ = 0;
   timer_ = loop.Every(kLook, [this] { OnTimer(); });
@@ -101,7 +85,7 @@ int64_t Calls::lost() const {
 void Calls::OnTimer() {
   const int64_t now_ns = loop_->Now().ns;
   std::vector<ProcessKey> all;
-  for (const auto& [pid, process] : processes_->processes()) all.push_back(process.key);
+  for (const auto& [pid, process] : table_->processes()) all.push_back(process.key);
   attacher_->Look(std::move(all));
   if (looks_++ % kLooksPerReport != 0) return;
   OnSecond(now_ns);
@@ -117,7 +101,7 @@ void Calls::OnTimer() {
 void Calls::ReportAll(int64_t now_ns) {
   std::set<ProcessKey> callers;
   for (const uint32_t pid : ReadKeys<uint32_t>(object_->counts(), kMaxCallers)) {
-    const collectors::TrackedProcess* caller = processes_->Find(static_cast<int32_t>(pid));
+    const collectors::TrackedProcess* caller = table_->Find(static_cast<int32_t>(pid));
     if (caller != nullptr) {
       callers.insert(caller->key);
     } else {
@@ -131,9 +115,7 @@ void Calls::ReportAll(int64_t now_ns) {
 }
 
 bool Calls::IsOwner(const ProcessKey& process) const {
-  const collectors::TrackedProcess* tracked = processes_->Find(process.pid);
-  return tracked != nullptr && tracked->key == process &&
-         !attacher_->state().users.contains(tracked->parent);
+  return Lives(process) && !attacher_->state().users.contains(table_->Find(process.pid)->parent);
 }
 
 void Calls::OnGone(const ProcessKey& process) {
@@ -162,7 +144,7 @@ exporter::ProbeUse Calls::UseOf(std::string probe, uint64_t runs, double cost_se
 }
 
 std::string Calls::FunctionName(uint32_t function) const {
-  return function < table_.size() ? std::string(table_[function].symbol) : "?";
+  return function < functions_.size() ? std::string(functions_[function].symbol) : "?";
 }
 
 void Calls::TellSamples(const ProcessKey& process, std::vector<Sample> samples, const char* query) {
@@ -171,26 +153,11 @@ void Calls::TellSamples(const ProcessKey& process, std::vector<Sample> samples, 
   batch.subject.process = process;
   batch.samples = std::move(samples);
   batch.query = query;
-  Observation observation;
-  observation.kind = std::move(batch);
-  sink_->Accept(observation);
+  Tell(std::move(batch));
 }
 
 void Calls::TellEvent(Event event, int64_t time_ns) {
-  Observation observation;
-  observation.t = {time_ns};
-  observation.kind = std::move(event);
-  sink_->Accept(observation);
-}
-
-void Calls::TellState(Availability state, std::string reason) {
-  SourceState observation;
-  observation.state = state;
-  observation.reason = std::move(reason);
-  observation.lost = lost();
-  Observation told;
-  told.kind = std::move(observation);
-  sink_->Accept(told);
+  Tell(std::move(event), {time_ns});
 }
 
 }  // namespace rankscope::probes

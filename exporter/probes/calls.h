@@ -14,20 +14,17 @@
 #include <string>
 #include <vector>
 
-#include "bpf/events.h"
+#include "bpf/events/calls.h"
 #include "detectors/model/observation.h"
-#include "exporter/collectors/process_table.h"
-#include "exporter/event_loop.h"
 #include "exporter/probes/call_attacher.h"
 #include "exporter/probes/call_object.h"
-#include "exporter/probes/tracked_map.h"
-#include "exporter/source.h"
+#include "exporter/probes/probe_source.h"
 
 namespace rankscope::probes {
 
-class Calls : public exporter::Source {
+class Calls : public ProbeSource {
  public:
-  Calls(CallObjectKind kind, std::string name, std::span<const CallRow> table,
+  Calls(CallObjectKind kind, std::string name, std::span<const CallRow> functions,
         std::shared_ptr<collectors::ProcessTable> processes, std::shared_ptr<TrackedMap> tracked,
         bool force);
   ~Calls() override;
@@ -65,16 +62,9 @@ class Calls : public exporter::Source {
   void ReportAll(int64_t now_ns);
   void OnGone(const ProcessKey& process);
   bool IsOwner(const ProcessKey& process) const;
-  void TellState(Availability state, std::string reason);
 
   CallObjectKind kind_;
-  std::string name_;
-  std::span<const CallRow> table_;
-  std::shared_ptr<collectors::ProcessTable> processes_;
-  std::shared_ptr<TrackedMap> tracked_;
-  bool force_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
+  std::span<const CallRow> functions_;
   std::shared_ptr<CallObject> object_;
   std::unique_ptr<CallAttacher> attacher_;
   exporter::EventLoop::TimerId timer_ = 0;

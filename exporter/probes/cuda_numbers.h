@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "bpf/events.h"
+#include "bpf/events/calls.h"
 #include "detectors/model/observation.h"
 
 namespace rankscope::probes {

@@ -13,7 +13,6 @@
 #include <cstring>
 
 #include "exporter/probes/io_facts.h"
-#include "exporter/probes/kernel_gate.h"
 
 namespace rankscope::probes {
 namespace {
@@ -21,7 +20,6 @@ namespace {
 constexpr Duration kInterval = Milliseconds(500);
 constexpr int64_t kLooksPerSecond = 2;
 constexpr int64_t kLooksPerSpace = 20;  // the room left, every ten seconds
-constexpr Duration kNewsAfter = Seconds(5);
 // A disk that is busy takes some seconds; a file server that is gone does not come back.
 constexpr Duration kHang = Seconds(30);
 constexpr Duration kSpaceDeadline = Seconds(5);
@@ -72,29 +70,17 @@ bool Io::KeyOrder::operator()(const rs_io_failure_key& a, const rs_io_failure_ke
 
 Io::Io(std::shared_ptr<collectors::ProcessTable> table, std::shared_ptr<TrackedMap> tracked,
        bool force)
-    : table_(std::move(table)), tracked_(std::move(tracked)), force_(force) {}
+    : ProbeSource("io", std::move(table), std::move(tracked), force) {}
 
 Io::~Io() {
   Stop();
 }
 
 Status Io::Start(exporter::EventLoop& loop, Sink& sink) {
-  sink_ = &sink;
-  if (const auto obstacle = ObstacleForTracepoints(LookAtKernel()); obstacle && !force_) {
-    TellState(obstacle->denied ? Availability::kDenied : Availability::kUnsupported,
-              "io: " + obstacle->text);
-    return Error{obstacle->text};
-  }
-  const Result<int> tracked = tracked_->Open();
-  if (!tracked) {
-    TellState(Availability::kUnsupported, "io: " + tracked.error());
-    return Error{tracked.error()};
-  }
+  const Result<int> tracked = Admit(sink, ObstacleForTracepoints(LookAtKernel()));
+  if (!tracked) return Error{tracked.error()};
   auto programs = IoPrograms::Load(*tracked, [this](const rs_io_event& event) { OnEvent(event); });
-  if (!programs) {
-    TellState(Availability::kUnsupported, programs.error());
-    return Error{programs.error()};
-  }
+  if (!programs) return Unsupported(programs.error());
   programs_ = std::move(*programs);
   if (const Status status =
           loop.Watch(programs_->fd(), EPOLLIN, [this](uint32_t) { programs_->Consume(); });
@@ -138,10 +124,8 @@ void Io::Look() {
 }
 
 std::optional<ProcessKey> Io::Resolve(uint32_t pid, uint64_t start_ns) {
-  const ProcessKey key{static_cast<int32_t>(pid), static_cast<int64_t>(start_ns / kNsPerTick)};
-  const collectors::TrackedProcess* const tracked = table_->Find(key.pid);
-  const bool ours = (tracked != nullptr && tracked->key == key) || table_->HasEnded(key);
-  if (!ours) return std::nullopt;
+  const ProcessKey key = KeyOf(pid, start_ns);
+  if (!IsOurs(key)) return std::nullopt;
   Known& known = known_[pid];
   if (known.key != key) {
     known = {};
@@ -154,12 +138,8 @@ void Io::TellFailures() {
   for (const auto& [key, failure] : programs_->Failures()) {
     const auto known = known_.find(key.pid);
     if (known == known_.end()) continue;
-    Told& told = told_[key];
-    const Timestamp now = loop_->Now();
     const bool ended = table_->HasEnded(known->second.key);
-    if (told.times == failure.times) continue;
-    if (told.times != 0 && !ended && now - told.at < kNewsAfter) continue;
-    told = {failure.times, now};
+    if (!told_[key].TakeNews(failure.times, loop_->Now(), ended)) continue;
     Tell(FailureEvent(key, failure, known->second.key),
          Timestamp{static_cast<int64_t>(failure.last_ns)});
   }
@@ -181,7 +161,7 @@ void Io::TellHangs() {
     const auto known = known_.find(static_cast<uint32_t>(thread >> 32));
     if (known == known_.end()) continue;
     const Duration waited = now - Timestamp{static_cast<int64_t>(begin_ns)};
-    if (waited < kHang || now - known->second.hang_told < kNewsAfter) continue;
+    if (waited < kHang || now - known->second.hang_told < Told::kAgainAfter) continue;
     known->second.hang_told = now;
     Tell(HangEvent(known->second.key, "fsync", waited.seconds()));
     SampleBatch batch = Batch(known->second.key);
@@ -309,21 +289,6 @@ void Io::AskSpace(const ProcessKey& process, const char* file_system, std::strin
       },
       kSpaceDeadline, {});
   if (!submitted) ++dropped_;
-}
-
-void Io::TellState(Availability state, std::string reason) {
-  SourceState observation;
-  observation.state = state;
-  observation.reason = std::move(reason);
-  observation.lost = lost();
-  Tell(std::move(observation));
-}
-
-void Io::Tell(auto kind, Timestamp t) {
-  Observation observation;
-  observation.t = t;  // zero: the door stamps it
-  observation.kind = std::move(kind);
-  sink_->Accept(observation);
 }
 
 }  // namespace rankscope::probes

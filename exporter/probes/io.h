@@ -15,17 +15,15 @@
 #include <string>
 #include <utility>
 
-#include "bpf/events.h"
-#include "exporter/collectors/process_table.h"
-#include "exporter/event_loop.h"
+#include "bpf/events/io.h"
 #include "exporter/probes/io_programs.h"
-#include "exporter/probes/tracked_map.h"
-#include "exporter/source.h"
+#include "exporter/probes/probe_source.h"
+#include "exporter/probes/told.h"
 #include "exporter/worker.h"
 
 namespace rankscope::probes {
 
-class Io final : public exporter::Source {
+class Io final : public ProbeSource {
  public:
   Io(std::shared_ptr<collectors::ProcessTable> table, std::shared_ptr<TrackedMap> tracked,
      bool force);
@@ -38,10 +36,6 @@ class Io final : public exporter::Source {
  private:
   struct KeyOrder {
     bool operator()(const rs_io_failure_key& a, const rs_io_failure_key& b) const;
-  };
-  struct Told {
-    uint64_t times = 0;
-    Timestamp at;
   };
   struct Known {
     ProcessKey key;
@@ -62,14 +56,7 @@ class Io final : public exporter::Source {
   void AskSpace(const ProcessKey& process, const char* file_system, std::string directory,
                 SignalId signal);
   std::optional<ProcessKey> Resolve(uint32_t pid, uint64_t start_ns);
-  void TellState(Availability state, std::string reason);
-  void Tell(auto kind, Timestamp t = {});
 
-  std::shared_ptr<collectors::ProcessTable> table_;
-  std::shared_ptr<TrackedMap> tracked_;
-  bool force_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   exporter::EventLoop::TimerId timer_ = 0;
   std::unique_ptr<IoPrograms> programs_;
   std::unique_ptr<exporter::Worker> worker_;

@@ -5,13 +5,13 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 
+#include "exporter/probes/kernel_object.h"
 #include "exporter/probes/map_reader.h"
 #include "exporter/probes/program_table.h"
 #include "exporter/probes/syscall_tracepoints.h"
@@ -42,19 +42,10 @@ constexpr std::array kPrograms = {
                "every signal: one comparison"},
 };
 
-struct SkeletonDeleter {
-  void operator()(io_bpf* skeleton) const { io_bpf__destroy(skeleton); }
-};
-struct RingDeleter {
-  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-};
-struct LinkDeleter {
-  void operator()(bpf_link* link) const { bpf_link__destroy(link); }
-};
+using Skeleton = std::unique_ptr<io_bpf, DestroyBy<io_bpf__destroy>>;
 
 Error Failed(const char* what, int error) {
-  return Error{std::string("io: ") + what + ": " + std::strerror(error) +
-               "; `rankscope check` says what this kernel offers"};
+  return KernelRefusal("io", what, error);
 }
 
 }  // namespace
@@ -66,14 +57,10 @@ std::span<const ProgramRow> IoProgramTable() {
 struct IoPrograms::Impl {
   OnEvent on_event;
   std::string missing;
-  std::unique_ptr<io_bpf, SkeletonDeleter> skeleton;
-  std::unique_ptr<ring_buffer, RingDeleter> ring;  // goes first: it maps the skeleton's ring
-  std::unique_ptr<bpf_link, LinkDeleter> bus_error;
-  std::vector<int> places;
-
-  ~Impl() {
-    for (const int place : places) close(place);
-  }
+  Skeleton skeleton;
+  RingHandle ring;  // goes first: it maps the skeleton's ring
+  LinkHandle bus_error;
+  std::vector<OwnedFd> places;
 
   static int Take(void* context, void* data, size_t size) {
     auto* self = static_cast<Impl*>(context);
@@ -87,9 +74,9 @@ struct IoPrograms::Impl {
     const auto attach = [this](bpf_program* program, std::string_view side, auto... calls) {
       for (const std::string_view call : {calls...}) {
         const std::string name = std::string(side) + std::string(call);
-        const Result<int> place = AttachToSyscall(bpf_program__fd(program), name);
+        Result<OwnedFd> place = AttachToSyscall(bpf_program__fd(program), name);
         if (place) {
-          places.push_back(*place);
+          places.push_back(std::move(*place));
         } else {
           missing += (missing.empty() ? "" : ", ") + name;
         }
@@ -172,13 +159,7 @@ void IoPrograms::ForgetProcess(uint32_t pid) {
 }
 
 int64_t IoPrograms::lost() const {
-  const int map = bpf_map__fd(impl_->skeleton->maps.rs_io_lost);
-  int64_t lost = 0;
-  for (uint32_t why = 0; why < RS_IO_LOST_KINDS; ++why) {
-    uint64_t value = 0;
-    if (bpf_map_lookup_elem(map, &why, &value) == 0) lost += static_cast<int64_t>(value);
-  }
-  return lost;
+  return SumCounters(bpf_map__fd(impl_->skeleton->maps.rs_io_lost), RS_IO_LOST_KINDS);
 }
 
 const std::string& IoPrograms::missing() const {

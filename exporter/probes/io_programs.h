@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "bpf/events.h"
+#include "bpf/events/io.h"
 #include "detectors/model/result.h"
 
 namespace rankscope::probes {

@@ -16,7 +16,7 @@
 #include <map>
 #include <set>
 
-#include "bpf/events.h"
+#include "bpf/events/calls.h"
 #include "exporter/event_loop.h"
 #include "exporter/probes/call_attacher.h"
 #include "exporter/probes/cuda_numbers.h"

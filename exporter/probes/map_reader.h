@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// All entries of a map in the kernel, in a few calls. Any thread.
+// What maps in the kernel hold: all entries in a few calls, and counters. Any thread.
 #pragma once
 
 #include <bpf/bpf.h>
@@ -32,6 +32,19 @@ std::vector<std::pair<Key, Value>> ReadMap(int map, size_t most) {
     if (result != 0) break;
   }
   return entries;
+}
+
+// One of the numbers that a program counts in an array.
+inline int64_t ReadCounter(int map, uint32_t index) {
+  uint64_t value = 0;
+  return bpf_map_lookup_elem(map, &index, &value) == 0 ? static_cast<int64_t>(value) : 0;
+}
+
+// The first `kinds` of them together.
+inline int64_t SumCounters(int map, uint32_t kinds) {
+  int64_t sum = 0;
+  for (uint32_t index = 0; index < kinds; ++index) sum += ReadCounter(map, index);
+  return sum;
 }
 
 }  // namespace rankscope::probes

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "bpf/events.h"
+#include "bpf/events/calls.h"
 #include "detectors/model/observation.h"
 
 namespace rankscope::probes {

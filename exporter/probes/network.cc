@@ -11,7 +11,6 @@
 #include <sstream>
 #include <tuple>
 
-#include "exporter/probes/kernel_gate.h"
 #include "exporter/probes/network_facts.h"
 
 namespace rankscope::probes {
@@ -20,8 +19,6 @@ namespace {
 constexpr Duration kInterval = Milliseconds(500);
 // Numbers are told once a second.
 constexpr int64_t kLooksPerSecond = 2;
-// An entry that grows is told again after this.
-constexpr Duration kNewsAfter = Seconds(5);
 // A connection, or a look-up of a name, that waits as long as this is told while it waits.
 constexpr uint64_t kWaitingNs = 3'000'000'000;
 // After its start a program has mapped its libraries; a shell's exec of another comes later.
@@ -77,30 +74,18 @@ bool Network::KeyOrder::operator()(const rs_net_key& a, const rs_net_key& b) con
 
 Network::Network(std::shared_ptr<collectors::ProcessTable> table,
                  std::shared_ptr<TrackedMap> tracked, bool force)
-    : table_(std::move(table)), tracked_(std::move(tracked)), force_(force) {}
+    : ProbeSource("network", std::move(table), std::move(tracked), force) {}
 
 Network::~Network() {
   Stop();
 }
 
 Status Network::Start(exporter::EventLoop& loop, Sink& sink) {
-  sink_ = &sink;
-  if (const auto obstacle = ObstacleForTracepoints(LookAtKernel()); obstacle && !force_) {
-    TellState(obstacle->denied ? Availability::kDenied : Availability::kUnsupported,
-              "network: " + obstacle->text);
-    return Error{obstacle->text};
-  }
-  const Result<int> tracked = tracked_->Open();
-  if (!tracked) {
-    TellState(Availability::kUnsupported, "network: " + tracked.error());
-    return Error{tracked.error()};
-  }
+  const Result<int> tracked = Admit(sink, ObstacleForTracepoints(LookAtKernel()));
+  if (!tracked) return Error{tracked.error()};
   auto programs =
       NetworkPrograms::Load(*tracked, [this](const rs_net_lookup& lookup) { OnLookup(lookup); });
-  if (!programs) {
-    TellState(Availability::kUnsupported, programs.error());
-    return Error{programs.error()};
-  }
+  if (!programs) return Unsupported(programs.error());
   programs_ = std::move(*programs);
   if (const Status status =
           loop.Watch(programs_->fd(), EPOLLIN, [this](uint32_t) { programs_->Consume(); });
@@ -148,24 +133,17 @@ void Network::Look() {
 }
 
 std::optional<ProcessKey> Network::Resolve(uint32_t pid, uint64_t start_ns) {
-  const ProcessKey key{static_cast<int32_t>(pid), static_cast<int64_t>(start_ns / kNsPerTick)};
-  const collectors::TrackedProcess* const tracked = table_->Find(key.pid);
-  const bool ours = (tracked != nullptr && tracked->key == key) || table_->HasEnded(key);
-  if (!ours) return std::nullopt;
+  const ProcessKey key = KeyOf(pid, start_ns);
+  if (!IsOurs(key)) return std::nullopt;
   Known& known = known_[pid];
   if (known.key != key) known = {key, {}};
   return key;
 }
 
 bool Network::HasNews(const rs_net_key& key, uint64_t times) {
-  Told& told = told_[key];
-  const Timestamp now = loop_->Now();
   const auto known = known_.find(key.pid);
   const bool ended = known != known_.end() && table_->HasEnded(known->second.key);
-  if (times == told.times) return false;
-  if (told.times != 0 && !ended && now - told.at < kNewsAfter) return false;
-  told = {times, now};
-  return true;
+  return told_[key].TakeNews(times, loop_->Now(), ended);
 }
 
 void Network::TellFacts(const NetworkCounts& counts) {
@@ -236,7 +214,7 @@ void Network::OnLookup(const rs_net_lookup& lookup) {
   Told& told = names_[{lookup.pid, name + ' ' + std::to_string(lookup.code)}];
   ++told.times;
   const Timestamp now = loop_->Now();
-  if (told.times > 1 && now - told.at < kNewsAfter) return;
+  if (told.times > 1 && now - told.at < Told::kAgainAfter) return;
   told.at = now;
   Tell(EventOf(lookup, *key, static_cast<int64_t>(told.times), static_cast<uint64_t>(now.ns)));
 }
@@ -251,10 +229,7 @@ void Network::ExamineLibraries() {
       ++examined.times;
     }
   }
-  std::erase_if(examined_, [this](const auto& entry) {
-    const collectors::TrackedProcess* const tracked = table_->Find(entry.first.pid);
-    return tracked == nullptr || tracked->key != entry.first;
-  });
+  std::erase_if(examined_, [this](const auto& entry) { return !Lives(entry.first); });
 }
 
 // A container brings a C library of its own: each file that is met gets its probe.
@@ -275,21 +250,6 @@ void Network::Examine(const ProcessKey& key) {
       },
       kExamineDeadline, {});
   if (!submitted) ++dropped_;
-}
-
-void Network::TellState(Availability state, std::string reason) {
-  SourceState observation;
-  observation.state = state;
-  observation.reason = std::move(reason);
-  observation.lost = lost();
-  Tell(std::move(observation));
-}
-
-void Network::Tell(auto kind, Timestamp t) {
-  Observation observation;
-  observation.t = t;  // zero: the door stamps it
-  observation.kind = std::move(kind);
-  sink_->Accept(observation);
 }
 
 }  // namespace rankscope::probes

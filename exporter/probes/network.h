@@ -14,17 +14,15 @@
 #include <string>
 #include <utility>
 
-#include "bpf/events.h"
-#include "exporter/collectors/process_table.h"
-#include "exporter/event_loop.h"
+#include "bpf/events/net.h"
 #include "exporter/probes/network_programs.h"
-#include "exporter/probes/tracked_map.h"
-#include "exporter/source.h"
+#include "exporter/probes/probe_source.h"
+#include "exporter/probes/told.h"
 #include "exporter/worker.h"
 
 namespace rankscope::probes {
 
-class Network final : public exporter::Source {
+class Network final : public ProbeSource {
  public:
   Network(std::shared_ptr<collectors::ProcessTable> table, std::shared_ptr<TrackedMap> tracked,
           bool force);
@@ -37,11 +35,6 @@ class Network final : public exporter::Source {
  private:
   struct KeyOrder {
     bool operator()(const rs_net_key& a, const rs_net_key& b) const;
-  };
-  // What was last told of an entry, so that it is told again only when there is news.
-  struct Told {
-    uint64_t times = 0;
-    Timestamp at;
   };
   // Who is known by the kernel's counts; ended ones for a moment more.
   struct Known {
@@ -60,14 +53,7 @@ class Network final : public exporter::Source {
   // The process that the kernel counts under this pid; nullopt for strangers.
   std::optional<ProcessKey> Resolve(uint32_t pid, uint64_t start_ns);
   bool HasNews(const rs_net_key& key, uint64_t times);
-  void TellState(Availability state, std::string reason);
-  void Tell(auto kind, Timestamp t = {});
 
-  std::shared_ptr<collectors::ProcessTable> table_;
-  std::shared_ptr<TrackedMap> tracked_;
-  bool force_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   exporter::EventLoop::TimerId timer_ = 0;
   std::unique_ptr<NetworkPrograms> programs_;
   std::unique_ptr<exporter::Worker> worker_;

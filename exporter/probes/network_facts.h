@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "bpf/events.h"
+#include "bpf/events/net.h"
 #include "detectors/model/observation.h"
 
 namespace rankscope::probes {

@@ -6,13 +6,13 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "exporter/probes/function_finder.h"
+#include "exporter/probes/kernel_object.h"
 #include "exporter/probes/map_reader.h"
 #include "exporter/probes/program_table.h"
 #include "exporter/probes/syscall_tracepoints.h"
@@ -51,19 +51,10 @@ constexpr std::array kPrograms = {
                "every look-up of a name: a trap and one look-up"},
 };
 
-struct SkeletonDeleter {
-  void operator()(net_bpf* skeleton) const { net_bpf__destroy(skeleton); }
-};
-struct RingDeleter {
-  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-};
-struct BtfFree {
-  void operator()(btf* types) const { btf__free(types); }
-};
+using Skeleton = std::unique_ptr<net_bpf, DestroyBy<net_bpf__destroy>>;
 
 Error Failed(const char* what, int error) {
-  return Error{std::string("network: ") + what + ": " + std::strerror(error) +
-               "; `rankscope check` says what this kernel offers"};
+  return KernelRefusal("network", what, error);
 }
 
 // Programs at tracepoints that this kernel does not have are not loaded; the names of those.
@@ -79,7 +70,7 @@ std::string LeaveOut(net_bpf& skeleton) {
       {skeleton.progs.net_reset, "btf_trace_tcp_receive_reset"},
       {skeleton.progs.net_gone, "btf_trace_tcp_destroy_sock"},
   };
-  const std::unique_ptr<btf, BtfFree> types(btf__load_vmlinux_btf());
+  const std::unique_ptr<btf, DestroyBy<btf__free>> types(btf__load_vmlinux_btf());
   std::string missing;
   for (const Hook& hook : hooks) {
     if (types && btf__find_by_name_kind(types.get(), hook.type, BTF_KIND_TYPEDEF) > 0) continue;
@@ -98,8 +89,8 @@ std::span<const ProgramRow> NetworkProgramTable() {
 struct NetworkPrograms::Impl {
   OnLookup on_lookup;
   std::string missing;
-  std::unique_ptr<net_bpf, SkeletonDeleter> skeleton;
-  std::unique_ptr<ring_buffer, RingDeleter> ring;  // goes first: it maps the skeleton's ring
+  Skeleton skeleton;
+  RingHandle ring;  // goes first: it maps the skeleton's ring
   std::vector<std::shared_ptr<ProbeLinks>> links;
 
   // A storm takes no more than the ring holds.
@@ -131,22 +122,19 @@ struct NetworkPrograms::Impl {
     constexpr std::string_view kSyscalls = "tracepoint/syscalls/";
     const std::string_view section = bpf_program__section_name(program);
     if (section.starts_with(kSyscalls)) {
-      const Result<int> event =
+      Result<OwnedFd> event =
           AttachToSyscall(bpf_program__fd(program), section.substr(kSyscalls.size()));
-      if (event) at_syscalls.descriptors.push_back(*event);
+      if (event) at_syscalls.push_back(std::move(*event));
       return static_cast<bool>(event);
     }
-    bpf_link* const link = bpf_program__attach(program);
-    if (link != nullptr) owned.push_back(link);
-    return link != nullptr;
+    LinkHandle link(bpf_program__attach(program));
+    if (!link) return false;
+    owned.push_back(std::move(link));
+    return true;
   }
 
-  ProbeLinks at_syscalls;
-  struct Links : std::vector<bpf_link*> {
-    ~Links() {
-      for (bpf_link* link : *this) bpf_link__destroy(link);
-    }
-  } owned;  // goes before the skeleton
+  std::vector<OwnedFd> at_syscalls;
+  std::vector<LinkHandle> owned;  // goes before the skeleton
 };
 
 NetworkPrograms::NetworkPrograms(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -222,21 +210,11 @@ void NetworkPrograms::Add(std::shared_ptr<ProbeLinks> links) {
 }
 
 int64_t NetworkPrograms::lost() const {
-  const int map = bpf_map__fd(impl_->skeleton->maps.rs_net_lost);
-  int64_t lost = 0;
-  for (uint32_t why = 0; why < RS_NET_LOST_KINDS; ++why) {
-    uint64_t value = 0;
-    if (bpf_map_lookup_elem(map, &why, &value) == 0) lost += static_cast<int64_t>(value);
-  }
-  return lost;
+  return SumCounters(bpf_map__fd(impl_->skeleton->maps.rs_net_lost), RS_NET_LOST_KINDS);
 }
 
 const std::string& NetworkPrograms::missing() const {
   return impl_->missing;
-}
-
-ProbeLinks::~ProbeLinks() {
-  for (const int descriptor : descriptors) close(descriptor);
 }
 
 Result<std::shared_ptr<ProbeLinks>> Attach(const LookupProbe& probe, const std::string& library) {
@@ -247,7 +225,7 @@ Result<std::shared_ptr<ProbeLinks>> Attach(const LookupProbe& probe, const std::
     const Result<int> link = AttachProbe(at_return ? probe.leave : probe.enter, library, *offset,
                                          at_return, probe.multi);
     if (!link) return Error{link.error()};
-    links->descriptors.push_back(*link);
+    links->emplace_back(*link);
   }
   return links;
 }

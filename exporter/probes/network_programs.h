@@ -13,8 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "bpf/events.h"
+#include "bpf/events/net.h"
 #include "detectors/model/result.h"
+#include "exporter/probes/owned_fd.h"
 
 namespace rankscope::probes {
 
@@ -33,14 +34,7 @@ struct LookupProbe {
   bool multi = false;
 };
 // Where they are put; taken away by the destructor.
-struct ProbeLinks {
-  std::vector<int> descriptors;
-
-  ProbeLinks() = default;
-  ~ProbeLinks();
-  ProbeLinks(const ProbeLinks&) = delete;
-  ProbeLinks& operator=(const ProbeLinks&) = delete;
-};
+using ProbeLinks = std::vector<OwnedFd>;
 // Any thread: a library's path may hang.
 Result<std::shared_ptr<ProbeLinks>> Attach(const LookupProbe& probe, const std::string& library);
 

@@ -24,7 +24,7 @@
 #include <string>
 #include <string_view>
 
-#include "bpf/events.h"
+#include "bpf/events/stdio.h"
 #include "detectors/attribution/attribution.h"
 #include "detectors/model/ids.h"
 

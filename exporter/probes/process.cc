@@ -12,8 +12,6 @@
 #include <cstring>
 #include <utility>
 
-#include "exporter/probes/kernel_gate.h"
-
 namespace rankscope::probes {
 namespace {
 
@@ -37,10 +35,6 @@ Timestamp TimeOf(const rs_header& header) {
 }
 
 }  // namespace
-
-ProcessKey KeyOf(uint32_t pid, uint64_t start_ns) {
-  return {static_cast<int32_t>(pid), static_cast<int64_t>(start_ns / kNsPerTick)};
-}
 
 std::string CgroupPath(const rs_cgroup& cgroup, uint32_t from_level) {
   std::string path = cgroup.cut != 0 ? "/..." : "";
@@ -74,34 +68,20 @@ ProcessFacts FactsOf(const rs_exec& exec, KeepKey keep) {
 Process::Process(collectors::ProcReader reader, KeepKey keep,
                  std::shared_ptr<collectors::ProcessTable> table,
                  std::shared_ptr<TrackedMap> tracked, bool force)
-    : reader_(std::move(reader)),
-      keep_(keep),
-      table_(std::move(table)),
-      tracked_(std::move(tracked)),
-      force_(force) {}
+    : ProbeSource("process", std::move(table), std::move(tracked), force),
+      reader_(std::move(reader)),
+      keep_(keep) {}
 
 Process::~Process() {
   Stop();
 }
 
 Status Process::Start(exporter::EventLoop& loop, Sink& sink) {
-  sink_ = &sink;
-  if (const auto obstacle = ObstacleForTracepoints(LookAtKernel()); obstacle && !force_) {
-    TellState(obstacle->denied ? Availability::kDenied : Availability::kUnsupported,
-              "process: " + obstacle->text);
-    return Error{obstacle->text};
-  }
-  const Result<int> tracked = tracked_->Open();
-  if (!tracked) {
-    TellState(Availability::kUnsupported, "process: " + tracked.error());
-    return Error{tracked.error()};
-  }
+  const Result<int> tracked = Admit(sink, ObstacleForTracepoints(LookAtKernel()));
+  if (!tracked) return Error{tracked.error()};
   auto programs =
       ProcessPrograms::Load(*tracked, [this](std::span<const std::byte> event) { OnEvent(event); });
-  if (!programs) {
-    TellState(Availability::kUnsupported, programs.error());
-    return Error{programs.error()};
-  }
+  if (!programs) return Unsupported(programs.error());
   programs_ = std::move(*programs);
   if (const Status status =
           loop.Watch(programs_->fd(), EPOLLIN, [this](uint32_t) { programs_->Consume(); });
@@ -323,21 +303,6 @@ void Process::OnOom(const rs_oom& event) {
     }
   }
   Tell(std::move(killed), TimeOf(event.header));
-}
-
-void Process::TellState(Availability state, std::string reason) {
-  SourceState observation;
-  observation.state = state;
-  observation.reason = std::move(reason);
-  observation.lost = lost();
-  Tell(std::move(observation), {});
-}
-
-void Process::Tell(auto kind, Timestamp t) {
-  Observation observation;
-  observation.t = t;  // zero: the door stamps it
-  observation.kind = std::move(kind);
-  sink_->Accept(observation);
 }
 
 }  // namespace rankscope::probes

@@ -15,14 +15,11 @@
 #include <span>
 #include <string>
 
-#include "bpf/events.h"
+#include "bpf/events/process.h"
 #include "exporter/collectors/proc_reader.h"
-#include "exporter/collectors/process_table.h"
-#include "exporter/event_loop.h"
 #include "exporter/probes/oom_log.h"
+#include "exporter/probes/probe_source.h"
 #include "exporter/probes/process_programs.h"
-#include "exporter/probes/tracked_map.h"
-#include "exporter/source.h"
 #include "exporter/worker.h"
 
 namespace rankscope::probes {
@@ -30,12 +27,11 @@ namespace rankscope::probes {
 // Whether an environment variable may leave the process.
 using collectors::KeepKey;
 
-// bpf/events.h in the words of detectors/model. Pure.
-ProcessKey KeyOf(uint32_t pid, uint64_t start_ns);
+// bpf/events/process.h in the words of detectors/model. Pure.
 std::string CgroupPath(const rs_cgroup& cgroup, uint32_t from_level = 0);
 collectors::ProcessFacts FactsOf(const rs_exec& exec, KeepKey keep);
 
-class Process final : public exporter::Source {
+class Process final : public ProbeSource {
  public:
   Process(collectors::ProcReader reader, KeepKey keep,
           std::shared_ptr<collectors::ProcessTable> table, std::shared_ptr<TrackedMap> tracked,
@@ -64,16 +60,9 @@ class Process final : public exporter::Source {
   void OnOom(const rs_oom& event);
   void ReadFacts(const ProcessKey& key);
   void OnFacts(collectors::ProcessFacts facts, Timestamp t);
-  void TellState(Availability state, std::string reason);
-  void Tell(auto kind, Timestamp t);
 
   collectors::ProcReader reader_;
   KeepKey keep_;
-  std::shared_ptr<collectors::ProcessTable> table_;
-  std::shared_ptr<TrackedMap> tracked_;
-  bool force_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<ProcessPrograms> programs_;
   std::unique_ptr<exporter::Worker> worker_;
   OomLog oom_log_;

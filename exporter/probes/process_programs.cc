@@ -12,7 +12,9 @@
 #include <string>
 #include <utility>
 
-#include "bpf/events.h"
+#include "bpf/events/process.h"
+#include "exporter/probes/kernel_object.h"
+#include "exporter/probes/map_reader.h"
 #include "exporter/probes/program_table.h"
 #include "process.skel.h"
 
@@ -32,16 +34,10 @@ constexpr std::array kPrograms = {
     ProgramRow{"process_oom", "raw_tp/mark_victim", "victim", "every out-of-memory kill"},
 };
 
-struct SkeletonDeleter {
-  void operator()(process_bpf* skeleton) const { process_bpf__destroy(skeleton); }
-};
-struct RingDeleter {
-  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-};
+using Skeleton = std::unique_ptr<process_bpf, DestroyBy<process_bpf__destroy>>;
 
 Error Failed(const char* what, int error) {
-  return Error{std::string("process: ") + what + ": " + std::strerror(error) +
-               "; `rankscope check` says what this kernel offers"};
+  return KernelRefusal("process", what, error);
 }
 
 }  // namespace
@@ -53,8 +49,8 @@ std::span<const ProgramRow> ProcessProgramTable() {
 struct ProcessPrograms::Impl {
   OnEvent on_event;
   int taken = 0;
-  std::unique_ptr<process_bpf, SkeletonDeleter> skeleton;
-  std::unique_ptr<ring_buffer, RingDeleter> ring;  // goes first: it maps the skeleton's ring
+  Skeleton skeleton;
+  RingHandle ring;  // goes first: it maps the skeleton's ring
 
   static int Take(void* context, void* data, size_t size) {
     auto* self = static_cast<Impl*>(context);
@@ -98,11 +94,7 @@ void ProcessPrograms::Consume() {
 
 Losses ProcessPrograms::losses() const {
   const int map = bpf_map__fd(impl_->skeleton->maps.rs_lost);
-  const auto count = [map](uint32_t why) {
-    uint64_t value = 0;
-    return bpf_map_lookup_elem(map, &why, &value) == 0 ? static_cast<int64_t>(value) : 0;
-  };
-  return {count(RS_LOST_EVENT), count(RS_LOST_PROCESS)};
+  return {ReadCounter(map, RS_LOST_EVENT), ReadCounter(map, RS_LOST_PROCESS)};
 }
 
 }  // namespace rankscope::probes

@@ -23,7 +23,7 @@ struct Losses {
 
 class ProcessPrograms {
  public:
-  // One event as bpf/events.h lays it out, valid during the call.
+  // One event as bpf/events/process.h lays it out, valid during the call.
   using OnEvent = std::function<void(std::span<const std::byte> event)>;
 
   // `tracked`: the map of bpf/tracked.h.

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "bpf/events.h"
+#include "bpf/events/stdio.h"
 
 namespace rankscope::probes {
 

@@ -9,7 +9,6 @@
 #include <set>
 #include <utility>
 
-#include "exporter/probes/kernel_gate.h"
 #include "exporter/probes/standard_files.h"
 
 namespace rankscope::probes {
@@ -25,10 +24,6 @@ constexpr std::array<std::string_view, 3> kStreamNames = {"", "stdout", "stderr"
 
 Timestamp TimeOf(const rs_said& said) {
   return {static_cast<int64_t>(said.time_ns)};
-}
-
-ProcessKey WriterOf(const rs_said& said) {
-  return {static_cast<int32_t>(said.pid), static_cast<int64_t>(said.start_ns / kNsPerTick)};
 }
 
 // "rank 3 stdout", "rank 3 stderr, python3 (pid 77)", "stderr of torchrun (pid 70)".
@@ -48,34 +43,22 @@ std::string NameOf(const attribution::ProcessInfo& process, uint32_t slot) {
 
 Stdio::Stdio(std::shared_ptr<collectors::ProcessTable> table, std::shared_ptr<TrackedMap> tracked,
              OutputRules::Who who, SpeechBudget budget, bool force)
-    : table_(std::move(table)),
-      tracked_(std::move(tracked)),
+    : ProbeSource("stdio", std::move(table), std::move(tracked), force),
       who_(std::move(who)),
       rules_(who_, [this](int32_t pid) { return StandardOf(pid); }),
-      budget_(budget),
-      force_(force) {}
+      budget_(budget) {}
 
 Stdio::~Stdio() {
   Stop();
 }
 
 Status Stdio::Start(exporter::EventLoop& loop, Sink& sink) {
-  sink_ = &sink;
-  if (const auto obstacle = ObstacleForTracepoints(LookAtKernel()); obstacle && !force_) {
-    Observation observation;
-    SourceState state;
-    state.state = obstacle->denied ? Availability::kDenied : Availability::kUnsupported;
-    state.reason = "stdio: " + obstacle->text;
-    observation.kind = std::move(state);
-    sink.Accept(observation);
-    return Error{obstacle->text};
-  }
-  const Result<int> tracked = tracked_->Open();
+  const Result<int> tracked = Admit(sink, ObstacleForTracepoints(LookAtKernel()));
   if (!tracked) return Error{tracked.error()};
   auto programs = StdioPrograms::Load(
       *tracked, budget_,
       [this](const rs_said& said, std::string_view data) { OnSaid(said, data); });
-  if (!programs) return Error{programs.error()};
+  if (!programs) return Unsupported(programs.error());
   programs_ = std::move(*programs);
   if (const Status status = loop.Watch(programs_->fd(), EPOLLIN, [this](uint32_t) { CatchUp(); });
       !status.ok()) {
@@ -120,16 +103,10 @@ void Stdio::CatchUp() {
   if (++beats_ % kSweepBeats == 0) Sweep();
 }
 
-// Of strangers, who are tracked until user space has looked at them, nothing is kept.
-bool Stdio::IsOfAJob(const ProcessKey& key) const {
-  const collectors::TrackedProcess* const tracked = table_->Find(key.pid);
-  return (tracked != nullptr && tracked->key == key) || table_->HasEnded(key);
-}
-
 void Stdio::OnSaid(const rs_said& said, std::string_view data) {
-  const ProcessKey key = WriterOf(said);
+  const ProcessKey key = KeyOf(said.pid, said.start_ns);
   if (said.stream < 1 || said.stream > 2) return;
-  if (!IsOfAJob(key)) return programs_->Forget(said.pid, said.start_ns);
+  if (!IsOurs(key)) return programs_->Forget(said.pid, said.start_ns);
   Speaker& speaker = speakers_[key];
   speaker.start_ns = said.start_ns;
   const FileId id = IdOf(said.file);
@@ -263,10 +240,7 @@ OutputStream::Emit Stdio::EmitFor(const Stream& stream) {
     } else if (!line.text.starts_with(stream.own_prefix) || recent_.Holds(line.job_id, line.text)) {
       return false;
     }
-    Observation observation;
-    observation.t = t;
-    observation.kind = line;
-    sink_->Accept(observation);
+    Tell(line, t);
     return true;
   };
 }
@@ -288,11 +262,9 @@ void Stdio::SettleWaiting() {
 void Stdio::CloseEnded() {
   for (auto it = speakers_.begin(); it != speakers_.end();) {
     auto& [key, speaker] = *it;
-    const collectors::TrackedProcess* const tracked = table_->Find(key.pid);
-    const bool lives = tracked != nullptr && tracked->key == key;
     const bool waits = std::any_of(speaker.streams.begin(), speaker.streams.end(),
                                    [](const auto& entry) { return !entry.second.waiting.empty(); });
-    if (lives || waits) {
+    if (Lives(key) || waits) {
       ++it;
       continue;
     }
@@ -334,11 +306,9 @@ void Stdio::Sweep() {
   rules_.KeepJobs(jobs);
   std::erase_if(helpers_, [&jobs](const auto& entry) { return !jobs.contains(entry.first); });
   programs_->Sweep([this](const rs_stream_key& stream, const rs_stream& counts) {
-    const ProcessKey key{static_cast<int32_t>(stream.pid),
-                         static_cast<int64_t>(counts.start_ns / kNsPerTick)};
-    const collectors::TrackedProcess* const tracked = table_->Find(key.pid);
-    if (speakers_.contains(key) || (tracked != nullptr && tracked->key == key)) return false;
-    return !IsOfAJob(key) || TellUnheard(key, stream.stream, counts);
+    const ProcessKey key = KeyOf(stream.pid, counts.start_ns);
+    if (speakers_.contains(key) || Lives(key)) return false;
+    return !IsOurs(key) || TellUnheard(key, stream.stream, counts);
   });
 }
 

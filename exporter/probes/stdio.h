@@ -16,19 +16,16 @@
 #include <tuple>
 #include <vector>
 
-#include "bpf/events.h"
-#include "exporter/collectors/process_table.h"
-#include "exporter/event_loop.h"
+#include "bpf/events/stdio.h"
 #include "exporter/probes/output_rules.h"
 #include "exporter/probes/output_stream.h"
+#include "exporter/probes/probe_source.h"
 #include "exporter/probes/recent_lines.h"
 #include "exporter/probes/stdio_programs.h"
-#include "exporter/probes/tracked_map.h"
-#include "exporter/source.h"
 
 namespace rankscope::probes {
 
-class Stdio final : public exporter::Source {
+class Stdio final : public ProbeSource {
  public:
   // From a write to its line, at most. A verdict waits 150 ms for what follows an abnormal end.
   static constexpr Duration kBeat = Milliseconds(50);
@@ -90,7 +87,6 @@ class Stdio final : public exporter::Source {
   };
 
   void OnSaid(const rs_said& said, std::string_view data);
-  bool IsOfAJob(const ProcessKey& key) const;
   void Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot, Waiting piece);
   void Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot);
   bool Open(const ProcessKey& key, Stream& stream, uint32_t slot);
@@ -106,14 +102,9 @@ class Stdio final : public exporter::Source {
   bool TellUnheard(const ProcessKey& key, uint32_t slot, const rs_stream& counts);
   std::optional<rs_standard> StandardOf(int32_t pid) const;
 
-  std::shared_ptr<collectors::ProcessTable> table_;
-  std::shared_ptr<TrackedMap> tracked_;
   OutputRules::Who who_;
   OutputRules rules_;
   SpeechBudget budget_;
-  bool force_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<StdioPrograms> programs_;
   exporter::EventLoop::TimerId timer_ = 0;
   RecentLines recent_;

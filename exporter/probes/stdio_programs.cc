@@ -5,7 +5,6 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -13,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "exporter/probes/kernel_object.h"
+#include "exporter/probes/map_reader.h"
 #include "exporter/probes/program_table.h"
 #include "exporter/probes/syscall_tracepoints.h"
 #include "stdio.skel.h"
@@ -48,37 +49,15 @@ constexpr std::string_view kTracepoints = "_trace";
 constexpr std::array kWays = {Way{"fexit", "_fexit"}, Way{"tracepoint", kTracepoints},
                               Way{"raw", "_any_syscall"}};
 
-struct SkeletonDeleter {
-  void operator()(stdio_bpf* skeleton) const { stdio_bpf__destroy(skeleton); }
-};
-struct RingDeleter {
-  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
-};
-using Skeleton = std::unique_ptr<stdio_bpf, SkeletonDeleter>;
+using Skeleton = std::unique_ptr<stdio_bpf, DestroyBy<stdio_bpf__destroy>>;
 
 Error Failed(const char* what, int error) {
-  return Error{std::string("stdio: ") + what + ": " + std::strerror(error) +
-               "; `rankscope check` says what this kernel offers"};
+  return KernelRefusal("stdio", what, error);
 }
-
-// Places at tracepoints of single system calls; closed with their owner.
-class Places {
- public:
-  Places() = default;
-  ~Places() {
-    for (const int fd : fds_) close(fd);
-  }
-  Places(const Places&) = delete;
-  Places& operator=(const Places&) = delete;
-  void Add(int fd) { fds_.push_back(fd); }
-
- private:
-  std::vector<int> fds_;
-};
 
 struct Loaded {
   Skeleton skeleton;
-  std::unique_ptr<Places> places = std::make_unique<Places>();
+  std::vector<OwnedFd> places;  // at tracepoints of single system calls
 };
 
 // "tracepoint/syscalls/sys_exit_write" -> "sys_exit_write"
@@ -114,9 +93,9 @@ Result<Loaded> LoadBy(const Way& way, int tracked, const SpeechBudget& budget) {
   if (way.suffix != kTracepoints) return loaded;
   bpf_object__for_each_program(program, skeleton->obj) {
     if (!std::string_view(bpf_program__name(program)).ends_with(kTracepoints)) continue;
-    const auto place = AttachToSyscall(bpf_program__fd(program), TracepointOf(program));
+    auto place = AttachToSyscall(bpf_program__fd(program), TracepointOf(program));
     if (!place) return Error{"stdio: " + place.error()};
-    loaded.places->Add(*place);
+    loaded.places.push_back(std::move(*place));
   }
   return loaded;
 }
@@ -133,8 +112,8 @@ struct StdioPrograms::Impl {
   int64_t malformed = 0;
   std::string_view attached_by;
   Skeleton skeleton;
-  std::unique_ptr<Places> places;
-  std::unique_ptr<ring_buffer, RingDeleter> ring;  // goes first: it maps the skeleton's ring
+  std::vector<OwnedFd> places;
+  RingHandle ring;  // goes first: it maps the skeleton's ring
 
   static int Take(void* context, void* data, size_t size) {
     auto* self = static_cast<Impl*>(context);
@@ -238,10 +217,7 @@ void StdioPrograms::Sweep(const std::function<bool(const rs_stream_key&, const r
 }
 
 int64_t StdioPrograms::no_room() const {
-  const uint32_t zero = 0;
-  uint64_t bytes = 0;
-  bpf_map_lookup_elem(bpf_map__fd(impl_->skeleton->maps.rs_no_room), &zero, &bytes);
-  return static_cast<int64_t>(bytes);
+  return ReadCounter(bpf_map__fd(impl_->skeleton->maps.rs_no_room), 0);
 }
 
 int64_t StdioPrograms::malformed() const {

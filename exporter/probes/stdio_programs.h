@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "bpf/events.h"
+#include "bpf/events/stdio.h"
 #include "detectors/model/result.h"
 
 namespace rankscope::probes {

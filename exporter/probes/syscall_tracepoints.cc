@@ -29,39 +29,24 @@ constexpr std::array kCalls = {
     "dup3",      "newfstatat", "splice",
 };
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  bool open() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
 // The directory of system calls in tracefs as mounted, else in a mount of our own.
 int OpenSyscalls() {
   for (const char* root : {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}) {
     const std::string path = std::string(root) + "/events/syscalls";
     if (const int fd = open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); fd >= 0) return fd;
   }
-  const Descriptor context(fsopen("tracefs", FSOPEN_CLOEXEC));
-  if (!context.open()) return -1;
+  const OwnedFd context(fsopen("tracefs", FSOPEN_CLOEXEC));
+  if (!context) return -1;
   if (fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) return -1;
-  const Descriptor mounted(fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
-  if (!mounted.open()) return -1;
+  const OwnedFd mounted(fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
+  if (!mounted) return -1;
   return openat(mounted.get(), "events/syscalls", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 int ReadNumber(int directory, const std::string& path) {
-  const Descriptor file(openat(directory, path.c_str(), O_RDONLY | O_CLOEXEC));
+  const OwnedFd file(openat(directory, path.c_str(), O_RDONLY | O_CLOEXEC));
   char text[16];
-  const ssize_t bytes = file.open() ? read(file.get(), text, sizeof text) : 0;
+  const ssize_t bytes = file ? read(file.get(), text, sizeof text) : 0;
   int number = -1;
   if (bytes > 0) std::from_chars(text, text + bytes, number);
   return number;
@@ -72,8 +57,8 @@ int ReadNumber(int directory, const std::string& path) {
 const std::map<std::string, int, std::less<>>& SyscallTracepoints() {
   static const std::map<std::string, int, std::less<>> numbers = [] {
     std::map<std::string, int, std::less<>> found;
-    const Descriptor directory(OpenSyscalls());
-    if (!directory.open()) return found;
+    const OwnedFd directory(OpenSyscalls());
+    if (!directory) return found;
     for (const char* const call : kCalls) {
       for (const char* const side : {"sys_enter_", "sys_exit_"}) {
         const std::string name = std::string(side) + call;
@@ -86,7 +71,10 @@ const std::map<std::string, int, std::less<>>& SyscallTracepoints() {
   return numbers;
 }
 
-Result<int> AttachToSyscall(int program, std::string_view tracepoint) {
+Result<OwnedFd> AttachToSyscall(int program, std::string_view tracepoint) {
+  const auto failed = [tracepoint] {
+    return Error{std::string(tracepoint) + ": " + std::strerror(errno)};
+  };
   const auto number = SyscallTracepoints().find(tracepoint);
   if (number == SyscallTracepoints().end())
     return Error{std::string(tracepoint) + ": no such tracepoint, or tracefs cannot be read"};
@@ -95,14 +83,12 @@ Result<int> AttachToSyscall(int program, std::string_view tracepoint) {
   attributes.type = PERF_TYPE_TRACEPOINT;
   attributes.config = static_cast<uint64_t>(number->second);
   // The program belongs to the tracepoint; the event's CPU does not limit it.
-  const int event =
-      static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, 0, -1, PERF_FLAG_FD_CLOEXEC));
-  if (event < 0) return Error{std::string(tracepoint) + ": " + std::strerror(errno)};
-  if (ioctl(event, PERF_EVENT_IOC_SET_BPF, program) != 0 ||
-      ioctl(event, PERF_EVENT_IOC_ENABLE, 0) != 0) {
-    const int error = errno;
-    close(event);
-    return Error{std::string(tracepoint) + ": " + std::strerror(error)};
+  OwnedFd event(
+      static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, 0, -1, PERF_FLAG_FD_CLOEXEC)));
+  if (!event) return failed();
+  if (ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program) != 0 ||
+      ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0) != 0) {
+    return failed();
   }
   return event;
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "detectors/model/result.h"
+#include "exporter/probes/owned_fd.h"
 
 namespace rankscope::probes {
 
@@ -20,7 +21,7 @@ namespace rankscope::probes {
 // read. Looked up at the first call: they hold until the machine boots again.
 const std::map<std::string, int, std::less<>>& SyscallTracepoints();
 
-// A descriptor of the program's place there: closing it takes the program away.
-Result<int> AttachToSyscall(int program, std::string_view tracepoint);
+// The program's place there: closing it takes the program away.
+Result<OwnedFd> AttachToSyscall(int program, std::string_view tracepoint);
 
 }  // namespace rankscope::probes

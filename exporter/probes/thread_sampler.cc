@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "bpf/events.h"
+#include "bpf/events/sched.h"
 
 namespace rankscope::probes {
 namespace {

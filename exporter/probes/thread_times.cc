@@ -3,7 +3,7 @@
 
 #include "exporter/probes/thread_times.h"
 
-#include "bpf/events.h"
+#include "bpf/events/sched.h"
 
 namespace rankscope::probes {
 

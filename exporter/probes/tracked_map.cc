@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "bpf/events.h"
+#include "bpf/events/common.h"
 
 namespace rankscope::probes {
 

@@ -20,6 +20,11 @@ namespace rankscope::probes {
 // What /proc counts starts in, on every architecture: USER_HZ.
 inline constexpr uint64_t kNsPerTick = 10'000'000;
 
+// A process by what programs in the kernel know of it: its start since boot.
+inline ProcessKey KeyOf(uint32_t pid, uint64_t start_ns) {
+  return {static_cast<int32_t>(pid), static_cast<int64_t>(start_ns / kNsPerTick)};
+}
+
 class TrackedMap {
  public:
   explicit TrackedMap(std::shared_ptr<collectors::ProcessTable> table);

@@ -123,11 +123,6 @@ void AttachPerf(int program, const std::string& path, const ProbePoint& point, b
 
 }  // namespace
 
-void OwnedFd::Close() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
-
 uint32_t ExpectedAttachType(AttachVia via) {
   return via == AttachVia::kMulti ? kTraceUprobeMulti : 0;
 }

@@ -13,35 +13,9 @@
 #include <vector>
 
 #include "detectors/model/result.h"
+#include "exporter/probes/owned_fd.h"
 
 namespace rankscope::probes {
-
-// Closes what it holds.
-class OwnedFd {
- public:
-  OwnedFd() = default;
-  explicit OwnedFd(int fd) : fd_(fd) {}
-  ~OwnedFd() { Close(); }
-  OwnedFd(OwnedFd&& other) noexcept : fd_(other.Release()) {}
-  OwnedFd& operator=(OwnedFd&& other) noexcept {
-    if (this != &other) {
-      Close();
-      fd_ = other.Release();
-    }
-    return *this;
-  }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int Release() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd;
-  }
-  void Close();
-  int fd_ = -1;
-};
 
 struct ProbePoint {
   uint64_t offset = 0;  // in the file

@@ -18,103 +18,120 @@ struct CallRow {
   std::string_view name;
 };
 
+// For calls that only older architectures have: a number that no call has.
+constexpr int kNoCall = -1;
+#ifndef SYS_accept
+#define SYS_accept kNoCall
+#endif
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 kNoCall
+#endif
+#ifndef SYS_epoll_wait
+#define SYS_epoll_wait kNoCall
+#endif
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv kNoCall
+#endif
+#ifndef SYS_open
+#define SYS_open kNoCall
+#endif
+#ifndef SYS_pause
+#define SYS_pause kNoCall
+#endif
+#ifndef SYS_poll
+#define SYS_poll kNoCall
+#endif
+#ifndef SYS_select
+#define SYS_select kNoCall
+#endif
+#ifndef SYS_stat
+#define SYS_stat kNoCall
+#endif
+#ifndef SYS_vfork
+#define SYS_vfork kNoCall
+#endif
+
+// The system calls that tell something of a wait in them, by what they tell.
+#define CALL(name, kind) \
+  { SYS_##name, kind, #name }
 constexpr CallRow kCalls[] = {
-    {SYS_futex, RS_WAIT_FUTEX, "futex"},
-#ifdef SYS_futex_waitv
-    {SYS_futex_waitv, RS_WAIT_FUTEX, "futex_waitv"},
-#endif
-    {SYS_semtimedop, RS_WAIT_FUTEX, "semtimedop"},
-    {SYS_semop, RS_WAIT_FUTEX, "semop"},
-    {SYS_nanosleep, RS_WAIT_SLEEP, "nanosleep"},
-    {SYS_clock_nanosleep, RS_WAIT_SLEEP, "clock_nanosleep"},
-#ifdef SYS_pause
-    {SYS_pause, RS_WAIT_SLEEP, "pause"},
-#endif
-    {SYS_rt_sigtimedwait, RS_WAIT_OTHER, "rt_sigtimedwait"},
-    {SYS_rt_sigsuspend, RS_WAIT_OTHER, "rt_sigsuspend"},
-    {SYS_flock, RS_WAIT_FILE_LOCK, "flock"},
-    {SYS_fcntl, RS_CALL_FCNTL, "fcntl"},
-    {SYS_wait4, RS_WAIT_CHILD, "wait4"},
-    {SYS_waitid, RS_WAIT_CHILD, "waitid"},
-#ifdef SYS_vfork
-    {SYS_vfork, RS_WAIT_CHILD, "vfork"},
-#endif
-#ifdef SYS_poll
-    {SYS_poll, RS_CALL_POLL, "poll"},
-#endif
-    {SYS_ppoll, RS_CALL_POLL, "ppoll"},
-#ifdef SYS_select
-    {SYS_select, RS_CALL_SELECT, "select"},
-#endif
-    {SYS_pselect6, RS_CALL_SELECT, "pselect6"},
-#ifdef SYS_epoll_wait
-    {SYS_epoll_wait, RS_WAIT_SOCKET, "epoll_wait"},
-#endif
-    {SYS_epoll_pwait, RS_WAIT_SOCKET, "epoll_pwait"},
-#ifdef SYS_epoll_pwait2
-    {SYS_epoll_pwait2, RS_WAIT_SOCKET, "epoll_pwait2"},
-#endif
-    {SYS_io_uring_enter, RS_WAIT_SOCKET, "io_uring_enter"},
-    {SYS_io_getevents, RS_WAIT_BLOCK, "io_getevents"},
-    {SYS_msgrcv, RS_WAIT_SOCKET, "msgrcv"},
-    {SYS_msgsnd, RS_WAIT_SOCKET, "msgsnd"},
-    {SYS_mq_timedreceive, RS_WAIT_SOCKET, "mq_timedreceive"},
-    {SYS_connect, RS_WAIT_SOCKET, "connect"},
-#ifdef SYS_accept
-    {SYS_accept, RS_WAIT_SOCKET, "accept"},
-#endif
-    {SYS_accept4, RS_WAIT_SOCKET, "accept4"},
-    {SYS_sendto, RS_WAIT_SOCKET, "sendto"},
-    {SYS_recvfrom, RS_WAIT_SOCKET, "recvfrom"},
-    {SYS_sendmsg, RS_WAIT_SOCKET, "sendmsg"},
-    {SYS_recvmsg, RS_WAIT_SOCKET, "recvmsg"},
-    {SYS_sendmmsg, RS_WAIT_SOCKET, "sendmmsg"},
-    {SYS_recvmmsg, RS_WAIT_SOCKET, "recvmmsg"},
-    {SYS_read, RS_CALL_FILE, "read"},
-    {SYS_write, RS_CALL_FILE, "write"},
-    {SYS_readv, RS_CALL_FILE, "readv"},
-    {SYS_writev, RS_CALL_FILE, "writev"},
-    {SYS_pread64, RS_CALL_FILE, "pread64"},
-    {SYS_pwrite64, RS_CALL_FILE, "pwrite64"},
-    {SYS_preadv, RS_CALL_FILE, "preadv"},
-    {SYS_pwritev, RS_CALL_FILE, "pwritev"},
-    {SYS_preadv2, RS_CALL_FILE, "preadv2"},
-    {SYS_pwritev2, RS_CALL_FILE, "pwritev2"},
-    {SYS_ioctl, RS_CALL_FILE, "ioctl"},
-    {SYS_fsync, RS_CALL_FILE, "fsync"},
-    {SYS_fdatasync, RS_CALL_FILE, "fdatasync"},
-    {SYS_sync_file_range, RS_CALL_FILE, "sync_file_range"},
-    {SYS_syncfs, RS_CALL_FILE, "syncfs"},
-    {SYS_ftruncate, RS_CALL_FILE, "ftruncate"},
-    {SYS_fallocate, RS_CALL_FILE, "fallocate"},
-    {SYS_fstat, RS_CALL_FILE, "fstat"},
-    {SYS_lseek, RS_CALL_FILE, "lseek"},
-    {SYS_getdents64, RS_CALL_FILE, "getdents64"},
-    {SYS_close, RS_CALL_FILE, "close"},
-    {SYS_sendfile, RS_CALL_FILE, "sendfile"},
-    {SYS_splice, RS_CALL_FILE, "splice"},
-    {SYS_copy_file_range, RS_CALL_FILE, "copy_file_range"},
-#ifdef SYS_open
-    {SYS_open, RS_CALL_OTHER, "open"},
-#endif
-    {SYS_openat, RS_CALL_OTHER, "openat"},
-#ifdef SYS_stat
-    {SYS_stat, RS_CALL_OTHER, "stat"},
-#endif
-    {SYS_newfstatat, RS_CALL_OTHER, "newfstatat"},
-    {SYS_statx, RS_CALL_OTHER, "statx"},
-    {SYS_unlinkat, RS_CALL_OTHER, "unlinkat"},
-    {SYS_mmap, RS_CALL_OTHER, "mmap"},
-    {SYS_munmap, RS_CALL_OTHER, "munmap"},
-    {SYS_msync, RS_CALL_OTHER, "msync"},
-    {SYS_exit_group, RS_CALL_OTHER, "exit_group"},
+    CALL(futex, RS_WAIT_FUTEX),
+    CALL(futex_waitv, RS_WAIT_FUTEX),
+    CALL(semtimedop, RS_WAIT_FUTEX),
+    CALL(semop, RS_WAIT_FUTEX),
+    CALL(nanosleep, RS_WAIT_SLEEP),
+    CALL(clock_nanosleep, RS_WAIT_SLEEP),
+    CALL(pause, RS_WAIT_SLEEP),
+    CALL(rt_sigtimedwait, RS_WAIT_OTHER),
+    CALL(rt_sigsuspend, RS_WAIT_OTHER),
+    CALL(flock, RS_WAIT_FILE_LOCK),
+    CALL(fcntl, RS_CALL_FCNTL),
+    CALL(wait4, RS_WAIT_CHILD),
+    CALL(waitid, RS_WAIT_CHILD),
+    CALL(vfork, RS_WAIT_CHILD),
+    CALL(poll, RS_CALL_POLL),
+    CALL(ppoll, RS_CALL_POLL),
+    CALL(select, RS_CALL_SELECT),
+    CALL(pselect6, RS_CALL_SELECT),
+    CALL(epoll_wait, RS_WAIT_SOCKET),
+    CALL(epoll_pwait, RS_WAIT_SOCKET),
+    CALL(epoll_pwait2, RS_WAIT_SOCKET),
+    CALL(io_uring_enter, RS_WAIT_SOCKET),
+    CALL(msgrcv, RS_WAIT_SOCKET),
+    CALL(msgsnd, RS_WAIT_SOCKET),
+    CALL(mq_timedreceive, RS_WAIT_SOCKET),
+    CALL(connect, RS_WAIT_SOCKET),
+    CALL(accept, RS_WAIT_SOCKET),
+    CALL(accept4, RS_WAIT_SOCKET),
+    CALL(sendto, RS_WAIT_SOCKET),
+    CALL(recvfrom, RS_WAIT_SOCKET),
+    CALL(sendmsg, RS_WAIT_SOCKET),
+    CALL(recvmsg, RS_WAIT_SOCKET),
+    CALL(sendmmsg, RS_WAIT_SOCKET),
+    CALL(recvmmsg, RS_WAIT_SOCKET),
+    CALL(io_getevents, RS_WAIT_BLOCK),
+    CALL(read, RS_CALL_FILE),
+    CALL(write, RS_CALL_FILE),
+    CALL(readv, RS_CALL_FILE),
+    CALL(writev, RS_CALL_FILE),
+    CALL(pread64, RS_CALL_FILE),
+    CALL(pwrite64, RS_CALL_FILE),
+    CALL(preadv, RS_CALL_FILE),
+    CALL(pwritev, RS_CALL_FILE),
+    CALL(preadv2, RS_CALL_FILE),
+    CALL(pwritev2, RS_CALL_FILE),
+    CALL(ioctl, RS_CALL_FILE),
+    CALL(fsync, RS_CALL_FILE),
+    CALL(fdatasync, RS_CALL_FILE),
+    CALL(sync_file_range, RS_CALL_FILE),
+    CALL(syncfs, RS_CALL_FILE),
+    CALL(ftruncate, RS_CALL_FILE),
+    CALL(fallocate, RS_CALL_FILE),
+    CALL(fstat, RS_CALL_FILE),
+    CALL(lseek, RS_CALL_FILE),
+    CALL(getdents64, RS_CALL_FILE),
+    CALL(close, RS_CALL_FILE),
+    CALL(sendfile, RS_CALL_FILE),
+    CALL(splice, RS_CALL_FILE),
+    CALL(copy_file_range, RS_CALL_FILE),
+    CALL(open, RS_CALL_OTHER),
+    CALL(openat, RS_CALL_OTHER),
+    CALL(stat, RS_CALL_OTHER),
+    CALL(newfstatat, RS_CALL_OTHER),
+    CALL(statx, RS_CALL_OTHER),
+    CALL(unlinkat, RS_CALL_OTHER),
+    CALL(mmap, RS_CALL_OTHER),
+    CALL(munmap, RS_CALL_OTHER),
+    CALL(msync, RS_CALL_OTHER),
+    CALL(exit_group, RS_CALL_OTHER),
 };
+#undef CALL
 
 const CallRow* FindCall(int32_t number) {
-  for (const CallRow& row : kCalls) {
-    if (row.number == number) return &row;
-  }
-  return nullptr;
+  const CallRow* const row = std::find_if(
+      std::begin(kCalls), std::end(kCalls),
+      [number](const CallRow& each) { return each.number != kNoCall && each.number == number; });
+  return row != std::end(kCalls) ? row : nullptr;
 }
 
 bool StartsWithAny(std::string_view text, std::initializer_list<std::string_view> starts) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "bpf/events.h"
+#include "bpf/events/sched.h"
 #include "detectors/model/wait_class.h"
 
 namespace rankscope::probes {

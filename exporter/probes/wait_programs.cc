@@ -17,7 +17,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "bpf/events.h"
+#include "bpf/events/sched.h"
+#include "exporter/probes/kernel_object.h"
+#include "exporter/probes/map_reader.h"
 #include "exporter/probes/program_table.h"
 #include "exporter/probes/wait_calls.h"
 #include "sched.skel.h"
@@ -35,13 +37,10 @@ constexpr std::array kPrograms = {
                "only where the kernel does not count time in run queues: every wake-up, the same"},
 };
 
-struct SkeletonDeleter {
-  void operator()(sched_bpf* skeleton) const { sched_bpf__destroy(skeleton); }
-};
+using Skeleton = std::unique_ptr<sched_bpf, DestroyBy<sched_bpf__destroy>>;
 
 Error Failed(const char* what, int error) {
-  return Error{std::string("wait: ") + what + ": " + std::strerror(error) +
-               "; `rankscope check` says what this kernel offers"};
+  return KernelRefusal("wait", what, error);
 }
 
 // "510 nvidia-uvm" in /proc/devices; 0 where no driver is loaded.
@@ -79,7 +78,7 @@ std::span<const ProgramRow> WaitProgramTable() {
 }
 
 struct WaitPrograms::Impl {
-  std::unique_ptr<sched_bpf, SkeletonDeleter> skeleton;
+  Skeleton skeleton;
   bool attached = false;
   std::unordered_set<int32_t> watched;
 };
@@ -178,10 +177,7 @@ std::vector<ThreadTimes> WaitPrograms::Read() {
 }
 
 int64_t WaitPrograms::lost() const {
-  const uint32_t why = RS_LOST_THREAD;
-  uint64_t count = 0;
-  bpf_map_lookup_elem(bpf_map__fd(impl_->skeleton->maps.rs_lost), &why, &count);
-  return static_cast<int64_t>(count);
+  return ReadCounter(bpf_map__fd(impl_->skeleton->maps.rs_lost), RS_LOST_THREAD);
 }
 
 }  // namespace rankscope::probes
