@@ -49,8 +49,8 @@ void EvidenceWriter::Write(const Evidence& evidence, std::string_view signal, st
     log->set_stream(evidence.stream);
     log->set_offset(evidence.offset);
     log->set_line(evidence.line);
-  } else if (const std::string_view query = evidence.Capture("query"); !query.empty()) {
-    out.mutable_cite()->set_promql(std::string(query));
+  } else if (const std::string_view captured = evidence.Capture("query"); !captured.empty()) {
+    out.mutable_cite()->set_promql(std::string(captured));
   } else if (evidence.store == proto::STORE_SCHEDULER) {
     proto::SchedulerRef* ref = out.mutable_cite()->mutable_scheduler();
     ref->set_field(std::string(evidence.Capture("field")));
@@ -69,8 +69,8 @@ void EvidenceWriter::Write(const Evidence& evidence, std::string_view signal, st
     ref->set_what(std::string(signal));
     ref->set_value(evidence.observed ? families::Number(*evidence.observed)
                                      : std::string(evidence.Capture("setting")));
-  } else if (const std::string_view query = evidence.Capture("query"); !query.empty()) {
-    out.mutable_cite()->set_promql(std::string(query));
+  } else if (const std::string_view promql = evidence.Capture("query"); !promql.empty()) {
+    out.mutable_cite()->set_promql(std::string(promql));
   }
 }
 

@@ -168,8 +168,8 @@ struct KernelEvent {
   int32_t code = 0;
   // Of an out-of-memory kill: what ran out, whose limit it was, and how much was in use; 0 = not
   // known.
-  std::string scope;  // cgroup | host | cpuset | mempolicy; empty = not known
-  std::string cgroup;
+  std::string scope = {};  // cgroup | host | cpuset | mempolicy; empty = not known
+  std::string cgroup = {};
   int64_t limit_bytes = 0;
   int64_t used_bytes = 0;
 };

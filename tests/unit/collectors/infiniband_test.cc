@@ -172,7 +172,9 @@ TEST_F(InfinibandTest, TellsAJobItsPortsAndWhatChanges) {
   EXPECT_EQ(events[0].num[0].value, 1);
   EXPECT_EQ(events.back().num[0].value, 0);
   for (const IntKeyValue& pair : events.back().num) {
-    if (pair.key == "link_downs") EXPECT_EQ(pair.value, 2);
+    if (pair.key == "link_downs") {
+      EXPECT_EQ(pair.value, 2);
+    }
   }
 }
 

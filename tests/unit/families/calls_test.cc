@@ -30,7 +30,8 @@ features::JobFeatures Running() {
   features::JobFeatures f;
   f.now = {int64_t{10'000} * 1'000'000'000};
   f.running = f.timed = true;
-  f.world_size = f.processes_alive = 4;
+  f.world_size = 4;
+  f.processes_alive = 4;
   f.stores[proto::STORE_NCCL] = f.stores[proto::STORE_CUDA] = Availability::kUp;
   return f;
 }
