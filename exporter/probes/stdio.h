@@ -99,7 +99,7 @@ class Stdio final : public ProbeSource {
   void CloseEnded();
   void Close(const ProcessKey& key, Speaker& speaker);
   void Sweep();
-  bool TellUnheard(const ProcessKey& key, uint32_t slot, const rs_stream& counts);
+  bool TellUnheard(const ProcessKey& key, uint32_t slot, const rs_stream& counts, int64_t unheard);
   std::optional<rs_standard> StandardOf(int32_t pid) const;
 
   OutputRules::Who who_;

@@ -171,10 +171,12 @@ bool StdioPrograms::Consume() {
 }
 
 std::optional<rs_standard> StdioPrograms::StartedWith(uint32_t pid) const {
-  rs_standard standard{};
-  const int map = bpf_map__fd(impl_->skeleton->maps.rs_started_with);
-  if (bpf_map_lookup_elem(map, &pid, &standard) != 0) return std::nullopt;
-  return standard;
+  for (const bpf_map* map :
+       {impl_->skeleton->maps.rs_started_with, impl_->skeleton->maps.rs_ended_with}) {
+    rs_standard standard{};
+    if (bpf_map_lookup_elem(bpf_map__fd(map), &pid, &standard) == 0) return standard;
+  }
+  return std::nullopt;
 }
 
 std::optional<rs_stream> StdioPrograms::Counts(uint32_t pid, uint32_t stream) const {
