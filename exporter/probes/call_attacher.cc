@@ -49,7 +49,7 @@ struct CallAttacher::Worked {
   struct Target {
     OwnedFd file;
     std::vector<ProbePoint> driver, runtime, calls;
-    std::vector<OwnedFd> driver_links, runtime_links, return_links, call_links;
+    Places driver_links, runtime_links, return_links, call_links;
     int unused = 0;
   };
 
@@ -58,6 +58,16 @@ struct CallAttacher::Worked {
         programs(std::move(fds)),
         via(how),
         finder(std::move(proc_root), NamesOf(table)) {}
+
+  ~Worked() {
+    Places all;
+    for (auto& [identity, target] : targets) {
+      for (Places* links : {&target.driver_links, &target.runtime_links, &target.return_links,
+                            &target.call_links}) {
+        all.Add(std::move(*links));
+      }
+    }
+  }
 
   void Look(const std::vector<ProcessKey>& processes) {
     state.users.clear();
@@ -95,9 +105,7 @@ struct CallAttacher::Worked {
       Place(function, library.elf.x86_64, target);
     const std::string path = PathOf(target);
     target.call_links = Attach(programs.begin, path, target.calls, false);
-    for (OwnedFd& fd : Attach(programs.end, path, target.calls, true)) {
-      target.call_links.push_back(std::move(fd));
-    }
+    target.call_links.Add(Attach(programs.end, path, target.calls, true));
     Apply(target);
     targets.emplace(library.identity, std::move(target));
     state.attach_seconds = SecondsNow() - begin;
@@ -130,14 +138,14 @@ struct CallAttacher::Worked {
     return "/proc/self/fd/" + std::to_string(target.file.get());
   }
 
-  std::vector<OwnedFd> Attach(int program, const std::string& path,
-                              const std::vector<ProbePoint>& points, bool at_return) {
+  Places Attach(int program, const std::string& path, const std::vector<ProbePoint>& points,
+                bool at_return) {
     if (program < 0) return {};
     Attached attached = AttachProbes(via, program, path, points, at_return);
     state.points += attached.points;
     state.refused += attached.refused;
     if (attached.refused > 0) state.trouble = attached.reason;
-    return std::move(attached.fds);
+    return std::move(attached.places);
   }
 
   // The launch probes of this file as they are wanted.
@@ -154,9 +162,9 @@ struct CallAttacher::Worked {
   }
 
   void Settle(bool wanted, int program, const std::string& path,
-              const std::vector<ProbePoint>& points, bool at_return, std::vector<OwnedFd>& links) {
+              const std::vector<ProbePoint>& points, bool at_return, Places& links) {
     if (!wanted) {
-      links.clear();
+      links.Leave();
     } else if (links.empty()) {
       links = Attach(program, path, points, at_return);
     }
