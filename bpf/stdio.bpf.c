@@ -59,7 +59,7 @@ struct {
 
 /* The same of processes that have ended, the oldest forgotten: whose the words of a child are is told
  * from its rank's files, and a child's last words are read when its rank may have ended as well. At
- * a thousand ends a second they stay for four; 0.5 MiB. */
+ * a thousand ends a second they stay for eight; 1 MiB. */
 struct {
   __uint(type, BPF_MAP_TYPE_LRU_HASH);
   __uint(max_entries, RS_ENDED_MAX);

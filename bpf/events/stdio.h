@@ -21,8 +21,9 @@ enum rs_unheard {
 #define RS_SAID_MAX 32768
 /* Streams at once, and as many processes with their standard files: 4,096 tracked processes. */
 #define RS_STREAMS_MAX 8192
-/* Processes that have ended, whose standard files are remembered for a moment. */
-#define RS_ENDED_MAX 4096
+/* Processes that have ended, whose standard files are remembered for a moment; as many ends as user
+ * space remembers. */
+#define RS_ENDED_MAX 8192
 
 /* What an open file leads to. */
 struct rs_file {

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -26,10 +27,8 @@ Timestamp TimeOf(const rs_said& said) {
   return {static_cast<int64_t>(said.time_ns)};
 }
 
-int64_t UnheardOf(const rs_stream& counts) {
-  int64_t unheard = 0;
-  for (const uint64_t bytes : counts.unheard) unheard += static_cast<int64_t>(bytes);
-  return unheard;
+uint64_t UnheardOf(const rs_stream& counts) {
+  return std::accumulate(std::begin(counts.unheard), std::end(counts.unheard), uint64_t{0});
 }
 
 // "rank 3 stdout", "rank 3 stderr, python3 (pid 77)", "stderr of torchrun (pid 70)".
@@ -142,7 +141,6 @@ void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32
     refused_ += piece.text.size();
     return;
   }
-  speaker.newest[slot] = IdOf(stream.file);
   if (stream.answer == Answer::kOutput && !stream.launcher) return Say(stream, piece);
   if (stream.waiting_bytes + piece.text.size() > kMaxWaiting) {
     stream.lost_waiting += piece.lost_before + static_cast<int64_t>(piece.text.size());
@@ -208,8 +206,13 @@ void Stdio::Refuse(const ProcessKey& key, Speaker& speaker, Stream& stream, uint
   stream.waiting.clear();
   stream.waiting_bytes = 0;
   stream.lost_waiting = 0;
-  if (speaker.newest[slot] == IdOf(stream.file)) speaker.newest[slot].reset();
-  programs_->Ignore(static_cast<uint32_t>(key.pid), slot, stream.file);
+  const auto pid = static_cast<uint32_t>(key.pid);
+  programs_->Ignore(pid, slot, stream.file);
+  // What of it could not be told so far is no loss either.
+  const auto counts = programs_->Counts(pid, slot);
+  if (counts && counts->start_ns == speaker.start_ns && IdOf(counts->file) == IdOf(stream.file)) {
+    speaker.unheard[slot] = std::max<uint64_t>(speaker.unheard[slot], UnheardOf(*counts));
+  }
 }
 
 // False: there is no room.
@@ -287,14 +290,13 @@ void Stdio::Close(const ProcessKey& key, Speaker& speaker) {
     const auto counts = programs_->Counts(pid, slot);
     if (!counts || counts->start_ns != speaker.start_ns) continue;
     closed_.Add(*counts);
-    const int64_t unheard = UnheardOf(*counts) - static_cast<int64_t>(speaker.unheard[slot]);
-    if (unheard <= 0) continue;
-    const auto stream = speaker.newest[slot] ? speaker.streams.find({slot, *speaker.newest[slot]})
-                                             : speaker.streams.end();
-    if (stream != speaker.streams.end() && stream->second.output) {
-      Lose(stream->second, unheard);
-    } else {
+    if (UnheardOf(*counts) <= speaker.unheard[slot]) continue;
+    const auto unheard = static_cast<int64_t>(UnheardOf(*counts) - speaker.unheard[slot]);
+    const auto newest = speaker.streams.find({slot, IdOf(counts->file)});
+    if (newest == speaker.streams.end()) {
       TellUnheard(key, slot, *counts, unheard);
+    } else if (newest->second.output) {
+      Lose(newest->second, unheard);
     }
   }
   for (auto& [id, stream] : speaker.streams) {
@@ -317,7 +319,8 @@ void Stdio::Sweep() {
     const ProcessKey key = KeyOf(stream.pid, counts.start_ns);
     if (speakers_.contains(key) || Lives(key)) return false;
     if (!IsOurs(key)) return true;
-    if (!TellUnheard(key, stream.stream, counts, UnheardOf(counts))) return false;
+    if (!TellUnheard(key, stream.stream, counts, static_cast<int64_t>(UnheardOf(counts))))
+      return false;
     closed_.Add(counts);
     return true;
   });
@@ -330,6 +333,7 @@ bool Stdio::TellUnheard(const ProcessKey& key, uint32_t slot, const rs_stream& c
   Written written;
   written.writer = key;
   written.file = counts.file;
+  if (const auto standard = StandardOf(key.pid)) written.input = standard->file[0];
   written.first_look = false;
   const Answer answer = rules_.Decide(written);
   if (answer == Answer::kLater) return false;
