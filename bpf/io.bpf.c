@@ -369,9 +369,10 @@ forget:
 
 SEC("tracepoint/syscalls/sys_enter_fsync")
 int io_sync_begins(struct trace_event_raw_sys_enter *ctx) {
-  __u64 thread = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
+  __u64 thread = bpf_get_current_pid_tgid(), now;
 
   if (!rs_is_tracked(thread >> 32)) return 0;
+  now = bpf_ktime_get_ns();
   if (bpf_map_update_elem(&rs_io_syncs, &thread, &now, BPF_ANY)) lost(RS_IO_LOST_FILE);
   return 0;
 }

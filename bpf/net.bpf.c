@@ -268,7 +268,8 @@ SEC("tp_btf/tcp_destroy_sock")
 int BPF_PROG(net_gone, struct sock *sk) {
   __u64 id = (__u64)sk;
 
-  bpf_map_delete_elem(&rs_net_owners, &id);
+  /* Looking takes no lock, deleting what is not there does. */
+  if (bpf_map_lookup_elem(&rs_net_owners, &id)) bpf_map_delete_elem(&rs_net_owners, &id);
   return 0;
 }
 
@@ -303,9 +304,11 @@ int BPF_PROG(net_received, struct sock *sk, int bytes, int flags) {
 
 static __always_inline int enter_call(struct trace_event_raw_sys_enter *ctx) {
   __u64 thread = bpf_get_current_pid_tgid();
-  struct rs_net_call call = {.fd = ctx->args[0], .address = ctx->args[1]};
+  struct rs_net_call call = {};
 
   if (!rs_is_tracked(thread >> 32)) return 0;
+  call.fd = ctx->args[0];
+  call.address = ctx->args[1];
   if (bpf_map_update_elem(&rs_net_calls, &thread, &call, BPF_ANY)) lost(RS_NET_LOST_PENDING);
   return 0;
 }

@@ -225,10 +225,9 @@ int BPF_PROG(process_exit, struct task_struct *task) {
   struct signal_struct *signal = task->signal;
   struct task_struct *leader = task->group_leader;
   struct rs_exit *event;
-  if (!rs_is_tracked(pid)) return 0;
   /* The process ends with its last thread, which need not be its first. Two may arrive here at
    * once; one of them finds the entry. */
-  if (signal->live.counter != 0) return 0;
+  if (signal->live.counter != 0 || !rs_is_tracked(pid)) return 0;
   if (bpf_map_delete_elem(&rs_tracked, &pid)) return 0;
   event = bpf_ringbuf_reserve(&rs_events, sizeof(*event), 0);
   if (!event) {

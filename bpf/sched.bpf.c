@@ -216,9 +216,11 @@ static __always_inline __u64 queued_of(struct task_struct *task) {
 
 /* Of the wait before this run, the end was spent in a run queue. */
 static __always_inline void split_wait(struct rs_thread *thread, __u64 queued) {
-  __u64 delay = queued - thread->queued_ns;
-  __u8 from = thread->came_from;
-  if (from > RS_RUNNABLE && from < RS_WAITS && thread->queued_ns && delay <= thread->ns[from]) {
+  __u64 delay = queued - thread->queued_ns, from = thread->came_from;
+  bool waited = from > RS_RUNNABLE;
+  /* Else the compiler makes one comparison of both, of which the verifier learns no bound. */
+  barrier_var(from);
+  if (waited && from < RS_WAITS && thread->queued_ns && delay <= thread->ns[from]) {
     thread->ns[from] -= delay;
     thread->ns[RS_RUNNABLE] += delay;
   }

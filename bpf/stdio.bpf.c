@@ -57,6 +57,16 @@ struct {
   __type(value, struct rs_standard);
 } rs_started_with SEC(".maps");
 
+/* The same of processes that have ended, the oldest forgotten: whose the words of a child are is told
+ * from its rank's files, and a child's last words are read when its rank may have ended as well. At
+ * a thousand ends a second they stay for eight; 1 MiB. */
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, RS_ENDED_MAX);
+  __type(key, __u32);
+  __type(value, struct rs_standard);
+} rs_ended_with SEC(".maps");
+
 /* Streams that were written to; user space deletes them when it has read their last counts. 1.5
  * MiB. */
 struct {
@@ -154,7 +164,12 @@ int BPF_PROG(stdio_fork, struct task_struct *parent, struct task_struct *child) 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(stdio_exit, struct task_struct *task) {
   __u32 pid = task->tgid;
-  if (task->signal->live.counter == 0) bpf_map_delete_elem(&rs_started_with, &pid);
+  struct rs_standard *standard;
+  if (task->signal->live.counter != 0) return 0;
+  standard = bpf_map_lookup_elem(&rs_started_with, &pid);
+  if (!standard) return 0;
+  bpf_map_update_elem(&rs_ended_with, &pid, standard, BPF_ANY);
+  bpf_map_delete_elem(&rs_started_with, &pid);
   return 0;
 }
 
@@ -305,6 +320,17 @@ __noinline int rs_tell(__u64 base, __u64 bytes, __u32 pid, __u32 stream) {
   return 0;
 }
 
+/* That bytes have gone unheard, by a piece without any: so whose they are is asked while those who
+ * can tell are there. A flood of them is not told: the next piece says the sum, or the end. */
+static __always_inline void tell_gap(const struct rs_stream_key *key, struct rs_stream *state) {
+  struct rs_said *said;
+  if (!within_budget(state, sizeof(*said))) return;
+  said = bpf_ringbuf_reserve(&rs_ring, sizeof(*said), 0);
+  if (!said) return;
+  describe(said, key, state, 0);
+  bpf_ringbuf_submit(said, wakeup());
+}
+
 struct piece {
   __u64 base;
   __u64 bytes;
@@ -359,6 +385,7 @@ static __always_inline int hear(enum call call, __u32 fd, __u64 from, __u64 piec
   } else {
     add(&state->unheard[RS_UNHEARD_SPLICED], written);
     state->line_ended = 0;
+    tell_gap(&key, state);
   }
   return 0;
 }

@@ -21,6 +21,9 @@ enum rs_unheard {
 #define RS_SAID_MAX 32768
 /* Streams at once, and as many processes with their standard files: 4,096 tracked processes. */
 #define RS_STREAMS_MAX 8192
+/* Processes that have ended, whose standard files are remembered for a moment; as many ends as user
+ * space remembers. */
+#define RS_ENDED_MAX 8192
 
 /* What an open file leads to. */
 struct rs_file {
@@ -56,7 +59,8 @@ struct rs_stream {
 };
 RS_SIZE(rs_stream, 32 + 8 * RS_UNHEARD_KINDS + 8 + 16 + 16);
 
-/* A piece that a process wrote to a standard stream. `bytes` of it follow. */
+/* A piece that a process wrote to a standard stream. `bytes` of it follow; none: only `unheard` has
+ * risen. */
 struct rs_said {
   __u64 time_ns; /* CLOCK_MONOTONIC */
   __u64 start_ns;

@@ -49,8 +49,8 @@ struct CallAttacher::Worked {
   struct Target {
     OwnedFd file;
     std::vector<ProbePoint> driver, runtime, calls, stepped_calls;
-    std::vector<OwnedFd> driver_links, runtime_links, return_links;
-    std::vector<OwnedFd> call_links, call_end_links, stepped_links, stepped_end_links;
+    Places driver_links, runtime_links, return_links;
+    Places call_links, call_end_links, stepped_links, stepped_end_links;
     int unused = 0;
   };
 
@@ -59,6 +59,17 @@ struct CallAttacher::Worked {
         programs(std::move(fds)),
         via(how),
         finder(std::move(proc_root), NamesOf(table)) {}
+
+  ~Worked() {
+    Places all;
+    for (auto& [identity, target] : targets) {
+      for (Places* links : {&target.driver_links, &target.runtime_links, &target.return_links,
+                            &target.call_links, &target.call_end_links, &target.stepped_links,
+                            &target.stepped_end_links}) {
+        all.Add(std::move(*links));
+      }
+    }
+  }
 
   void Look(const std::vector<ProcessKey>& processes) {
     state.users.clear();
@@ -130,14 +141,14 @@ struct CallAttacher::Worked {
     return "/proc/self/fd/" + std::to_string(target.file.get());
   }
 
-  std::vector<OwnedFd> Attach(int program, const std::string& path,
-                              const std::vector<ProbePoint>& points, bool at_return) {
+  Places Attach(int program, const std::string& path, const std::vector<ProbePoint>& points,
+                bool at_return) {
     if (program < 0) return {};
     Attached attached = AttachProbes(via, program, path, points, at_return);
     state.points += attached.points;
     state.refused += attached.refused;
     if (attached.refused > 0) state.trouble = attached.reason;
-    return std::move(attached.fds);
+    return std::move(attached.places);
   }
 
   // The probes of this file as they are wanted.
@@ -158,9 +169,9 @@ struct CallAttacher::Worked {
   }
 
   void Settle(bool wanted, int program, const std::string& path,
-              const std::vector<ProbePoint>& points, bool at_return, std::vector<OwnedFd>& links) {
+              const std::vector<ProbePoint>& points, bool at_return, Places& links) {
     if (!wanted) {
-      links.clear();
+      links.Leave();
     } else if (links.empty()) {
       links = Attach(program, path, points, at_return);
     }

@@ -13,6 +13,7 @@
 
 #include "exporter/probes/kernel_object.h"
 #include "exporter/probes/map_reader.h"
+#include "exporter/probes/places.h"
 #include "exporter/probes/program_table.h"
 #include "exporter/probes/syscall_tracepoints.h"
 #include "io.skel.h"
@@ -60,7 +61,7 @@ struct IoPrograms::Impl {
   Skeleton skeleton;
   RingHandle ring;  // goes first: it maps the skeleton's ring
   LinkHandle bus_error;
-  std::vector<OwnedFd> places;
+  Places places;
 
   static int Take(void* context, void* data, size_t size) {
     auto* self = static_cast<Impl*>(context);
@@ -76,7 +77,7 @@ struct IoPrograms::Impl {
         const std::string name = std::string(side) + std::string(call);
         Result<OwnedFd> place = AttachToSyscall(bpf_program__fd(program), name);
         if (place) {
-          places.push_back(std::move(*place));
+          places.Add(std::move(*place));
         } else {
           missing += (missing.empty() ? "" : ", ") + name;
         }

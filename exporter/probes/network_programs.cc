@@ -91,7 +91,7 @@ struct NetworkPrograms::Impl {
   std::string missing;
   Skeleton skeleton;
   RingHandle ring;  // goes first: it maps the skeleton's ring
-  std::vector<std::shared_ptr<ProbeLinks>> links;
+  std::vector<std::shared_ptr<Places>> links;
 
   // A storm takes no more than the ring holds.
   static int Take(void* context, void* data, size_t size) {
@@ -124,7 +124,7 @@ struct NetworkPrograms::Impl {
     if (section.starts_with(kSyscalls)) {
       Result<OwnedFd> event =
           AttachToSyscall(bpf_program__fd(program), section.substr(kSyscalls.size()));
-      if (event) at_syscalls.push_back(std::move(*event));
+      if (event) at_syscalls.Add(std::move(*event));
       return static_cast<bool>(event);
     }
     LinkHandle link(bpf_program__attach(program));
@@ -133,7 +133,7 @@ struct NetworkPrograms::Impl {
     return true;
   }
 
-  std::vector<OwnedFd> at_syscalls;
+  Places at_syscalls;
   std::vector<LinkHandle> owned;  // goes before the skeleton
 };
 
@@ -205,7 +205,7 @@ LookupProbe NetworkPrograms::lookup_probe() const {
           bpf_program__fd(impl_->skeleton->progs.net_exit_lookup), HasMultiLink()};
 }
 
-void NetworkPrograms::Add(std::shared_ptr<ProbeLinks> links) {
+void NetworkPrograms::Add(std::shared_ptr<Places> links) {
   impl_->links.push_back(std::move(links));
 }
 
@@ -217,15 +217,15 @@ const std::string& NetworkPrograms::missing() const {
   return impl_->missing;
 }
 
-Result<std::shared_ptr<ProbeLinks>> Attach(const LookupProbe& probe, const std::string& library) {
+Result<std::shared_ptr<Places>> Attach(const LookupProbe& probe, const std::string& library) {
   const Result<uint64_t> offset = FindFunction(library, "getaddrinfo");
   if (!offset) return Error{offset.error()};
-  auto links = std::make_shared<ProbeLinks>();
+  auto links = std::make_shared<Places>();
   for (const bool at_return : {false, true}) {
     const Result<int> link = AttachProbe(at_return ? probe.leave : probe.enter, library, *offset,
                                          at_return, probe.multi);
     if (!link) return Error{link.error()};
-    links->emplace_back(*link);
+    links->Add(OwnedFd(*link));
   }
   return links;
 }

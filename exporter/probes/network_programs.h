@@ -15,7 +15,7 @@
 
 #include "bpf/events/net.h"
 #include "detectors/model/result.h"
-#include "exporter/probes/owned_fd.h"
+#include "exporter/probes/places.h"
 
 namespace rankscope::probes {
 
@@ -33,10 +33,8 @@ struct LookupProbe {
   int leave = -1;
   bool multi = false;
 };
-// Where they are put; taken away by the destructor.
-using ProbeLinks = std::vector<OwnedFd>;
-// Any thread: a library's path may hang.
-Result<std::shared_ptr<ProbeLinks>> Attach(const LookupProbe& probe, const std::string& library);
+// Where they are put. Any thread: a library's path may hang.
+Result<std::shared_ptr<Places>> Attach(const LookupProbe& probe, const std::string& library);
 
 class NetworkPrograms {
  public:
@@ -55,7 +53,7 @@ class NetworkPrograms {
   void ForgetProcess(uint32_t pid);
 
   LookupProbe lookup_probe() const;
-  void Add(std::shared_ptr<ProbeLinks> links);
+  void Add(std::shared_ptr<Places> links);
 
   int64_t lost() const;
   // What this kernel does not offer; empty: all is there.

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -24,6 +25,10 @@ constexpr std::array<std::string_view, 3> kStreamNames = {"", "stdout", "stderr"
 
 Timestamp TimeOf(const rs_said& said) {
   return {static_cast<int64_t>(said.time_ns)};
+}
+
+uint64_t UnheardOf(const rs_stream& counts) {
+  return std::accumulate(std::begin(counts.unheard), std::end(counts.unheard), uint64_t{0});
 }
 
 // "rank 3 stdout", "rank 3 stderr, python3 (pid 77)", "stderr of torchrun (pid 70)".
@@ -109,9 +114,13 @@ void Stdio::OnSaid(const rs_said& said, std::string_view data) {
   if (!IsOurs(key)) return programs_->Forget(said.pid, said.start_ns);
   Speaker& speaker = speakers_[key];
   speaker.start_ns = said.start_ns;
+  uint64_t& seen = speaker.unheard[said.stream];
+  const int64_t lost_before =
+      said.unheard > seen ? static_cast<int64_t>(said.unheard - seen) : int64_t{0};
+  seen = std::max<uint64_t>(seen, said.unheard);
   const FileId id = IdOf(said.file);
   if (streams_ >= kMaxStreams && !speaker.streams.contains({said.stream, id})) {
-    lost_ += static_cast<int64_t>(data.size());
+    lost_ += lost_before + static_cast<int64_t>(data.size());
     return;
   }
   const auto [found, is_new] = speaker.streams.try_emplace({said.stream, id});
@@ -122,12 +131,8 @@ void Stdio::OnSaid(const rs_said& said, std::string_view data) {
     stream.input = said.input;
     stream.since = loop_->Now();
   }
-  uint64_t& seen = speaker.unheard[said.stream];
-  Waiting piece{std::string(), said.begins_line != 0, 0, TimeOf(said)};
-  if (said.unheard > seen) piece.lost_before = static_cast<int64_t>(said.unheard - seen);
-  seen = std::max<uint64_t>(seen, said.unheard);
-  piece.text.assign(data);
-  Hear(key, speaker, stream, said.stream, std::move(piece));
+  Hear(key, speaker, stream, said.stream,
+       {std::string(data), said.begins_line != 0, lost_before, TimeOf(said)});
 }
 
 void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot,
@@ -136,7 +141,6 @@ void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32
     refused_ += piece.text.size();
     return;
   }
-  speaker.newest[slot] = IdOf(stream.file);
   if (stream.answer == Answer::kOutput && !stream.launcher) return Say(stream, piece);
   if (stream.waiting_bytes + piece.text.size() > kMaxWaiting) {
     stream.lost_waiting += piece.lost_before + static_cast<int64_t>(piece.text.size());
@@ -180,6 +184,7 @@ void Stdio::Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint
     for (const Waiting& piece : stream.waiting) {
       lost_ += piece.lost_before + static_cast<int64_t>(piece.text.size());
     }
+    lost_ += stream.lost_waiting;
     return Refuse(key, speaker, stream, slot);
   }
   if (stream.launcher) {
@@ -201,8 +206,13 @@ void Stdio::Refuse(const ProcessKey& key, Speaker& speaker, Stream& stream, uint
   stream.waiting.clear();
   stream.waiting_bytes = 0;
   stream.lost_waiting = 0;
-  if (speaker.newest[slot] == IdOf(stream.file)) speaker.newest[slot].reset();
-  programs_->Ignore(static_cast<uint32_t>(key.pid), slot, stream.file);
+  const auto pid = static_cast<uint32_t>(key.pid);
+  programs_->Ignore(pid, slot, stream.file);
+  // What of it could not be told so far is no loss either.
+  const auto counts = programs_->Counts(pid, slot);
+  if (counts && counts->start_ns == speaker.start_ns && IdOf(counts->file) == IdOf(stream.file)) {
+    speaker.unheard[slot] = std::max<uint64_t>(speaker.unheard[slot], UnheardOf(*counts));
+  }
 }
 
 // False: there is no room.
@@ -280,13 +290,13 @@ void Stdio::Close(const ProcessKey& key, Speaker& speaker) {
     const auto counts = programs_->Counts(pid, slot);
     if (!counts || counts->start_ns != speaker.start_ns) continue;
     closed_.Add(*counts);
-    if (!speaker.newest[slot]) continue;
-    uint64_t unheard = 0;
-    for (const uint64_t bytes : counts->unheard) unheard += bytes;
-    const auto stream = speaker.streams.find({slot, *speaker.newest[slot]});
-    if (stream == speaker.streams.end() || !stream->second.output) continue;
-    if (unheard > speaker.unheard[slot]) {
-      Lose(stream->second, static_cast<int64_t>(unheard - speaker.unheard[slot]));
+    if (UnheardOf(*counts) <= speaker.unheard[slot]) continue;
+    const auto unheard = static_cast<int64_t>(UnheardOf(*counts) - speaker.unheard[slot]);
+    const auto newest = speaker.streams.find({slot, IdOf(counts->file)});
+    if (newest == speaker.streams.end()) {
+      TellUnheard(key, slot, *counts, unheard);
+    } else if (newest->second.output) {
+      Lose(newest->second, unheard);
     }
   }
   for (auto& [id, stream] : speaker.streams) {
@@ -308,24 +318,31 @@ void Stdio::Sweep() {
   programs_->Sweep([this](const rs_stream_key& stream, const rs_stream& counts) {
     const ProcessKey key = KeyOf(stream.pid, counts.start_ns);
     if (speakers_.contains(key) || Lives(key)) return false;
-    return !IsOurs(key) || TellUnheard(key, stream.stream, counts);
+    if (!IsOurs(key)) return true;
+    if (!TellUnheard(key, stream.stream, counts, static_cast<int64_t>(UnheardOf(counts))))
+      return false;
+    closed_.Add(counts);
+    return true;
   });
 }
 
-// What a process wrote of which not a byte could be told: its loss is the job's. False: whose it is
-// is not known yet.
-bool Stdio::TellUnheard(const ProcessKey& key, uint32_t slot, const rs_stream& counts) {
+// What a process wrote of which nothing was told: its loss is the job's. False: whose it is is not
+// known yet.
+bool Stdio::TellUnheard(const ProcessKey& key, uint32_t slot, const rs_stream& counts,
+                        int64_t unheard) {
   Written written;
   written.writer = key;
   written.file = counts.file;
+  if (const auto standard = StandardOf(key.pid)) written.input = standard->file[0];
   written.first_look = false;
   const Answer answer = rules_.Decide(written);
   if (answer == Answer::kLater) return false;
-  closed_.Add(counts);
-  int64_t unheard = 0;
-  for (const uint64_t bytes : counts.unheard) unheard += static_cast<int64_t>(bytes);
   Stream stream;
-  if (answer == Answer::kNot || unheard == 0 || !Open(key, stream, slot)) return true;
+  if (answer == Answer::kNot || unheard == 0) return true;
+  if (!Open(key, stream, slot)) {
+    lost_ += unheard;
+    return true;
+  }
   Lose(stream, unheard);
   stream.output->Close(loop_->Now(), EmitFor(stream));
   return true;

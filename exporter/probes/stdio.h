@@ -83,7 +83,6 @@ class Stdio final : public ProbeSource {
     uint64_t start_ns = 0;
     std::array<uint64_t, 3> unheard{};  // by stream: of the kernel's count, what was seen
     std::map<std::pair<uint32_t, FileId>, Stream> streams;
-    std::array<std::optional<FileId>, 3> newest;  // by stream: where its losses belong
   };
 
   void OnSaid(const rs_said& said, std::string_view data);
@@ -99,7 +98,7 @@ class Stdio final : public ProbeSource {
   void CloseEnded();
   void Close(const ProcessKey& key, Speaker& speaker);
   void Sweep();
-  bool TellUnheard(const ProcessKey& key, uint32_t slot, const rs_stream& counts);
+  bool TellUnheard(const ProcessKey& key, uint32_t slot, const rs_stream& counts, int64_t unheard);
   std::optional<rs_standard> StandardOf(int32_t pid) const;
 
   OutputRules::Who who_;

@@ -5,6 +5,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -14,6 +15,7 @@
 
 #include "exporter/probes/kernel_object.h"
 #include "exporter/probes/map_reader.h"
+#include "exporter/probes/places.h"
 #include "exporter/probes/program_table.h"
 #include "exporter/probes/syscall_tracepoints.h"
 #include "stdio.skel.h"
@@ -37,7 +39,9 @@ constexpr std::array kPrograms = {
                "every exec: 0.5 us"},
     ProgramRow{"stdio_fork", "tp_btf/sched_process_fork", "its standard files",
                "every fork: one map look-up"},
-    ProgramRow{"stdio_exit", "tp_btf/sched_process_exit", "", "every thread's end: one comparison"},
+    ProgramRow{"stdio_exit", "tp_btf/sched_process_exit",
+               "nothing: its standard files, kept for a moment",
+               "every thread's end: one comparison, every process's: one map look-up"},
 };
 
 // Ways of meeting a write, cheapest first: the end of the names of their programs.
@@ -45,8 +49,9 @@ struct Way {
   std::string_view name;
   std::string_view suffix;
 };
+constexpr std::string_view kFunctions = "_fexit";
 constexpr std::string_view kTracepoints = "_trace";
-constexpr std::array kWays = {Way{"fexit", "_fexit"}, Way{"tracepoint", kTracepoints},
+constexpr std::array kWays = {Way{"fexit", kFunctions}, Way{"tracepoint", kTracepoints},
                               Way{"raw", "_any_syscall"}};
 
 using Skeleton = std::unique_ptr<stdio_bpf, DestroyBy<stdio_bpf__destroy>>;
@@ -57,8 +62,29 @@ Error Failed(const char* what, int error) {
 
 struct Loaded {
   Skeleton skeleton;
-  std::vector<OwnedFd> places;  // at tracepoints of single system calls
+  Places places;
 };
+
+// Whether programs may stand behind functions of the kernel: one that stands behind none is refused
+// for that, unless all are. A try of ours takes as long as all the rest of loading.
+bool MayFollowFunctions() {
+  if (access("/proc/sys/kernel/ftrace_enabled", F_OK) != 0) return false;
+  constexpr uint32_t kNoFunction = 1;  // the number of a plain type
+  std::array<bpf_insn, 2> program{};
+  program[0].code = BPF_ALU64 | BPF_MOV | BPF_K;  // r0 = 0
+  program[1].code = BPF_JMP | BPF_EXIT;
+  LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FEXIT,
+              .attach_btf_id = kNoFunction);
+  const OwnedFd loaded(bpf_prog_load(BPF_PROG_TYPE_TRACING, "rs_nowhere", "Dual BSD/GPL",
+                                     program.data(), program.size(), &options));
+  return loaded || errno != EPERM;
+}
+
+// What can be known of a way without a try.
+bool IsOffered(const Way& way) {
+  if (way.suffix == kTracepoints) return SyscallTracepoints().contains("sys_exit_write");
+  return way.suffix != kFunctions || MayFollowFunctions();
+}
 
 // "tracepoint/syscalls/sys_exit_write" -> "sys_exit_write"
 std::string_view TracepointOf(const bpf_program* program) {
@@ -95,7 +121,7 @@ Result<Loaded> LoadBy(const Way& way, int tracked, const SpeechBudget& budget) {
     if (!std::string_view(bpf_program__name(program)).ends_with(kTracepoints)) continue;
     auto place = AttachToSyscall(bpf_program__fd(program), TracepointOf(program));
     if (!place) return Error{"stdio: " + place.error()};
-    loaded.places.push_back(std::move(*place));
+    loaded.places.Add(std::move(*place));
   }
   return loaded;
 }
@@ -112,7 +138,7 @@ struct StdioPrograms::Impl {
   int64_t malformed = 0;
   std::string_view attached_by;
   Skeleton skeleton;
-  std::vector<OwnedFd> places;
+  Places places;
   RingHandle ring;  // goes first: it maps the skeleton's ring
 
   static int Take(void* context, void* data, size_t size) {
@@ -139,7 +165,7 @@ Result<std::unique_ptr<StdioPrograms>> StdioPrograms::Load(int tracked, const Sp
   impl->on_said = std::move(on_said);
   std::string why;
   for (const Way& way : kWays) {
-    if (way.suffix == kTracepoints && !SyscallTracepoints().contains("sys_exit_write")) continue;
+    if (!IsOffered(way)) continue;
     auto loaded = LoadBy(way, tracked, budget);
     if (loaded) {
       impl->skeleton = std::move(loaded->skeleton);
@@ -171,10 +197,12 @@ bool StdioPrograms::Consume() {
 }
 
 std::optional<rs_standard> StdioPrograms::StartedWith(uint32_t pid) const {
-  rs_standard standard{};
-  const int map = bpf_map__fd(impl_->skeleton->maps.rs_started_with);
-  if (bpf_map_lookup_elem(map, &pid, &standard) != 0) return std::nullopt;
-  return standard;
+  for (const bpf_map* map :
+       {impl_->skeleton->maps.rs_started_with, impl_->skeleton->maps.rs_ended_with}) {
+    rs_standard standard{};
+    if (bpf_map_lookup_elem(bpf_map__fd(map), &pid, &standard) == 0) return standard;
+  }
+  return std::nullopt;
 }
 
 std::optional<rs_stream> StdioPrograms::Counts(uint32_t pid, uint32_t stream) const {

@@ -48,6 +48,7 @@ class StdioPrograms {
   bool Consume();
   static constexpr int kRecordsPerWake = 4096;
 
+  // Of a process that lives, or ended a moment ago.
   std::optional<rs_standard> StartedWith(uint32_t pid) const;
   std::optional<rs_stream> Counts(uint32_t pid, uint32_t stream) const;
   // What is written to this file by this stream is of no interest any more.

@@ -116,8 +116,8 @@ void AttachPerf(int program, const std::string& path, const ProbePoint& point, b
     attached.reason = std::strerror(errno);
     return;
   }
-  attached.fds.emplace_back(made);
-  attached.fds.push_back(std::move(event));
+  attached.places.Add(OwnedFd(made));
+  attached.places.Add(std::move(event));
   ++attached.points;
 }
 
@@ -155,7 +155,7 @@ Attached AttachProbes(AttachVia via, int program, const std::string& path,
     return attached;
   }
   if (const int link = AttachMulti(program, path.c_str(), points, at_return); link >= 0) {
-    attached.fds.emplace_back(link);
+    attached.places.Add(OwnedFd(link));
     attached.points = static_cast<int>(points.size());
     return attached;
   }
@@ -163,7 +163,7 @@ Attached AttachProbes(AttachVia via, int program, const std::string& path,
   for (const ProbePoint& point : points) {
     const int link = AttachMulti(program, path.c_str(), std::span(&point, 1), at_return);
     if (link >= 0) {
-      attached.fds.emplace_back(link);
+      attached.places.Add(OwnedFd(link));
       ++attached.points;
     } else {
       ++attached.refused;

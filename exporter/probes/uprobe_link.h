@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "detectors/model/result.h"
-#include "exporter/probes/owned_fd.h"
+#include "exporter/probes/places.h"
 
 namespace rankscope::probes {
 
@@ -31,7 +31,7 @@ uint32_t ExpectedAttachType(AttachVia via);
 AttachVia BestAttach();
 
 struct Attached {
-  std::vector<OwnedFd> fds;  // detaches when they close
+  Places places;
   int points = 0;
   int refused = 0;     // points that the kernel would not take
   std::string reason;  // of the last refusal

@@ -319,6 +319,8 @@ while not os.path.exists("go"):
 print("the end", flush=True)
 raise ValueError("bad batch")
 """
+    # A file that was made within 10 s of the job's start counts as made for it; starts are known to 1.7 s.
+    OLD_SECONDS = 14
 
     def daemon(self, *flags):
         config = Path(self.folder) / "config.yaml"
@@ -345,16 +347,22 @@ raise ValueError("bad batch")
         return daemon.verdict(job)
 
     def test_the_jobs_file_is_followed(self):
-        daemon = self.daemon()
         path = Path(self.folder) / "job.out"
+        path.write_bytes(b"of an earlier job\n")
+        old = time.monotonic() + self.OLD_SECONDS
+        daemon = self.daemon()
+        time.sleep(max(0, old - time.monotonic()))
         with open(path, "ab") as out:
-            process = self.start(self.WAITING, out, subprocess.STDOUT)
+            process = self.start(self.WAITING.replace("    time", '    print("waits"); time'), out, subprocess.STDOUT)
+            job = self.job_of(daemon, process.pid)
+            wait_for("the file to be found", lambda: self.lines(daemon, job))
             verdict = self.end(daemon, process)
         heard = recording.streams(Path(daemon.state) / "jobs" / verdict["job_id"])
         self.assertEqual(list(heard), ["rank 0 stdout file"])
         text = heard["rank 0 stdout file"].lstrip(b"\0")
         self.assertTrue(path.read_bytes().endswith(text), text[:200])
         self.assertIn(b"ValueError: bad batch\n", text)
+        self.assertNotIn(b"earlier job", text)
         # What was printed before the file was found is not told from an earlier job's text.
         self.assertIn(verdict["code"], ("A1", "X1"))
         self.assertEqual(verdict["exception_type"], "ValueError")
