@@ -246,6 +246,8 @@ std::string ExitText(const Evidence& evidence) {
   const std::string_view signal = evidence.Capture("signal");
   if (!signal.empty() && signal != "0")
     return "the command was ended by " + SignalName(std::atoi(std::string(signal).c_str()));
+  if (const std::string_view ranks = evidence.Capture("ranks"); !ranks.empty())
+    return "each of its ranks exited with 0, " + std::string(ranks) + " in all";
   return "the command exited with " + Number(*evidence.observed);
 }
 

@@ -126,7 +126,9 @@ class Builder {
       evidence.observed = f_.exit_code;
       evidence.process = job_.root();
       evidence.begin = evidence.end = end.t;
-      evidence.captures = {{"signal", std::to_string(f_.exit_signal)}, {"error", end.error}};
+      evidence.captures = {{"signal", std::to_string(f_.exit_signal)},
+                           {"error", end.error},
+                           {"ranks", end.by_ranks ? std::to_string(f_.world_size) : ""}};
       f_.exit_evidence = Add(std::move(evidence));
     }
     if (f_.wrapper_lost) {

@@ -43,6 +43,7 @@ bool IsTerminal(const Incident& incident) {
 
 // The last of a job's processes end with the one that started them, or soon after it.
 constexpr Duration kLeftBehind = Seconds(2);
+constexpr size_t kMaxEndedWell = 4096;  // ranks of one node
 
 // Somebody other than the program itself says that it is dead.
 bool IsDeathReport(const Incident& incident) {
@@ -199,9 +200,14 @@ void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp
     end_.status_known = process.status_known;
     end_.wait_status = process.wait_status;
   }
+  if (process.role == attribution::ProcessRole::kRank && process.rank >= 0 &&
+      process.rank < world_size_ && ended_well_.size() < kMaxEndedWell) {
+    ended_well_[process.rank] = process.status_known && process.wait_status == 0;
+  }
   if (!wrapped_ && processes_alive_ == 0) {
     // Whom it left behind may end otherwise, and it is they who have the last word.
     if (t - end_.t > kLeftBehind) end_.status_known = false;
+    if (!end_.status_known) TakeStatusOfRanks();
     end_.ended = true;
     end_.t = t;
     end_.streams_closed = true;
@@ -231,6 +237,17 @@ void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp
   candidate.progress_before = current_.progress;
   candidate.process = process.key;
   incidents_.Add(std::move(candidate));
+}
+
+// What started the ranks may be a script that is not known as a launcher. Where all ranks are of
+// this node and each exited with 0, so did the run.
+void JobWindow::TakeStatusOfRanks() {
+  const bool all =
+      world_size_ > 0 && ended_well_.size() == static_cast<size_t>(world_size_) &&
+      std::all_of(ended_well_.begin(), ended_well_.end(), [](const auto& of) { return of.second; });
+  if (!all) return;
+  end_.status_known = end_.by_ranks = true;
+  end_.wait_status = 0;
 }
 
 void JobWindow::OnLine(const LogLine& line, Timestamp t) {

@@ -161,6 +161,7 @@ struct JobEnd {
   Timestamp t;
   bool status_known = false;
   int32_t wait_status = 0;
+  bool by_ranks = false;  // the status is what all its ranks ended with: who started them is not known
   std::string error;  // why the command could not be executed
   bool wrapper_lost = false;
   bool streams_closed = false;
@@ -168,7 +169,7 @@ struct JobEnd {
 
   template <class A>
   void Fields(A& a) {
-    a(ended, t, status_known, wait_status, error, wrapper_lost, streams_closed, streams_closed_t);
+    a(ended, t, status_known, wait_status, by_ranks, error, wrapper_lost, streams_closed, streams_closed_t);
   }
 };
 
@@ -249,7 +250,7 @@ class JobWindow {
       processes_alive_, last_process_exit_, last_text_, ranked_text_, terminal_, terminal_reported_,
       progress_since_terminal_, root_, ended_attempts_, restart_balance_, begin_stream_,
       begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
-      progress_stream_, last_words_, earlier_, pending_signals_);
+      progress_stream_, last_words_, earlier_, pending_signals_, ended_well_);
     while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
   }
 
@@ -258,6 +259,7 @@ class JobWindow {
   void OnIncident(const logs::Incident& incident, uint32_t stream, Timestamp t);
   void OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line, Timestamp t);
   void NoteCommandDeath(Timestamp t);
+  void TakeStatusOfRanks();
   void TakeRequest(const attribution::ProcessInfo& process, bool counts, Timestamp t);
   void TakeSignal(const attribution::ProcessInfo& process, bool counts);
   void NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t);
@@ -294,6 +296,7 @@ class JobWindow {
   std::map<int32_t, RankWindow> ranks_;
   std::vector<KeyValue> scheduler_fields_;
   Surroundings surroundings_;
+  std::map<int32_t, bool> ended_well_;  // by rank: its newest process exited with 0
   ProcessKey root_;
   int64_t processes_seen_ = 0;
   int64_t processes_alive_ = 0;

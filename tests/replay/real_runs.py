@@ -112,6 +112,9 @@ def write_data(folder):
     (folder / "broken.jsonl").write_text("".join(broken))
 
 
+JOB_ID = "88417"
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -195,9 +198,9 @@ def streams_of(case, path):
             os.close(master)
 
 
-def run_case(case, folder, before=(), on_start=None):
+def run_case(case, folder, before=(), on_start=None, variables=None):
     """Runs the case below `folder`, behind the command `before`; returns (exit status, output)."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1",
+    environment = {**(variables or {}), "PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1",
                    "GLOO_SOCKET_IFNAME": "lo"}
     prepare(case, folder, environment)
     try:
@@ -212,6 +215,7 @@ def run_case(case, folder, before=(), on_start=None):
                              or process.poll() is not None, "the run to print " + case.terminate_after)
                     os.kill(launcher_of(process.pid) if before else process.pid, signal.SIGTERM)
                 status = process.wait(timeout=RUN_SECONDS)
+                status = status if status >= 0 else 128 - status  # as a shell and the wrapper say it
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
@@ -349,8 +353,9 @@ def check_under_serve(case, folder):
 
 
 def check_under_kernel(case, folder):
-    """The same run, started as if there were no rankscope: found, heard and judged from outside."""
-    job = ""
+    """The same run, started as if there were no rankscope: found, heard and judged from outside. Ranks are known by what
+    torchrun gives them; what it does not start is known as a job of Slurm's."""
+    job = JOB_ID if case.script else ""
 
     def find(process):
         nonlocal job
@@ -369,7 +374,8 @@ def check_under_kernel(case, folder):
         if "rankscope_source_up{source=\"stdio\"} 1" not in ask(port, "/metrics"):
             print("SKIP: nothing captures output here; `rankscope check` says why")
             return []
-        status, output = run_case(case, folder, on_start=find)
+        variables = {"SLURM_JOB_ID": JOB_ID} if case.script else {}
+        status, output = run_case(case, folder, on_start=None if case.script else find, variables=variables)
         findings = [] if status == case.status else [f"exit status {status}, expected {case.status}"]
         if not job:
             return findings + ["the run was not found"]
