@@ -11,7 +11,7 @@ constexpr double kMovedShare = 0.02;
 // Who runs all the time without a wait may be as stuck as who waits all the time.
 constexpr double kBusyShare = 0.98;
 // A shell or a launcher that has only started others has not worked.
-constexpr double kWorkedSeconds = 1;
+constexpr double kWorkedSeconds = 0.2;
 
 }  // namespace
 

@@ -98,6 +98,7 @@ class Stopped(WaitTest):
         verdict = self.awaited(daemon, job, "C2", begin)
         self.named(verdict, "stopped", 1)
         self.assertEqual(verdict["tier"], "C")
+        self.assertEqual("not counted in the kernel" in daemon.get("/verdict")[1], "--ebpf=off" in flags, "who looked")
         self.shown(verdict, f"rank 1 (pid {pids[1]}) has been stopped for")
         self.assertIn(f"kill -CONT {pids[1]}", " ".join(verdict["resolution"]["immediate"]))
         os.kill(pids[1], signal.SIGCONT)
@@ -146,11 +147,12 @@ class Starved(WaitTest):
 
 class Strays(WaitTest):
     """Jobs whose rank 1 does something else for ever, each in its way; and one whose rank 0 saves for longer than the floor."""
-    STEP = 500  # who has hardly worked is not looked at when it stands still
+    STEP = 500
     SAVES = "save"
 
     def test_each_is_named_with_what_it_does(self):
         daemon = self.watched()
+        own_name = Path("/proc/self/comm").read_text().strip()
         ways = {"dataloader": "dataloader", "filelock": "file_lock", "busy": "busy", "sleep": "sleep"}
         with open(self.file, "a", encoding="ascii") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
@@ -161,7 +163,7 @@ class Strays(WaitTest):
                 verdict = self.awaited(daemon, str(FIRST_JOB + number), "C2", begin, sub=sub, limit=LIMIT + 20)
                 self.named(verdict, sub, 1)
                 if sub == "file_lock":
-                    self.shown(verdict, f"the lock is held by {Path('/proc/self/comm').read_text().strip()} (pid {os.getpid()})")
+                    self.shown(verdict, f"the lock is held by {own_name} (pid {os.getpid()})")
             saves = str(FIRST_JOB + len(ways))
             while time.monotonic() - begin < 55:
                 self.assertNotIn(daemon.verdicts()[saves]["code"], ("C2", "C3", "D3", "X14"))
