@@ -10,7 +10,7 @@ namespace {
 constexpr double kMovedShare = 0.02;
 // Who runs all the time without a wait may be as stuck as who waits all the time.
 constexpr double kBusyShare = 0.98;
-// A shell or a launcher that has only started others has not worked.
+// A shell that has only started others has not worked.
 constexpr double kWorkedSeconds = 0.2;
 
 }  // namespace
@@ -26,8 +26,8 @@ bool HangWatch::Due(const ProcessKey& process, const ProcessTimes& times, Timest
   } else {
     const double ran = running - watch.running_seconds;
     const double alone = silent - watch.silent_seconds;
-    watch.worked_seconds += ran;
     const bool waits = ran < kMovedShare * span;
+    if (!waits) watch.worked_seconds += ran;
     const bool spins = alone > kBusyShare * span;
     if (!waits && !spins) {
       watch.moved = now;

@@ -33,7 +33,7 @@ class HangWatch {
   struct Watch {
     double running_seconds = 0;  // at `seen`
     double silent_seconds = 0;   // the same
-    double worked_seconds = 0;   // on CPUs, since it is watched
+    double worked_seconds = 0;   // on CPUs, of the looks at which it had moved
     Timestamp seen;
     Timestamp moved;
     Timestamp looked;
