@@ -3,6 +3,7 @@
 
 #include "detectors/features/calls.h"
 
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -35,8 +36,10 @@ Evidence OfRanks(EvidenceKind kind, proto::Store store, std::string_view series,
 }
 
 std::string Rounded(double value) {
+  constexpr double kWhole = 1000;  // from here on no decimals
   char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
+  std::snprintf(text, sizeof text, std::abs(value) < kWhole ? "%.3g" : "%.15g",
+                std::abs(value) < kWhole ? value : std::round(value));
   return text;
 }
 

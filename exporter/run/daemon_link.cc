@@ -128,6 +128,8 @@ void DaemonLink::Release(int stream) {
 
 std::optional<Judgement> DaemonLink::End() {
   answer_.reset();
+  Hear();
+  if (!socket_) Connect();  // a daemon that is back since the last try would else never hear of it
   const char end = static_cast<char>(kEnd);
   if (!socket_ || !SendPacket(socket_.get(), {&end, 1})) return std::nullopt;
   const int64_t until = MonotonicNow().ns + kAnswerPatience.ns;

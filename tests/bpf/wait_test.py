@@ -20,7 +20,7 @@ import unittest  # noqa: E402
 
 PYTHON = "/usr/bin/python3"  # Debian's, whose python3-torch is meant
 TRAINER = Path(__file__).resolve().parent.parent / "support" / "waiting_trainer.py"
-FIRST_JOB = 84100  # as Slurm numbers them
+FIRST_JOB = 8_000_000 + os.getpid() % 100_000 * 10  # other tests' ranks are seen too, and are others' jobs
 FLOOR = 25  # seconds of silence that count as a hang; the product waits for 60
 # The floor, a record of 25 steps, ticks, and a machine that does other things as well.
 LIMIT = FLOOR + 25

@@ -112,7 +112,7 @@ def write_data(folder):
     (folder / "broken.jsonl").write_text("".join(broken))
 
 
-JOB_ID = "88417"
+JOB_ID = str(9_000_000 + os.getpid() % 100_000)
 
 
 def free_port():
