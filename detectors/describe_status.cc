@@ -54,6 +54,7 @@ constexpr std::array kCallSignals = {
     SignalId::kGraphLaunches,
     SignalId::kLaunchSeconds,
     SignalId::kLargestLaunchGapSeconds,
+    SignalId::kLaunchGapSeconds,
     SignalId::kCudaSyncSeconds,
     SignalId::kOldestSyncSeconds,
     SignalId::kSyncCalls,
@@ -100,6 +101,19 @@ void DescribeCalls(const windows::JobWindow& job, const windows::RankWindow& win
     rank.last_launch_wall_seconds =
         static_cast<double>(found->second.last_launch().ns + wall_offset_ns) * 1e-9;
   }
+  rank.launch_gaps_counted = window.launch_gaps_counted;
+  rank.launch_gaps = window.launch_gaps;
+}
+
+// A CUDA library alone proves nothing: a build of PyTorch for GPUs maps one where there is no card.
+// Nor does an open device: who only watches the card has that, too.
+void DescribeAttached(const windows::SampleRings& rings, const attribution::ProcessInfo& process,
+                      RankStatus& rank) {
+  if (!rings.Has(SignalId::kCudaUse) || rings.LastTime(SignalId::kCudaUse) < process.started)
+    return;  // of an earlier process of the rank
+  const double use = rings.Last(SignalId::kCudaUse);
+  const bool holds = rings.Last(SignalId::kGpuDevicesOpen) > 0;
+  rank.cuda_attached = process.alive && (use >= 2 || (use >= 1 && holds)) ? 1 : 0;
 }
 
 void DescribeCheckpoints(const windows::JobWindow& job, int64_t wall_offset_ns, Timestamp now,
@@ -141,6 +155,7 @@ void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution
       rank.alive = process->alive;
       rank.exit_known = process->status_known;
       rank.wait_status = process->wait_status;
+      DescribeAttached(window.rings, *process, rank);
     }
     const windows::SampleRings& rings = window.rings;
     rank.cpu_seconds = rings.Last(SignalId::kCpuSeconds);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "detectors/model/ids.h"
+#include "detectors/model/launch_gaps.h"
 #include "detectors/model/port_counters.h"
 #include "detectors/model/signals.h"
 #include "detectors/model/time.h"
@@ -86,6 +87,9 @@ struct RankStatus {
   double checkpoint_written_bytes = kUnknown;
   double checkpoint_read_bytes = kUnknown;
   double last_launch_wall_seconds = kUnknown;  // wall time of its newest kernel
+  double cuda_attached = kUnknown;             // 0 or 1
+  bool launch_gaps_counted = false;
+  LaunchGapCounts launch_gaps{};  // meaningful with launch_gaps_counted
   // The newest number of each signal of its calls into CUDA and NCCL that was ever heard.
   std::vector<std::pair<SignalId, double>> calls;
 

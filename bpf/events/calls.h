@@ -59,6 +59,9 @@ struct rs_gap {
   __u64 end_ns;
 };
 RS_SIZE(rs_gap, 16);
+/* Gaps by length, in powers of two: slot 0 has those of up to 2^-10 s = 1 ms, each slot those of up
+ * to twice as much, slot 16 those of up to 2^6 s = 64 s, slot 17 the longer ones. */
+#define RS_GAP_SLOTS 18
 
 /* Of one process since it was first seen; only ever rising but for what is named last or largest. */
 struct rs_cuda_counts {
@@ -71,6 +74,10 @@ struct rs_cuda_counts {
   __u64 timed_launches;
   __u64 launch_ns; /* of these */
   __u64 last_launch_ns;
+  /* last_launch_ns less this is the sum of the gaps: the first launch's time, and since then what
+   * lies between two launches while their probes were not on all the time. */
+  __u64 unwatched_ns;
+  __u64 gap_counts[RS_GAP_SLOTS];
   struct rs_gap gaps[RS_GAPS];
   __u64 calls[2]; /* timed ones, of all kinds; [1]: single-stepped */
   __u64 syncs, sync_ns;
@@ -83,7 +90,7 @@ struct rs_cuda_counts {
   __u64 results_seen[4]; /* a bit each, by the low 8 bits */
   struct rs_inside syncing[RS_SLOTS];
 };
-RS_SIZE(rs_cuda_counts, 8 * (10 + 2 * RS_GAPS + 20 + 2 * RS_SLOTS));
+RS_SIZE(rs_cuda_counts, 8 * (11 + RS_GAP_SLOTS + 2 * RS_GAPS + 20 + 2 * RS_SLOTS));
 
 /* No number means two things: rows of both tables are handled alike. */
 enum rs_nccl_op {

@@ -27,6 +27,7 @@
 
 #include "detectors/attribution/attribution.h"
 #include "detectors/logs/record.h"
+#include "detectors/model/launch_gaps.h"
 #include "detectors/windows/incident_log.h"
 #include "detectors/windows/kernel_view.h"
 #include "detectors/windows/last_words.h"
@@ -149,10 +150,14 @@ struct RankWindow {
   int32_t local_rank = -1;
   ProcessKey process;
   SampleRings rings;
+  // Gaps between launches by length, as they were told last: a histogram has no history here, since
+  // rings of all its counts would take 20 kB of each rank.
+  bool launch_gaps_counted = false;
+  LaunchGapCounts launch_gaps{};
 
   template <class A>
   void Fields(A& a) {
-    a(rank, local_rank, process, rings);
+    a(rank, local_rank, process, rings, launch_gaps_counted, launch_gaps);
   }
 };
 

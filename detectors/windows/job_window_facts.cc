@@ -29,7 +29,14 @@ void JobWindow::OnSample(const Speaker& speaker, const SampleBatch& batch, Times
   if (rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(rank))) return;
   RankWindow& window = ranks_[rank];
   window.rank = rank;
-  for (const Sample& sample : batch.samples) window.rings.Add(sample.signal, sample.value, t);
+  for (const Sample& sample : batch.samples) {
+    if (const auto slot = LaunchGapSlot(sample.signal)) {
+      window.launch_gaps[*slot] = std::max(0.0, static_cast<double>(sample.value));
+      window.launch_gaps_counted = true;
+    } else {
+      window.rings.Add(sample.signal, sample.value, t);
+    }
+  }
 }
 
 // A signal may be handled or outlived: it counts once its target has ended by it.

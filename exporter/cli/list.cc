@@ -87,8 +87,9 @@ void Metrics() {
       labels += (labels.empty() ? "" : ", ") + Code(rest.substr(0, comma));
       rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
+    const bool full = metric.profile == metrics::Profile::kFull;
     rows.push_back({Code(metric.name), std::string(metrics::TypeName(metric.type)), labels,
-                    Cell(metric.help)});
+                    Cell(metric.help) + (full ? " Profile `full` only." : "")});
   }
   Print({"metric", "type", "labels", "what"}, rows);
 }

@@ -28,6 +28,8 @@ std::string_view TypeName(MetricType type) {
       return "info";
     case MetricType::kStateSet:
       return "stateset";
+    case MetricType::kHistogram:
+      return "histogram";
   }
   return "gauge";
 }

@@ -12,6 +12,8 @@
 #include <span>
 #include <string_view>
 
+#include "detectors/model/launch_gaps.h"
+
 namespace rankscope::metrics {
 
 enum class MetricType : uint8_t {
@@ -19,6 +21,7 @@ enum class MetricType : uint8_t {
   kCounter,   // name ends in _total
   kInfo,      // always 1, the labels are the message; name ends in _info
   kStateSet,  // a gauge of 0 and 1 with every state present
+  kHistogram,  // counts by bucket, of which each holds the ones before it
 };
 
 // Which profile shows the row: `full` shows all.
@@ -39,7 +42,13 @@ struct MetricRow {
   Keep keep = Keep::kAlways;
   Profile profile = Profile::kDefault;
   Since since = Since::kUnknown;
+  std::span<const double> bounds = {};  // of a histogram's buckets, rising, but for infinity
 };
+
+// Series of one set of labels: a histogram has one for each bucket, infinity's, sum and count.
+constexpr size_t SeriesOf(const MetricRow& row) {
+  return row.type == MetricType::kHistogram ? row.bounds.size() + 3 : 1;
+}
 
 inline constexpr std::array kCatalog = {
     MetricRow{"process_cpu_seconds_total", MetricType::kCounter, "seconds",
@@ -91,6 +100,10 @@ inline constexpr std::array kCatalog = {
               "Allocations of GPU memory that the card refused.", "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_cuda_alloc_seconds_total", MetricType::kCounter, "seconds",
               "Time of the rank inside allocations of GPU memory.", "job_id,rank", Keep::kRank},
+    MetricRow{"rankscope_cuda_attached", MetricType::kGauge, "",
+              "Whether the rank uses a GPU through CUDA: has its code mapped, and holds a device "
+              "open or has launched, copied or been given memory.",
+              "job_id,rank", Keep::kRank},
     MetricRow{
         "rankscope_cuda_counted_ratio", MetricType::kGauge, "ratio",
         "Share of the time in which the rank's launches are counted; 1 = all.",
@@ -111,6 +124,10 @@ inline constexpr std::array kCatalog = {
     MetricRow{"rankscope_cuda_last_launch_timestamp_seconds", MetricType::kGauge, "seconds",
               "Wall time of the newest kernel that the rank has launched.", "job_id,rank",
               Keep::kRank},
+    MetricRow{"rankscope_cuda_launch_gap_seconds", MetricType::kHistogram, "seconds",
+              "Time between two launches of the rank; where launches are counted in windows, gaps "
+              "that reach out of one are missing.",
+              "job_id,rank", Keep::kRank, Profile::kFull, Since::kUnknown, kLaunchGapBounds},
     MetricRow{"rankscope_cuda_launch_seconds_total", MetricType::kCounter, "seconds",
               "Time of the rank inside launches.", "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_cuda_memcpy_bytes_total", MetricType::kCounter, "bytes",
@@ -417,7 +434,7 @@ class GroupSet {
   unsigned bits_;
 };
 
-// gauge | counter | info | stateset
+// gauge | counter | info | stateset | histogram
 std::string_view TypeName(MetricType type);
 
 }  // namespace rankscope::metrics

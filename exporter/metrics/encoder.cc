@@ -21,7 +21,7 @@ void Append(Format format, const Snapshot& snapshot, GroupSet groups, std::strin
   const Encoder& encoder = kEncoders[static_cast<size_t>(format)];
   size_t series = 0;
   for (const Family& family : snapshot.families) {
-    if (groups.Has(*family.row)) series += family.series.size();
+    if (groups.Has(*family.row)) series += family.SeriesCount();
   }
   out.reserve(out.size() + series * encoder.typical_series_bytes);
   encoder.append(snapshot, out, groups);

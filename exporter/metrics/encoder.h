@@ -33,11 +33,16 @@ struct OpenMetricsHead {
 };
 OpenMetricsHead OpenMetricsHeadOf(const MetricRow& row);
 
-// One line per series; the same in both text formats.
+// One line per series; the same in both text formats. Bounds of buckets are written as OpenMetrics
+// wants them, 1.0 instead of 1: Prometheus makes that of them in protobuf, and from version 3 on in
+// text, and a bucket is the same series in each.
 void AppendSamples(const Family& family, std::string& out);
 
 // The shortest text that reads back as `value`; NaN, +Inf, -Inf as Prometheus spells them.
 void AppendValue(double value, std::string& out);
+
+// The value of le, which is a number and a label.
+void AppendBound(double bound, std::string& out);
 
 // Escapes a label's value: backslash, quote, newline. Invalid UTF-8 becomes U+FFFD, which
 // Prometheus accepts.

@@ -36,6 +36,7 @@ OpenMetricsHead OpenMetricsHeadOf(const MetricRow& row) {
   if (row.type == MetricType::kInfo && FindMetric(without(kInfo)) == nullptr) {
     return {without(kInfo), "info"};
   }
+  if (row.type == MetricType::kHistogram) return {row.name, "histogram"};
   return {row.name, "gauge"};
 }
 

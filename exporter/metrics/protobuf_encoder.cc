@@ -5,12 +5,14 @@
 // cost ten times what their bytes do. Field numbers are the generated code's.
 //
 //   varint length | MetricFamily: name help type { metric: labels (rendered with the label set),
-//                                                          gauge or counter { value } }* unit
+//                                        gauge or counter { value }, or histogram { ... } }* unit
 #include <google/protobuf/wire_format_lite.h>
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "exporter/metrics/encoder.h"
 #include "exporter/proto/metrics.pb.h"
@@ -56,8 +58,12 @@ constexpr size_t kDoubleSize = 1 + sizeof(double);
 constexpr int kValueField = wire::Gauge::kValueFieldNumber;
 static_assert(kValueField == int{wire::Counter::kValueFieldNumber});
 
-void AppendDouble(double value, std::string& out) {
-  char bytes[kDoubleSize] = {Tag(kValueField, WireFormatLite::WIRETYPE_FIXED64)};
+constexpr char DoubleTag(int field) {
+  return Tag(field, WireFormatLite::WIRETYPE_FIXED64);
+}
+
+void AppendDouble(char tag, double value, std::string& out) {
+  char bytes[kDoubleSize] = {tag};
   const auto bits = std::bit_cast<uint64_t>(value);
   for (size_t i = 0; i < sizeof(bits); ++i) bytes[i + 1] = static_cast<char>(bits >> (8 * i));
   out.append(bytes, sizeof(bytes));
@@ -74,6 +80,28 @@ std::string CreatedField(double wall_seconds) {
   return out;
 }
 
+void AppendCount(char tag, double count, std::string& out) {
+  out.push_back(tag);
+  AppendVarint(static_cast<uint64_t>(count), out);
+}
+
+// A Metric. Histograms are few, so that writing them twice to know their length costs nothing.
+std::string HistogramMetric(const MetricRow& row, const Histogram& histogram) {
+  std::string numbers, bucket;
+  AppendCount(NumberTag(wire::Histogram::kSampleCountFieldNumber), histogram.counts.back(),
+              numbers);
+  AppendDouble(DoubleTag(wire::Histogram::kSampleSumFieldNumber), histogram.sum, numbers);
+  for (size_t i = 0; i < row.bounds.size(); ++i) {
+    bucket.clear();
+    AppendCount(NumberTag(wire::Bucket::kCumulativeCountFieldNumber), histogram.counts[i], bucket);
+    AppendDouble(DoubleTag(wire::Bucket::kUpperBoundFieldNumber), row.bounds[i], bucket);
+    AppendBytes(BytesTag(wire::Histogram::kBucketFieldNumber), bucket, numbers);
+  }
+  std::string metric = histogram.labels ? histogram.labels->wire : std::string();
+  AppendBytes(BytesTag(wire::Metric::kHistogramFieldNumber), numbers, metric);
+  return metric;
+}
+
 class FamilyWriter {
  public:
   FamilyWriter(const Family& family, std::string_view created)
@@ -81,27 +109,39 @@ class FamilyWriter {
         row_(*family.row),
         counter_(row_.type == MetricType::kCounter),
         created_(counter_ && row_.since == Since::kStart ? created : std::string_view()),
-        number_size_(kDoubleSize + created_.size()) {}
+        number_size_(kDoubleSize + created_.size()) {
+    for (const Histogram& histogram : family.histograms) {
+      AppendBytes(BytesTag(wire::MetricFamily::kMetricFieldNumber),
+                  HistogramMetric(row_, histogram), histograms_);
+    }
+  }
 
   void AppendTo(std::string& out) const {
     AppendVarint(Size(), out);
     AppendBytes(BytesTag(wire::MetricFamily::kNameFieldNumber), row_.name, out);
     AppendBytes(BytesTag(wire::MetricFamily::kHelpFieldNumber), row_.help, out);
     out.push_back(NumberTag(wire::MetricFamily::kTypeFieldNumber));
-    out.push_back(static_cast<char>(counter_ ? wire::COUNTER : wire::GAUGE));
+    out.push_back(static_cast<char>(Type()));
     for (const Series& series : family_.series) AppendSeries(series, out);
+    out.append(histograms_);
     if (!row_.unit.empty()) {
       AppendBytes(BytesTag(wire::MetricFamily::kUnitFieldNumber), row_.unit, out);
     }
   }
 
  private:
+  wire::MetricType Type() const {
+    if (row_.type == MetricType::kHistogram) return wire::HISTOGRAM;
+    return counter_ ? wire::COUNTER : wire::GAUGE;
+  }
+
   size_t MetricSize(const Series& series) const {
     return (series.labels ? series.labels->wire.size() : 0) + BytesSize(number_size_);
   }
 
   size_t Size() const {
-    size_t size = BytesSize(row_.name.size()) + BytesSize(row_.help.size()) + 2;
+    size_t size =
+        BytesSize(row_.name.size()) + BytesSize(row_.help.size()) + 2 + histograms_.size();
     for (const Series& series : family_.series) size += BytesSize(MetricSize(series));
     return row_.unit.empty() ? size : size + BytesSize(row_.unit.size());
   }
@@ -113,7 +153,7 @@ class FamilyWriter {
     out.push_back(
         BytesTag(counter_ ? wire::Metric::kCounterFieldNumber : wire::Metric::kGaugeFieldNumber));
     AppendVarint(number_size_, out);
-    AppendDouble(series.value, out);
+    AppendDouble(DoubleTag(kValueField), series.value, out);
     out.append(created_);
   }
 
@@ -122,6 +162,7 @@ class FamilyWriter {
   bool counter_;
   std::string_view created_;
   size_t number_size_;
+  std::string histograms_;  // whole fields of the family
 };
 
 }  // namespace

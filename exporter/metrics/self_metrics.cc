@@ -18,7 +18,8 @@ std::optional<double> Value(const prometheus::MetricFamily& family,
   if (family.type == prometheus::MetricType::Counter && wanted == MetricType::kCounter) {
     return metric.counter.value;
   }
-  if (family.type == prometheus::MetricType::Gauge && wanted != MetricType::kCounter) {
+  if (family.type == prometheus::MetricType::Gauge && wanted != MetricType::kCounter &&
+      wanted != MetricType::kHistogram) {
     return metric.gauge.value;
   }
   return std::nullopt;

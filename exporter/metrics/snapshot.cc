@@ -4,19 +4,14 @@
 #include "exporter/metrics/snapshot.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "detectors/families/family_names.h"
 #include "detectors/verdict_words.h"
-#include "exporter/metrics/labels.h"
-#include "exporter/metrics/process_metrics.h"
-#include "exporter/metrics/self_metrics.h"
-#include "exporter/metrics/shown_jobs.h"
+#include "exporter/metrics/snapshot_impl.h"
 
 namespace rankscope::metrics {
 namespace {
@@ -25,16 +20,6 @@ namespace {
 constexpr size_t kMaxWarningsPerJob = 32;
 // stdout, stderr and a few files; more streams are summed as "other".
 constexpr size_t kMaxStreamsPerJob = 16;
-
-double Seconds(int64_t ns) {
-  return static_cast<double>(ns) * 1e-9;
-}
-double Flag(bool value) {
-  return value ? 1 : 0;
-}
-double Count(int64_t value) {
-  return static_cast<double>(value);
-}
 
 // One log stream's name without its folder: paths do not stand in labels of data. Nor do processes:
 // "rank 3 stderr, python3 (pid 77)" counts as "rank 3 stderr", "stderr of torchrun (pid 70)" as
@@ -48,114 +33,13 @@ std::string_view StreamName(std::string_view stream) {
   return stream;
 }
 
-// Which series shows a signal of a rank's calls into CUDA and NCCL.
-struct CallRow {
-  SignalId signal;
-  MetricId metric;
-};
-constexpr CallRow kCallRows[] = {
-    CallRow{SignalId::kAllocatedBytes, MetricNamed("rankscope_cuda_alloc_bytes_total")},
-    CallRow{SignalId::kAllocationFailures, MetricNamed("rankscope_cuda_alloc_failures_total")},
-    CallRow{SignalId::kAllocationSeconds, MetricNamed("rankscope_cuda_alloc_seconds_total")},
-    CallRow{SignalId::kCountedShare, MetricNamed("rankscope_cuda_counted_ratio")},
-    CallRow{SignalId::kCudaErrors, MetricNamed("rankscope_cuda_errors_total")},
-    CallRow{SignalId::kGraphLaunches, MetricNamed("rankscope_cuda_graph_launches_total")},
-    CallRow{SignalId::kKernelLaunches, MetricNamed("rankscope_cuda_kernel_launches_total")},
-    CallRow{SignalId::kLargestLaunchGapSeconds,
-            MetricNamed("rankscope_cuda_largest_launch_gap_seconds")},
-    CallRow{SignalId::kLastFailedAllocationBytes,
-            MetricNamed("rankscope_cuda_last_failed_alloc_bytes")},
-    CallRow{SignalId::kLaunchSeconds, MetricNamed("rankscope_cuda_launch_seconds_total")},
-    CallRow{SignalId::kCopyCalls, MetricNamed("rankscope_cuda_memcpy_calls_total")},
-    CallRow{SignalId::kCopySeconds, MetricNamed("rankscope_cuda_memcpy_seconds_total")},
-    CallRow{SignalId::kOldestSyncSeconds, MetricNamed("rankscope_cuda_oldest_sync_seconds")},
-    CallRow{SignalId::kSyncCalls, MetricNamed("rankscope_cuda_sync_calls_total")},
-    CallRow{SignalId::kCudaSyncSeconds, MetricNamed("rankscope_cuda_sync_seconds_total")},
-    CallRow{SignalId::kTimedShare, MetricNamed("rankscope_cuda_timed_ratio")},
-    CallRow{SignalId::kCollectiveBytes, MetricNamed("rankscope_nccl_bytes_total")},
-    CallRow{SignalId::kCollectivesEnqueued,
-            MetricNamed("rankscope_nccl_collectives_enqueued_total")},
-    CallRow{SignalId::kCommunicatorAborts, MetricNamed("rankscope_nccl_comm_aborts_total")},
-    CallRow{SignalId::kCommunicatorInitSeconds,
-            MetricNamed("rankscope_nccl_comm_init_in_flight_seconds")},
-    CallRow{SignalId::kCommunicators, MetricNamed("rankscope_nccl_communicators")},
-    CallRow{SignalId::kCollectiveSeconds, MetricNamed("rankscope_nccl_enqueue_seconds_total")},
-    CallRow{SignalId::kUninterruptibleThreads,
-            MetricNamed("rankscope_rank_uninterruptible_threads")},
-};
-
-// Why a rank's threads were off the CPU.
-struct ReasonRow {
-  std::string_view reason;
-  SignalId signal;
-};
-constexpr ReasonRow kReasonRows[] = {
-    ReasonRow{"runnable", SignalId::kRunnableSeconds},
-    ReasonRow{"futex", SignalId::kWaitFutexSeconds},
-    ReasonRow{"socket", SignalId::kWaitSocketSeconds},
-    ReasonRow{"network_file", SignalId::kWaitNetworkFileSeconds},
-    ReasonRow{"file", SignalId::kWaitBlockSeconds},
-    ReasonRow{"gpu", SignalId::kWaitGpuSeconds},
-    ReasonRow{"sleep", SignalId::kWaitSleepSeconds},
-    ReasonRow{"stopped", SignalId::kStoppedSeconds},
-    ReasonRow{"other", SignalId::kWaitOtherSeconds},
-};
-
-// What is remembered of a job from tick to tick.
-struct JobMemory {
-  LabelCache labels;
-  std::map<std::string, bool, std::less<>> warnings;  // kind -> stands now
-};
-
 }  // namespace
 
 size_t Snapshot::SeriesCount() const {
   size_t count = 0;
-  for (const Family& family : families) count += family.series.size();
+  for (const Family& family : families) count += family.SeriesCount();
   return count;
 }
-
-struct SnapshotBuilder::Impl {
-  explicit Impl(SnapshotOptions o) : options(std::move(o)) {
-    process = std::make_unique<ProcessMetrics>(options.proc_self, options.proc_stat);
-  }
-
-  std::shared_ptr<const Snapshot> Build(const Published& published);
-
-  void Begin(const Published& published);
-  void AddAgent(const AgentStatus& agent, double wall_seconds);
-  void AddProbe(const std::string& source, const ProbeStatus& probe);
-  void AddVerdict(const JobStatus& job);
-  void AddVerdictDetail(const JobStatus& job);
-  void AddJob(const JobStatus& job);
-  void AddPorts(const JobStatus& job);
-  void AddTraining(const JobStatus& job);
-  void AddCheckpoints(const CheckpointStatus& checkpoints, const LabelPointer& labels);
-  void AddOutput(const SourceStatus& stdio);
-  void AddLogs(const JobStatus& job);
-  void AddCalls(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
-  void AddRanks(const JobStatus& job);
-  void AddFilesAndSockets(const std::string& job_id, const RankStatus& rank);
-  // How many series it gave.
-  size_t AddCollectable(const prometheus::Collectable& collectable);
-  void Forget(const std::vector<ShownJob>& shown);
-
-  // Whether `count` more series fit; what does not fit is counted. State sets ask once for all
-  // their states.
-  bool Room(MetricId id, size_t count = 1);
-  void Put(MetricId id, LabelPointer labels, double value);
-  // One series; an absent value (NaN) makes none.
-  void Add(MetricId id, const LabelPointer& labels, double value);
-
-  SnapshotOptions options;
-  std::unique_ptr<ProcessMetrics> process;
-  std::unique_ptr<SelfMetrics> self;  // made at the first tick, which knows the version
-  LabelCache agent_labels;
-  std::unordered_map<std::string, JobMemory> jobs;
-
-  std::array<std::vector<Series>, kCatalog.size()> series;  // of the tick being built
-  size_t used = 0;
-};
 
 bool SnapshotBuilder::Impl::Room(MetricId id, size_t count) {
   const MetricRow& row = kCatalog[id];
@@ -180,6 +64,10 @@ void SnapshotBuilder::Impl::Add(MetricId id, const LabelPointer& labels, double 
 void SnapshotBuilder::Impl::Begin(const Published& published) {
   if (!self) self = std::make_unique<SelfMetrics>(published.agent.version);
   used = self->series_count();
+  cuda_up = std::any_of(published.agent.sources.begin(), published.agent.sources.end(),
+                        [](const SourceStatus& source) {
+                          return source.name == "cuda" && source.state == Availability::kUp;
+                        });
 }
 
 // Drops the memory of jobs and label sets that this tick has not shown.
@@ -425,78 +313,6 @@ void SnapshotBuilder::Impl::AddLogs(const JobStatus& job) {
   }
 }
 
-void SnapshotBuilder::Impl::AddFilesAndSockets(const std::string& job_id, const RankStatus& rank) {
-  LabelCache& cache = jobs[job_id].labels;
-  const std::string number = std::to_string(rank.rank);
-  const LabelPointer& labels = cache.Get("job_id,rank", {job_id, number});
-  Add(MetricNamed("rankscope_rank_connect_failures_total"), labels, rank.connect_failures);
-  Add(MetricNamed("rankscope_rank_tcp_retransmits_total"), labels, rank.tcp_retransmits);
-  Add(MetricNamed("rankscope_rank_file_errors_total"), labels, rank.file_errors);
-  Add(MetricNamed("rankscope_rank_fsync_seconds_total"), labels, rank.sync_file_seconds);
-  const auto directed = [&](MetricId metric, const char* direction, double value) {
-    Add(metric, cache.Get("job_id,rank,direction", {job_id, number, direction}), value);
-  };
-  directed(MetricNamed("rankscope_rank_tcp_bytes_total"), "sent", rank.tcp_sent_bytes);
-  directed(MetricNamed("rankscope_rank_tcp_bytes_total"), "received", rank.tcp_received_bytes);
-  directed(MetricNamed("rankscope_rank_checkpoint_bytes_total"), "written",
-           rank.checkpoint_written_bytes);
-  directed(MetricNamed("rankscope_rank_checkpoint_bytes_total"), "read",
-           rank.checkpoint_read_bytes);
-}
-
-void SnapshotBuilder::Impl::AddCalls(const JobStatus& job, const RankStatus& rank,
-                                     const LabelPointer& labels) {
-  for (const CallRow& row : kCallRows) {
-    Add(row.metric, labels, rank.Call(row.signal));
-  }
-  if (!std::isnan(rank.last_launch_wall_seconds))
-    Add(MetricNamed("rankscope_cuda_last_launch_timestamp_seconds"), labels,
-        rank.last_launch_wall_seconds);
-  for (const auto& [direction, signal] : {std::pair{"h2d", SignalId::kCopiedToDeviceBytes},
-                                          std::pair{"d2h", SignalId::kCopiedToHostBytes}}) {
-    const double value = rank.Call(signal);
-    if (std::isnan(value)) continue;
-    Add(MetricNamed("rankscope_cuda_memcpy_bytes_total"),
-        jobs[job.job_id].labels.Get("job_id,rank,direction",
-                                    {job.job_id, std::to_string(rank.rank), direction}),
-        value);
-  }
-  for (const ReasonRow& row : kReasonRows) {
-    const double value = rank.Call(row.signal);
-    if (std::isnan(value)) continue;
-    Add(MetricNamed("rankscope_rank_offcpu_seconds_total"),
-        jobs[job.job_id].labels.Get(
-            "job_id,rank,reason", {job.job_id, std::to_string(rank.rank), std::string(row.reason)}),
-        value);
-  }
-}
-
-void SnapshotBuilder::Impl::AddRanks(const JobStatus& job) {
-  LabelCache& cache = jobs[job.job_id].labels;
-  std::map<int32_t, const RankStatus*> ranks;  // a restarted rank may be listed twice: the living
-  for (const RankStatus& rank : job.ranks) {
-    const RankStatus*& kept = ranks[rank.rank];
-    if (kept == nullptr || (rank.alive && !kept->alive)) kept = &rank;
-  }
-  ranks.erase(-1);  // speaker not known
-  for (const auto& [number, rank] : ranks) {
-    const LabelPointer& labels = cache.Get("job_id,rank", {job.job_id, std::to_string(number)});
-    Add(MetricNamed("rankscope_rank_alive"), labels, Flag(rank->alive));
-    Add(MetricNamed("rankscope_rank_cpu_seconds_total"), labels, rank->cpu_seconds);
-    Add(MetricNamed("rankscope_rank_resident_bytes"), labels, rank->resident_bytes);
-    Add(MetricNamed("rankscope_rank_threads"), labels, rank->threads);
-    Add(MetricNamed("rankscope_rank_engine_active_median_ratio"), labels, rank->engine_activity);
-    Add(MetricNamed("rankscope_rank_sm_active_median_ratio"), labels, rank->sm_activity);
-    Add(MetricNamed("rankscope_rank_collectives_completed_total"), labels,
-        rank->collectives_completed);
-    Add(MetricNamed("rankscope_rank_collectives_in_flight"), labels, rank->collectives_in_flight);
-    Add(MetricNamed("rankscope_rank_oldest_collective_seconds"), labels,
-        rank->oldest_collective_seconds);
-    AddFilesAndSockets(job.job_id, *rank);
-    AddCalls(job, *rank, labels);
-  }
-}
-
 size_t SnapshotBuilder::Impl::AddCollectable(const prometheus::Collectable& collectable) {
   size_t count = 0;
   ForEachSeries(
@@ -532,9 +348,10 @@ std::shared_ptr<const Snapshot> SnapshotBuilder::Impl::Build(const Published& pu
   snapshot->tick = published.tick;
   snapshot->start_wall_seconds = published.agent.start_wall_seconds;
   for (MetricId id = 0; id < series.size(); ++id) {
-    if (series[id].empty()) continue;
+    if (series[id].empty() && histograms[id].empty()) continue;
     const size_t size = series[id].size();
-    snapshot->families.push_back({&kCatalog[id], std::move(series[id])});
+    snapshot->families.push_back(
+        {&kCatalog[id], std::move(series[id]), std::exchange(histograms[id], {})});
     series[id] = {};
     series[id].reserve(size);  // the next tick's is of much the same size
   }

@@ -29,9 +29,20 @@ struct Series {
   double value = 0;
 };
 
+// One series for each bucket, and those of sum and count.
+struct Histogram {
+  std::shared_ptr<const LabelSet> labels;  // without le; null: none
+  // By bound of the row, each with what the ones before it hold; the last is of everything.
+  std::vector<double> counts;
+  double sum = 0;
+};
+
 struct Family {
   const MetricRow* row = nullptr;
-  std::vector<Series> series;  // never empty
+  std::vector<Series> series;              // empty where the row is a histogram
+  std::vector<Histogram> histograms = {};  // empty where it is none; never both
+
+  size_t SeriesCount() const { return series.size() + histograms.size() * SeriesOf(*row); }
 };
 
 struct Snapshot {

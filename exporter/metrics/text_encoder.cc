@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "exporter/metrics/encoder.h"
 
@@ -14,7 +15,32 @@ namespace {
 
 // Info and state sets have no type of their own in this format.
 std::string_view TextType(MetricType type) {
+  if (type == MetricType::kHistogram) return "histogram";
   return type == MetricType::kCounter ? "counter" : "gauge";
+}
+
+void AppendSample(std::string_view name, std::string_view suffix, std::string_view labels,
+                  double value, std::string& out) {
+  out.append(name).append(suffix).append(labels).push_back(' ');
+  AppendValue(value, out);
+  out.push_back('\n');
+}
+
+void AppendHistogram(const MetricRow& row, const Histogram& histogram, std::string& out) {
+  const std::string_view labels =
+      histogram.labels ? std::string_view(histogram.labels->text) : std::string_view();
+  std::string with_bound = labels.empty() ? "{" : std::string(labels.substr(0, labels.size() - 1));
+  with_bound.append(labels.empty() ? "le=\"" : ",le=\"");
+  const size_t at = with_bound.size();
+  for (size_t i = 0; i < histogram.counts.size(); ++i) {
+    with_bound.resize(at);
+    AppendBound(i < row.bounds.size() ? row.bounds[i] : std::numeric_limits<double>::infinity(),
+                with_bound);
+    with_bound.append("\"}");
+    AppendSample(row.name, "_bucket", with_bound, histogram.counts[i], out);
+  }
+  AppendSample(row.name, "_sum", labels, histogram.sum, out);
+  AppendSample(row.name, "_count", labels, histogram.counts.back(), out);
 }
 
 void AppendHelp(std::string_view help, std::string& out) {
@@ -67,6 +93,12 @@ void AppendValue(double value, std::string& out) {
   out.append(begin, static_cast<size_t>(written.ptr - begin));
 }
 
+void AppendBound(double bound, std::string& out) {
+  const size_t begin = out.size();
+  AppendValue(bound, out);
+  if (std::isfinite(bound) && out.find_first_of(".e", begin) == std::string::npos) out.append(".0");
+}
+
 void AppendSamples(const Family& family, std::string& out) {
   const std::string_view name = family.row->name;
   for (const Series& series : family.series) {
@@ -75,6 +107,9 @@ void AppendSamples(const Family& family, std::string& out) {
     out.push_back(' ');
     AppendValue(series.value, out);
     out.push_back('\n');
+  }
+  for (const Histogram& histogram : family.histograms) {
+    AppendHistogram(*family.row, histogram, out);
   }
 }
 

@@ -72,6 +72,7 @@ struct CallAttacher::Worked {
   }
 
   void Look(const std::vector<ProcessKey>& processes) {
+    state.looked = processes;
     state.users.clear();
     std::set<FileIdentity> used;
     finder.Keep(processes);
@@ -181,6 +182,8 @@ struct CallAttacher::Worked {
     const bool more = (launches.calls && !state.launches.calls) ||
                       (launches.stepped_calls && !state.launches.stepped_calls);
     if (more && programs.timing_begins) programs.timing_begins();
+    if (launches.driver && !state.launches.driver && programs.launches_begin)
+      programs.launches_begin();
     state.launches = launches;
     for (auto& [identity, target] : targets) Apply(target);
   }

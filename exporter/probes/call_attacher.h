@@ -39,6 +39,8 @@ struct CallPrograms {
   std::function<void(bool)> track_self = {};
   // Timed calls are looked at from now on: what was entered before has returned unseen.
   std::function<void()> timing_begins = {};
+  // The same of launches: what lies between the last one seen and the next is no gap.
+  std::function<void()> launches_begin = {};
 };
 
 // Which probes are wanted.
@@ -62,7 +64,8 @@ struct PlacedProbe {
 class CallAttacher {
  public:
   struct State {
-    std::set<ProcessKey> users;  // processes that have the library
+    std::vector<ProcessKey> looked;  // processes whose maps were read, in rising order
+    std::set<ProcessKey> users;      // those that have the library
     std::set<PlacedProbe> placed;
     int files = 0;
     int points = 0;

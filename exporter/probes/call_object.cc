@@ -25,7 +25,7 @@ namespace {
 constexpr std::array kPrograms = {
     ProgramRow{
         "cuda_launch", "uprobe: launches of kernels and graphs, runtime and driver",
-        "counts, gaps between launches",
+        "counts, gaps between launches by length",
         "every launch: 0.7 us where the prologue lets the kernel emulate; within `ebpf.budget`"},
     ProgramRow{"cuda_launch_end", "uretprobe: the same, in short windows", "time inside launches",
                "every launch in the window: 0.4 us more"},
@@ -46,6 +46,13 @@ constexpr int kCallsPerWake = 1024;
 
 Error Failed(const char* what, int error) {
   return KernelRefusal("calls", what, error);
+}
+
+// As bpf_ktime_get_ns() counts.
+uint64_t KernelNow() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 int FdOf(const bpf_object* object, const char* program) {
@@ -121,10 +128,11 @@ void CallObject::TrackSelf(bool track) const {
 }
 
 void CallObject::BeginTiming() const {
-  timespec now{};  // as bpf_ktime_get_ns() counts
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  impl_->cuda->bss->rs_timed_since_ns =
-      static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  impl_->cuda->bss->rs_timed_since_ns = KernelNow();
+}
+
+void CallObject::BeginLaunches() const {
+  impl_->cuda->bss->rs_launches_since_ns = KernelNow();
 }
 
 CallPrograms CallObject::Programs(const std::shared_ptr<CallObject>& self) {
@@ -136,9 +144,10 @@ CallPrograms CallObject::Programs(const std::shared_ptr<CallObject>& self) {
     return {fd("cuda_launch"), fd("cuda_launch_end"),
             fd("cuda_begin"),  fd("cuda_end"),
             self,              track_self,
-            [raw = self.get()] { raw->BeginTiming(); }};
+            [raw = self.get()] { raw->BeginTiming(); },
+            [raw = self.get()] { raw->BeginLaunches(); }};
   }
-  return {-1, -1, fd("nccl_begin"), fd("nccl_end"), self, track_self, {}};
+  return {-1, -1, fd("nccl_begin"), fd("nccl_end"), self, track_self, {}, {}};
 }
 
 int CallObject::fd() const {

@@ -43,6 +43,7 @@ class CallObject {
  private:
   void TrackSelf(bool track) const;
   void BeginTiming() const;
+  void BeginLaunches() const;
 
   struct Impl;
   explicit CallObject(std::unique_ptr<Impl> impl);

@@ -13,6 +13,8 @@ namespace rankscope::probes {
 namespace {
 
 constexpr size_t kMaxCallers = 1024;  // as the map holds
+// What does not change is said again: who listens may not have known the process then.
+constexpr int64_t kUseAgainNs = 10'000'000'000;
 
 }  // namespace
 
@@ -30,6 +32,7 @@ void Cuda::Stop() {
   windows_.reset();
   Calls::Stop();
   callers_.clear();
+  uses_.clear();
 }
 
 CallerRuns Cuda::ReadRuns() const {
@@ -41,12 +44,29 @@ CallerRuns Cuda::ReadRuns() const {
   return runs;
 }
 
+// Of every process, too, that has nothing to do with CUDA, once it was looked at: a rank among them
+// may wait for a device, or train without one.
+void Cuda::TellUses(int64_t now_ns) {
+  const CallAttacher::State& state = attacher()->state();
+  for (const ProcessKey& process : state.looked) {
+    if (!Lives(process)) continue;
+    const auto caller = callers_.find(process);
+    const bool worked = caller != callers_.end() && caller->second.worked;
+    const float use = worked ? 2 : state.users.contains(process) ? 1 : 0;
+    const auto [known, first] = uses_.try_emplace(process);
+    if (!first && known->second.told == use && now_ns - known->second.at_ns < kUseAgainNs) continue;
+    known->second = {use, now_ns};
+    TellSamples(process, {{SignalId::kCudaUse, use}}, "rankscope_cuda_attached");
+  }
+}
+
 void Cuda::OnSecond(int64_t now_ns) {
   if (!windows_) {
     windows_ = std::make_unique<LaunchWindows>(*loop(), *attacher(), budget_,
                                                [this] { return ReadRuns(); });
   }
   windows_->OnSecond(now_ns);
+  TellUses(now_ns);
 }
 
 void Cuda::OnAttached() {
@@ -72,6 +92,7 @@ void Cuda::Note(Caller& caller, const rs_cuda_counts& counts) {
   total_.calls += now.calls - caller.runs.calls;
   total_.stepped_calls += now.stepped_calls - caller.runs.stepped_calls;
   caller.runs = now;
+  caller.worked = CudaNumbers::HasWorked(counts);
 }
 
 void Cuda::Report(const ProcessKey& process, int64_t now_ns, bool gone) {
@@ -128,6 +149,7 @@ void Cuda::OnCall(const ProcessKey& process, const rs_call& call) {
 
 void Cuda::Forget(const ProcessKey& process) {
   callers_.erase(process);
+  uses_.erase(process);
 }
 
 }  // namespace rankscope::probes

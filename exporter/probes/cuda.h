@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The source of what ranks ask of CUDA: launches and the gaps between them, synchronisation,
-// copies, allocations and those that fail. Loop thread only.
+// copies, allocations and those that fail, and whether they use it at all. Loop thread only.
 #pragma once
 
 #include <map>
@@ -37,14 +37,21 @@ class Cuda final : public Calls {
  private:
   struct Caller {
     CudaNumbers numbers;
-    ProbeRuns runs;  // as last seen
+    ProbeRuns runs;       // as last seen
+    bool worked = false;  // see CudaNumbers::HasWorked
+  };
+  struct Use {
+    float told = 0;
+    int64_t at_ns = 0;
   };
 
   CallerRuns ReadRuns() const;
   void Note(Caller& caller, const rs_cuda_counts& counts);
+  void TellUses(int64_t now_ns);
 
   double budget_;
   std::map<ProcessKey, Caller> callers_;
+  std::map<ProcessKey, Use> uses_;
   ProbeRuns total_;  // of all callers there ever were
   std::unique_ptr<LaunchWindows> windows_;
 };

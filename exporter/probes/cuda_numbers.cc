@@ -8,11 +8,14 @@
 namespace rankscope::probes {
 namespace {
 
+static_assert(kLaunchGapSlots == RS_GAP_SLOTS);
+
 constexpr double kNs = 1e-9;
 // Launches of the runtime before it is decided whether its calls of the driver are seen.
 constexpr uint64_t kEnoughLaunches = 256;
 // A call that lasts this long is looked after: its thread may have ended inside.
 constexpr int64_t kLongCallNs = 10'000'000'000;
+constexpr uint64_t kAllGapsEvery = 60;  // looks, one a second
 
 struct Inside {
   double oldest_seconds = 0;
@@ -66,6 +69,25 @@ void CudaNumbers::TimeLaunches(const rs_cuda_counts& counts) {
   timed_ns_ = counts.launch_ns;
 }
 
+// All of them at first, so that each has a number, and now and then, for who did not know the
+// process then; else those that rose: most ranks' gaps are of a few lengths.
+void CudaNumbers::AddGaps(const rs_cuda_counts& counts, std::vector<Sample>& samples) {
+  // Not between the writing of the two.
+  const bool whole = counts.unwatched_ns != 0 && counts.last_launch_ns > counts.unwatched_ns;
+  const uint64_t gap_ns = whole ? counts.last_launch_ns - counts.unwatched_ns : 0;
+  const bool all = gap_looks_++ % kAllGapsEvery == 0;
+  if (all || gap_ns > gap_ns_) {
+    gap_ns_ = std::max(gap_ns_, gap_ns);
+    samples.push_back(
+        {SignalId::kLaunchGapSeconds, static_cast<float>(static_cast<double>(gap_ns_) * kNs)});
+  }
+  for (size_t slot = 0; slot < kLaunchGapSlots; ++slot) {
+    if (!all && counts.gap_counts[slot] == gaps_[slot]) continue;
+    gaps_[slot] = counts.gap_counts[slot];
+    samples.push_back({LaunchGapSignal(slot), static_cast<float>(gaps_[slot])});
+  }
+}
+
 std::vector<Sample> CudaNumbers::Take(const rs_cuda_counts& counts, int64_t now_ns,
                                       const LaunchWatch& watch, const ThreadLives& lives) {
   std::vector<Sample> samples;
@@ -90,6 +112,7 @@ std::vector<Sample> CudaNumbers::Take(const rs_cuda_counts& counts, int64_t now_
     const int64_t until = watch.until_ns != 0 ? watch.until_ns : now_ns;
     const int64_t age = std::max<int64_t>(until - static_cast<int64_t>(counts.last_launch_ns), 0);
     add(SignalId::kLastLaunchAge, static_cast<double>(age) * kNs);
+    AddGaps(counts, samples);
   }
   TimeLaunches(counts);
   if (counts.timed_launches != 0) add(SignalId::kLaunchSeconds, launch_seconds_);

@@ -5,11 +5,13 @@
 // memory of the last look; one for each process.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "bpf/events/calls.h"
+#include "detectors/model/launch_gaps.h"
 #include "detectors/model/observation.h"
 
 namespace rankscope::probes {
@@ -37,12 +39,22 @@ class CudaNumbers {
     return counts.launches + counts.graphs;
   }
 
+  // Whether it has done anything that needs a device: a synchronisation alone may have failed.
+  static bool HasWorked(const rs_cuda_counts& counts) {
+    return LaunchesOf(counts) + counts.allocated_bytes + counts.copied_bytes > 0;
+  }
+
  private:
   double LargestGap(const rs_cuda_counts& counts, int64_t now_ns, const LaunchWatch& watch) const;
   void TimeLaunches(const rs_cuda_counts& counts);
+  void AddGaps(const rs_cuda_counts& counts, std::vector<Sample>& samples);
 
   int64_t looked_ns_ = 0;
   uint64_t told_launches_ = 0;  // never fewer, whatever turns out of who reaches the driver
+  // The histogram as it was told last; nothing before the first launch.
+  std::array<uint64_t, kLaunchGapSlots> gaps_{};
+  uint64_t gap_ns_ = 0;
+  uint64_t gap_looks_ = 0;
   uint64_t launches_ = 0;
   uint64_t timed_launches_ = 0;
   uint64_t timed_ns_ = 0;

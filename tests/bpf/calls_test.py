@@ -150,6 +150,114 @@ for pause in [0.01] * 20 + [1.3] + [0.01] * 20:
         self.finish(daemon, process)
 
 
+class Gaps(CallsTest):
+    """How long ranks stand between launches, by length: what the rank says it waited."""
+
+    NAMES = [name for name in SIGNALS if name.startswith("launch_gaps_")]
+    BOUNDS = [2.0 ** power for power in range(-10, 7)] + [float("inf")]
+
+    def gaps(self, end):
+        """The upper ends of the buckets that have any -> how many."""
+        return {bound: end[name] for bound, name in zip(self.BOUNDS, self.NAMES) if end[name]}
+
+    def histogram(self, daemon):
+        """le -> count, as it is exported."""
+        text = daemon.get("/metrics")[1]
+        return {float(bound): float(count) for bound, count in re.findall(
+            rf'^rankscope_cuda_launch_gap_seconds_bucket{{job_id="{self.job}",rank="0",le="([^"]+)"}} (\S+)$', text, re.M)}
+
+    def test_each_is_counted_by_its_length(self):
+        daemon = self.daemon("--metrics.profile=full")
+        process = self.start("""
+waited = []
+def pause(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until: time.sleep(0.001)
+def next_launch():
+    launch()
+    waited.append(time.monotonic())
+for _ in range(6):
+    next_launch()
+    pause(0.020)
+pause(0.3)
+next_launch()
+pause(1.2)
+next_launch()
+for _ in range(500): launch()
+with open("waited", "w") as file: file.write(repr([after - before for before, after in zip(waited, waited[1:])]))
+os.rename("waited", "done")
+""")
+        self.load(daemon, process)
+        self.say("go")
+        wait_for("the launches", lambda: (Path(self.folder) / "done").exists())
+        wait_for("the histogram", lambda: self.histogram(daemon).get(float("inf")) == 507)
+        shown = self.histogram(daemon)
+        labels = f'{{job_id="{self.job}",rank="0"}}'
+        count, total = (daemon.metric(f"rankscope_cuda_launch_gap_seconds_{part}{labels}") for part in ("count", "sum"))
+        end = self.finish(daemon, process)
+        found = self.gaps(end)
+        waited = eval((Path(self.folder) / "done").read_text())
+        wanted = {}
+        for seconds in waited:
+            bound = next(bound for bound in self.BOUNDS if seconds <= bound)
+            wanted[bound] = wanted.get(bound, 0) + 1
+        self.assertEqual({bound: count for bound, count in wanted.items() if bound > 0.01},
+                         {bound: count for bound, count in found.items() if bound > 0.01}, waited)
+        self.assertGreaterEqual(wanted[0.03125], 1, "20 ms are beyond 2^-6 s")
+        self.assertEqual(sum(found.values()), 507)
+        self.assertGreater(found[2.0 ** -10], 450, "the burst")
+        self.assertAlmostEqual(end["launch_gap_seconds"], sum(waited), delta=0.1)
+        self.assertEqual((count, len(shown)), (507, 18))
+        self.assertAlmostEqual(total, end["launch_gap_seconds"], places=3)
+        rising = [shown[bound] for bound in self.BOUNDS]
+        self.assertEqual(rising, [sum(found.get(bound, 0) for bound in self.BOUNDS[:at + 1]) for at in range(18)])
+
+    def test_a_gap_while_the_probes_were_off_is_none(self):
+        daemon = self.daemon("--ebpf.budget=0.5%", "--metrics.profile=full")
+        process = self.start("""
+while not os.path.exists("slow"):
+    for _ in range(1000): launch()
+wait("again")
+""")
+        self.load(daemon, process)
+        self.say("go")
+        wait_for("windows", lambda: (self.last(daemon, process, "counted_share") or 1) < 0.5)
+        wait_for("twenty seconds of them", lambda: len(self.seen(daemon, process)["counted_share"]) > 20)
+        self.say("slow")
+        self.say("again")
+        end = self.finish(daemon, process)
+        found = self.gaps(end)
+        # It launched all the time: whatever is long was not watched from end to end.
+        self.assertFalse({bound: count for bound, count in found.items() if bound > 0.5}, found)
+        self.assertGreater(found[2.0 ** -10], 1000)
+        self.assertLess(end["launch_gap_seconds"], 0.7 * len(self.seen(daemon, process)["counted_share"]))
+
+
+class Attached(CallsTest):
+    """Whether a rank uses a GPU: its library alone proves nothing, work with it does."""
+
+    def test_from_nothing_to_work(self):
+        daemon = self.daemon()
+        process = self.start("""
+launch()
+open('done', 'w').close()
+""")
+        self.job = self.job_of(daemon, process.pid)
+        attached = f'rankscope_cuda_attached{{job_id="{self.job}",rank="0"}}'
+        wait_for("the rank to be looked at", lambda: daemon.metric(attached) == 0)
+        self.assertEqual(self.last(daemon, process, "cuda_use"), 0)
+        self.load(daemon, process)
+        wait_for("its library", lambda: self.last(daemon, process, "cuda_use") == 1)
+        self.assertEqual(daemon.metric(attached), 0, "mapped, and no device to be seen")
+        self.say("go")
+        wait_for("the launch", lambda: (Path(self.folder) / "done").exists())
+        begin = time.monotonic()
+        wait_for("the rank to be attached", lambda: daemon.metric(attached) == 1)
+        print(f"shown {time.monotonic() - begin:.2f} s after the launch", file=sys.stderr)
+        self.finish(daemon, process)
+        self.assertEqual(daemon.metric(attached), 0, "it has ended")
+
+
 class Budget(CallsTest):
     """Launches beyond what may be spent are counted in windows; where a rank stops, everything is counted again."""
 

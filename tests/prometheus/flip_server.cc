@@ -29,6 +29,7 @@ Published StateNamed(const std::string& word) {
     jobs.push_back(rankscope::test::HealthyJob());
     jobs.back().training.loss = std::nan("");
     jobs.back().training.nonfinite_loss = 3;
+    rankscope::test::AddLaunchGaps(jobs.back().ranks.front());
     rankscope::test::SetFamily(jobs.back(), "E1", 0.85, "critical");
   }
   return rankscope::test::OnNode(std::move(jobs));
@@ -38,7 +39,7 @@ Published StateNamed(const std::string& word) {
 
 int main() {
   rankscope::http::StateHolder holder;
-  rankscope::metrics::SnapshotBuilder builder;
+  rankscope::metrics::SnapshotBuilder builder({.profile = rankscope::metrics::Profile::kFull});
   const auto listener = rankscope::http::Listener::Start(
       {.addresses = {"127.0.0.1:0"}}, [&] { return holder.Current(); }, rankscope::http::Router());
   if (!listener) {

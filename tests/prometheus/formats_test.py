@@ -75,7 +75,8 @@ def scrape(server, accept, flags, expected):
         wait_for("the page's series and values", lambda: same(in_prometheus(prometheus), expected))
         assert prometheus.value("scrape_samples_scraped") == str(len(expected))
         types = {labels["__name__"] for labels, _ in prometheus.query('{__name__=~"rankscope_.*_(created|count|sum|bucket)"}')}
-        assert not types, types
+        assert types == {"rankscope_cuda_launch_gap_seconds_" + part for part in ("bucket", "sum", "count")}, types
+        assert prometheus.value('histogram_quantile(0.5, rankscope_cuda_launch_gap_seconds_bucket)') is not None
         return list(proxy.seen)
 
 

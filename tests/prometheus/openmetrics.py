@@ -17,7 +17,9 @@ UNESCAPE = re.compile(r'\\([n"\\])')
 
 # Suffixes of sample names, by type: of those that must be there, and of those that may.
 SUFFIXES = {"counter": ({"_total"}, {"_created"}), "gauge": ({""}, set()), "info": ({"_info"}, set()),
-            "stateset": ({""}, set()), "unknown": ({""}, set())}
+            "stateset": ({""}, set()), "unknown": ({""}, set()),
+            "histogram": ({"_bucket", "_sum", "_count"}, {"_created"})}
+BOUND = re.compile(r"\d+\.\d+|\+Inf")  # a canonical number
 METADATA = ["TYPE", "UNIT", "HELP"]
 
 
@@ -92,8 +94,31 @@ def check_value(family, name, labels, value, line):
         require(math.isfinite(value) and value >= 0, line, "a counter is neither negative nor not a number")
     elif family.type == "info":
         require(value == 1, line, "an info is 1")
+    elif family.type == "histogram":
+        require(math.isfinite(value) and value >= 0, line, "counts, and sums of what is not negative, are no less than 0")
+        bucket = name.endswith("_bucket")
+        require(("le" in labels) == bucket, line, "buckets have a bound, and nothing else")
+        require(not bucket or BOUND.fullmatch(labels["le"]), line, "a bound is a canonical number")
     elif family.type == "stateset":
         require(family.name in labels and value in (0, 1), line, "a state set has its own label, 0 or 1")
+
+
+def check_histogram(family):
+    """Of each set of labels: bounds and counts rise, and the last bucket holds everything."""
+    buckets, counts, sums = {}, {}, set()
+    for (name, labels), value in family.samples.items():
+        others = tuple(pair for pair in labels if pair[0] != "le")
+        if name.endswith("_bucket"):
+            buckets.setdefault(others, []).append((float(dict(labels)["le"]), value))
+        elif name.endswith("_count"):
+            counts[others] = value
+        else:
+            sums.add(others)
+    require(buckets.keys() == counts.keys() == sums, family.name, "buckets, sum and count go together")
+    for labels, pairs in buckets.items():
+        bounds, values = zip(*pairs)
+        require(list(bounds) == sorted(set(bounds)) and bounds[-1] == math.inf, family.name, "bounds rise to +Inf")
+        require(list(values) == sorted(values) and values[-1] == counts[labels], family.name, "buckets hold those before them")
 
 
 def check_names(families, line):
@@ -132,4 +157,7 @@ def read(page):
         check_value(current, name, labels, value, line)
         current.samples[key] = value
     check_names(families, "# EOF")
+    for family in families.values():
+        if family.type == "histogram":
+            check_histogram(family)
     return families

@@ -48,6 +48,7 @@ class Page(unittest.TestCase):
         self.assertEqual(families["process_cpu_seconds"].type, "counter")
         self.assertEqual(families["rankscope_build"].type, "info")
         self.assertEqual(families["rankscope_source_up"].type, "gauge")
+        self.assertEqual(families["rankscope_cuda_launch_gap_seconds"].type, "histogram")
         # Its stem is the state set's name.
         self.assertEqual(families["rankscope_verdict_info"].type, "gauge")
         self.assertEqual(families["rankscope_verdict"].type, "gauge")
@@ -89,6 +90,24 @@ class Checker(unittest.TestCase):
                          ("# TYPE b gauge\n# HELP b B.", "# HELP b B.\n# TYPE b gauge"),
                          ("b -Inf\n", "b -Inf\n# TYPE a_seconds_total gauge\na_seconds_total 1\n"),
                          ("b -Inf\n", "b -Inf\n# TYPE b info\nb_info 1\n")):
+            broken = self.GOOD.replace(old, new)
+            self.assertNotEqual(broken, self.GOOD, old)
+            with self.assertRaises(openmetrics.Invalid, msg=broken):
+                openmetrics.read(broken.encode())
+
+
+class Histograms(unittest.TestCase):
+    GOOD = ('# TYPE h histogram\n# HELP h H.\nh_bucket{x="1",le="0.5"} 1\nh_bucket{x="1",le="+Inf"} 3\nh_sum{x="1"} 4.5\n'
+            'h_count{x="1"} 3\n# EOF\n')
+
+    def test_takes_what_is_right(self):
+        self.assertEqual(len(openmetrics.read(self.GOOD.encode())["h"].samples), 4)
+
+    def test_refuses_what_is_wrong(self):
+        for old, new in (('le="0.5"', 'le="5e-1"'), ('le="0.5"', 'le="+Inf"'), ('le="+Inf"', 'le="9.0"'), ('0.5"} 1', '0.5"} 4'),
+                         ('h_sum{x="1"}', 'h_sum{x="1",le="1.0"}'), ('h_bucket{x="1",le="0.5"}', 'h_bucket{x="1"}'),
+                         ('h_sum{x="1"} 4.5\n', ""), ('_count{x="1"} 3', '_count{x="1"} 2'), ('h_count{x="1"}', 'h_count{x="2"}'),
+                         ('_sum{x="1"} 4.5', '_sum{x="1"} NaN'), ('h_count{x="1"} 3', "h 3")):
             broken = self.GOOD.replace(old, new)
             self.assertNotEqual(broken, self.GOOD, old)
             with self.assertRaises(openmetrics.Invalid, msg=broken):

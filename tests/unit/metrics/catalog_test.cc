@@ -46,6 +46,22 @@ TEST(Catalog, LabelsAreTheHousesOwn) {
   }
 }
 
+TEST(Catalog, HistogramsHaveBoundsAndAreNotOfTheDefaultProfile) {
+  for (const MetricRow& row : Catalog()) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(!row.bounds.empty(), row.type == MetricType::kHistogram);
+    EXPECT_EQ(SeriesOf(row), row.bounds.empty() ? 1 : row.bounds.size() + 3);
+    for (size_t i = 1; i < row.bounds.size(); ++i) EXPECT_LT(row.bounds[i - 1], row.bounds[i]);
+    if (row.type == MetricType::kHistogram) {
+      EXPECT_EQ(row.profile, Profile::kFull);
+    }
+    // What text formats append to a histogram's name.
+    for (const std::string_view suffix : {"_bucket", "_sum", "_count"}) {
+      EXPECT_FALSE(row.name.ends_with(suffix));
+    }
+  }
+}
+
 TEST(Catalog, FindsRowsByName) {
   for (const MetricRow& row : Catalog()) EXPECT_EQ(FindMetric(row.name), &row);
   EXPECT_EQ(FindMetric("rankscope_verdic"), nullptr);

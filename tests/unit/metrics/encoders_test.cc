@@ -59,21 +59,56 @@ Samples OfText(const std::string& text) {
   return samples;
 }
 
+std::string KeyOf(std::string_view name, const wire::Metric& metric, std::string_view le = {}) {
+  std::string key(name);
+  const auto label = [&key](std::string_view label_name, std::string_view value) {
+    key.append(key.back() == '"' ? "," : "{").append(label_name).append("=\"");
+    AppendLabelValue(value, key);
+    key.push_back('"');
+  };
+  for (const wire::LabelPair& pair : metric.label()) label(pair.name(), pair.value());
+  if (!le.empty()) label("le", le);
+  if (key.back() == '"') key.push_back('}');
+  return key;
+}
+
+std::string PrintedValue(double value) {
+  std::string out;
+  AppendValue(value, out);
+  return out;
+}
+
+// As Prometheus makes series of it.
+void AddHistogram(const std::string& name, const wire::Metric& metric, Samples& samples) {
+  const wire::Histogram& histogram = metric.histogram();
+  const auto add = [&samples](const std::string& key, double value) {
+    EXPECT_TRUE(samples.emplace(key, PrintedValue(value)).second) << key;
+  };
+  for (const wire::Bucket& bucket : histogram.bucket()) {
+    std::string bound;
+    AppendBound(bucket.upper_bound(), bound);
+    add(KeyOf(name + "_bucket", metric, bound), static_cast<double>(bucket.cumulative_count()));
+  }
+  const auto count = static_cast<double>(histogram.sample_count());
+  add(KeyOf(name + "_bucket", metric, "+Inf"), count);
+  add(KeyOf(name + "_count", metric), count);
+  add(KeyOf(name + "_sum", metric), histogram.sample_sum());
+}
+
 Samples OfProtobuf(const std::string& bytes) {
   Samples samples;
   for (const wire::MetricFamily& family : ReadDelimited(bytes)) {
     for (const wire::Metric& metric : family.metric()) {
-      std::string key = family.name();
-      for (const wire::LabelPair& label : metric.label()) {
-        key.append(key.back() == '"' ? "," : "{").append(label.name()).append("=\"");
-        AppendLabelValue(label.value(), key);
-        key.push_back('"');
+      EXPECT_EQ(metric.has_histogram(), family.type() == wire::HISTOGRAM) << family.name();
+      if (metric.has_histogram()) {
+        AddHistogram(family.name(), metric, samples);
+        continue;
       }
-      if (metric.label_size() > 0) key.push_back('}');
+      const std::string key = KeyOf(family.name(), metric);
       EXPECT_EQ(metric.has_counter(), family.type() == wire::COUNTER) << key;
       EXPECT_NE(metric.has_counter(), metric.has_gauge()) << key;
-      std::string value;
-      AppendValue(metric.has_counter() ? metric.counter().value() : metric.gauge().value(), value);
+      const std::string value =
+          PrintedValue(metric.has_counter() ? metric.counter().value() : metric.gauge().value());
       EXPECT_TRUE(samples.emplace(key, value).second) << key;
     }
   }
@@ -87,7 +122,9 @@ TEST(Encoders, SayTheSame) {
   odd.training.nonfinite_loss = 1;
   odd.training.grad_norm = std::numeric_limits<double>::infinity();
   odd.training.loss_slope_per_step = -1e-300;
-  const auto snapshot = SnapshotBuilder().Build(test::OnNode({test::HealthyJob(), odd}));
+  test::AddLaunchGaps(odd.ranks.front());
+  const auto snapshot =
+      SnapshotBuilder({.profile = Profile::kFull}).Build(test::OnNode({test::HealthyJob(), odd}));
   std::string text, open, binary;
   AppendText(*snapshot, text);
   AppendOpenMetrics(*snapshot, open);
@@ -158,10 +195,35 @@ TEST(OpenMetrics, NoFamilyOfTheCatalogueClashesWithAnother) {
       EXPECT_TRUE(taken.insert(std::string(name) + "_total").second) << row.name;
       EXPECT_TRUE(taken.insert(std::string(name) + "_created").second) << row.name;
     }
+    if (type == "histogram") {
+      for (const char* suffix : {"_bucket", "_sum", "_count", "_created"}) {
+        EXPECT_TRUE(taken.insert(std::string(name) + suffix).second) << row.name;
+      }
+    }
     if (type == "info") {
       EXPECT_TRUE(taken.insert(std::string(name) + "_info").second) << row.name;
     }
   }
+}
+
+TEST(Encoders, AHistogramWithoutLabelsHasItsBoundAlone) {
+  constexpr std::array<double, 2> kBounds = {0.5, 2};
+  const MetricRow row{"x_seconds",   MetricType::kHistogram, "seconds",       "Time.", "",
+                      Keep::kAlways, Profile::kFull,         Since::kUnknown, kBounds};
+  Snapshot snapshot;
+  snapshot.families.push_back({&row, {}, {{nullptr, {1, 1, 4}, 7.25}}});
+  const std::string samples =
+      "x_seconds_bucket{le=\"0.5\"} 1\nx_seconds_bucket{le=\"2.0\"} 1\n"
+      "x_seconds_bucket{le=\"+Inf\"} 4\nx_seconds_sum 7.25\nx_seconds_count 4\n";
+  std::string text, open, binary;
+  AppendText(snapshot, text);
+  EXPECT_EQ(text, "# HELP x_seconds Time.\n# TYPE x_seconds histogram\n" + samples);
+  AppendOpenMetrics(snapshot, open);
+  EXPECT_EQ(open, "# TYPE x_seconds histogram\n# UNIT x_seconds seconds\n# HELP x_seconds Time.\n" +
+                      samples + "# EOF\n");
+  AppendProtobuf(snapshot, binary);
+  EXPECT_EQ(OfProtobuf(binary), OfText(text));
+  EXPECT_EQ(snapshot.SeriesCount(), 5u);
 }
 
 TEST(Protobuf, CountersOfTheExporterSayWhenTheyWereZero) {

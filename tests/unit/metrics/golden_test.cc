@@ -73,6 +73,8 @@ void AddCalls(RankStatus& rank) {
   double value = 0.5;
   for (const SignalId signal : kSignals) rank.calls.emplace_back(signal, value += 1);
   rank.last_launch_wall_seconds = 1.7e9 + 0.25;
+  rank.cuda_attached = 1;
+  test::AddLaunchGaps(rank);
 }
 
 void AddFilesAndSockets(RankStatus& rank) {
@@ -95,7 +97,8 @@ Snapshot Everything() {
     AddCalls(rank);
     AddFilesAndSockets(rank);
   }
-  const SnapshotOptions options = {.proc_self = (kFolder / "proc/self").string(),
+  const SnapshotOptions options = {.profile = Profile::kFull,
+                                   .proc_self = (kFolder / "proc/self").string(),
                                    .proc_stat = (kFolder / "proc/stat").string()};
   Published published = test::OnNode({test::HealthyJob(), std::move(gpu)});
   published.agent.http = {{420, 3, 2, 0}, {14, 380, 9}};

@@ -148,6 +148,17 @@ inline JobStatus HangingJob(std::string job_id = "8841") {
   return job;
 }
 
+// Gaps between launches, three of them longer than any bound.
+inline void AddLaunchGaps(RankStatus& rank) {
+  rank.launch_gaps_counted = true;
+  rank.launch_gaps.fill(0);
+  rank.launch_gaps[0] = 100'000;
+  rank.launch_gaps[5] = 40;
+  rank.launch_gaps[10] = 2;
+  rank.launch_gaps.back() = 3;
+  rank.calls.emplace_back(SignalId::kLaunchGapSeconds, 312.5);
+}
+
 // It has ended by itself, `ago` seconds before the tick.
 inline JobStatus FinishedJob(std::string job_id, double ago) {
   JobStatus job = HealthyJob(std::move(job_id));

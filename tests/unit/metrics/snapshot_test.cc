@@ -67,7 +67,7 @@ TEST(Snapshot, FamiliesAreSortedContiguousAndNeverEmpty) {
   SnapshotBuilder builder;
   const auto snapshot = builder.Build(OnNode({HealthyJob("1"), HangingJob("2")}));
   for (size_t i = 0; i < snapshot->families.size(); ++i) {
-    EXPECT_FALSE(snapshot->families[i].series.empty());
+    EXPECT_GT(snapshot->families[i].SeriesCount(), 0u);
     if (i > 0) {
       EXPECT_LT(snapshot->families[i - 1].row->name, snapshot->families[i].row->name);
     }
@@ -185,6 +185,50 @@ TEST(Snapshot, CountersOfDropsRiseTickByTick) {
   EXPECT_THAT(Scrape(builder, published),
               HasSubstr("rankscope_series_dropped_total{reason=\"cap_verdict\"} " +
                         std::to_string(2 * (families::FamilyNames().size() + 3))));
+}
+
+TEST(Snapshot, HistogramsAreOfTheFullProfileAndWholeOrNotThere) {
+  JobStatus job = HealthyJob();
+  for (RankStatus& rank : job.ranks) test::AddLaunchGaps(rank);
+  const Published published = OnNode({job});
+  EXPECT_THAT(Scrape(published), Not(HasSubstr("rankscope_cuda_launch_gap_seconds")));
+  SnapshotBuilder builder({.profile = Profile::kFull});
+  const auto all = builder.Build(published);
+  std::string text;
+  AppendText(*all, text);
+  EXPECT_EQ(CountOf(text, "rankscope_cuda_launch_gap_seconds_bucket"), 2 * kLaunchGapSlots);
+  EXPECT_THAT(text, HasSubstr(R"(gap_seconds_bucket{job_id="8841",rank="1",le="0.0009765625"} )"
+                              "100000\n"));
+  EXPECT_THAT(text, HasSubstr(R"(gap_seconds_bucket{job_id="8841",rank="1",le="1.0"} 100042)"));
+  EXPECT_THAT(text, HasSubstr(R"(gap_seconds_bucket{job_id="8841",rank="1",le="64.0"} 100042)"));
+  EXPECT_THAT(text, HasSubstr(R"(gap_seconds_bucket{job_id="8841",rank="1",le="+Inf"} 100045)"));
+  EXPECT_THAT(text, HasSubstr(R"(gap_seconds_sum{job_id="8841",rank="1"} 312.5)"));
+  EXPECT_THAT(text, HasSubstr(R"(gap_seconds_count{job_id="8841",rank="1"} 100045)"));
+  EXPECT_THAT(text, HasSubstr("rankscope_series " + std::to_string(all->SeriesCount()) + "\n"));
+
+  // Room for all but one of its series.
+  const auto cap = static_cast<int32_t>(all->SeriesCount()) - 1;
+  SnapshotBuilder tight({.profile = Profile::kFull, .max_series = cap});
+  text.clear();
+  AppendText(*tight.Build(published), text);
+  EXPECT_EQ(CountOf(text, "rankscope_cuda_launch_gap_seconds_bucket"), kLaunchGapSlots);
+  EXPECT_EQ(CountOf(text, "rankscope_cuda_launch_gap_seconds_count"), 1u);
+  EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank\"} " +
+                              std::to_string(kLaunchGapSlots + 2) + "\n"));
+}
+
+TEST(Snapshot, WhoUsesAGpuIsSaidWhileTheSourceWorks) {
+  JobStatus job = HealthyJob();
+  job.ranks[0].cuda_attached = 1;
+  job.ranks[1].cuda_attached = 0;
+  Published published = OnNode({job});
+  const std::string text = Scrape(published);
+  EXPECT_THAT(text, HasSubstr("rankscope_cuda_attached{job_id=\"8841\",rank=\"0\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("rankscope_cuda_attached{job_id=\"8841\",rank=\"1\"} 0\n"));
+  for (SourceStatus& source : published.agent.sources) {
+    if (source.name == "cuda") source.state = Availability::kDown;
+  }
+  EXPECT_EQ(CountOf(Scrape(published), "rankscope_cuda_attached"), 0u);
 }
 
 TEST(Snapshot, LabelsAreSharedFromTickToTick) {

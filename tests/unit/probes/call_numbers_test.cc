@@ -62,6 +62,51 @@ TEST(CudaNumbers, WhatBeganWithoutAProbeIsNoGap) {
   EXPECT_NEAR(*Of(samples, SignalId::kCountedShare), 0.1, 1e-6);
 }
 
+TEST(CudaNumbers, GapsAreToldByLengthWhereTheyRose) {
+  CudaNumbers numbers;
+  rs_cuda_counts counts{};
+  EXPECT_EQ(Of(numbers.Take(counts, kSecond, {}, Lives), SignalId::kLaunchGapSeconds), std::nullopt)
+      << "nothing was launched";
+  counts.launches = 4;
+  counts.unwatched_ns = 2 * kSecond;
+  counts.last_launch_ns = 4 * kSecond;
+  counts.gap_counts[0] = 2;
+  counts.gap_counts[11] = 1;
+  auto samples = numbers.Take(counts, 5 * kSecond, {}, Lives);
+  EXPECT_NEAR(*Of(samples, SignalId::kLaunchGapSeconds), 2, 1e-6);
+  EXPECT_EQ(Of(samples, SignalId::kLaunchGaps1Ms), 2);
+  EXPECT_EQ(Of(samples, SignalId::kLaunchGaps2Ms), 0) << "each has a number from the first on";
+  EXPECT_EQ(Of(samples, SignalId::kLaunchGaps2S), 1);
+  EXPECT_EQ(Of(samples, SignalId::kLaunchGapsLonger), 0);
+
+  counts.gap_counts[17] = 1;
+  counts.last_launch_ns = 104 * kSecond;
+  samples = numbers.Take(counts, 105 * kSecond, {}, Lives);
+  EXPECT_NEAR(*Of(samples, SignalId::kLaunchGapSeconds), 102, 1e-4);
+  EXPECT_EQ(Of(samples, SignalId::kLaunchGapsLonger), 1);
+  EXPECT_EQ(Of(samples, SignalId::kLaunchGaps1Ms), std::nullopt) << "did not rise";
+
+  counts.unwatched_ns = 0;  // read while it was written
+  counts.last_launch_ns = 105 * kSecond;
+  samples = numbers.Take(counts, 106 * kSecond, {}, Lives);
+  EXPECT_EQ(Of(samples, SignalId::kLaunchGapSeconds), std::nullopt)
+      << "no sum, rather than a false one";
+  for (int look = 0; look < 57; ++look) numbers.Take(counts, 107 * kSecond, {}, Lives);
+  samples = numbers.Take(counts, 108 * kSecond, {}, Lives);
+  EXPECT_EQ(Of(samples, SignalId::kLaunchGaps1Ms), 2) << "all of them again, each minute";
+  EXPECT_NEAR(*Of(samples, SignalId::kLaunchGapSeconds), 102, 1e-4) << "a sum never falls";
+}
+
+TEST(CudaNumbers, OnlyWhatNeedsADeviceIsWork) {
+  rs_cuda_counts counts{};
+  EXPECT_FALSE(CudaNumbers::HasWorked(counts));
+  counts.syncs = 3;  // may have failed for want of one
+  counts.errors = 3;
+  EXPECT_FALSE(CudaNumbers::HasWorked(counts));
+  counts.graphs = 1;
+  EXPECT_TRUE(CudaNumbers::HasWorked(counts));
+}
+
 TEST(CudaNumbers, WhatWasEnteredBeforeTimingBeganHasReturnedUnseen) {
   CudaNumbers numbers;
   rs_cuda_counts counts{};
