@@ -195,7 +195,6 @@ void Agent::StartSources() {
     Judge();
     const JobStatus* job = engine_.Find(job_id);
     if (job != nullptr && job->verdict.state() != proto::LIVE) Answer(*job);
-    recordings_.Flush();
     Publish(loop_.Now(), 0);
   };
   context.resume_after = [this](const std::string& job_id, int slot) {
@@ -246,6 +245,8 @@ void Agent::Judge() {
   for (const auto& tell : before_judging_) tell();
   const Observation tick = OfAgent(Tick{});
   recordings_.Accept(tick);
+  // Before anybody hears of it: whoever takes over after kill -9 knows what was said, and why.
+  recordings_.Flush();
   Handle(engine_.Tick(tick.t));
 }
 
@@ -271,7 +272,6 @@ void Agent::OnTick() {
 
   waiting_room_.Release(now);
   Judge();
-  recordings_.Flush();
   if (++ticks_ % kHouseKeepingTicks == 0) {
     verdicts_.Expire(now.ns + wall_offset_ns_, config_.state.keep);
     recordings_.EnforceTotal();
