@@ -106,7 +106,10 @@ Result<std::shared_ptr<CallObject>> CallObject::Load(CallObjectKind kind, int tr
                                           static_cast<bpf_attach_type>(ExpectedAttachType(via)));
   }
   bpf_map__reuse_fd(bpf_object__find_map_by_name(impl->object, "rs_tracked"), tracked);
-  if (const int error = bpf_object__load(impl->object); error != 0) {
+  // The skeletons' own: they map what is written to the programs' variables to the kernel's.
+  const int error =
+      impl->cuda ? cuda_bpf__load(impl->cuda.get()) : nccl_bpf__load(impl->nccl.get());
+  if (error != 0) {
     return Failed("the kernel does not take the programs", -error);
   }
   impl->ring.reset(ring_buffer__new(impl->MapFd("rs_events"), &Impl::Take, impl.get(), nullptr));

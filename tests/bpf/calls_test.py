@@ -156,6 +156,11 @@ class Gaps(CallsTest):
     NAMES = [name for name in SIGNALS if name.startswith("launch_gaps_")]
     BOUNDS = [2.0 ** power for power in range(-10, 7)] + [float("inf")]
 
+    def full_daemon(self, *flags):
+        config = Path(self.folder) / "config.yaml"
+        config.write_text("metrics: {profile: full}\n")
+        return self.daemon("--config", str(config), *flags)
+
     def gaps(self, end):
         """The upper ends of the buckets that have any -> how many."""
         return {bound: end[name] for bound, name in zip(self.BOUNDS, self.NAMES) if end[name]}
@@ -167,7 +172,7 @@ class Gaps(CallsTest):
             rf'^rankscope_cuda_launch_gap_seconds_bucket{{job_id="{self.job}",rank="0",le="([^"]+)"}} (\S+)$', text, re.M)}
 
     def test_each_is_counted_by_its_length(self):
-        daemon = self.daemon("--metrics.profile=full")
+        daemon = self.full_daemon()
         process = self.start("""
 waited = []
 def pause(seconds):
@@ -213,7 +218,7 @@ os.rename("waited", "done")
         self.assertEqual(rising, [sum(found.get(bound, 0) for bound in self.BOUNDS[:at + 1]) for at in range(18)])
 
     def test_a_gap_while_the_probes_were_off_is_none(self):
-        daemon = self.daemon("--ebpf.budget=0.5%", "--metrics.profile=full")
+        daemon = self.full_daemon("--ebpf.budget=0.5%")
         process = self.start("""
 while not os.path.exists("slow"):
     for _ in range(1000): launch()

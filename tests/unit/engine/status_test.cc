@@ -27,11 +27,11 @@ SampleBatch Of(const ProcessKey& process, std::vector<Sample> samples) {
 }
 
 // One rank with a worker below it, played as far as each answer needs.
-struct Run {
+struct OneRank {
   Tape tape;
   std::optional<Engine> engine;
 
-  Run() {
+  OneRank() {
     tape.Begin(0, {"torchrun", "train.py"}, 1, kRoot);
     tape.StartRank(1, kRank, kRoot, 0, 1);
     tape.Start(1, kWorker, kRank, {});
@@ -46,7 +46,7 @@ struct Run {
 };
 
 double Attached(float use, std::optional<float> devices) {
-  Run run;
+  OneRank run;
   run.tape.Add(2, Of(kRank, {{SignalId::kCudaUse, use}}));
   if (devices) run.tape.Add(2, Of(kRank, {{SignalId::kGpuDevicesOpen, *devices}}));
   return run.At(3).cuda_attached;
@@ -62,18 +62,18 @@ TEST(Attached, NeedsTheLibraryAndADeviceOrWork) {
 }
 
 TEST(Attached, IsNotKnownOfWhomNobodyHasLookedAt) {
-  Run run;
+  OneRank run;
   run.tape.Add(2, Of(kWorker, {{SignalId::kCudaUse, 2}}));
   EXPECT_TRUE(std::isnan(run.At(3).cuda_attached)) << "a worker's is not the rank's";
 }
 
 TEST(Attached, EndsWithTheProcess) {
-  Run run;
+  OneRank run;
   run.tape.Add(2, Of(kRank, {{SignalId::kCudaUse, 2}}));
   run.tape.Exit(3, kRank, Exited(1));
   EXPECT_EQ(run.At(4).cuda_attached, 0);
 
-  Run again;
+  OneRank again;
   again.tape.Add(2, Of(kRank, {{SignalId::kCudaUse, 2}}));
   again.tape.Exit(3, kRank, Exited(1));
   again.tape.StartRank(4, kNext, kRoot, 0, 1, 1);
@@ -81,7 +81,7 @@ TEST(Attached, EndsWithTheProcess) {
 }
 
 TEST(LaunchGaps, StandAsTheyWereToldAndAreRestored) {
-  Run run;
+  OneRank run;
   std::vector<Sample> all = {{SignalId::kLaunchGapSeconds, 1.5}};
   for (size_t slot = 0; slot < kLaunchGapSlots; ++slot) all.push_back({LaunchGapSignal(slot), 0});
   run.tape.Add(2, Of(kRank, all));
@@ -100,7 +100,7 @@ TEST(LaunchGaps, StandAsTheyWereToldAndAreRestored) {
   after.Tick(AtSecond(6));
   expect(after.Find("j1")->ranks.front());
 
-  EXPECT_FALSE(Run().At(2).launch_gaps_counted);
+  EXPECT_FALSE(OneRank().At(2).launch_gaps_counted);
 }
 
 }  // namespace
