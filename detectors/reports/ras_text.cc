@@ -218,7 +218,8 @@ class Reader {
 
   bool Sentence(std::string_view line) {
     const auto words = Words(line);
-    const auto first = words.empty() ? std::nullopt : Number(words.front());
+    std::optional<int64_t> first;
+    if (!words.empty()) first = Number(words.front());
     switch (section_) {
       case Section::kDead:
       case Section::kUnresponsive: {
