@@ -166,7 +166,8 @@ struct JobEnd {
   Timestamp t;
   bool status_known = false;
   int32_t wait_status = 0;
-  bool by_ranks = false;  // the status is what all its ranks ended with: who started them is not known
+  bool by_ranks =
+      false;          // the status is what all its ranks ended with: who started them is not known
   std::string error;  // why the command could not be executed
   bool wrapper_lost = false;
   bool streams_closed = false;
@@ -174,7 +175,8 @@ struct JobEnd {
 
   template <class A>
   void Fields(A& a) {
-    a(ended, t, status_known, wait_status, by_ranks, error, wrapper_lost, streams_closed, streams_closed_t);
+    a(ended, t, status_known, wait_status, by_ranks, error, wrapper_lost, streams_closed,
+      streams_closed_t);
   }
 };
 
@@ -315,7 +317,7 @@ class JobWindow {
   bool terminal_reported_ =
       false;  // and somebody else (launcher, scheduler, shell) has said that it ended
   int64_t progress_since_terminal_ = 0;
-  int32_t ranked_streams_ = 0;  // ranks that have streams of their own
+  int32_t ranked_streams_ = 0;    // ranks that have streams of their own
   uint32_t terminal_stream_ = 0;  // that said what made the attempt terminal
   uint32_t progress_stream_ = 0;  // whose records speak for the job where each rank prints them
 };

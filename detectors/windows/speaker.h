@@ -12,10 +12,10 @@
 namespace rankscope::windows {
 
 struct Speaker {
-  int32_t rank = -1;        // -1: a process of the job that is no rank, or the whole job or node
-  int32_t local_rank = -1;  // -1: not known
-  ProcessKey process = {};  // pid 0: not a process
-  int32_t worker_of = -1;   // the rank below which this process was started; -1: it is none's
+  int32_t rank = -1;           // -1: a process of the job that is no rank, or the whole job or node
+  int32_t local_rank = -1;     // -1: not known
+  ProcessKey process = {};     // pid 0: not a process
+  int32_t worker_of = -1;      // the rank below which this process was started; -1: it is none's
   std::string_view comm = {};  // of the process, as its last exec named it; borrowed
 };
 

@@ -18,9 +18,9 @@ namespace rankscope::metrics {
 
 enum class MetricType : uint8_t {
   kGauge,
-  kCounter,   // name ends in _total
-  kInfo,      // always 1, the labels are the message; name ends in _info
-  kStateSet,  // a gauge of 0 and 1 with every state present
+  kCounter,    // name ends in _total
+  kInfo,       // always 1, the labels are the message; name ends in _info
+  kStateSet,   // a gauge of 0 and 1 with every state present
   kHistogram,  // counts by bucket, of which each holds the ones before it
 };
 
@@ -104,10 +104,9 @@ inline constexpr std::array kCatalog = {
               "Whether the rank uses a GPU through CUDA: has its code mapped, and holds a device "
               "open or has launched, copied or been given memory.",
               "job_id,rank", Keep::kRank},
-    MetricRow{
-        "rankscope_cuda_counted_ratio", MetricType::kGauge, "ratio",
-        "Share of the time in which the rank's launches are counted; 1 = all.",
-        "job_id,rank", Keep::kRank},
+    MetricRow{"rankscope_cuda_counted_ratio", MetricType::kGauge, "ratio",
+              "Share of the time in which the rank's launches are counted; 1 = all.", "job_id,rank",
+              Keep::kRank},
     MetricRow{"rankscope_cuda_errors_total", MetricType::kCounter, "",
               "Calls of the rank into CUDA that failed, but for those that are not ready yet.",
               "job_id,rank", Keep::kRank},
@@ -241,9 +240,10 @@ inline constexpr std::array kCatalog = {
     MetricRow{"rankscope_rank_collectives_in_flight", MetricType::kGauge, "",
               "Collectives that the rank has enqueued and not completed.", "job_id,rank",
               Keep::kRank},
-    MetricRow{"rankscope_rank_connect_failures_total", MetricType::kCounter, "",
-              "TCP connections of the rank's process that were refused, unanswered or had no route.",
-              "job_id,rank", Keep::kRank},
+    MetricRow{
+        "rankscope_rank_connect_failures_total", MetricType::kCounter, "",
+        "TCP connections of the rank's process that were refused, unanswered or had no route.",
+        "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_rank_cpu_seconds_total", MetricType::kCounter, "seconds",
               "User and system CPU time of the rank's process.", "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_rank_engine_active_median_ratio", MetricType::kGauge, "ratio",

@@ -63,9 +63,9 @@ struct CallAttacher::Worked {
   ~Worked() {
     Places all;
     for (auto& [identity, target] : targets) {
-      for (Places* links : {&target.driver_links, &target.runtime_links, &target.return_links,
-                            &target.call_links, &target.call_end_links, &target.stepped_links,
-                            &target.stepped_end_links}) {
+      for (Places* links :
+           {&target.driver_links, &target.runtime_links, &target.return_links, &target.call_links,
+            &target.call_end_links, &target.stepped_links, &target.stepped_end_links}) {
         all.Add(std::move(*links));
       }
     }

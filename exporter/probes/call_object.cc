@@ -144,9 +144,12 @@ CallPrograms CallObject::Programs(const std::shared_ptr<CallObject>& self) {
   // The caller keeps `alive`, and with it what the function stands on.
   const auto track_self = [raw = self.get()](bool track) { raw->TrackSelf(track); };
   if (self->impl_->cuda) {
-    return {fd("cuda_launch"), fd("cuda_launch_end"),
-            fd("cuda_begin"),  fd("cuda_end"),
-            self,              track_self,
+    return {fd("cuda_launch"),
+            fd("cuda_launch_end"),
+            fd("cuda_begin"),
+            fd("cuda_end"),
+            self,
+            track_self,
             [raw = self.get()] { raw->BeginTiming(); },
             [raw = self.get()] { raw->BeginLaunches(); }};
   }

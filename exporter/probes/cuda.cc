@@ -76,7 +76,8 @@ void Cuda::OnAttached() {
 std::string Cuda::Shortcoming() const {
   if (!windows_) return {};
   if (!windows_->plan().times_all()) {
-    return "synchronisations, copies and allocations are not all seen: timing each would cost a rank "
+    return "synchronisations, copies and allocations are not all seen: timing each would cost a "
+           "rank "
            "more than ebpf.budget";
   }
   if (windows_->plan().share >= 1) return {};

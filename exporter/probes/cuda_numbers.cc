@@ -118,8 +118,8 @@ std::vector<Sample> CudaNumbers::Take(const rs_cuda_counts& counts, int64_t now_
   if (counts.timed_launches != 0) add(SignalId::kLaunchSeconds, launch_seconds_);
   const Inside syncing = OfSlots(counts.syncing, now_ns, watch, lives);
   count(SignalId::kSyncCalls, counts.syncs);
-  told_sync_seconds_ = std::max(
-      told_sync_seconds_, static_cast<double>(counts.sync_ns) * kNs + syncing.total_seconds);
+  told_sync_seconds_ = std::max(told_sync_seconds_,
+                                static_cast<double>(counts.sync_ns) * kNs + syncing.total_seconds);
   add(SignalId::kCudaSyncSeconds, told_sync_seconds_);
   add(SignalId::kOldestSyncSeconds, syncing.oldest_seconds);
   count(SignalId::kCopyCalls, counts.copies);

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Keeps what probes of CUDA cost a rank within its budget. Launches that are seen in both layers are
-// counted in one; what is still too much is counted in a window of each second only. Calls that are
-// timed are few; where they are not, and would take the budget alone, they are given up, those that
-// the kernel single-steps before the others. Where a rank launches little - the case that matters,
-// for it may hang - everything is counted. Pure.
+// Keeps what probes of CUDA cost a rank within its budget. Launches that are seen in both layers
+// are counted in one; what is still too much is counted in a window of each second only. Calls that
+// are timed are few; where they are not, and would take the budget alone, they are given up, those
+// that the kernel single-steps before the others. Where a rank launches little - the case that
+// matters, for it may hang - everything is counted. Pure.
 #pragma once
 
 namespace rankscope::probes {
@@ -15,7 +15,7 @@ struct ProbeCosts {
   double driver = 0;
   double runtime = 0;
   double launch_return = 0;
-  double call = 0;  // entry and return of what is timed
+  double call = 0;          // entry and return of what is timed
   double stepped_call = 0;  // the same, where the kernel single-steps
 };
 

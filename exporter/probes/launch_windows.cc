@@ -26,8 +26,8 @@ double Rate(uint64_t before, uint64_t after, double seconds) {
 }  // namespace
 
 ProbeRuns RunsOf(const rs_cuda_counts& counts) {
-  return {counts.runs[0], counts.runs[1], counts.below, counts.timed_launches,
-          counts.calls[0], counts.calls[1]};
+  return {counts.runs[0],        counts.runs[1],  counts.below,
+          counts.timed_launches, counts.calls[0], counts.calls[1]};
 }
 
 ProbeRates BusiestRates(const ProbeCosts& costs, const CallerRuns& before, const CallerRuns& after,

@@ -48,8 +48,8 @@ class DaemonLink {
 
   void Release(int stream);
 
-  // Says that all is recorded and waits for the daemon's verdict, one second at most. Asks once more
-  // for a daemon that was away.
+  // Says that all is recorded and waits for the daemon's verdict, one second at most. Asks once
+  // more for a daemon that was away.
   std::optional<Judgement> End();
 
  private:

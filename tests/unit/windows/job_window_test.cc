@@ -160,6 +160,60 @@ TEST_F(JobWindowTest, AJobMetInTheMiddleHasNoEarlierAttempts) {
   EXPECT_EQ(job_.attempt().ordinal, 2);
 }
 
+// A run that nobody wraps: what starts its ranks is no launcher that is known.
+class Unwrapped : public testing::Test {
+ protected:
+  attribution::ProcessInfo Rank(int32_t rank, int32_t world_size = 2) {
+    attribution::ProcessInfo process;
+    process.key = {200 + rank, 2000};
+    process.role = attribution::ProcessRole::kRank;
+    process.rank = rank;
+    process.world_size = world_size;
+    job_.OnProcessStart(process, false, {});
+    return process;
+  }
+  void Exit(attribution::ProcessInfo process, int32_t wait_status, bool known = true) {
+    process.status_known = known;
+    process.wait_status = wait_status;
+    job_.OnProcessExit(process, Timestamp{} + Seconds(10));
+  }
+  JobWindow job_{"8841", Timestamp{}};
+};
+
+TEST_F(Unwrapped, EndsAsAllItsRanksDo) {
+  const auto first = Rank(0);
+  const auto second = Rank(1);
+  Exit(first, 0);
+  EXPECT_FALSE(job_.end().ended);
+  Exit(second, 0);
+  EXPECT_TRUE(job_.end().ended);
+  EXPECT_TRUE(job_.end().status_known);
+  EXPECT_TRUE(job_.end().by_ranks);
+  EXPECT_EQ(job_.end().wait_status, 0);
+}
+
+TEST_F(Unwrapped, OfRanksOfOtherNodesNothingIsKnown) {
+  const auto first = Rank(0, 4);
+  const auto second = Rank(1, 4);
+  Exit(first, 0);
+  Exit(second, 0);
+  EXPECT_TRUE(job_.end().ended);
+  EXPECT_FALSE(job_.end().status_known);
+}
+
+TEST_F(Unwrapped, OneRankThatFailedOrWasNotSeenToEndIsEnough) {
+  for (const bool known : {true, false}) {
+    JobWindow job{"8842", Timestamp{}};
+    std::swap(job, job_);
+    const auto first = Rank(0);
+    const auto second = Rank(1);
+    Exit(first, known ? 1 << 8 : 0, known);
+    Exit(second, 0);
+    EXPECT_TRUE(job_.end().ended);
+    EXPECT_FALSE(job_.end().by_ranks) << known;
+  }
+}
+
 TEST_F(JobWindowTest, StreamsAndRanksAreBounded) {
   LogLine line;
   line.text = "x";
