@@ -144,9 +144,15 @@ void AddKernel(const exporter::Config& config, std::vector<Finding>& findings) {
       findings.push_back({source, "no", obstacle->text + otherwise});
     }
   };
-  add("process", probes::ObstacleForTracepoints(rows),
-      "programs in the kernel; takes proc_connector's place",
+  const auto tracepoints = probes::ObstacleForTracepoints(rows);
+  add("process", tracepoints, "programs in the kernel; takes proc_connector's place",
       "; proc_connector and procfs are used");
+  add("stdio", tracepoints, "programs in the kernel hear what ranks print",
+      "; stdout_tail follows the job's output file");
+  add("wait", tracepoints, "programs in the kernel count why threads do not run",
+      "; /proc is looked into each second");
+  add("network", tracepoints, "programs in the kernel see connections and look-ups of names", "");
+  add("io", tracepoints, "programs in the kernel see files: bytes, time, errors", "");
   const auto calls = probes::ObstacleForUprobes(rows);
   add("cuda", calls, "programs at the CUDA calls of ranks, within ebpf.budget", "");
   add("nccl", calls, "programs at the NCCL calls of ranks", "");

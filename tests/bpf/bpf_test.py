@@ -398,6 +398,16 @@ class Gate(BpfTest):
         ends = [e.pid for e in recording.exits(self.recorded(daemon, verdict))]
         self.assertEqual(ends, [process.pid], "told once")
 
+    def test_the_kernel_takes_all_programs(self):
+        if os.environ.get("RANKSCOPE_TEST_CONFIG"):
+            self.skipTest("asked of a machine that runs all sources")
+        daemon = self.daemon()
+        check = subprocess.run([BINARY, "check"], capture_output=True, text=True).stdout
+        for source in ("process", "stdio", "wait", "network", "io", "cuda", "nccl"):
+            self.assertTrue(self.up(daemon, source), daemon.text())
+            self.assertRegex(check, rf"(?m)^{source}\s+yes ")
+        self.assertNotIn("in part", daemon.text())
+
     def test_off_leaves_the_process_connector(self):
         daemon = self.daemon("--ebpf=off")
         self.assertFalse(self.up(daemon))

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
 """Why a rank does not move: real PyTorch ranks over gloo beside `rankscope serve`, one of which is stopped, starved of CPU,
-waits for its data loader or a file lock, or computes alone; the verdict names it and says so. Text and threads are seen in the
-kernel; with --ebpf=off the text comes through the wrapper and the threads from /proc."""
+waits for its data loader or a file lock, sleeps, or collects garbage; the verdict names it and says so. Text and threads are
+seen in the kernel; with --ebpf=off the text comes through the wrapper and the threads from /proc."""
 import contextlib
 import fcntl
 import importlib.util
@@ -153,7 +153,7 @@ class Strays(WaitTest):
     def test_each_is_named_with_what_it_does(self):
         daemon = self.watched()
         own_name = Path("/proc/self/comm").read_text().strip()
-        ways = {"dataloader": "dataloader", "filelock": "file_lock", "busy": "busy", "sleep": "sleep"}
+        ways = {"dataloader": "dataloader", "filelock": "file_lock", "collect": "busy", "sleep": "sleep"}
         with open(self.file, "a", encoding="ascii") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             for number, how in enumerate([*ways, self.SAVES]):

@@ -4,9 +4,10 @@
 """Two real ranks of PyTorch over gloo, with a data loader's worker each, of which rank 1 stops moving at a step in one of the
 ways that real ones do. Without RANK it is their launcher: it starts both and waits for them.
 
-    waiting_trainer.py HOW STEP FILE PIDS     HOW: none | dataloader | filelock | busy | sleep | save (rank 0)
+    waiting_trainer.py HOW STEP FILE PIDS     HOW: none | dataloader | filelock | collect | sleep | save (rank 0)
 """
 import fcntl
+import gc
 import multiprocessing
 import os
 import socket
@@ -60,10 +61,12 @@ def stray(step):
     if HOW == "filelock" and RANK == 1:
         with open(FILE, "a", encoding="ascii") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-    if HOW == "busy" and RANK == 1:
+    if HOW == "collect" and RANK == 1:
+        heap = [[] for _ in range(2_000_000)]
         begin = time.monotonic()
         while time.monotonic() - begin < 600:
-            sum(range(100000))  # a collection of a huge heap looks like this from outside
+            gc.collect()
+        del heap
     if HOW == "sleep" and RANK == 1:
         time.sleep(600)
     if HOW == "save" and RANK == 0:
