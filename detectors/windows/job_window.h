@@ -166,8 +166,8 @@ struct JobEnd {
   Timestamp t;
   bool status_known = false;
   int32_t wait_status = 0;
-  bool by_ranks =
-      false;          // the status is what all its ranks ended with: who started them is not known
+  // The status is what all its ranks ended with: who started them is not known.
+  bool by_ranks = false;
   std::string error;  // why the command could not be executed
   bool wrapper_lost = false;
   bool streams_closed = false;

@@ -58,6 +58,8 @@ struct PlacedProbe {
   uint8_t op = 0;
   uint8_t layer = 0;
   SiteClass site = SiteClass::kUnknown;
+  bool launch() const { return op == RS_CUDA_LAUNCH || op == RS_CUDA_GRAPH; }
+  bool stepped() const { return !IsCheap(site); }
   auto operator<=>(const PlacedProbe&) const = default;
 };
 

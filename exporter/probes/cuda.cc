@@ -77,8 +77,7 @@ std::string Cuda::Shortcoming() const {
   if (!windows_) return {};
   if (!windows_->plan().times_all()) {
     return "synchronisations, copies and allocations are not all seen: timing each would cost a "
-           "rank "
-           "more than ebpf.budget";
+           "rank more than ebpf.budget";
   }
   if (windows_->plan().share >= 1) return {};
   return "launches are counted part of the time: counting all would cost a rank more than "
@@ -124,10 +123,9 @@ std::vector<exporter::ProbeUse> Cuda::probes() const {
   };
   std::set<std::pair<size_t, SiteClass>> sites;
   for (const PlacedProbe& placed : attached->state().placed) {
-    const bool launch = placed.op == RS_CUDA_LAUNCH || placed.op == RS_CUDA_GRAPH;
-    const bool stepped = !IsCheap(placed.site);
-    sites.emplace(launch ? (placed.layer != 0 ? 1 : 0) : stepped ? 4 : 3, placed.site);
-    if (launch) sites.emplace(2, placed.site);
+    const size_t layer = placed.layer != 0 ? 1 : 0;
+    sites.emplace(placed.launch() ? layer : placed.stepped() ? 4 : 3, placed.site);
+    if (placed.launch()) sites.emplace(2, placed.site);
   }
   for (const auto& [use, site] : sites) uses[use].sites.emplace_back(SiteClassName(site));
   return uses;

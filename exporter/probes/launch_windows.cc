@@ -49,11 +49,10 @@ ProbeCosts CostsOf(const SiteCosts& sites, const std::set<PlacedProbe>& placed) 
   ProbeCosts costs;
   for (const PlacedProbe& probe : placed) {
     const SiteCost& site = sites[static_cast<size_t>(probe.site)];
-    const bool launch = probe.op == RS_CUDA_LAUNCH || probe.op == RS_CUDA_GRAPH;
-    const bool stepped = !IsCheap(probe.site);
-    double& entry = launch    ? (probe.layer != 0 ? costs.runtime : costs.driver)
-                    : stepped ? costs.stepped_call
-                              : costs.call;
+    const bool launch = probe.launch();
+    double& entry = launch            ? (probe.layer != 0 ? costs.runtime : costs.driver)
+                    : probe.stepped() ? costs.stepped_call
+                                      : costs.call;
     // A timed call has both probes, a launch its return only in windows.
     entry = std::max(entry, launch ? site.entry_seconds : site.entry_seconds + site.return_seconds);
     if (launch) costs.launch_return = std::max(costs.launch_return, site.return_seconds);
