@@ -339,6 +339,9 @@ raise ValueError("bad batch")
     def lines(self, daemon, job):
         return recording.lines(Path(daemon.state) / "jobs" / job)
 
+    def read_all(self, daemon, job, path):
+        return path.read_bytes().splitlines()[-1:] == [line.text for line in self.lines(daemon, job)][-1:]
+
     def end(self, daemon, process):
         job = self.job_of(daemon, process.pid)
         wait_for("what was printed", lambda: daemon.metric(f'rankscope_job_running{{job_id="{job}"}}') == 1)
@@ -373,7 +376,8 @@ raise ValueError("bad batch")
         with open(path, "ab") as out:
             process = self.start(self.WAITING, out, subprocess.STDOUT)
             job = self.job_of(daemon, process.pid)
-            wait_for("the first text", lambda: path.stat().st_size > 5000 and self.lines(daemon, job))
+            # All of it: a file that has grown again beyond what was read does not look cut short.
+            wait_for("the first text", lambda: path.stat().st_size > 5000 and self.read_all(daemon, job, path))
             os.truncate(path, 0)
             verdict = self.end(daemon, process)
         said = [line.text for line in self.lines(daemon, job)]
