@@ -27,6 +27,7 @@ test_packages=(
   jq procps iproute2 util-linux expect
   qemu-system-x86 busybox-static cpio e2fsprogs                  # a second kernel
   nftables strace                                                # packets dropped; a second opinion on system calls
+  python3-fusepy                                                 # slow files, and files that fail
 )
 
 die() {

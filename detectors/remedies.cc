@@ -296,6 +296,14 @@ constexpr std::array kRemedies = {
         "for at most {peers}: they wait for it at each step",
         "rerun", "see who runs on its CPUs: ps -eLo psr,pcpu,pid,comm --sort=-pcpu",
         "give each rank CPUs of its own, and as many as its threads and data loaders", "", kMaybe},
+    RemedyRow{
+        "D3", "slow_storage",
+        "{who} waited for files for {share} of the last {window} s, {how}, the other ranks for at "
+        "most {peers}: they wait for it at each step",
+        "rerun",
+        "read the same files on that node and on another, and compare: a slow mount or a shard on "
+        "slow storage|see what it reads: ls -l /proc/{pid}/fd",
+        "spread the shards evenly, or copy them to local disk first", "", kMaybe},
     RemedyRow{"D1", "host_bound",
               "the host's own work, on its CPU, fills {share} of the wall: the card waits for it",
               "fix_code",

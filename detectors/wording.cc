@@ -91,6 +91,7 @@ constexpr std::array kKinds = {
     KindRow{EvidenceKind::kThreadStack, "thread_stack"},
     KindRow{EvidenceKind::kStopped, "stopped"},
     KindRow{EvidenceKind::kStarved, "starved"},
+    KindRow{EvidenceKind::kStorageWait, "storage_wait"},
     KindRow{EvidenceKind::kLaunches, "kernel_launches"},
     KindRow{EvidenceKind::kCudaCalls, "cuda_calls"},
     KindRow{EvidenceKind::kAllocationFailed, "allocation_failed"},
@@ -314,6 +315,7 @@ std::string LandmarkText(const Evidence& e, const std::string& value, const std:
     case EvidenceKind::kThreadStack:
     case EvidenceKind::kStopped:
     case EvidenceKind::kStarved:
+    case EvidenceKind::kStorageWait:
       return WaitText(e);
     case EvidenceKind::kLaunches:
     case EvidenceKind::kCudaCalls:

@@ -106,6 +106,14 @@ std::string WaitText(const Evidence& e) {
       return "the main thread of " + Who(e) + " wanted a CPU and had none for " + Percent(value) +
              " of the last " + std::string(e.Capture("seconds")) + " s, and ran for " +
              std::string(e.Capture("running")) + " %";
+    case EvidenceKind::kStorageWait:
+      return (e.Capture("who") == "main" ? "the main thread of " + Who(e)
+                                         : "a process that " + Who(e) + " has started") +
+             " " + Words(e.Capture("class")) + " at " + Percent(value) +
+             " of the looks of the last " + std::string(e.Capture("seconds")) + " s" +
+             (e.Capture("who") == "main" ? ""
+                                         : ", and the rank itself for a pipe or a socket at " +
+                                               std::string(e.Capture("waits")) + " %");
     default:
       return {};
   }

@@ -49,8 +49,8 @@ Peers PeersOf(const JobFeatures& f, const RankWait& of) {
   return peers;
 }
 
-// A rank that always wants a CPU, often has none, and whose peers have what they want and wait. Where
-// all ranks want for CPUs the node is too small, and nobody is the straggler.
+// A rank that always wants a CPU, often has none, and whose peers have what they want and wait.
+// Where all ranks want for CPUs the node is too small, and nobody is the straggler.
 bool IsStarved(const JobFeatures& f, const RankWait& rank) {
   constexpr double kWindow = 30, kShare = 0.3, kBusy = 0.6, kPeersShare = 0.1;
   if (rank.window_seconds < kWindow || rank.stopped_seconds > 0) return false;
@@ -76,6 +76,45 @@ const RankWait* Starved(const JobFeatures& f) {
     if (IsStarved(f, rank)) return &rank;
   }
   return nullptr;
+}
+
+// The others' largest shares of the same two waits.
+struct StoragePeers {
+  double storage = 0;
+  double socket = 0;
+  size_t count = 0;
+};
+
+StoragePeers StoragePeersOf(const JobFeatures& f, const RankWait& of) {
+  StoragePeers peers;
+  for (const RankWait& rank : f.waits.ranks) {
+    if (&rank == &of || rank.stopped_seconds > 0) continue;
+    peers.storage = std::max({peers.storage, rank.storage.share, rank.worker_storage.share});
+    peers.socket = std::max(peers.socket, rank.window_socket_share);
+    ++peers.count;
+  }
+  return peers;
+}
+
+// A rank whose main thread stands in a file waits for nobody else. One whose loader does is late
+// only if it waits for its loader, through a pipe: a loader that reads without end and keeps up, or
+// a process that writes in the background, delays nobody.
+bool WaitsForStorage(const JobFeatures& f, const RankWait& rank) {
+  constexpr double kWindow = 30, kMain = 0.4, kWorker = 0.6, kPeersShare = 0.25;
+  constexpr double kSocket = 0.4, kPeersSocket = 0.1;
+  if (rank.window_seconds < kWindow || rank.stopped_seconds > 0) return false;
+  const StoragePeers peers = StoragePeersOf(f, rank);
+  if (peers.count == 0) return false;
+  if (rank.storage.share >= kMain) return peers.storage <= kPeersShare * rank.storage.share;
+  return rank.worker_storage.share >= kWorker &&
+         peers.storage <= kPeersShare * rank.worker_storage.share &&
+         rank.window_socket_share >= kSocket && peers.socket <= kPeersSocket;
+}
+
+// What it writes is a checkpoint: D2's matter, and no straggler.
+bool Saves(const JobFeatures& f) {
+  constexpr double kNotable = 0.1;
+  return f.storage.save_share >= kNotable;
 }
 
 }  // namespace
@@ -149,6 +188,33 @@ Finding StarvedRank(const JobFeatures& f) {
   Show(f.step_time_evidence, finding);
   finding.values = {{"starved", Percent(rank->window_runnable_share)},
                     {"peers", Percent(PeersOf(f, *rank).runnable)},
+                    {"window", Number(std::round(rank->window_seconds))}};
+  finding.onset = f.now - Seconds(rank->window_seconds);
+  return finding;
+}
+
+Finding RankOfSlowStorage(const JobFeatures& f) {
+  if (!Watched(f) || !StepsCome(f) || Saves(f)) return {};
+  const auto rank = std::find_if(f.waits.ranks.begin(), f.waits.ranks.end(),
+                                 [&f](const RankWait& of) { return WaitsForStorage(f, of); });
+  if (rank == f.waits.ranks.end()) return {};
+  const bool own = rank->storage.share >= rank->worker_storage.share;
+  const features::StorageWait& wait = own ? rank->storage : rank->worker_storage;
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "slow_storage";
+  finding.tier = proto::TIER_S;
+  finding.cap = 0.7;  // what its GPU does is not seen
+  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+  finding.ranks = {rank->rank};
+  finding.component = "storage";
+  finding.symptom = "slow";
+  Show(rank->storage_evidence, finding);
+  finding.root = finding.shows;
+  Show(f.step_time_evidence, finding);
+  finding.values = {{"how", own ? "itself" : "through its data loader"},
+                    {"share", Percent(wait.share)},
+                    {"peers", Percent(StoragePeersOf(f, *rank).storage)},
                     {"window", Number(std::round(rank->window_seconds))}};
   finding.onset = f.now - Seconds(rank->window_seconds);
   return finding;

@@ -182,6 +182,7 @@ Finding LateRank(const JobFeatures& f) {
 
 Finding EvaluateD3(const JobFeatures& f) {
   if (Finding starved = StarvedRank(f); starved.matched) return starved;
+  if (Finding storage = RankOfSlowStorage(f); storage.matched) return storage;
   return LateRank(f);
 }
 

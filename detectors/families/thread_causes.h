@@ -38,6 +38,9 @@ Finding StandstillOfThreads(const features::JobFeatures& f);
 
 // D3's form that threads show: a rank that the host gives too little CPU.
 Finding StarvedRank(const features::JobFeatures& f);
+// And the other: a rank that waits for its files, or for processes of its own that wait for files,
+// while the others hardly do.
+Finding RankOfSlowStorage(const features::JobFeatures& f);
 // Why there is none such; empty where threads do not tell.
 std::string NobodyStarved(const features::JobFeatures& f);
 

@@ -89,6 +89,7 @@ enum class EvidenceKind : uint8_t {
   kThreadStack,
   kStopped,
   kStarved,
+  kStorageWait,
   kLaunches,
   kCudaCalls,
   kAllocationFailed,

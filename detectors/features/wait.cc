@@ -28,6 +28,29 @@ bool IsCompiler(std::string_view comm) {
   return std::find(kCompilers.begin(), kCompilers.end(), comm) != kCompilers.end();
 }
 
+// Of the looks of the newest minute, how many found the main thread in which class.
+std::array<double, kWaitClasses> LooksOfMinute(const ProcessWaits& waits) {
+  std::array<double, kWaitClasses> looks{};
+  double span = 0, count = 0;
+  for (size_t i = 0; i < waits.count() && span < kWindowSeconds; ++i) {
+    looks[static_cast<size_t>(WaitClassOf(waits.newest(i).main))] += 1;
+    span += waits.newest(i).span;
+    ++count;
+  }
+  for (double& share : looks) share /= std::max(1.0, count);
+  return looks;
+}
+
+double ShareOf(const std::array<double, kWaitClasses>& looks, WaitClass of) {
+  return looks[static_cast<size_t>(of)];
+}
+
+StorageWait StorageOf(const std::array<double, kWaitClasses>& looks) {
+  const double network = ShareOf(looks, WaitClass::kNetworkFile);
+  const double local = ShareOf(looks, WaitClass::kBlock);
+  return {network + local, network > local ? WaitClass::kNetworkFile : WaitClass::kBlock};
+}
+
 RankWait Measure(const ProcessWaits& waits, Timestamp now) {
   RankWait rank;
   rank.rank = waits.rank;
@@ -66,6 +89,9 @@ RankWait Measure(const ProcessWaits& waits, Timestamp now) {
   rank.silent_share = silent / rank.recent_seconds;
   rank.window_running_share /= rank.window_seconds;
   rank.window_runnable_share /= rank.window_seconds;
+  const std::array<double, kWaitClasses> looks = LooksOfMinute(waits);
+  rank.storage = StorageOf(looks);
+  rank.window_socket_share = ShareOf(looks, WaitClass::kSocket);
   return rank;
 }
 
@@ -95,6 +121,23 @@ void CiteSnapshot(const windows::ThreadSnapshot& seen, Citer& citer, JobFeatures
   rank.snapshot_evidence = citer.Add(std::move(evidence));
 }
 
+void CiteStorage(Citer& citer, const JobFeatures& f, RankWait& rank) {
+  constexpr double kNotable = 0.3;
+  const bool own = rank.storage.share >= rank.worker_storage.share;
+  const StorageWait& wait = own ? rank.storage : rank.worker_storage;
+  if (wait.share < kNotable) return;
+  Evidence evidence = OfProcess(EvidenceKind::kStorageWait, rank, f);
+  evidence.observed = wait.share;
+  evidence.unit = "ratio";
+  evidence.begin = f.now - Seconds(rank.window_seconds);
+  evidence.captures = {
+      {"class", std::string(kWaitClassNames[static_cast<size_t>(wait.kind)])},
+      {"who", own ? "main" : "worker"},
+      {"seconds", std::to_string(static_cast<int64_t>(rank.window_seconds))},
+      {"waits", std::to_string(static_cast<int64_t>(100 * rank.window_socket_share))}};
+  rank.storage_evidence = citer.Add(std::move(evidence));
+}
+
 void Cite(const ProcessWaits& waits, Citer& citer, JobFeatures& f, RankWait& rank) {
   const auto main = std::max_element(rank.main_share.begin(), rank.main_share.end());
   const auto where = static_cast<size_t>(main - rank.main_share.begin());
@@ -118,6 +161,7 @@ void Cite(const ProcessWaits& waits, Citer& citer, JobFeatures& f, RankWait& ran
   } else {
     rank.evidence = citer.Add(std::move(evidence));
   }
+  CiteStorage(citer, f, rank);
   if (rank.stopped_seconds > 0) {
     Evidence stopped = OfProcess(EvidenceKind::kStopped, rank, f);
     stopped.observed = rank.stopped_seconds;
@@ -138,6 +182,7 @@ void Cite(const ProcessWaits& waits, Citer& citer, JobFeatures& f, RankWait& ran
 int Standing(const RankWait& rank) {
   if (rank.stopped_seconds > 0) return 3;
   if (rank.window_runnable_share > 0.1) return 2;
+  if (std::max(rank.storage.share, rank.worker_storage.share) > 0.3) return 2;
   return rank.main == WaitClass::kRunning || rank.main == WaitClass::kSocket ||
                  rank.main == WaitClass::kFutex
              ? 0
@@ -168,6 +213,8 @@ void DescribeWaits(const windows::JobWindow&, const windows::AttemptWindow& wind
     rank.workers_still_seconds =
         rank.workers == 0 ? still : std::min(rank.workers_still_seconds, still);
     rank.still_seconds = std::min(rank.still_seconds, still);
+    const StorageWait storage = StorageOf(LooksOfMinute(waits));
+    if (storage.share > rank.worker_storage.share) rank.worker_storage = storage;
     ++rank.workers;
     ++rank.workers_in[static_cast<size_t>(WaitClassOf(waits.main))];
   }

@@ -16,6 +16,12 @@
 
 namespace rankscope::features {
 
+// How much of the looks of the newest minute a main thread stood in a call on a file.
+struct StorageWait {
+  double share = 0;
+  WaitClass kind = WaitClass::kBlock;  // or kNetworkFile: the larger part
+};
+
 // The process of one rank. Shares are of the wall time of the named window.
 struct RankWait {
   int32_t rank = -1;
@@ -26,12 +32,14 @@ struct RankWait {
   std::array<double, kWaitClasses> main_share{};  // of the samples: where the main thread stood
   double main_running_share = 0;
   double main_runnable_share = 0;  // it wanted a CPU and had none
-  double running_share = 0;  // of all threads; may exceed 1
-  double silent_share = 0;   // the same, without a wait
+  double running_share = 0;        // of all threads; may exceed 1
+  double silent_share = 0;         // the same, without a wait
   // The newest minute.
   double window_seconds = 0;
   double window_running_share = 0;   // of the main thread
   double window_runnable_share = 0;  // the same: it wanted a CPU and had none
+  StorageWait storage;               // of the main thread
+  double window_socket_share = 0;    // of the looks at it: it waited for somebody else's word
   double still_seconds = 0;          // since a thread of it or of its workers last ran noticeably
   bool has_run = false;              // noticeably, since it is watched
   double main_wait_seconds = 0;
@@ -42,11 +50,13 @@ struct RankWait {
   int32_t workers = 0;
   std::array<int32_t, kWaitClasses> workers_in{};
   double workers_still_seconds = 0;  // since any of them last ran noticeably
+  StorageWait worker_storage;        // of the one that waited longest
   StackCause cause =
       StackCause::kUnknown;  // of its newest snapshot, while it stands as it stood then
   EvidenceRef evidence = kNoEvidence;
   EvidenceRef stopped_evidence = kNoEvidence;
   EvidenceRef snapshot_evidence = kNoEvidence;
+  EvidenceRef storage_evidence = kNoEvidence;
 
   double share(WaitClass of) const { return main_share[static_cast<size_t>(of)]; }
 };

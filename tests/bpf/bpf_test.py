@@ -21,6 +21,8 @@ import recording  # noqa: E402
 from serve_test import BINARY, PATIENCE, Daemon, wait_for  # noqa: E402
 
 NOBODY = 65534
+SYSTEM_PYTHON = "/usr/bin/python3"  # Debian's, whose packages are meant
+ODD_FILES = Path(__file__).resolve().parent.parent / "support" / "odd_files.py"
 CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -68,6 +70,16 @@ class BpfTest(unittest.TestCase):
 
     def python(self, text, **options):
         return self.rank(sys.executable, "-c", text, **options)
+
+    def odd_files(self):
+        """Where a file system of slow and failing files is mounted: tests/support/odd_files.py."""
+        if subprocess.run([SYSTEM_PYTHON, "-c", "import fusepy"], capture_output=True).returncode != 0:
+            self.skipTest("needs python3-fusepy")
+        at = tempfile.mkdtemp(dir=self.folder)
+        server = subprocess.Popen([SYSTEM_PYTHON, str(ODD_FILES), at], stdout=subprocess.PIPE)
+        self.addCleanup(lambda: (subprocess.run(["umount", "-l", at], check=True), server.wait(), server.stdout.close()))
+        self.assertEqual(server.stdout.readline(), b"ready\n")
+        return Path(at)
 
     def job_of(self, daemon, pid):
         def look():

@@ -114,6 +114,25 @@ class Full(StorageTest):
             self.shown(verdict, "got a bus error")
 
 
+class Failing(StorageTest):
+    """A server that refuses what is written: a real file system, whose errors reach torch.save as any other's do."""
+
+    def test_each_error_is_named(self):
+        daemon = self.storage()
+        at = self.odd_files()
+        cases = {error: self.alone(SAVE, CHECKPOINT=str(at / error / "model.pt")) for error in ("EIO", "EDQUOT", "ESTALE")}
+        for _, process in cases.values():
+            process.wait(100)
+        for error, sub in (("EIO", "io_error"), ("EDQUOT", "full"), ("ESTALE", "hang")):
+            with self.subTest(error):
+                job, process = cases[error]
+                verdict = daemon.verdict(job)
+                self.assertNotEqual(process.returncode, 0)
+                self.assertEqual((verdict["code"], verdict["sub"]), ("X21", sub), self.said(job))
+                self.shown(verdict, f"model.pt (fuse) failed with {error}")
+                self.assertEqual(verdict["ranks"], [0])
+
+
 class Checkpoints(StorageTest):
     def test_bytes_agree_with_the_files_and_with_strace(self):
         daemon = self.storage()

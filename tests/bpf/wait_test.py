@@ -44,7 +44,7 @@ class WaitTest(BpfTest):
         config.write_text(f"families: {{collective_hang: {{hang_floor: {FLOOR}s}}}}\n")
         return self.daemon("--config.file", str(config), *flags)
 
-    def train(self, daemon, how, job, before=None, wrapped=False):
+    def train(self, daemon, how, job, before=None, wrapped=False, lines=5):
         """The pids of its ranks, once they train. Wrapped: where nothing else hears them."""
         command = [PYTHON, str(TRAINER), how, str(self.STEP), self.file, f"{self.folder}/{job}.pids"]
         if wrapped:
@@ -55,7 +55,7 @@ class WaitTest(BpfTest):
         self.addCleanup(self.end, job, launcher)
         pids = wait_for("both ranks", lambda: self.pids(job))
         # Training, and for so long that silence means something.
-        wait_for("training", lambda: daemon.lines(job) >= 5)
+        wait_for("training", lambda: daemon.lines(job) >= lines)
         return pids
 
     def pids(self, job):
@@ -143,6 +143,35 @@ class Starved(WaitTest):
         verdict = self.awaited(daemon, str(FIRST_JOB), "D3", begin, limit=90)
         self.assertEqual((verdict["sub"], verdict["ranks"]), ("starved", [1]), verdict["shows"])
         self.shown(verdict, f"the main thread of rank 1 (pid {pids[1]}) wanted a CPU and had none for")
+
+
+class Storage(WaitTest):
+    """Ranks whose samples lie in files, those of rank 1 on a server that is slow: a real file system."""
+
+    def mount(self, slow_ms):
+        """The name that rank numbers go behind; rank 1's reads take this long."""
+        at = self.odd_files()
+        name = Path(self.folder) / f"samples{slow_ms}-"
+        for rank, delay in enumerate((0, slow_ms)):
+            os.symlink(at / f"shard-{delay}", f"{name}{rank}")
+        return str(name)
+
+    def test_a_slow_shard_is_named(self):
+        daemon = self.watched()
+        begin = time.monotonic()
+        jobs = {}
+        for number, how in enumerate(("shard", "loaded", "busy")):
+            self.file = self.mount(20 + number)
+            jobs[how] = str(FIRST_JOB + number), self.train(daemon, how, str(FIRST_JOB + number), lines=2)
+        for how, whose in (("shard", "the main thread of rank 1"), ("loaded", "a process that rank 1")):
+            job, pids = jobs[how]
+            verdict = self.awaited(daemon, job, "D3", begin, sub="slow_storage", limit=120)
+            self.assertEqual(verdict["ranks"], [1])
+            self.shown(verdict, f"{whose} (pid {pids[1]})")
+            self.shown(verdict, "waited for a network file system")
+        # Its loader reads nearly all the time as well, and is in time.
+        time.sleep(max(0, 60 - (time.monotonic() - begin)))
+        self.assertNotIn(daemon.verdicts()[jobs["busy"][0]]["code"], ("C2", "C3", "D3", "X14"))
 
 
 class Strays(WaitTest):

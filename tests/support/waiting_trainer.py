@@ -5,6 +5,9 @@
 ways that real ones do. Without RANK it is their launcher: it starts both and waits for them.
 
     waiting_trainer.py HOW STEP FILE PIDS     HOW: none | dataloader | filelock | collect | sleep | save (rank 0)
+
+With `shard` it does not stop: its samples lie in files, FILE with the rank's number behind it; with `loaded` its data loader
+reads them, with `busy` so early that nobody waits for it.
 """
 import fcntl
 import gc
@@ -45,10 +48,16 @@ LOCK = multiprocessing.Lock()
 
 
 class Samples(Dataset):
+    shard = None
+
     def __len__(self):
         return 1_000_000
 
     def __getitem__(self, index):
+        if HOW in ("shard", "loaded", "busy"):
+            if self.shard is None:
+                self.shard = open(FILE + str(RANK), "rb", buffering=0)
+            os.pread(self.shard.fileno(), 4096, index % 4096 * 4096)
         if HOW == "dataloader" and RANK == 1 and index == STEP * 8:
             LOCK.acquire()
             LOCK.acquire()  # a lock that was held when the worker was forked looks like this
@@ -84,7 +93,7 @@ def main():
     dist.init_process_group("gloo")
     model = DistributedDataParallel(torch.nn.Linear(64, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    workers = 1 if HOW == "dataloader" else 0
+    workers = 1 if HOW in ("dataloader", "loaded", "busy") else 0
     begin = time.monotonic()
     for step, (x, y) in enumerate(DataLoader(Samples(), batch_size=8, num_workers=workers)):
         stray(step)
@@ -96,7 +105,7 @@ def main():
         while time.monotonic() - begin < 0.02 * (step + 1) and HOW == "none":
             sum(range(1000))
         if HOW != "none":
-            time.sleep(0.02)
+            time.sleep(0.2 if HOW == "busy" else 0.02)
         if RANK == 0 and step % 25 == 0:
             print(f"step {step} loss {loss.item():.4f} lr 0.05 step_time {(time.monotonic() - begin) / (step + 1):.3f}s",
                   flush=True)
