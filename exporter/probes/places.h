@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "exporter/probes/owned_fd.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::probes {
 

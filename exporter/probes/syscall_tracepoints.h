@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "detectors/model/result.h"
-#include "exporter/probes/owned_fd.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::probes {
 

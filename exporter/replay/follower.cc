@@ -49,7 +49,7 @@ bool Follower::Poll(const std::function<void(const Observation&)>& deliver) {
 // Bytes read; 0 where there are none now, or this segment can give no more.
 int64_t Follower::ReadPiece(int64_t budget,
                             const std::function<void(const Observation&)>& deliver) {
-  if (!segment_.fd.ok()) return 0;
+  if (!segment_.fd) return 0;
   ssize_t size = 0;
   do {
     const auto most = std::min<int64_t>(static_cast<int64_t>(piece_.size()), budget);
@@ -87,11 +87,11 @@ void Follower::Deliver(const Observation& observation,
 Follower::Segment Follower::FindNext() const {
   Segment next{OpenForReading(directory_.get(), SegmentName(segment_.number + 1)),
                segment_.number + 1};
-  if (next.fd.ok()) return next;
+  if (next.fd) return next;
   for (const int64_t number : ListSegments(directory_.get())) {
     if (number <= segment_.number) continue;
     next = {OpenForReading(directory_.get(), SegmentName(number)), number};
-    if (next.fd.ok()) return next;
+    if (next.fd) return next;
   }
   return {};
 }

@@ -14,7 +14,7 @@
 
 #include "detectors/model/observation.h"
 #include "detectors/recording.h"
-#include "exporter/replay/owned_fd.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::replay {
 

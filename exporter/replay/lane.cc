@@ -43,7 +43,7 @@ bool Lane::Create(int directory_fd, const std::string& name) {
   Close();
   written_ = 0;
   fd_ = OwnedFd(openat(directory_fd, name.c_str(), kFlags | O_EXCL, kMode));
-  return fd_.ok() || Failed();
+  return fd_ || Failed();
 }
 
 bool Lane::Continue(int directory_fd, const std::string& name) {
@@ -51,7 +51,7 @@ bool Lane::Continue(int directory_fd, const std::string& name) {
   written_ = 0;
   fd_ = OwnedFd(openat(directory_fd, name.c_str(), kFlags | O_NONBLOCK, kMode));
   struct stat status = {};
-  if (!fd_.ok()) return Failed();
+  if (!fd_) return Failed();
   if (fstat(fd_.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     fd_.Reset();
     errno = EINVAL;

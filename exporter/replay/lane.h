@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "exporter/replay/owned_fd.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::replay {
 
@@ -32,7 +32,7 @@ class Lane {
   bool Sync();
   void Close();
 
-  bool open() const { return fd_.ok(); }
+  bool open() const { return static_cast<bool>(fd_); }
   // Written and buffered.
   int64_t size() const { return written_ + static_cast<int64_t>(buffer_.size()); }
   size_t buffered() const { return buffer_.size(); }

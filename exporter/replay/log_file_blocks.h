@@ -16,7 +16,7 @@
 
 #include "detectors/logs/assembler.h"
 #include "detectors/model/result.h"
-#include "exporter/replay/owned_fd.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::replay {
 

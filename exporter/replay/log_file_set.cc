@@ -18,7 +18,7 @@
 
 #include "detectors/logs/prefix.h"
 #include "detectors/logs/printed_time.h"
-#include "exporter/replay/owned_fd.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::replay {
 namespace {

@@ -187,7 +187,7 @@ class Reading {
   static bool SegmentsHoldTicks(int directory_fd, const std::vector<int64_t>& numbers) {
     return std::any_of(numbers.begin(), numbers.end(), [&](int64_t number) {
       const OwnedFd fd = OpenForReading(directory_fd, SegmentName(number));
-      return fd.ok() && HoldsTicks(fd.get());
+      return fd && HoldsTicks(fd.get());
     });
   }
 
@@ -198,7 +198,7 @@ class Reading {
     for (size_t i = 0; i < numbers.size(); ++i) {
       const std::string name = SegmentName(numbers[i]);
       const OwnedFd fd = OpenForReading(directory_fd, name);
-      if (!fd.ok()) {
+      if (!fd) {
         Note(name + ": " + std::strerror(errno));
         hole = true;
         continue;
@@ -228,7 +228,7 @@ class Reading {
   // The first segments are gone: go on from the state that the oldest one left begins with.
   bool FromState(int directory_fd, const std::vector<int64_t>& numbers) {
     const OwnedFd fd = OpenForReading(directory_fd, SegmentName(numbers.front()));
-    const Head head = fd.ok() ? ReadHead(fd.get()) : Head{};
+    const Head head = fd ? ReadHead(fd.get()) : Head{};
     if (!head.state || !Restore(head, SegmentName(numbers.front()))) return false;
     Note("begins with the engine's state of " + SegmentName(numbers.front()) +
          "; older segments are gone");
@@ -245,7 +245,7 @@ class Reading {
     std::set<Identity> in_bulk;
     for (const int64_t number : numbers) {
       const OwnedFd fd = OpenForReading(directory_fd, SegmentName(number));
-      if (!fd.ok()) continue;
+      if (!fd) continue;
       DecodeFile(
           fd.get(), nullptr,
           [&](const Observation& o) {
@@ -264,7 +264,7 @@ class Reading {
     std::vector<Kept> kept;
     for (const char* name : {kFactsName, kProgressName}) {
       const OwnedFd fd = OpenForReading(directory_fd, name);
-      if (!fd.ok()) continue;
+      if (!fd) continue;
       const FileEnd end = DecodeFile(
           fd.get(),
           [this](const recording::Header& header) {
@@ -344,7 +344,7 @@ ReadResult ReadRecording(const std::string& path, const ReadCallbacks& callbacks
   ReadResult failed;
   const OwnedFd fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat status = {};
-  if (!fd.ok() || fstat(fd.get(), &status) != 0) {
+  if (!fd || fstat(fd.get(), &status) != 0) {
     failed.error = std::strerror(errno);
     return failed;
   }

@@ -185,7 +185,7 @@ void Recorder::Retire(int64_t number) {
   if (!hooks_.state) ++uncovered_;
   const std::string name = SegmentName(number);
   const OwnedFd fd = hooks_.keep_line ? OpenForReading(directory_.get(), name) : OwnedFd();
-  if (fd.ok()) {
+  if (fd) {
     recording::Decoder decoder;
     std::vector<char> piece(budgets_.buffer_bytes);
     for (int64_t at = 0; !decoder.failed();) {

@@ -18,8 +18,8 @@
 #include "detectors/model/result.h"
 #include "detectors/model/sink.h"
 #include "detectors/recording.h"
+#include "exporter/owned_fd.h"
 #include "exporter/replay/lane.h"
-#include "exporter/replay/owned_fd.h"
 
 namespace rankscope::replay {
 

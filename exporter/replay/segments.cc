@@ -42,7 +42,7 @@ std::vector<int64_t> ListSegments(int directory_fd, size_t most_entries) {
   std::vector<int64_t> numbers;
   // Opened anew, because a duplicated descriptor would share the reading position.
   OwnedFd fd(openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.ok()) return numbers;
+  if (!fd) return numbers;
   DIR* directory = fdopendir(fd.get());
   if (directory == nullptr) return numbers;
   for (size_t seen = 0; seen < most_entries; ++seen) {
@@ -59,7 +59,7 @@ std::vector<int64_t> ListSegments(int directory_fd, size_t most_entries) {
 OwnedFd OpenForReading(int directory_fd, const std::string& name) {
   OwnedFd fd(openat(directory_fd, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat status = {};
-  if (fd.ok() && (fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))) {
+  if (fd && (fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))) {
     fd.Reset();
     errno = EINVAL;
   }

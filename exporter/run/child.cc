@@ -101,8 +101,8 @@ Result<StreamPipes> MakePipes(const StandardStreams& streams, bool with_ptys) {
       return Error{std::string("cannot make a pipe: ") + std::strerror(errno) +
                    "; raise the limit of open files (ulimit -n)"};
     }
-    pipes.read[stream] = UniqueFd(ends[0]);
-    pipes.write[stream] = UniqueFd(ends[1]);
+    pipes.read[stream] = OwnedFd(ends[0]);
+    pipes.write[stream] = OwnedFd(ends[1]);
     fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);  // a smaller pipe works too
   }
   return pipes;
@@ -115,8 +115,8 @@ Result<Child> SpawnChild(char* const* argv, const StandardStreams& streams,
     return Error{std::string("cannot make a pipe: ") + std::strerror(errno) +
                  "; raise the limit of open files (ulimit -n)"};
   }
-  const UniqueFd report_read(ends[0]);
-  UniqueFd report_write(ends[1]);
+  const OwnedFd report_read(ends[0]);
+  OwnedFd report_write(ends[1]);
   // vfork: the command's exec does not wait for a copy of our page tables, and we go on when it has
   // happened.
   const pid_t pid = vfork();

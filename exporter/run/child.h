@@ -13,7 +13,7 @@
 #include <string>
 
 #include "detectors/model/result.h"
-#include "exporter/run/unique_fd.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::run {
 
@@ -55,9 +55,9 @@ StandardStreams TakeStandardStreams();
 
 // A pipe per stream, or a pty where the stream is to be one (terminal.h).
 struct StreamPipes {
-  std::array<UniqueFd, kStreams>
+  std::array<OwnedFd, kStreams>
       read;  // [kStderr] is empty when merged; empty where the command has no such stream
-  std::array<UniqueFd, kStreams> write;
+  std::array<OwnedFd, kStreams> write;
   std::array<bool, kStreams> pty = {};
 };
 

@@ -46,7 +46,7 @@ void DaemonLink::Connect() {
   address.sun_family = AF_UNIX;
   if (socket_path_.empty() || socket_path_.size() >= sizeof address.sun_path) return;
   std::memcpy(address.sun_path, socket_path_.data(), socket_path_.size());
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  OwnedFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket ||
       connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return;

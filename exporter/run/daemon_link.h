@@ -13,9 +13,9 @@
 
 #include "detectors/model/ids.h"
 #include "detectors/model/time.h"
+#include "exporter/owned_fd.h"
 #include "exporter/run/child.h"
 #include "exporter/run/consumer.h"
-#include "exporter/run/unique_fd.h"
 
 namespace rankscope::run {
 
@@ -26,8 +26,8 @@ class DaemonLink {
     ProcessKey root;
     int recording_fd = -1;  // borrowed, a folder
     int log_fd = -1;        // borrowed
-    UniqueFd life_read;
-    std::array<UniqueFd, kStreams> streams;  // copies of the pipes' read ends
+    OwnedFd life_read;
+    std::array<OwnedFd, kStreams> streams;  // copies of the pipes' read ends
   };
   static constexpr Duration kRetry = Seconds(1);
   static constexpr Duration kWakeInterval = Milliseconds(100);
@@ -59,7 +59,7 @@ class DaemonLink {
 
   std::string socket_path_;
   Passed passed_;
-  UniqueFd socket_;
+  OwnedFd socket_;
   std::array<std::atomic<bool>, kStreams> holds_{};
   std::array<bool, kStreams> daemon_holds_{};
   Timestamp next_try_;

@@ -118,8 +118,8 @@ Result<Guardian> Guardian::Start(const StreamPipes& pipes, int log_fd, int life_
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return Error{std::string("guardian: no socket pair: ") + std::strerror(errno)};
   }
-  UniqueFd ours(ends[0]);
-  UniqueFd theirs(ends[1]);
+  OwnedFd ours(ends[0]);
+  OwnedFd theirs(ends[1]);
   const pid_t pid = fork();
   if (pid < 0) return Error{std::string("guardian: no process: ") + std::strerror(errno)};
   if (pid == 0) {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "detectors/model/result.h"
+#include "exporter/owned_fd.h"
 #include "exporter/run/child.h"
-#include "exporter/run/unique_fd.h"
 
 namespace rankscope::run {
 
@@ -50,10 +50,10 @@ class Guardian {
   void LeaveBehind();
 
  private:
-  Guardian(pid_t pid, UniqueFd control) : pid_(pid), control_(std::move(control)) {}
+  Guardian(pid_t pid, OwnedFd control) : pid_(pid), control_(std::move(control)) {}
 
   pid_t pid_ = -1;
-  UniqueFd control_;   // stays open to the end: CloseStream may come from any thread
+  OwnedFd control_;    // stays open to the end: CloseStream may come from any thread
   bool gone_ = false;  // it died before us
 };
 

@@ -12,7 +12,7 @@
 
 #include "detectors/attribution/environment_keys.h"
 #include "detectors/logs/redactor.h"
-#include "exporter/run/unique_fd.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::run {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kProcCap = 8192;
 
 std::string ReadSmallFile(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const OwnedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return {};
   std::string text(kProcCap, '\0');
   const ssize_t size = read(fd.get(), text.data(), text.size());

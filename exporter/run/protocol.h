@@ -22,7 +22,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "exporter/run/unique_fd.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::run {
 
@@ -81,7 +81,7 @@ struct Packet {
   State state = State::kNothing;
   std::array<char, kPacketCap> bytes{};
   size_t size = 0;
-  std::vector<UniqueFd> fds;
+  std::vector<OwnedFd> fds;
 };
 
 // Neither blocks. Receive drops a packet that is longer or carries more descriptors than the

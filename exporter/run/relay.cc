@@ -39,7 +39,7 @@ void Tap::Take(int stream, std::string_view bytes) {
   queue_.PushBytes(stream, bytes, MonotonicNow());
 }
 
-Relay::Relay(int stream, UniqueFd in, int out_fd, Tap& tap, Hooks hooks)
+Relay::Relay(int stream, OwnedFd in, int out_fd, Tap& tap, Hooks hooks)
     : stream_(stream),
       in_(std::move(in)),
       out_fd_(out_fd),

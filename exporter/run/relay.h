@@ -14,8 +14,8 @@
 #include <string_view>
 #include <thread>
 
+#include "exporter/owned_fd.h"
 #include "exporter/run/queue.h"
-#include "exporter/run/unique_fd.h"
 
 namespace rankscope::run {
 
@@ -53,7 +53,7 @@ class Relay {
   };
 
   // Copies from `in` to `out_fd` from now on.
-  Relay(int stream, UniqueFd in, int out_fd, Tap& tap, Hooks hooks);
+  Relay(int stream, OwnedFd in, int out_fd, Tap& tap, Hooks hooks);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -73,11 +73,11 @@ class Relay {
   void Drain(char* block);
 
   int stream_;
-  UniqueFd in_;
+  OwnedFd in_;
   int out_fd_;
   Tap& tap_;
   Hooks hooks_;
-  UniqueFd stop_;
+  OwnedFd stop_;
   std::atomic<bool> ended_ = false;
   std::atomic<int64_t> unwritten_bytes_ = 0;
   std::thread thread_;

@@ -89,7 +89,7 @@ bool MakeParents(const std::string& path) {
     const std::string folder = path.substr(0, slash);
     if (mkdir(folder.c_str(), 0777) == 0) {
       const std::string above = folder.substr(0, folder.rfind('/') + 1);
-      const UniqueFd fd(open(above.c_str(), kDirectoryFlags));
+      const OwnedFd fd(open(above.c_str(), kDirectoryFlags));
       if (fd) fsync(fd.get());
     } else if (errno != EEXIST) {
       return false;
@@ -101,8 +101,8 @@ bool MakeParents(const std::string& path) {
 // A folder in which no log existed, and now does: that is the claim. Or an errno, and what it was
 // about.
 struct Claimed {
-  UniqueFd directory;
-  UniqueFd log;
+  OwnedFd directory;
+  OwnedFd log;
   int error = 0;
 };
 
@@ -117,10 +117,10 @@ Claimed Claim(const std::string& path) {
     claimed.error = errno;
     return claimed;
   }
-  claimed.directory = UniqueFd(open(path.c_str(), kDirectoryFlags));
+  claimed.directory = OwnedFd(open(path.c_str(), kDirectoryFlags));
   if (claimed.directory) {
-    claimed.log = UniqueFd(openat(claimed.directory.get(), "log",
-                                  O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    claimed.log = OwnedFd(openat(claimed.directory.get(), "log",
+                                 O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   }
   if (!claimed.log) claimed.error = errno;
   return claimed;
@@ -144,7 +144,7 @@ Result<RunDirectory> CreateRunDirectory(const std::string& wanted, const RunHead
     if (claimed.error != 0) return Failure("cannot write the run's folder", path, claimed.error);
 
     const int directory = claimed.directory.get();
-    const UniqueFd file(
+    const OwnedFd file(
         openat(directory, "run.json", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
     // The file's fsync commits the journal with both names on ext4 and XFS; the folder's says so
     // where it does not.
@@ -163,8 +163,8 @@ Result<RunDirectory> CreateRunDirectory(const std::string& wanted, const RunHead
 
 Status ReplaceFile(const RunDirectory& run, const std::string& name, std::string_view content) {
   const std::string draft = "." + name + ".new";
-  const UniqueFd fd(openat(run.directory.get(), draft.c_str(),
-                           O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  const OwnedFd fd(openat(run.directory.get(), draft.c_str(),
+                          O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!fd) return Error{run.path + "/" + name + ": " + std::strerror(errno)};
   if (!WriteWhole(fd.get(), content)) {
     Error error{run.path + "/" + name + ": " + std::strerror(errno)};

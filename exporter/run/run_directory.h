@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "detectors/model/result.h"
-#include "exporter/run/unique_fd.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::run {
 
@@ -28,8 +28,8 @@ struct RunHeader {
 
 struct RunDirectory {
   std::string path;  // absolute
-  UniqueFd directory;
-  UniqueFd log;  // append only, readable, mode 0600
+  OwnedFd directory;
+  OwnedFd log;  // append only, readable, mode 0600
 };
 
 // Makes `wanted` (absolute or below the working directory), with its parents. When a run lives

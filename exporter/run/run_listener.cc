@@ -42,7 +42,7 @@ Status RemoveStale(const sockaddr_un& address, const std::string& path) {
   if (lstat(path.c_str(), &status) != 0) return {};
   if (!S_ISSOCK(status.st_mode))
     return Error{"run.socket " + path + ": is not a socket; remove it or name another path"};
-  const UniqueFd probe(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const OwnedFd probe(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const bool answered =
       connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   if (answered || errno == EAGAIN)
@@ -67,7 +67,7 @@ Status RunListener::Start(exporter::EventLoop& loop, Sink& sink) {
   if (!folder.empty() && folder != socket_path_) mkdir(folder.c_str(), 0755);
   if (Status removed = RemoveStale(*address, socket_path_); !removed) return removed;
 
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  OwnedFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return Failure(socket_path_, "no socket");
   if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     return Failure(socket_path_, "cannot bind");
@@ -101,7 +101,7 @@ void RunListener::Stop() {
 
 void RunListener::OnConnection() {
   for (int i = 0; i < kConnectionsPerTurn; ++i) {
-    UniqueFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    OwnedFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) return;
     ucred peer{};
     socklen_t size = sizeof peer;

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "exporter/event_loop.h"
+#include "exporter/owned_fd.h"
 #include "exporter/run/run_session.h"
-#include "exporter/run/unique_fd.h"
 #include "exporter/source.h"
 
 namespace rankscope::run {
@@ -67,7 +67,7 @@ class RunListener final : public exporter::Source {
   Hooks hooks_;
   exporter::EventLoop* loop_ = nullptr;
   Sink* sink_ = nullptr;
-  UniqueFd socket_;
+  OwnedFd socket_;
   exporter::EventLoop::TimerId beat_ = 0;
   std::vector<std::unique_ptr<RunSession>> sessions_;
   Counters counters_;

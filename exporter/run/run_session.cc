@@ -64,19 +64,19 @@ bool IsReadablePipe(int fd) {
 
 // A description of our own on the same pipe: non-blocking whatever the other holders do to theirs,
 // and without making theirs non-blocking.
-UniqueFd OwnDescription(int pipe) {
+OwnedFd OwnDescription(int pipe) {
   const std::string link = "/proc/self/fd/" + std::to_string(pipe);
-  UniqueFd own(open(link.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  OwnedFd own(open(link.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!own) {
     fcntl(pipe, F_SETFL, O_NONBLOCK);
-    own = UniqueFd(fcntl(pipe, F_DUPFD_CLOEXEC, 0));
+    own = OwnedFd(fcntl(pipe, F_DUPFD_CLOEXEC, 0));
   }
   return own;
 }
 
 }  // namespace
 
-RunSession::RunSession(UniqueFd socket, uint32_t uid, exporter::EventLoop& loop, Sink& sink,
+RunSession::RunSession(OwnedFd socket, uint32_t uid, exporter::EventLoop& loop, Sink& sink,
                        Callbacks callbacks)
     : socket_(std::move(socket)),
       uid_(uid),
@@ -94,7 +94,7 @@ RunSession::~RunSession() {
 void RunSession::Close() {
   if (socket_) loop_.Unwatch(socket_.get());
   if (life_) loop_.Unwatch(life_.get());
-  for (UniqueFd& stream : streams_) {
+  for (OwnedFd& stream : streams_) {
     if (stream && draining_) loop_.Unwatch(stream.get());
     stream.Reset();
   }
@@ -267,7 +267,7 @@ void RunSession::OnBeat() {
 
 void RunSession::Answer(std::string_view json, std::string_view text) {
   if (state_ != State::kEnded) return;
-  const UniqueFd memory(memfd_create("rankscope-verdict", MFD_CLOEXEC));
+  const OwnedFd memory(memfd_create("rankscope-verdict", MFD_CLOEXEC));
   if (memory && WriteAll(memory.get(), json).error == 0 &&
       WriteAll(memory.get(), text).error == 0) {
     VerdictMessage message;
@@ -306,7 +306,7 @@ void RunSession::TakeOver() {
   ReadLogTail();
   draining_ = true;
   for (int stream = 0; stream < kStreams; ++stream) {
-    UniqueFd& fd = streams_[static_cast<size_t>(stream)];
+    OwnedFd& fd = streams_[static_cast<size_t>(stream)];
     if (!fd) continue;
     fd = OwnDescription(fd.get());
     if (!loop_.Watch(fd.get(), EPOLLIN, [this, stream](uint32_t) { ReadStream(stream); }))
@@ -326,7 +326,7 @@ void RunSession::ReadLogTail() {
 
 void RunSession::ReadStream(int stream) {
   std::vector<char> block(kOrphanBlock);
-  UniqueFd& fd = streams_[static_cast<size_t>(stream)];
+  OwnedFd& fd = streams_[static_cast<size_t>(stream)];
   const ssize_t size = read(fd.get(), block.data(), block.size());
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (size > 0) {

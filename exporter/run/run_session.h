@@ -20,10 +20,10 @@
 #include "detectors/model/result.h"
 #include "detectors/model/sink.h"
 #include "exporter/event_loop.h"
+#include "exporter/owned_fd.h"
 #include "exporter/replay/follower.h"
 #include "exporter/run/child.h"
 #include "exporter/run/protocol.h"
-#include "exporter/run/unique_fd.h"
 
 namespace rankscope::run {
 
@@ -53,7 +53,7 @@ class RunSession {
     std::function<void()> on_malformed;
   };
 
-  RunSession(UniqueFd socket, uint32_t uid, exporter::EventLoop& loop, Sink& sink,
+  RunSession(OwnedFd socket, uint32_t uid, exporter::EventLoop& loop, Sink& sink,
              Callbacks callbacks);
   ~RunSession();
   RunSession(const RunSession&) = delete;
@@ -90,7 +90,7 @@ class RunSession {
   void CloseOrphan();
   void Close();
 
-  UniqueFd socket_;
+  OwnedFd socket_;
   uint32_t uid_;
   exporter::EventLoop& loop_;
   Sink& sink_;
@@ -101,9 +101,9 @@ class RunSession {
   std::string job_id_;
   int slot_ = 0;
   ProcessKey root_;
-  UniqueFd log_;
-  UniqueFd life_;
-  std::array<UniqueFd, kStreams> streams_;
+  OwnedFd log_;
+  OwnedFd life_;
+  std::array<OwnedFd, kStreams> streams_;
   std::unique_ptr<replay::Follower> follower_;
   bool behind_ = false;  // the recording may hold more than was read
 

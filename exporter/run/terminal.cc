@@ -13,11 +13,11 @@ namespace rankscope::run {
 
 std::optional<Pty> OpenPtyLike(int terminal) {
   Pty pty;
-  pty.master = UniqueFd(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  pty.master = OwnedFd(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!pty.master || unlockpt(pty.master.get()) != 0) return std::nullopt;
   // By the master and not by its name, which another mount of /dev/pts may give to another pty
   // (Linux 4.13, commit 54ebbfb16034).
-  pty.slave = UniqueFd(ioctl(pty.master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
+  pty.slave = OwnedFd(ioctl(pty.master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!pty.slave) return std::nullopt;
   termios modes{};
   if (tcgetattr(terminal, &modes) != 0) return std::nullopt;

@@ -12,13 +12,13 @@
 
 #include <optional>
 
-#include "exporter/run/unique_fd.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::run {
 
 struct Pty {
-  UniqueFd master;  // what a pipe's read end is; read gives EIO where a pipe gives its end
-  UniqueFd slave;   // what a pipe's write end is
+  OwnedFd master;  // what a pipe's read end is; read gives EIO where a pipe gives its end
+  OwnedFd slave;   // what a pipe's write end is
 };
 
 // A pty of `terminal`'s size and modes, but one: it changes no byte ("\n" stays "\n"), because the

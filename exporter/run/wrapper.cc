@@ -49,7 +49,7 @@ std::string WorkingDirectory() {
 // A stream of ours that is a terminal, and the command's that stands for it.
 struct TerminalPair {
   int terminal = -1;
-  UniqueFd master;
+  OwnedFd master;
 };
 
 std::vector<TerminalPair> TerminalsOf(const StreamPipes& pipes) {
@@ -57,7 +57,7 @@ std::vector<TerminalPair> TerminalsOf(const StreamPipes& pipes) {
   for (size_t stream = 0; stream < kStreams; ++stream) {
     if (!pipes.pty[stream]) continue;
     pairs.push_back({STDOUT_FILENO + static_cast<int>(stream),
-                     UniqueFd(fcntl(pipes.read[stream].get(), F_DUPFD_CLOEXEC, 0))});
+                     OwnedFd(fcntl(pipes.read[stream].get(), F_DUPFD_CLOEXEC, 0))});
   }
   return pairs;
 }
@@ -76,7 +76,7 @@ class Supervisor {
         drain_(drain) {
     sigset_t all;
     sigfillset(&all);
-    signals_ = UniqueFd(signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC));
+    signals_ = OwnedFd(signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC));
   }
 
   // Until the command has ended and its streams have, or the drain time is over. Returns the wait
@@ -198,7 +198,7 @@ class Supervisor {
   int done_fd_;
   int streams_left_;
   Duration drain_;
-  UniqueFd signals_;
+  OwnedFd signals_;
   SignalVote vote_;
   std::string exec_error_;
   bool exited_ = false;
@@ -226,9 +226,9 @@ void Deliver(const Options& options, const RunDirectory& run, const Judgement& j
 }
 
 // The recorder's own folder, passed on to the daemon without the rest of the run's.
-UniqueFd OpenRecording(const RunDirectory& run) {
+OwnedFd OpenRecording(const RunDirectory& run) {
   mkdirat(run.directory.get(), "recording", 0755);
-  return UniqueFd(
+  return OwnedFd(
       openat(run.directory.get(), "recording", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
 }
 
@@ -254,14 +254,14 @@ int Wrap(const Options& options, const MakeConsumer& make_consumer) {
   if (!pipes) return Refuse(pipes.error());
   if (pipe2(life.data(), O_CLOEXEC) != 0)
     return Refuse(std::string("cannot make a pipe: ") + std::strerror(errno));
-  UniqueFd life_read(life[0]);
-  const UniqueFd life_write(life[1]);
+  OwnedFd life_read(life[0]);
+  const OwnedFd life_write(life[1]);
 
   const SignalGuard signals;
   const Timestamp started = MonotonicNow();
   const Result<Child> child = SpawnChild(options.argv, streams, *pipes, signals);
   if (!child) return Refuse(child.error());
-  for (UniqueFd& end : pipes->write) end.Reset();
+  for (OwnedFd& end : pipes->write) end.Reset();
 
   // Without a guardian (the limit of processes) signals are passed on unasked, and nothing else
   // changes.
@@ -269,7 +269,7 @@ int Wrap(const Options& options, const MakeConsumer& make_consumer) {
   if (auto made = Guardian::Start(*pipes, run->log.get(), life_write.get()))
     guardian = *std::move(made);
 
-  const UniqueFd recording = OpenRecording(*run);
+  const OwnedFd recording = OpenRecording(*run);
   Queue queue;
   Tap tap(run->log.get(), queue);
   DaemonLink::Passed passed{options.job_id, ReadProcessKey(child->pid), recording.get(),
@@ -279,7 +279,7 @@ int Wrap(const Options& options, const MakeConsumer& make_consumer) {
     if (!pipes->read[i]) continue;
     // The daemon takes pipes only: it reads no device that a user hands it.
     if (!pipes->pty[i])
-      passed.streams[i] = UniqueFd(fcntl(pipes->read[i].get(), F_DUPFD_CLOEXEC, 0));
+      passed.streams[i] = OwnedFd(fcntl(pipes->read[i].get(), F_DUPFD_CLOEXEC, 0));
     ++stream_count;
   }
   Observer::Facts facts{options.job_id,      header.host,     header.cwd,
@@ -291,7 +291,7 @@ int Wrap(const Options& options, const MakeConsumer& make_consumer) {
   DaemonLink link(recording ? options.socket_path : std::string(), std::move(passed));
 
   std::vector<TerminalPair> terminals = TerminalsOf(*pipes);
-  const UniqueFd done(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const OwnedFd done(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   const auto push = [&queue](QueueItem::Kind kind, int stream) {
     QueueItem item;
     item.kind = kind;
@@ -317,7 +317,7 @@ int Wrap(const Options& options, const MakeConsumer& make_consumer) {
 
   std::array<std::unique_ptr<Relay>, kStreams> relays;
   for (int i = 0; i < kStreams; ++i) {
-    UniqueFd& in = pipes->read[static_cast<size_t>(i)];
+    OwnedFd& in = pipes->read[static_cast<size_t>(i)];
     if (in)
       relays[static_cast<size_t>(i)] =
           std::make_unique<Relay>(i, std::move(in), STDOUT_FILENO + i, tap, hooks);

@@ -17,8 +17,17 @@ HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
 SKIPPED = 77
 BOOT_AND_TEST_SECONDS = 1100
-# Files of the bpf tier that need nothing but Python's standard library and the commands below.
-TEST_FILES = ["bpf/bpf_test.py"]
+# Of the bpf tier, what needs nothing but Python's standard library, the stub libraries and the commands below; and the sources
+# that it is about, for verifying all programs takes each daemon half a minute here.
+PASSES = {
+    "process": ("bpf/bpf_test.py", ["process"]),
+    "stdio": ("bpf/stdio_test.py Python Files.test_a_duplicate_is_heard Programs.test_a_child_without_exec_inherits",
+              ["process", "stdio"]),
+    "calls": ("bpf/calls_test.py Launches.test_each_is_counted_once_through_whatever_layers Calls.test_time_bytes_and_failures "
+              "Collectives", ["process", "cuda", "nccl"]),
+}
+# All of them are loaded there once, by `rankscope check`.
+KERNEL_SOURCES = ["process", "stdio", "wait", "network", "io", "cuda", "nccl"]
 COMMANDS = ["sh", "bash", "python3.11", "sleep", "kill", "cat", "env", "setpriv", "mount", "umount", "unshare", "tee", "true", "false",
             "chmod", "chrt", "taskset", "mkdir", "rm", "grep", "cut", "tr", "head", "dd", "echo", "busybox"]
 # What a virtual disk needs; a kernel may have some of them built in.
@@ -71,7 +80,7 @@ def copy(source, root):
         shutil.copy2(source, target)  # follows links
 
 
-def make_root(root, binaries):
+def make_root(root, binaries, stubs):
     for folder in ["proc", "sys", "dev", "tmp", "run", "root", "usr/bin", "usr/lib", "usr/lib64", "usr/sbin"]:
         (root / folder).mkdir(parents=True)
     for link in ["bin", "lib", "lib64", "sbin"]:
@@ -91,19 +100,25 @@ def make_root(root, binaries):
     for binary in binaries:
         shutil.copy2(binary, ours)
         programs.append(binary)
-    for program in programs:
+    for program in [*programs, *stubs.iterdir()]:
         for library in libraries(program):
-            copy(library, root)
-    for folder in ["bpf", "serve"]:
-        shutil.copytree(TESTS / folder, ours / "tests" / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    # The tests are of the source `process`; verifying the other sources' programs takes each daemon half a minute here.
-    others = ", ".join(f"{source}: {{enabled: false}}" for source in ("stdio", "wait", "network", "io", "cuda", "nccl"))
-    (ours / "sources.yaml").write_text(f"sources: {{{others}}}\n")
+            if library.startswith(("/lib", "/usr/lib")):
+                copy(library, root)
+    ignored = shutil.ignore_patterns("__pycache__")
+    for folder in ["bpf", "serve", "support/stub_gpu"]:
+        shutil.copytree(TESTS / folder, ours / "tests" / folder, ignore=ignored)
+    for file in ["detectors/model/signals.inc"]:
+        (ours / file).parent.mkdir(parents=True)
+        shutil.copy2(TESTS.parent / file, ours / file)
+    shutil.copytree(stubs, ours / "stubs", symlinks=True)
     lines = ["export PATH=/usr/bin:/usr/sbin PYTHONDONTWRITEBYTECODE=1 RANKSCOPE_BINARY=/rankscope/rankscope LC_ALL=C.UTF-8",
              # Every instruction is translated: ten times slower than the machine that runs it.
-             "export RANKSCOPE_TEST_PATIENCE=300 RANKSCOPE_TEST_CONFIG=/rankscope/sources.yaml",
+             "export RANKSCOPE_TEST_PATIENCE=300 STUB_GPU_FOLDER=/rankscope/stubs",
              "uname -r 2>/dev/null; /rankscope/rankscope check"]
-    lines += [f"python3 /rankscope/tests/{file} 2>&1; echo ENDED {file} $?" for file in TEST_FILES]
+    for name, (test, sources) in PASSES.items():
+        others = ", ".join(f"{source}: {{enabled: false}}" for source in KERNEL_SOURCES if source not in sources)
+        (ours / f"{name}.yaml").write_text(f"sources: {{{others}}}\n")
+        lines += [f"RANKSCOPE_TEST_CONFIG=/rankscope/{name}.yaml python3 /rankscope/tests/{test} 2>&1; echo ENDED {name} $?"]
     (ours / "run").write_text("\n".join(lines) + "\n")
 
 
@@ -149,17 +164,20 @@ def main():
         kernel = unpacked_kernel(folder, sys.argv[2] if len(sys.argv) > 2 else kernel_package())
         for old in ["root", "initramfs"]:
             shutil.rmtree(folder / old, ignore_errors=True)
-        make_root(folder / "root", [binary, binary.with_name("rankscope-serve")])
+        make_root(folder / "root", [binary, binary.with_name("rankscope-serve")], Path(os.environ["STUB_GPU_FOLDER"]).resolve())
     except Missing as missing:
         print(f"skipped: {missing}")
         return SKIPPED
     console = boot(kernel, folder)
     print(console)
     results = dict(re.findall(r"^ENDED (\S+) (\d+)", console, re.M))
-    failed = [file for file in TEST_FILES if results.get(file) != "0"]
-    for file in failed:
-        print(f"{file}: exit {results.get(file, 'missing: the machine did not get there')}")
-    return 1 if failed else 0
+    failed = [name for name in PASSES if results.get(name) != "0"]
+    for name in failed:
+        print(f"{name}: exit {results.get(name, 'missing: the machine did not get there')}")
+    refused = [source for source in KERNEL_SOURCES if not re.search(rf"(?m)^{source}\s+yes", console)]
+    if refused:
+        print(f"programs that this kernel does not take: {', '.join(refused)}")
+    return 1 if failed or refused else 0
 
 
 if __name__ == "__main__":

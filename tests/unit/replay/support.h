@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "detectors/model/observation.h"
-#include "exporter/replay/owned_fd.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::testing {
 
@@ -27,7 +27,7 @@ class TempDir {
     std::string name = ::testing::TempDir() + "rankscope-replay-XXXXXX";
     EXPECT_NE(mkdtemp(name.data()), nullptr);
     path_ = name;
-    fd_ = replay::OwnedFd(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    fd_ = OwnedFd(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   }
   ~TempDir() { std::filesystem::remove_all(path_); }
   TempDir(const TempDir&) = delete;
@@ -55,7 +55,7 @@ class TempDir {
 
  private:
   std::string path_;
-  replay::OwnedFd fd_;
+  OwnedFd fd_;
 };
 
 // Observations with running times (10 ms apart) and numbers.

@@ -56,9 +56,8 @@ class ListenerTest : public testing::Test {
   ListenerTest() {
     std::string name = std::filesystem::temp_directory_path() / "rankscope-listener-XXXXXX";
     folder_ = mkdtemp(name.data());
-    log_ =
-        UniqueFd(open((folder_ + "/log").c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
-    recording_ = UniqueFd(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    log_ = OwnedFd(open((folder_ + "/log").c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+    recording_ = OwnedFd(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     life_ = Pipe();
     out_ = Pipe();
     RunListener::Hooks hooks;
@@ -73,15 +72,15 @@ class ListenerTest : public testing::Test {
   }
 
   struct Ends {
-    UniqueFd read;
-    UniqueFd write;
+    OwnedFd read;
+    OwnedFd write;
   };
   static Ends Pipe() {
     int ends[2];
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
-    return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+    return {OwnedFd(ends[0]), OwnedFd(ends[1])};
   }
-  static UniqueFd Copy(int fd) { return UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
+  static OwnedFd Copy(int fd) { return OwnedFd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
   std::string socket_path() const { return folder_ + "/run.sock"; }
 
@@ -133,8 +132,8 @@ class ListenerTest : public testing::Test {
     return held;
   }
 
-  UniqueFd RawClient() {
-    UniqueFd client(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  OwnedFd RawClient() {
+    OwnedFd client(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     socket_path().copy(address.sun_path, sizeof address.sun_path - 1);
@@ -143,8 +142,8 @@ class ListenerTest : public testing::Test {
   }
 
   std::string folder_;
-  UniqueFd log_;
-  UniqueFd recording_;
+  OwnedFd log_;
+  OwnedFd recording_;
   Ends life_;
   Ends out_;
   int64_t seq_ = 0;
@@ -269,7 +268,7 @@ TEST_F(ListenerTest, LetsGoOfAStreamWhenAsked) {
 }
 
 TEST_F(ListenerTest, StrangersAreCountedAndShownOut) {
-  std::vector<UniqueFd> clients;
+  std::vector<OwnedFd> clients;
   const auto expect_refusal = [&](std::span<const char> bytes, std::vector<int> fds) {
     const int64_t before = listener_->counters().malformed;
     clients.push_back(RawClient());
@@ -305,7 +304,7 @@ TEST_F(ListenerTest, StrangersAreCountedAndShownOut) {
 }
 
 TEST_F(ListenerTest, RefusesMoreConnectionsThanAUserMayHave) {
-  std::vector<UniqueFd> clients;
+  std::vector<OwnedFd> clients;
   for (size_t i = 0; i < RunListener::kMaxRunsPerUser + 5; ++i) {
     clients.push_back(RawClient());
     if (i % 32 == 0)
@@ -343,7 +342,7 @@ TEST_F(ListenerTest, TakesOverAStaleSocketButNotALivingOne) {
   EXPECT_THAT(refused.error(), testing::HasSubstr(socket_path()));
 
   const std::string stale = folder_ + "/stale.sock";
-  UniqueFd dead(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  OwnedFd dead(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   stale.copy(address.sun_path, sizeof address.sun_path - 1);

@@ -1,39 +1,38 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A file descriptor that is closed with its owner. Any thread.
+// A descriptor that is closed with its owner: of a file, a socket, a link, a place of a program. Any
+// thread, one owner.
 #pragma once
 
 #include <unistd.h>
 
 #include <utility>
 
-namespace rankscope::replay {
+namespace rankscope {
 
 class OwnedFd {
  public:
   OwnedFd() = default;
   explicit OwnedFd(int fd) : fd_(fd) {}
-  ~OwnedFd() { Reset(); }
-  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(other.Release()) {}
   OwnedFd& operator=(OwnedFd&& other) noexcept {
-    if (this != &other) {
-      Reset();
-      fd_ = std::exchange(other.fd_, -1);
-    }
+    OwnedFd taken(std::move(other));
+    std::swap(fd_, taken.fd_);
     return *this;
   }
+  ~OwnedFd() { Reset(); }
 
   int get() const { return fd_; }
-  bool ok() const { return fd_ >= 0; }
+  explicit operator bool() const { return fd_ >= 0; }
   // Gives the descriptor away.
   int Release() { return std::exchange(fd_, -1); }
   void Reset() {
-    if (fd_ >= 0) close(std::exchange(fd_, -1));
+    if (fd_ >= 0) close(Release());
   }
 
  private:
   int fd_ = -1;
 };
 
-}  // namespace rankscope::replay
+}  // namespace rankscope
