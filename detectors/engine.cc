@@ -9,8 +9,10 @@
 
 #include "detectors/attribution/attribution.h"
 #include "detectors/judge.h"
+#include "detectors/logs/kernel_event.h"
 #include "detectors/logs/reader.h"
 #include "detectors/model/archive.h"
+#include "detectors/model/event_types.h"
 #include "detectors/windows/job_window.h"
 
 namespace rankscope::engine {
@@ -253,10 +255,10 @@ struct Engine::Impl {
         job_id = batch.subject.name;
         break;
       case Subject::Kind::kHost:
-        // What befalls the node befalls every job on it.
+      case Subject::Kind::kGpu:
+        // What befalls the node befalls every job on it; whose card it is, each knows for itself.
         for (auto& [id, each] : jobs) each.window.OnSample(speaker, batch, observation.t);
         return;
-      case Subject::Kind::kGpu:
       case Subject::Kind::kNone:
         return;
     }
@@ -273,9 +275,31 @@ struct Engine::Impl {
   void On(const KernelEvent& event, const Observation& observation) {
     const attribution::ProcessInfo* victim = processes.Find(event.victim);
     Job* job = victim == nullptr ? nullptr : FindJob(victim->job_id);
-    if (job == nullptr) return;
-    job->Touch(observation);
-    job->window.OnKernelEvent(event, victim, observation.t);
+    const std::optional<logs::Incident> read = logs::ReadKernelEvent(event);
+    if (job != nullptr) {
+      job->Touch(observation);
+      job->window.OnKernelEvent(event, victim, read, observation.t);
+      return;
+    }
+    // The driver does not always know whose work it was; the card is known.
+    for (auto& [id, each] : jobs) {
+      if (!each.window.HoldsGpu(event.gpu_bus_id)) continue;
+      each.Touch(observation);
+      each.window.OnKernelEvent(event, nullptr, read, observation.t);
+    }
+  }
+
+  // Who computes on a card matters to every job that does.
+  void OnGpu(const Event& event, const attribution::ProcessInfo* process, Timestamp t) {
+    for (auto& [id, job] : jobs) {
+      const bool own = process != nullptr && process->job_id == id;
+      windows::Speaker speaker = own ? SpeakerOf(*process) : windows::Speaker{};
+      speaker.process = event.process;
+      speaker.foreign = !own;
+      job.window.OnEvent(event, speaker, t);
+      job.dirty = true;
+      if (own) job.gpu_seen = true;
+    }
   }
 
   void On(const SchedulerFact& fact, const Observation& observation) {
@@ -288,7 +312,12 @@ struct Engine::Impl {
   void On(const Event& event, const Observation& observation) {
     windows::Speaker speaker;
     std::string_view job_id = event.rank.job_id;
-    if (const attribution::ProcessInfo* process = processes.Find(event.process)) {
+    const attribution::ProcessInfo* process = processes.Find(event.process);
+    if (event.type == WireType(EventType::kGpuIdentity) ||
+        event.type == WireType(EventType::kGpuProcess)) {
+      return OnGpu(event, process, observation.t);
+    }
+    if (process != nullptr) {
       job_id = process->job_id;
       speaker = SpeakerOf(*process);
     } else {

@@ -101,6 +101,10 @@ constexpr std::array kKinds = {
     KindRow{EvidenceKind::kFlightRecorder, "flight_recorder"},
     KindRow{EvidenceKind::kInspector, "nccl_inspector"},
     KindRow{EvidenceKind::kPortCounters, "port_counters"},
+    KindRow{EvidenceKind::kGpuActivity, "gpu_engine_active"},
+    KindRow{EvidenceKind::kGpuThrottle, "gpu_throttle"},
+    KindRow{EvidenceKind::kGpuErrors, "gpu_errors"},
+    KindRow{EvidenceKind::kGpuForeign, "gpu_foreign_memory"},
 };
 
 std::string Said(const Evidence& evidence) {
@@ -329,6 +333,11 @@ std::string LandmarkText(const Evidence& e, const std::string& value, const std:
     case EvidenceKind::kInspector:
     case EvidenceKind::kPortCounters:
       return ReportText(e);
+    case EvidenceKind::kGpuActivity:
+    case EvidenceKind::kGpuThrottle:
+    case EvidenceKind::kGpuErrors:
+    case EvidenceKind::kGpuForeign:
+      return GpuText(e);
     default:
       return {};
   }

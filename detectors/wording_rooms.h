@@ -16,5 +16,6 @@ std::string WaitText(const features::Evidence& evidence);
 std::string LaunchText(const features::Evidence& evidence);
 std::string CollectiveText(const features::Evidence& evidence);
 std::string ReportText(const features::Evidence& evidence);
+std::string GpuText(const features::Evidence& evidence);
 
 }  // namespace rankscope::engine

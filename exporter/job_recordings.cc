@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "exporter/door.h"
+#include "detectors/model/event_types.h"
 #include "exporter/job_of.h"
 #include "exporter/replay/reading.h"
 #include "exporter/sources.h"
@@ -78,6 +79,13 @@ Kept Keep(const Observation& observation) {
     kept.stream_name = line->stream_name;
   }
   return kept;
+}
+
+// Every job on the node judges by whose card it is, and by who else computes there.
+bool IsOfGpu(const Observation& observation) {
+  const auto* event = std::get_if<Event>(&observation.kind);
+  return event != nullptr && (event->type == WireType(EventType::kGpuIdentity) ||
+                              event->type == WireType(EventType::kGpuProcess));
 }
 
 }  // namespace
@@ -259,7 +267,7 @@ replay::Recorder* JobRecordings::RecorderOf(const std::string& job_id, const Obs
 
 void JobRecordings::Accept(const Observation& observation) {
   const std::string job_id = JobOf(observation, attribution_, boot_id_);
-  if (!job_id.empty()) {
+  if (!job_id.empty() && !IsOfGpu(observation)) {
     if (replay::Recorder* recorder = RecorderOf(job_id, observation)) recorder->Accept(observation);
     return;
   }
@@ -269,7 +277,7 @@ void JobRecordings::Accept(const Observation& observation) {
                        std::holds_alternative<Tick>(observation.kind) ||
                        std::holds_alternative<Epoch>(observation.kind) ||
                        std::holds_alternative<SourceState>(observation.kind) ||
-                       std::holds_alternative<KernelEvent>(observation.kind);
+                       std::holds_alternative<KernelEvent>(observation.kind) || IsOfGpu(observation);
   if (!of_node) return;
   for (const auto& [id, recorder] : live_) {
     if (recorder) recorder->Accept(observation);

@@ -7,6 +7,7 @@
 
 #include "detectors/attribution/environment_keys.h"
 #include "exporter/collectors/infiniband.h"
+#include "exporter/collectors/kmsg.h"
 #include "exporter/collectors/nccl_dumps.h"
 #include "exporter/collectors/nccl_ras.h"
 #include "exporter/collectors/proc_connector.h"
@@ -109,6 +110,10 @@ std::unique_ptr<Source> MakeNcclDumps(const SourceContext& context) {
 std::unique_ptr<Source> MakeInfiniband(const SourceContext& context) {
   return std::make_unique<collectors::Infiniband>(
       context.processes, context.config.FindSource("infiniband")->interval);
+}
+
+std::unique_ptr<Source> MakeKmsg(const SourceContext& context) {
+  return std::make_unique<collectors::Kmsg>(context.processes);
 }
 
 std::unique_ptr<Source> MakeStdoutTail(const SourceContext& context) {
@@ -240,6 +245,15 @@ constexpr std::array kSources = {
               false,
               {},
               MakeInfiniband},
+    SourceRow{"kmsg",
+              "Xids and what else the kernel logs of cards, memory, buses, disks, file servers and "
+              "tasks that hang",
+              "CAP_SYSLOG (root) and the machine's own /dev/kmsg",
+              Duration{},
+              false,
+              {},
+              MakeKmsg,
+              "syslog"},
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ constexpr std::array kFamilies = {
     FamilyRow{"C3", 33, false, kAtOnce, kTwoTicks, EvaluateC3, RuleOutC3},
     FamilyRow{"D3", 34, false, Seconds(15), Seconds(10), EvaluateD3, RuleOutD3},
     FamilyRow{"D2", 35, false, kTwoTicks, kTwoTicks, EvaluateD2, RuleOutD2},
-    FamilyRow{"B3", 36, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutB3},
+    FamilyRow{"B3", 36, false, kTwoTicks, Seconds(10), EvaluateB3, RuleOutB3},
     FamilyRow{"D1", 37, false, kTwoTicks, kTwoTicks, EvaluateD1, RuleOutD1},
     FamilyRow{"X14", 38, false, kAtOnce, kTwoTicks, EvaluateX14, RuleOutX14},
     FamilyRow{"X15", 39, false, kAtOnce, kAtOnce, EvaluateNever, RuleOutX15},

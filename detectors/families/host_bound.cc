@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/gpu.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/thread_causes.h"
 
@@ -117,9 +118,7 @@ bool Saves(const JobFeatures& f) {
   return f.storage.save_share >= kNotable;
 }
 
-}  // namespace
-
-Finding EvaluateC3(const JobFeatures& f) {
+Finding StandingRank(const JobFeatures& f) {
   if (!Watched(f) || f.world_size > 1 || f.waits.ranks.size() != 1) return {};
   const RankWait& rank = f.waits.ranks.front();
   const ThreadCause cause = CauseOfRank(f, rank);
@@ -154,6 +153,15 @@ Finding EvaluateC3(const JobFeatures& f) {
        cause.sub.empty() ? "does not run, and what it waits for does not tell" : cause.phrase}};
   finding.onset = f.now - Seconds(seconds);
   if (cause.sub.empty()) finding.open = {Question::kHangTrigger};
+  return finding;
+}
+
+}  // namespace
+
+Finding EvaluateC3(const JobFeatures& f) {
+  Finding finding = StandingRank(f);
+  if (!finding.matched) return IdleCards(f);
+  for (const features::RunGpu& gpu : f.gpu.gpus) Show(gpu.activity_evidence, finding);
   return finding;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/gpu.h"
 #include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
 #include "detectors/features/gpu_error.h"
@@ -81,6 +82,18 @@ RuledOut NotTheEnd(const JobFeatures& f, bool (*mine)(const logs::Incident&),
 Finding EvaluateB2(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (primary == nullptr) return {};
+  if (const features::RunGpu* const failed = FailedUnder(f, *primary);
+      failed != nullptr && !IsHardware(primary->incident())) {
+    Finding finding = FromPrimary(f);
+    finding.sub = f.At(failed->errors_evidence)->Capture("what") == "ecc" ? "ecc" : "row_remap";
+    finding.tier = proto::TIER_P;
+    finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+    finding.component = "gpu";
+    finding.ranks = failed->ranks;
+    finding.shows.insert(finding.shows.begin(), failed->errors_evidence);
+    finding.root = {failed->errors_evidence};
+    return finding;
+  }
   const bool unknown =
       primary->incident().kind == IncidentKind::kCudaError && IsUnknownDriverError(f);
   if (!IsHardware(primary->incident()) && !unknown) return {};
@@ -98,6 +111,15 @@ RuledOut RuleOutB2(const JobFeatures& f) {
     if (cause.role == Cause::Role::kRecovered)
       return Excluded("the run went on after it", {cause.evidence, f.last_progress_evidence});
     return Excluded("an earlier event explains the end", {cause.evidence});
+  }
+  const auto looked = std::find_if(
+      f.gpu.gpus.begin(), f.gpu.gpus.end(),
+      [](const features::RunGpu& gpu) { return gpu.activity_evidence != features::kNoEvidence; });
+  if (looked != f.gpu.gpus.end() &&
+      std::all_of(f.gpu.gpus.begin(), f.gpu.gpus.end(),
+                  [](const features::RunGpu& gpu) { return gpu.errors <= 0; })) {
+    return Excluded("no Xid, and no uncorrected error was counted under the run",
+                    {looked->activity_evidence});
   }
   return NotDecidable(proto::STORE_GPU);
 }

@@ -8,6 +8,8 @@
 #include <charconv>
 #include <optional>
 
+#include "detectors/families/curve.h"
+#include "detectors/families/gpu.h"
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {
@@ -69,7 +71,9 @@ double ForeignBytes(const JobFeatures& f, const logs::Incident& incident) {
     const auto allocated = Field(incident, "allocated");
     if (allocated) own = std::max(*allocated, Field(incident, "reserved").value_or(0)) + kContext;
   }
-  return total && free && own ? *total - *free - *own - SiblingBytes(f, incident) : 0;
+  const double said = total && free && own ? *total - *free - *own - SiblingBytes(f, incident) : 0;
+  const features::RunGpu* const shared = SharedCard(f, incident.rank);
+  return std::max(said, shared != nullptr ? shared->foreign_bytes : 0);
 }
 
 std::string_view Sub(const logs::Incident& incident) {
@@ -174,6 +178,8 @@ Finding EvaluateX2(const JobFeatures& f) {
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "gpu_memory";
   finding.values.push_back({"foreign_gib", Number(foreign / kGiB)});
+  if (const features::RunGpu* const shared = SharedCard(f, primary->incident().rank))
+    Show(shared->foreign_evidence, finding);
   finding.open.push_back(Question::kMemoryKnob);
   return finding;
 }

@@ -66,6 +66,7 @@ RuledOut RuleOutX10(const features::JobFeatures& f);
 RuledOut RuleOutX12(const features::JobFeatures& f);
 RuledOut RuleOutX14(const features::JobFeatures& f);
 RuledOut RuleOutX15(const features::JobFeatures& f);
+Finding EvaluateB3(const features::JobFeatures& f);
 RuledOut RuleOutX16(const features::JobFeatures& f);
 RuledOut RuleOutX17(const features::JobFeatures& f);
 RuledOut RuleOutX19(const features::JobFeatures& f);

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/gpu.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/standstill.h"
 #include "detectors/families/thread_causes.h"
@@ -88,6 +89,7 @@ bool HardlyWaits(const JobFeatures& f) {
 }  // namespace
 
 Finding EvaluateD1(const JobFeatures& f) {
+  if (Finding idling = IdlingCards(f); idling.matched) return idling;
   const LaunchFeatures& l = f.launches;
   // The first minutes compile and fill caches; a whole window past them decides.
   // Pauses between launches are seen only where each launch is counted.
@@ -116,6 +118,9 @@ Finding EvaluateD1(const JobFeatures& f) {
 RuledOut RuleOutD1(const JobFeatures& f) {
   if (const features::Cause* primary = f.Primary())
     return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
+  std::string busy;
+  features::EvidenceRef cited = features::kNoEvidence;
+  if (f.running && CardsAreBusy(f, busy, cited)) return Excluded(busy, {cited});
   const LaunchFeatures& l = f.launches;
   constexpr double kHalf = 0.5;
   if (Readable(f) && l.exact && l.launches > 0 && l.host_share < kHalf && l.stalls == 0) {

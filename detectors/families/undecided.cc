@@ -24,9 +24,6 @@ RuledOut SlowFamily(const features::JobFeatures& f, proto::Store needs) {
 
 }  // namespace
 
-RuledOut RuleOutB3(const features::JobFeatures&) {
-  return NotDecidable(proto::STORE_GPU);
-}
 RuledOut RuleOutX15(const features::JobFeatures&) {
   return NotDecidable(proto::STORE_KERNEL);
 }

@@ -99,8 +99,12 @@ enum class EvidenceKind : uint8_t {
   kFlightRecorder,
   kInspector,
   kPortCounters,
+  kGpuActivity,
+  kGpuThrottle,
+  kGpuErrors,
+  kGpuForeign,
 };
-inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kPortCounters) + 1;
+inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kGpuForeign) + 1;
 
 // Values of an evidence by name, for the sentences: "type", "message", "signal", "host", ...
 using Captures = std::vector<KeyValue>;

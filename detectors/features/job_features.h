@@ -14,6 +14,7 @@
 
 #include "detectors/features/collective_features.h"
 #include "detectors/features/evidence.h"
+#include "detectors/features/gpu_features.h"
 #include "detectors/features/launch_features.h"
 #include "detectors/features/network_features.h"
 #include "detectors/features/report_features.h"
@@ -250,6 +251,7 @@ struct JobFeatures {
   LaunchFeatures launches;
   CollectiveFeatures collectives;
   ReportFeatures reports;
+  GpuFeatures gpu;
 
   std::vector<InferredIncident> inferred;
 

@@ -35,6 +35,7 @@ void DescribeLaunches(const windows::JobWindow& job, const windows::AttemptWindo
                       Citer& citer, JobFeatures& f);
 void DescribeCollectives(const windows::JobWindow& job, const windows::AttemptWindow& window,
                          Citer& citer, JobFeatures& f);
+void DescribeGpus(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
 void DescribeReports(const windows::JobWindow& job, const windows::AttemptWindow& window,
                      Citer& citer, JobFeatures& f);
 

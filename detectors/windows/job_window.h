@@ -212,7 +212,13 @@ class JobWindow {
   void OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target,
                 const attribution::ProcessInfo* sender, Timestamp t);
   void OnSchedulerFact(const SchedulerFact& fact, Timestamp t);
-  void OnKernelEvent(const KernelEvent& event, const attribution::ProcessInfo* victim, Timestamp t);
+  // `read`: what its text says, where that is a failure.
+  void OnKernelEvent(const KernelEvent& event, const attribution::ProcessInfo* victim,
+                     const std::optional<logs::Incident>& read, Timestamp t);
+  // A process of the job computes on the card of this bus, or has.
+  bool HoldsGpu(std::string_view bus_id) const {
+    return current_.kernel.gpus.HeldAt(bus_id) != nullptr;
+  }
 
   const std::string& job_id() const { return job_id_; }
   const std::vector<std::string>& argv() const { return argv_; }
@@ -267,6 +273,7 @@ class JobWindow {
   void OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line, Timestamp t);
   void NoteCommandDeath(Timestamp t);
   void TakeStatusOfRanks();
+  bool IsTold(const logs::Incident& xid, Timestamp t) const;
   void TakeRequest(const attribution::ProcessInfo& process, bool counts, Timestamp t);
   void TakeSignal(const attribution::ProcessInfo& process, bool counts);
   void NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t);

@@ -136,8 +136,23 @@ void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t) {
   }
 }
 
+// The driver's library and the kernel's log tell of the same error, in either order.
+bool JobWindow::IsTold(const logs::Incident& xid, Timestamp t) const {
+  constexpr Duration kSame = Seconds(5);
+  const auto field = [](const logs::Incident& of, std::string_view key) {
+    const auto found = std::find_if(of.fields.begin(), of.fields.end(),
+                                    [key](const KeyValue& each) { return each.key == key; });
+    return found == of.fields.end() ? std::string_view() : std::string_view(found->value);
+  };
+  return std::any_of(incidents_.all().begin(), incidents_.all().end(), [&](const Candidate& known) {
+    return known.store == proto::STORE_KERNEL && known.incident.kind == IncidentKind::kXid &&
+           t - known.incident.t < kSame && field(known.incident, "code") == field(xid, "code") &&
+           field(known.incident, "bus_id") == field(xid, "bus_id");
+  });
+}
+
 void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::ProcessInfo* victim,
-                              Timestamp t) {
+                              const std::optional<logs::Incident>& read, Timestamp t) {
   Candidate candidate;
   Incident& incident = candidate.incident;
   if (event.type == "oom_kill") {
@@ -151,9 +166,14 @@ void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::Proce
     field("oom_memcg", event.cgroup);
     if (event.limit_bytes > 0) field("limit_bytes", std::to_string(event.limit_bytes));
     if (event.used_bytes > 0) field("used_bytes", std::to_string(event.used_bytes));
-  } else if (event.type == "xid") {
-    incident.kind = IncidentKind::kXid;
-    incident.fields = {{"code", std::to_string(event.code)}, {"bus_id", event.gpu_bus_id}};
+  } else if (read && read->kind == IncidentKind::kXid) {
+    if (IsTold(*read, t)) return;
+    incident = *read;
+    if (const GpuWindow* gpu = current_.kernel.gpus.HeldAt(event.gpu_bus_id)) {
+      incident.fields.push_back({"gpu", std::to_string(gpu->index)});
+      incident.fields.push_back({"gpu_uuid", gpu->uuid});
+      if (victim == nullptr) candidate.ranks = gpu->ranks;
+    }
   } else if (event.type == "segfault") {
     incident.kind = IncidentKind::kSignalDeath;
     incident.signal = 11;
@@ -162,6 +182,7 @@ void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::Proce
   }
   incident.shape = "kernel_event";
   incident.line.assign(std::string_view(event.text).substr(0, logs::kCitationCap));
+  if (candidate.ranks.size() == 1) incident.rank = candidate.ranks.front();
   incident.t = t;
   if (victim != nullptr) {
     incident.rank = victim->rank;

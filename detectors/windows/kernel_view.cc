@@ -14,6 +14,7 @@ void KernelView::OnEvent(const Event& event, const Speaker& speaker, Timestamp t
   reports.OnEvent(event, speaker, t);
   checkpoints.OnEvent(event, speaker, t);
   rdma.OnEvent(event, speaker, t);
+  gpus.OnEvent(event, speaker, t);
 }
 
 void KernelView::OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t) {
@@ -25,11 +26,13 @@ void KernelView::OnSamples(const SampleBatch& batch, const Speaker& speaker, Tim
   reports.OnSamples(batch, speaker, t);
   checkpoints.OnSamples(batch, speaker, t);
   rdma.OnSamples(batch, speaker, t);
+  gpus.OnSamples(batch, t);
 }
 
 void KernelView::OnProcessExit(const ProcessKey& process) {
   launches.OnProcessExit(process);
   collectives.OnProcessExit(process);
+  gpus.OnProcessExit(process);
 }
 
 }  // namespace rankscope::windows

@@ -8,6 +8,7 @@
 
 #include "detectors/windows/checkpoint_tracker.h"
 #include "detectors/windows/collective_tracker.h"
+#include "detectors/windows/gpu_tracker.h"
 #include "detectors/windows/launch_tracker.h"
 #include "detectors/windows/network_tracker.h"
 #include "detectors/windows/port_tracker.h"
@@ -27,6 +28,7 @@ struct KernelView {
   ReportTracker reports;
   CheckpointTracker checkpoints;
   PortTracker rdma;
+  GpuTracker gpus;
 
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   void OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t);
@@ -34,7 +36,7 @@ struct KernelView {
 
   template <class A>
   void Fields(A& a) {
-    a(network, storage, waits, launches, collectives, reports, checkpoints, rdma);
+    a(network, storage, waits, launches, collectives, reports, checkpoints, rdma, gpus);
   }
 };
 

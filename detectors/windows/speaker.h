@@ -17,6 +17,7 @@ struct Speaker {
   ProcessKey process = {};     // pid 0: not a process
   int32_t worker_of = -1;      // the rank below which this process was started; -1: it is none's
   std::string_view comm = {};  // of the process, as its last exec named it; borrowed
+  bool foreign = false;        // a process of another job or of none
 };
 
 }  // namespace rankscope::windows

@@ -179,6 +179,10 @@ inline constexpr std::array kCatalog = {
               "Ranks of the job as its launcher declared them.", "job_id", Keep::kJob},
     MetricRow{"rankscope_jobs_dropped_total", MetricType::kCounter, "",
               "Jobs not watched because the limit of jobs per node was reached.", ""},
+    MetricRow{"rankscope_kernel_events_total", MetricType::kCounter, "",
+              "Lines of the kernel's log that tell of hardware or of something that holds processes "
+              "up, by kind; of one Xid there may be several.",
+              "kind", Keep::kAlways, Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_last_tick_timestamp_seconds", MetricType::kGauge, "seconds",
               "When the values on this page were computed, seconds since the epoch.", ""},
     MetricRow{"rankscope_log_bytes_total", MetricType::kCounter, "bytes",

@@ -114,6 +114,7 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
     Add(MetricNamed("rankscope_source_last_event_timestamp_seconds"), labels,
         source->last_event_wall_seconds);
     if (source->name == "stdio") AddOutput(*source);
+    if (source->name == "kmsg") AddKernelLines(*source);
     for (const ProbeStatus& probe : source->probes) AddProbe(source->name, probe);
   }
 }
@@ -289,6 +290,13 @@ void SnapshotBuilder::Impl::AddOutput(const SourceStatus& stdio) {
       Add(MetricNamed("rankscope_output_bytes_total"), agent_labels.Get("kind", {name}),
           Count(value));
     }
+  }
+}
+
+void SnapshotBuilder::Impl::AddKernelLines(const SourceStatus& kmsg) {
+  for (const auto& [name, value] : kmsg.counts) {
+    Add(MetricNamed("rankscope_kernel_events_total"), agent_labels.Get("kind", {name}),
+        Count(value));
   }
 }
 

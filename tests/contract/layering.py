@@ -15,7 +15,7 @@ ALLOWED = {
     "detectors/features/": ["detectors/model/", "detectors/windows/"],
     "detectors/families/": ["detectors/features/", "detectors/model/"],
     "detectors/": ["detectors/"],
-    "exporter/collectors/": ["detectors/model/", "exporter/source.h", "exporter/event_loop.h", "exporter/worker.h",
+    "exporter/collectors/": ["detectors/model/", "exporter/source.h", "exporter/event_loop.h", "exporter/worker.h", "exporter/owned_fd.h",
                              "exporter/config.h"],
     "exporter/probes/": ["detectors/model/", "exporter/source.h", "exporter/event_loop.h", "exporter/worker.h", "exporter/owned_fd.h",
                          "exporter/config.h", "bpf/events/"],

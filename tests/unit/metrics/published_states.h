@@ -200,6 +200,13 @@ inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
                                       {"hook_fexit", 0},
                                       {"hook_tracepoint", 1},
                                       {"hook_raw", 0}}});
+  published.agent.sources.push_back({"kmsg",
+                                     Availability::kUp,
+                                     "",
+                                     0,
+                                     3,
+                                     kWallSeconds - 0.5,
+                                     {{"xid", 2}, {"hung_task", 0}}});
   published.agent.sources.push_back({"cuda",
                                      Availability::kUp,
                                      "launches are counted part of the time",

@@ -1,0 +1,233 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the cards themselves show: B3, and their part in B2, C3, D1 and X2.
+#include "detectors/families/gpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::GpuMinute;
+using features::JobFeatures;
+using features::RunGpu;
+
+std::string Percent(double share) {
+  return Number(std::round(100 * share)) + " %";
+}
+
+bool Runs(const JobFeatures& f) {
+  return f.running && f.timed && f.Primary() == nullptr && f.gpu.known();
+}
+
+bool Saves(const JobFeatures& f) {
+  return f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL;
+}
+
+// Heat or power supply held it down for a good part of the time in which it had work.
+bool IsHeldDown(const GpuMinute& minute) {
+  constexpr int32_t kLooks = 20;
+  constexpr double kDuty = 0.2;
+  return minute.looks >= kLooks && 2 * minute.busy >= minute.looks && minute.severe_duty >= kDuty;
+}
+
+double ReferenceClock(const RunGpu& gpu) {
+  return std::max(gpu.best_clock, std::isfinite(gpu.peers_clock) ? gpu.peers_clock : 0);
+}
+
+// The bits alone are a card at its limit, as many run all day: its clock must have fallen too.
+bool IsThrottled(const RunGpu& gpu) {
+  constexpr double kFallen = 0.85;
+  const double reference = ReferenceClock(gpu);
+  return IsHeldDown(gpu.now) && IsHeldDown(gpu.before) && std::isfinite(gpu.clock) &&
+         reference > 0 && gpu.clock <= kFallen * reference;
+}
+
+std::string_view ThrottleSub(uint32_t bits) {
+  constexpr uint32_t kBrake = 0x80, kHeat = 0x20 | 0x40;
+  if (bits & kBrake) return "power_brake";
+  return bits & kHeat ? "thermal" : "slowdown";
+}
+
+// How steps go against the first ones; 0: nobody tells.
+double StepRatio(const JobFeatures& f) {
+  const bool known = std::isfinite(f.step_seconds) && std::isfinite(f.early_step_seconds) &&
+                     f.early_step_seconds > 0;
+  return known ? f.step_seconds / f.early_step_seconds : 0;
+}
+
+}  // namespace
+
+Finding EvaluateB3(const JobFeatures& f) {
+  if (!Runs(f)) return {};
+  constexpr double kSlower = 1.10;
+  const double ratio = StepRatio(f);
+  if (ratio > 0 && ratio < kSlower) return {};  // it costs the run nothing
+  Finding finding;
+  uint32_t bits = 0;
+  const RunGpu* worst = nullptr;
+  for (const RunGpu& gpu : f.gpu.gpus) {
+    if (!IsThrottled(gpu)) continue;
+    bits |= gpu.now.severe_bits;
+    if (worst == nullptr ||
+        gpu.clock / ReferenceClock(gpu) < worst->clock / ReferenceClock(*worst)) {
+      worst = &gpu;
+    }
+    finding.ranks.insert(finding.ranks.end(), gpu.ranks.begin(), gpu.ranks.end());
+    Show(gpu.throttle_evidence, finding);
+  }
+  if (worst == nullptr) return {};
+  finding.matched = true;
+  finding.sub = ThrottleSub(bits);
+  finding.tier = ratio > 0 ? proto::TIER_C : proto::TIER_W;
+  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+  finding.component = "gpu";
+  finding.symptom = "slow";
+  finding.root = finding.shows;
+  Show(f.step_time_evidence, finding);
+  std::sort(finding.ranks.begin(), finding.ranks.end());
+  finding.ranks.erase(std::unique(finding.ranks.begin(), finding.ranks.end()), finding.ranks.end());
+  finding.values = {{"gpu", std::to_string(worst->index)},
+                    {"clock", Number(std::round(worst->clock / 1e6))},
+                    {"best", Number(std::round(ReferenceClock(*worst) / 1e6))},
+                    {"duty", Percent(std::min(worst->now.severe_duty, worst->before.severe_duty))}};
+  finding.onset = f.now - Seconds(120);
+  return finding;
+}
+
+RuledOut RuleOutB3(const JobFeatures& f) {
+  if (!f.gpu.known()) return NotDecidable(proto::STORE_GPU);
+  double most = 0;
+  bool worked = false;
+  const RunGpu* at = &f.gpu.gpus.front();
+  for (const RunGpu& gpu : f.gpu.gpus) {
+    worked = worked || gpu.now.busy > 0;
+    if (gpu.now.severe_duty <= most) continue;
+    most = gpu.now.severe_duty;
+    at = &gpu;
+  }
+  if (!worked) return NotDecidable(proto::STORE_GPU);
+  const features::EvidenceRef cited = at->throttle_evidence != features::kNoEvidence
+                                          ? at->throttle_evidence
+                                          : at->activity_evidence;
+  RuledOut out = Excluded(most <= 0 ? "neither heat nor power supply held a card down"
+                                    : "a card was held down for " + Percent(most) +
+                                          " of its busy time, and its clock or the steps did not "
+                                          "follow");
+  if (cited != features::kNoEvidence) out.evidence = {cited};
+  return out;
+}
+
+const RunGpu* FailedUnder(const JobFeatures& f, const features::Cause& cause) {
+  const logs::IncidentKind kind = cause.incident().kind;
+  if (kind != logs::IncidentKind::kCudaError && kind != logs::IncidentKind::kCollectiveTimeout &&
+      kind != logs::IncidentKind::kPeerLost) {
+    return nullptr;
+  }
+  // The catalogue's window: a driver may tell of an error after the program has met it.
+  constexpr double kBefore = 600, kAfter = 60;
+  for (const RunGpu& gpu : f.gpu.gpus) {
+    const double before = (cause.incident().t - gpu.errors_risen).seconds();
+    if (gpu.errors <= 0 || before > kBefore || before < -kAfter) continue;
+    const int32_t rank = cause.incident().rank;
+    const bool others = rank >= 0 && kind == logs::IncidentKind::kCudaError &&
+                        std::find(gpu.ranks.begin(), gpu.ranks.end(), rank) == gpu.ranks.end();
+    if (!others) return &gpu;
+  }
+  return nullptr;
+}
+
+Finding IdleCards(const JobFeatures& f) {
+  constexpr double kIdleSeconds = 300;
+  constexpr double kHostWorks = 0.2;
+  if (!Runs(f) || Saves(f) || f.train_end || f.world_size > 1) return {};
+  if (f.progress > 0 && f.silence_seconds < kIdleSeconds) return {};
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const RunGpu& gpu : f.gpu.gpus) {
+    if (!gpu.worked || gpu.own_bytes <= 0) return {};
+    shortest = std::min(shortest, gpu.idle_seconds);
+  }
+  if (shortest < kIdleSeconds) return {};
+  // Work that needs no card: tokenising, downloading, evaluation on the CPU.
+  for (const features::RankWait& rank : f.waits.ranks) {
+    if (rank.running_share >= kHostWorks) return {};
+  }
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "idle";
+  finding.tier = f.waits.known() ? proto::TIER_S : proto::TIER_W;
+  finding.component = "process";
+  finding.symptom = "hang";
+  for (const RunGpu& gpu : f.gpu.gpus) {
+    finding.ranks.insert(finding.ranks.end(), gpu.ranks.begin(), gpu.ranks.end());
+    Show(gpu.activity_evidence, finding);
+  }
+  for (const features::RankWait& rank : f.waits.ranks) Show(rank.evidence, finding);
+  finding.root = finding.shows;
+  Show(f.silence_evidence, finding);
+  finding.values = {{"seconds", Number(std::round(shortest))},
+                    {"trigger", "holds GPU memory, and nothing runs on its card"}};
+  finding.onset = f.now - Seconds(shortest);
+  finding.open = {Question::kHangTrigger};
+  return finding;
+}
+
+Finding IdlingCards(const JobFeatures& f) {
+  constexpr double kDuty = 0.2;
+  constexpr double kSteps = 50;  // the first ones compile and fill caches
+  if (!Runs(f) || Saves(f) || !f.steps_known || f.steps < kSteps) return {};
+  const double usual = std::isfinite(f.usual_record_seconds) ? f.usual_record_seconds : 0;
+  if (f.silence_seconds > std::max(10.0, 5 * usual)) return {};
+  Finding finding;
+  double most = 0;
+  for (const RunGpu& gpu : f.gpu.gpus) {
+    if (!(gpu.busiest_minute <= kDuty)) return {};
+    most = std::max(most, gpu.busiest_minute);
+    Show(gpu.activity_evidence, finding);
+  }
+  finding.matched = true;
+  finding.sub = "low_duty";
+  finding.tier = proto::TIER_S;
+  finding.cap = 0.65;
+  finding.domain = proto::DOMAIN_WORKLOAD;
+  finding.component = "input";
+  finding.symptom = "slow";
+  finding.root = finding.shows;
+  Show(f.step_time_evidence, finding);
+  Show(f.last_progress_evidence, finding);
+  finding.values = {{"duty", Percent(most)}};
+  finding.onset = f.now - Seconds(300);
+  return finding;
+}
+
+bool CardsAreBusy(const JobFeatures& f, std::string& by, features::EvidenceRef& evidence) {
+  constexpr double kBusy = 0.5;
+  if (!f.gpu.known()) return false;
+  const RunGpu* least = nullptr;
+  for (const RunGpu& gpu : f.gpu.gpus) {
+    if (!(gpu.engine >= kBusy)) return false;
+    if (least == nullptr || gpu.engine < least->engine) least = &gpu;
+  }
+  by = "the engine of each card ran for at least " + Percent(least->engine) + " of the last minute";
+  evidence = least->activity_evidence;
+  return true;
+}
+
+const RunGpu* SharedCard(const JobFeatures& f, int32_t rank) {
+  const RunGpu* most = nullptr;
+  for (const RunGpu& gpu : f.gpu.gpus) {
+    const bool its =
+        rank < 0 || std::find(gpu.ranks.begin(), gpu.ranks.end(), rank) != gpu.ranks.end();
+    if (!its || gpu.foreign_bytes <= 0) continue;
+    if (most == nullptr || gpu.foreign_bytes > most->foreign_bytes) most = &gpu;
+  }
+  return most;
+}
+
+}  // namespace rankscope::families

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the cards show, for the families that ask more than them. Pure.
+#pragma once
+
+#include <string>
+
+#include "detectors/families/family.h"
+
+namespace rankscope::families {
+
+// A card of the run whose uncorrected errors rose around this failure, which they may explain;
+// null: none.
+const features::RunGpu* FailedUnder(const features::JobFeatures& f, const features::Cause& cause);
+
+// C3: every card has worked, holds the job's memory, and runs nothing any more.
+Finding IdleCards(const features::JobFeatures& f);
+
+// D1: steps come, and the cards hardly do anything.
+Finding IdlingCards(const features::JobFeatures& f);
+// Why not: every card is busy.
+bool CardsAreBusy(const features::JobFeatures& f, std::string& by, features::EvidenceRef& evidence);
+
+// The card of this rank (-1: of any) on which others hold most memory; null: they hold none.
+const features::RunGpu* SharedCard(const features::JobFeatures& f, int32_t rank);
+
+}  // namespace rankscope::families

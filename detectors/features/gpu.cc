@@ -1,0 +1,190 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "detectors/features/landmarks.h"
+
+namespace rankscope::features {
+namespace {
+
+using windows::GpuCount;
+using windows::GpuSecond;
+using windows::GpuWindow;
+
+constexpr double kMinuteSeconds = 60;
+constexpr float kBusy = 0.5F;
+// Slowdown by the board, heat seen by software and hardware, the power brake: NVML's clock event
+// reasons.
+constexpr uint32_t kSevereBits = 0x8 | 0x20 | 0x40 | 0x80;
+
+double MedianOf(std::vector<double>& values) {
+  if (values.empty()) return RunGpu::kNone;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Looks between `from` and `to` seconds ago.
+template <class Each>
+void ForLooks(const GpuWindow& gpu, Timestamp now, double from, double to, Each each) {
+  for (size_t i = 0; i < gpu.count(); ++i) {
+    const double age = (now - gpu.newest(i).t).seconds();
+    if (age >= to) return;
+    if (age >= from) each(gpu.newest(i));
+  }
+}
+
+double MedianOfMinute(const GpuWindow& gpu, Timestamp now, float GpuSecond::*field,
+                      bool busy_only) {
+  std::vector<double> values;
+  ForLooks(gpu, now, 0, kMinuteSeconds, [&](const GpuSecond& look) {
+    if (busy_only && !(look.engine >= kBusy)) return;
+    if (std::isfinite(look.*field)) values.push_back(look.*field);
+  });
+  return MedianOf(values);
+}
+
+GpuMinute MinuteOf(const GpuWindow& gpu, Timestamp now, double from) {
+  GpuMinute minute;
+  int32_t severe = 0;
+  ForLooks(gpu, now, from, from + kMinuteSeconds, [&](const GpuSecond& look) {
+    ++minute.looks;
+    if (!(look.engine >= kBusy)) return;
+    ++minute.busy;
+    const uint32_t bits =
+        look.throttle > 0 ? static_cast<uint32_t>(look.throttle) & kSevereBits : 0;
+    if (bits != 0) ++severe;
+    minute.severe_bits |= bits;
+  });
+  minute.severe_duty = minute.busy > 0 ? static_cast<double>(severe) / minute.busy : 0;
+  return minute;
+}
+
+Evidence OfGpu(EvidenceKind kind, const RunGpu& gpu, const JobFeatures& f) {
+  Evidence evidence;
+  evidence.kind = kind;
+  evidence.store = proto::STORE_GPU;
+  evidence.ranks = gpu.ranks;
+  evidence.begin = f.now - Seconds(kMinuteSeconds);
+  evidence.end = f.now;
+  evidence.captures = {{"gpu", std::to_string(gpu.index)}, {"gpu_uuid", gpu.uuid}};
+  return evidence;
+}
+
+std::string Text(double value) {
+  return std::isfinite(value) ? std::to_string(std::llround(value)) : std::string();
+}
+
+void CiteActivity(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& gpu) {
+  if (std::isnan(gpu.engine)) return;
+  Evidence evidence = OfGpu(EvidenceKind::kGpuActivity, gpu, f);
+  evidence.observed = gpu.engine;
+  evidence.unit = "ratio";
+  evidence.captures.push_back({"idle", Text(gpu.idle_seconds)});
+  evidence.captures.push_back({"used", Text(window.newest(0).memory_used / (1 << 20))});
+  evidence.captures.push_back({"busiest", Text(100 * gpu.busiest_minute)});
+  gpu.activity_evidence = citer.Add(std::move(evidence));
+}
+
+void CiteThrottle(Citer& citer, JobFeatures& f, RunGpu& gpu) {
+  if (gpu.now.severe_duty <= 0 && gpu.before.severe_duty <= 0) return;
+  Evidence evidence = OfGpu(EvidenceKind::kGpuThrottle, gpu, f);
+  evidence.begin = f.now - Seconds(2 * kMinuteSeconds);
+  evidence.observed = std::min(gpu.now.severe_duty, gpu.before.severe_duty);
+  evidence.unit = "ratio";
+  evidence.captures.push_back(
+      {"bits", std::to_string(gpu.now.severe_bits | gpu.before.severe_bits)});
+  evidence.captures.push_back({"clock", Text(gpu.clock / 1e6)});
+  evidence.captures.push_back(
+      {"best",
+       Text(std::max(gpu.best_clock, std::isfinite(gpu.peers_clock) ? gpu.peers_clock : 0.0) /
+            1e6)});
+  evidence.captures.push_back({"temperature", Text(gpu.temperature)});
+  gpu.throttle_evidence = citer.Add(std::move(evidence));
+}
+
+void CiteErrors(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& gpu) {
+  const windows::GpuRise& ecc = window.of(GpuCount::kEccUncorrected);
+  const windows::GpuRise& remaps = window.of(GpuCount::kRemapFailed);
+  gpu.errors = ecc.rose + remaps.rose;
+  gpu.errors_risen = std::max(ecc.risen, remaps.risen);
+  if (gpu.errors <= 0) return;
+  Evidence evidence = OfGpu(EvidenceKind::kGpuErrors, gpu, f);
+  evidence.observed = gpu.errors;
+  evidence.begin = f.begin;
+  evidence.end = gpu.errors_risen;
+  evidence.captures.push_back({"what", ecc.rose > 0 ? "ecc" : "remap"});
+  evidence.captures.push_back({"before", Text(ecc.rose > 0 ? ecc.first : remaps.first)});
+  gpu.errors_evidence = citer.Add(std::move(evidence));
+}
+
+void CiteForeign(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& gpu) {
+  double most = 0;
+  for (const auto& [process, holder] : window.holders) {
+    (holder.own ? gpu.own_bytes : gpu.foreign_bytes) += holder.bytes;
+    if (holder.own || holder.bytes <= most) continue;
+    most = holder.bytes;
+    gpu.foreign_name = holder.name;
+    gpu.foreign_pid = process.pid;
+  }
+  if (most <= 0) return;
+  Evidence evidence = OfGpu(EvidenceKind::kGpuForeign, gpu, f);
+  evidence.observed = gpu.foreign_bytes;
+  evidence.unit = "By";
+  evidence.captures.push_back({"name", gpu.foreign_name});
+  evidence.captures.push_back({"pid", std::to_string(gpu.foreign_pid)});
+  gpu.foreign_evidence = citer.Add(std::move(evidence));
+}
+
+RunGpu Measure(const GpuWindow& window, Timestamp now) {
+  RunGpu gpu;
+  gpu.index = window.index;
+  gpu.uuid = window.uuid;
+  gpu.model = window.model;
+  gpu.state = window.state;
+  gpu.ranks = window.ranks;
+  gpu.worked = window.worked;
+  if (window.active.ns != 0) gpu.idle_seconds = (now - window.active).seconds();
+  gpu.engine = MedianOfMinute(window, now, &GpuSecond::engine, false);
+  gpu.clock = MedianOfMinute(window, now, &GpuSecond::sm_clock, true);
+  gpu.temperature = MedianOfMinute(window, now, &GpuSecond::temperature, false);
+  gpu.power = MedianOfMinute(window, now, &GpuSecond::power, false);
+  gpu.power_limit = window.power_limit;
+  constexpr size_t kMinutes = 5;
+  gpu.busiest_minute = window.BusiestMinute(kMinutes);
+  gpu.best_clock = window.best_clock;
+  gpu.now = MinuteOf(window, now, 0);
+  gpu.before = MinuteOf(window, now, kMinuteSeconds);
+  return gpu;
+}
+
+}  // namespace
+
+void DescribeGpus(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f) {
+  std::vector<const GpuWindow*> held;
+  for (const auto& [uuid, gpu] : window.kernel.gpus.gpus()) {
+    if (gpu.held) held.push_back(&gpu);
+  }
+  std::stable_sort(held.begin(), held.end(),
+                   [](const GpuWindow* a, const GpuWindow* b) { return a->index < b->index; });
+  for (const GpuWindow* gpu : held) f.gpu.gpus.push_back(Measure(*gpu, f.now));
+  for (size_t i = 0; i < held.size(); ++i) {
+    RunGpu& gpu = f.gpu.gpus[i];
+    std::vector<double> clocks;
+    for (const RunGpu& other : f.gpu.gpus) {
+      if (&other != &gpu && other.model == gpu.model && std::isfinite(other.clock))
+        clocks.push_back(other.clock);
+    }
+    gpu.peers_clock = MedianOf(clocks);
+    CiteActivity(*held[i], citer, f, gpu);
+    CiteThrottle(citer, f, gpu);
+    CiteErrors(*held[i], citer, f, gpu);
+    CiteForeign(*held[i], citer, f, gpu);
+  }
+}
+
+}  // namespace rankscope::features

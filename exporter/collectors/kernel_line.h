@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One record of /dev/kmsg, and whether it tells of hardware or of something that holds processes
+// up. What the line means is decided where all text is read; here only its kind, its process and
+// its card, which is what a line is addressed by. Pure, any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rankscope::collectors {
+
+enum class KernelLineKind : uint8_t {
+  kXid,           // the NVIDIA driver reports an error of a card
+  kSxid,          // and one of an NVSwitch
+  kGpuLost,       // a card that has fallen off the bus, without an Xid
+  kPcie,          // Advanced Error Reporting of PCIe
+  kMachineCheck,  // CPU and memory: MCE, GHES, poisoned pages
+  kMemory,        // EDAC
+  kHungTask,      // a task that has not been scheduled for minutes
+  kNetworkFile,   // a file server that does not answer
+  kDisk,          // a local disk or its file system
+  kEfa,           // Amazon's fabric adapter
+};
+inline constexpr std::array<std::string_view, 10> kKernelLineNames = {
+    "xid",    "sxid",      "gpu_lost",     "pcie", "machine_check",
+    "memory", "hung_task", "network_file", "disk", "efa"};
+
+struct KernelLine {
+  int64_t sequence = 0;
+  KernelLineKind kind = KernelLineKind::kXid;
+  int32_t pid = 0;     // of the process that it names; 0 = none
+  int32_t code = -1;   // of an Xid or SXid
+  std::string bus_id;  // domain:bus:device in lower case; empty = no card is named
+  std::string text;    // without the head, at most kTextCap
+
+  static constexpr size_t kTextCap = 512;
+};
+
+// The number of a record ("6,1234,99999,-;text\n KEY=value"); nullopt for what is none.
+std::optional<int64_t> SequenceOf(std::string_view record);
+
+// nullopt for records of no kind above, and for what daemons write there.
+std::optional<KernelLine> ParseKernelRecord(std::string_view record);
+
+}  // namespace rankscope::collectors

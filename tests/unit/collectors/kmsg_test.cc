@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Records of the kernel's log: what each kind looks like, and what looks like it and is none.
+#include "exporter/collectors/kmsg.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporter/collectors/kernel_line.h"
+#include "tests/unit/collectors/recording_sink.h"
+
+namespace rankscope::collectors {
+namespace {
+
+std::string Record(std::string_view text, int priority = 3) {
+  return std::to_string(priority) + ",4711,88001234,-;" + std::string(text) +
+         "\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4f:00.0\n";
+}
+
+struct Case {
+  std::string_view text;
+  KernelLineKind kind;
+  std::string_view bus;
+  int32_t code;
+  int32_t pid;
+};
+
+TEST(KernelLine, Kinds) {
+  const Case cases[] = {
+      {"NVRM: Xid (PCI:0000:4F:00): 94, pid=33120, name=python3, Contained: SM (0x1)",
+       KernelLineKind::kXid, "0000:4f:00", 94, 33120},
+      {"NVRM: Xid (PCI:0000:38:00): 13, pid='<unknown>', name=<unknown>, Graphics SM Warp "
+       "Exception",
+       KernelLineKind::kXid, "0000:38:00", 13, 0},
+      {"NVRM: Xid (PCI:0000:18:00): 79, GPU has fallen off the bus.", KernelLineKind::kXid,
+       "0000:18:00", 79, 0},
+      {"NVRM: GPU 0000:b1:00.0: GPU has fallen off the bus.", KernelLineKind::kGpuLost,
+       "0000:b1:00", -1, 0},
+      {"nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 24007, Fatal, Link 28 sourcing buffer",
+       KernelLineKind::kSxid, "0000:c1:00", 24007, 0},
+      {"pcieport 0000:15:01.0: AER: Uncorrectable (Fatal) error message received from 0000:18:00.0",
+       KernelLineKind::kPcie, "0000:18:00", -1, 0},
+      {"nvidia 0000:18:00.0: PCIe Bus Error: severity=Correctable, type=Physical Layer",
+       KernelLineKind::kPcie, "0000:18:00", -1, 0},
+      {"mce: [Hardware Error]: Machine check events logged", KernelLineKind::kMachineCheck, "", -1,
+       0},
+      {"Memory failure: 0x3a1c2: Killing python3:812 due to hardware memory corruption",
+       KernelLineKind::kMachineCheck, "", -1, 812},
+      {"INFO: task pt_main_thread:9120 blocked for more than 122 seconds.",
+       KernelLineKind::kHungTask, "", -1, 9120},
+      {"INFO: task a:b c:77 blocked for more than 241 seconds.", KernelLineKind::kHungTask, "", -1,
+       77},
+      {"nfs: server fs-7 not responding, still trying", KernelLineKind::kNetworkFile, "", -1, 0},
+      {"I/O error, dev nvme1n1, sector 8812 op 0x0:(READ)", KernelLineKind::kDisk, "", -1, 0},
+      {"EDAC MC0: 1 UE memory read error on CPU_SrcID#0", KernelLineKind::kMemory, "", -1, 0},
+  };
+  for (const Case& each : cases) {
+    const auto line = ParseKernelRecord(Record(each.text));
+    ASSERT_TRUE(line) << each.text;
+    EXPECT_EQ(line->kind, each.kind) << each.text;
+    EXPECT_EQ(line->bus_id, each.bus) << each.text;
+    EXPECT_EQ(line->code, each.code) << each.text;
+    EXPECT_EQ(line->pid, each.pid) << each.text;
+    EXPECT_EQ(line->sequence, 4711);
+    EXPECT_EQ(line->text, each.text) << "without what follows in lines of its own";
+  }
+}
+
+TEST(KernelLine, OthersAreNone) {
+  for (const std::string_view text : {
+           "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15",
+           "NVRM: Xid (PCI:0000:4F:00): none",
+           "python3[812]: my GPU has fallen off the bus, it said",
+           "INFO: task blocked for more than 122 seconds.",
+           "nfs: server fs-7 OK",
+           "pcieport 0000:15:01.0: AER: enabled with IRQ 26",
+           "EDAC MC: Ver: 3.0.0",
+           "EXT4-fs (sda1): mounted filesystem",
+           "nvme nvme0: 16/0/0 default/read/poll queues",
+           "efa 0000:00:1d.0: Setup irq:36 name:efa-mgmnt",
+           "",
+       }) {
+    EXPECT_FALSE(ParseKernelRecord(Record(text))) << text;
+  }
+}
+
+TEST(KernelLine, WhatDaemonsWriteThereIsNot) {
+  const std::string_view xid = "NVRM: Xid (PCI:0000:4F:00): 79, GPU has fallen off the bus.";
+  EXPECT_TRUE(ParseKernelRecord(Record(xid, 3)));
+  EXPECT_TRUE(ParseKernelRecord(Record(xid, 12))) << "an operator's own hand";
+  EXPECT_FALSE(ParseKernelRecord(Record(xid, 30))) << "the facility of daemons";
+}
+
+TEST(KernelLine, Damaged) {
+  for (const std::string_view record :
+       {"", ";", "6", "6,", "6,x,1,-;NVRM: Xid (PCI:0000:4F:00): 79, x",
+        "x,1,1,-;nfs: server a not responding", "6,1,1,-", "3,1,1,-;NVRM: Xid (",
+        "3,1,1,-;NVRM: Xid (PCI:", "3,1,1,-;NVRM: Xid (PCI:::::): 79, "}) {
+    const auto line = ParseKernelRecord(record);
+    if (line) EXPECT_TRUE(line->bus_id.empty()) << record;
+  }
+  const auto huge = ParseKernelRecord("3,1,1,-;NVRM: Xid (PCI:0000:4F:00): 99999999999, x");
+  EXPECT_FALSE(huge);
+}
+
+// A pipe whose each write is a record, as each read of /dev/kmsg is one.
+class KmsgTest : public ::testing::Test {
+ protected:
+  KmsgTest() : path_(::testing::TempDir() + "kmsg_" + std::to_string(getpid())) {
+    mkfifo(path_.c_str(), 0600);
+  }
+  ~KmsgTest() override { unlink(path_.c_str()); }
+  std::string path_;
+};
+
+TEST_F(KmsgTest, WhatCannotBeReadIsSaid) {
+  exporter::EventLoop loop;
+  RecordingSink sink;
+  Kmsg source(std::make_shared<ProcessTable>(), "/nowhere/kmsg");
+  EXPECT_FALSE(source.Start(loop, sink).ok());
+  ASSERT_EQ(sink.Of<SourceState>().size(), 1u);
+  EXPECT_EQ(sink.Of<SourceState>()[0].state, Availability::kUnsupported);
+}
+
+TEST_F(KmsgTest, EachIsCountedAndTheFirstOfASecondTold) {
+  exporter::EventLoop loop;
+  RecordingSink sink;
+  auto table = std::make_shared<ProcessTable>();
+  TrackedProcess process;
+  process.key = {33120, 900};
+  table->Add(process);
+  Kmsg source(table, path_);
+  ASSERT_TRUE(source.Start(loop, sink).ok());
+  OwnedFd writer(open(path_.c_str(), O_WRONLY | O_NONBLOCK));
+  ASSERT_TRUE(writer);
+  ASSERT_EQ(fcntl(writer.get(), F_SETFL, O_DIRECT | O_NONBLOCK), 0) << "keeps records apart";
+  const auto write_record = [&](int64_t sequence, std::string_view text) {
+    const std::string record = "3," + std::to_string(sequence) + ",1,-;" + std::string(text) + "\n";
+    ASSERT_EQ(write(writer.get(), record.data(), record.size()),
+              static_cast<ssize_t>(record.size()));
+  };
+  for (int i = 0; i < 5; ++i)
+    write_record(10 + i, "NVRM: Xid (PCI:0000:4F:00): 31, pid=33120, name=python3, MMU Fault");
+  write_record(15, "NVRM: Xid (PCI:0000:50:00): 31, pid=33120, name=python3, MMU Fault");
+  write_record(20, "usb 1-1: new device");
+  loop.After(Milliseconds(50), [&] { loop.Stop(); });
+  loop.Run();
+  const std::vector<KernelEvent> told = sink.Of<KernelEvent>();
+  ASSERT_EQ(told.size(), 2u) << "one of each card";
+  EXPECT_EQ(told[0].type, "xid");
+  EXPECT_EQ(told[0].code, 31);
+  EXPECT_EQ(told[0].gpu_bus_id, "0000:4f:00");
+  EXPECT_EQ(told[0].victim, process.key);
+  EXPECT_EQ(told[1].gpu_bus_id, "0000:50:00");
+  EXPECT_EQ(source.counts()[static_cast<size_t>(KernelLineKind::kXid)].value, 6);
+  EXPECT_EQ(source.lost(), 4) << "the numbers between 15 and 20";
+  source.Stop();
+}
+
+}  // namespace
+}  // namespace rankscope::collectors

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// B2, B3, C3, D1 and X2 by what the cards show, at the thresholds, on numbers made by hand.
+#include "detectors/families/gpu.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "detectors/families/rows.h"
+
+namespace rankscope::families {
+namespace {
+
+using testing::ElementsAre;
+
+features::EvidenceRef Cite(features::JobFeatures& f, features::EvidenceKind kind) {
+  features::Evidence evidence;
+  evidence.kind = kind;
+  evidence.captures = {{"what", "ecc"}};
+  f.evidence.push_back(evidence);
+  return static_cast<features::EvidenceRef>(f.evidence.size()) - 1;
+}
+
+// Two ranks train at full clocks on a card each.
+features::JobFeatures Training() {
+  features::JobFeatures f;
+  f.now = {int64_t{10'000} * 1'000'000'000};
+  f.running = f.timed = true;
+  f.world_size = 2;
+  f.processes_alive = 2;
+  f.progress = 100;
+  f.steps = 1000;
+  f.steps_known = true;
+  f.usual_record_seconds = 2;
+  f.silence_seconds = 1;
+  f.step_seconds = f.early_step_seconds = 0.5;
+  f.stores[proto::STORE_GPU] = Availability::kUp;
+  for (int32_t index = 0; index < 2; ++index) {
+    features::RunGpu gpu;
+    gpu.index = index;
+    gpu.ranks = {index};
+    gpu.worked = true;
+    gpu.engine = 0.95;
+    gpu.busiest_minute = 0.97;
+    gpu.clock = gpu.best_clock = gpu.peers_clock = 1.98e9;
+    gpu.own_bytes = 4e10;
+    gpu.now = gpu.before = {60, 58, 0, 0};
+    gpu.activity_evidence = Cite(f, features::EvidenceKind::kGpuActivity);
+    gpu.throttle_evidence = Cite(f, features::EvidenceKind::kGpuThrottle);
+    f.gpu.gpus.push_back(gpu);
+  }
+  return f;
+}
+
+// The second card is hot, and each step waits for it.
+features::JobFeatures Hot() {
+  features::JobFeatures f = Training();
+  features::RunGpu& gpu = f.gpu.gpus[1];
+  gpu.now = gpu.before = {60, 58, 0.9, 0x40};
+  gpu.clock = 1.2e9;
+  f.step_seconds = 0.8;
+  return f;
+}
+
+TEST(Throttle, IsHeatThatSlowsTheSteps) {
+  const Finding finding = EvaluateB3(Hot());
+  ASSERT_TRUE(finding.matched);
+  EXPECT_EQ(finding.sub, "thermal");
+  EXPECT_THAT(finding.ranks, ElementsAre(1));
+  EXPECT_EQ(finding.tier, proto::TIER_C);
+  EXPECT_FALSE(EvaluateB3(Training()).matched);
+  features::JobFeatures f = Hot();
+  f.gpu.gpus[1].now.severe_bits = 0x80;
+  EXPECT_EQ(EvaluateB3(f).sub, "power_brake");
+}
+
+TEST(Throttle, IsNotSaid) {
+  features::JobFeatures f = Hot();
+  f.step_seconds = 0.549;
+  EXPECT_FALSE(EvaluateB3(f).matched) << "the steps do not follow";
+  EXPECT_EQ(RuleOutB3(f).state, proto::FamilyState::RULED_OUT);
+  f = Hot();
+  f.gpu.gpus[1].clock = 0.86 * 1.98e9;
+  EXPECT_FALSE(EvaluateB3(f).matched) << "nor does the clock";
+  f = Hot();
+  f.gpu.gpus[1].before.severe_duty = 0.19;
+  EXPECT_FALSE(EvaluateB3(f).matched) << "for one minute";
+  f = Hot();
+  f.gpu.gpus[1].now.busy = 29;
+  EXPECT_FALSE(EvaluateB3(f).matched) << "idle for most of it";
+  f = Hot();
+  f.gpu.gpus[1].best_clock = f.gpu.gpus[1].peers_clock = 0;
+  EXPECT_FALSE(EvaluateB3(f).matched) << "nobody knows what it could do";
+  f = Hot();
+  f.step_seconds = f.early_step_seconds = logs::kAbsent;
+  EXPECT_EQ(EvaluateB3(f).tier, proto::TIER_W) << "nobody tells of steps";
+}
+
+// One process whose card has stood still for so long.
+features::JobFeatures Idle(double seconds) {
+  features::JobFeatures f = Training();
+  f.world_size = 1;
+  f.gpu.gpus.pop_back();
+  f.gpu.gpus[0].engine = 0;
+  f.gpu.gpus[0].idle_seconds = f.silence_seconds = seconds;
+  f.silence_seconds = seconds + 1;
+  return f;
+}
+
+TEST(IdleCards, HoldMemoryAndRunNothing) {
+  EXPECT_FALSE(IdleCards(Idle(299)).matched);
+  ASSERT_TRUE(IdleCards(Idle(300)).matched);
+  EXPECT_EQ(EvaluateC3(Idle(300)).sub, "idle");
+  features::JobFeatures f = Idle(900);
+  f.gpu.gpus[0].worked = false;
+  EXPECT_FALSE(IdleCards(f).matched) << "it has not begun";
+  f = Idle(900);
+  f.gpu.gpus[0].own_bytes = 0;
+  EXPECT_FALSE(IdleCards(f).matched);
+  f = Idle(900);
+  f.silence_seconds = 20;
+  EXPECT_FALSE(IdleCards(f).matched) << "steps come, on the CPU";
+  f = Idle(900);
+  features::RankWait wait;
+  wait.rank = 0;
+  wait.running_share = 0.2;
+  f.waits.ranks.push_back(wait);
+  EXPECT_FALSE(IdleCards(f).matched) << "the host works";
+  f = Idle(900);
+  f.phase = proto::PHASE_EVAL;
+  EXPECT_FALSE(IdleCards(f).matched);
+  f = Idle(900);
+  f.world_size = 2;
+  EXPECT_FALSE(IdleCards(f).matched) << "who waits for whom is another question";
+}
+
+TEST(IdlingCards, WhileStepsCome) {
+  features::JobFeatures f = Training();
+  for (features::RunGpu& gpu : f.gpu.gpus) gpu.engine = gpu.busiest_minute = 0.2;
+  EXPECT_EQ(EvaluateD1(f).sub, "low_duty");
+  f.gpu.gpus[0].busiest_minute = 0.21;
+  EXPECT_FALSE(EvaluateD1(f).matched);
+  f.gpu.gpus[0].busiest_minute = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(EvaluateD1(f).matched) << "not known for five minutes";
+  f.gpu.gpus[0].busiest_minute = 0.2;
+  f.steps = 49;
+  EXPECT_FALSE(EvaluateD1(f).matched) << "the first steps compile";
+  f.steps = 1000;
+  f.silence_seconds = 11;
+  EXPECT_FALSE(EvaluateD1(f).matched) << "no step comes";
+  EXPECT_EQ(RuleOutD1(Training()).state, proto::FamilyState::RULED_OUT);
+}
+
+// A run that a CUDA error ended, of rank 1.
+struct Failed {
+  windows::Candidate candidate;
+  features::JobFeatures f = Training();
+
+  Failed(logs::IncidentKind kind, double risen_before) {
+    candidate.incident.kind = kind;
+    candidate.incident.t = f.now;
+    candidate.incident.rank = 1;
+    candidate.incident.fields = {{"error", "launch_failure"}};
+    candidate.ranks = {1};
+    features::Cause cause;
+    cause.candidate = &candidate;
+    cause.evidence = Cite(f, features::EvidenceKind::kCudaError);
+    f.causes.push_back(cause);
+    features::RunGpu& gpu = f.gpu.gpus[1];
+    gpu.errors = 1;
+    gpu.errors_risen = f.now - Seconds(risen_before);
+    gpu.errors_evidence = Cite(f, features::EvidenceKind::kGpuErrors);
+  }
+};
+
+TEST(ErrorsUnderTheRun, ExplainTheCardsOwnFailure) {
+  const Failed failed(logs::IncidentKind::kCudaError, 30);
+  const Finding finding = EvaluateB2(failed.f);
+  ASSERT_TRUE(finding.matched);
+  EXPECT_EQ(finding.sub, "ecc");
+  EXPECT_THAT(finding.ranks, ElementsAre(1));
+  EXPECT_EQ(FailedUnder(failed.f, failed.f.causes[0]), &failed.f.gpu.gpus[1]);
+}
+
+TEST(ErrorsUnderTheRun, OfLongAgoOrOfAnotherCardDoNot) {
+  EXPECT_FALSE(EvaluateB2(Failed(logs::IncidentKind::kCudaError, 601).f).matched);
+  EXPECT_FALSE(EvaluateB2(Failed(logs::IncidentKind::kCudaError, -61).f).matched);
+  EXPECT_FALSE(EvaluateB2(Failed(logs::IncidentKind::kException, 30).f).matched);
+  Failed other(logs::IncidentKind::kCudaError, 30);
+  other.f.gpu.gpus[1].ranks = {0};
+  EXPECT_FALSE(EvaluateB2(other.f).matched);
+  Failed none(logs::IncidentKind::kCudaError, 30);
+  none.f.gpu.gpus[1].errors = 0;
+  EXPECT_FALSE(EvaluateB2(none.f).matched);
+}
+
+TEST(SharedCards, AreCountedByTheDriver) {
+  Failed failed(logs::IncidentKind::kCudaOom, 30);
+  failed.candidate.incident.fields.clear();  // "CUDA error: out of memory", and no number
+  EXPECT_FALSE(EvaluateX2(failed.f).matched);
+  failed.f.gpu.gpus[1].foreign_bytes = 2.0 * (1 << 30);
+  EXPECT_TRUE(EvaluateX2(failed.f).matched);
+  EXPECT_FALSE(EvaluateB1(failed.f).matched);
+  std::swap(failed.f.gpu.gpus[0].foreign_bytes, failed.f.gpu.gpus[1].foreign_bytes);
+  EXPECT_FALSE(EvaluateX2(failed.f).matched) << "on another rank's card";
+}
+
+}  // namespace
+}  // namespace rankscope::families
