@@ -9,6 +9,7 @@
 #include "exporter/collectors/infiniband.h"
 #include "exporter/collectors/nccl_dumps.h"
 #include "exporter/collectors/nccl_ras.h"
+#include "exporter/collectors/nvml.h"
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
 #include "exporter/collectors/stdout_tail.h"
@@ -109,6 +110,10 @@ std::unique_ptr<Source> MakeNcclDumps(const SourceContext& context) {
 std::unique_ptr<Source> MakeInfiniband(const SourceContext& context) {
   return std::make_unique<collectors::Infiniband>(
       context.processes, context.config.FindSource("infiniband")->interval);
+}
+
+std::unique_ptr<Source> MakeNvml(const SourceContext& context) {
+  return std::make_unique<collectors::Nvml>(context.config.FindSource("nvml")->interval);
 }
 
 std::unique_ptr<Source> MakeStdoutTail(const SourceContext& context) {
@@ -240,6 +245,14 @@ constexpr std::array kSources = {
               false,
               {},
               MakeInfiniband},
+    SourceRow{"nvml",
+              "what each NVIDIA GPU does and how it is: activity, memory, processes, power, heat, "
+              "clocks, throttling, links, errors",
+              "libnvidia-ml.so.1 of the driver, access to /dev/nvidia*",
+              Seconds(1),
+              false,
+              {},
+              MakeNvml},
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ using GpuValue = std::optional<double>;
 // Label values, in the order of the arrays below.
 inline constexpr std::array<std::string_view, 8> kGpuPipes = {"tensor", "hmma", "imma", "dfma",
                                                               "fp64",   "fp32", "fp16", "int"};
-inline constexpr std::array<std::string_view, 2> kEccTypes = {"corrected", "uncorrected"};
+inline constexpr std::array<std::string_view, 2> kEccKinds = {"corrected", "uncorrected"};
 inline constexpr std::array<std::string_view, 2> kEccScopes = {"volatile", "aggregate"};
 inline constexpr std::array<std::string_view, 8> kEccLocations = {
     "l1_cache",       "l2_cache",    "dram", "register_file",
@@ -137,7 +137,7 @@ struct GpuIdentity {
 };
 
 enum class GpuState : uint8_t {
-  kUnknown,       // not looked at yet
+  kNotLookedAt,   // so far
   kUp,            // the newest look ended in time
   kUnresponsive,  // a call into the driver does not return
   kLost,          // the driver says that the card is gone or must be reset
@@ -151,7 +151,7 @@ inline constexpr std::array<std::string_view, 5> kGpuHealthNames = {
 
 struct GpuStatus {
   GpuIdentity identity;
-  GpuState state = GpuState::kUnknown;
+  GpuState state = GpuState::kNotLookedAt;
   std::string reason;  // why it is not up
   GpuReading reading;  // meaningful while it is up
 };

@@ -249,7 +249,7 @@ void DeviceReader::ReadThrottling(Session& session, Timestamp now) {
 
 void DeviceReader::ReadErrors(Session& session) {
   GpuReading& r = reading_;
-  for (uint32_t type = 0; type < kEccTypes.size(); ++type) {
+  for (uint32_t type = 0; type < kEccKinds.size(); ++type) {
     for (uint32_t scope = 0; scope < kEccScopes.size(); ++scope) {
       r.ecc_total[type][scope] = session.Number64(&Functions::ecc_total, type, scope);
     }

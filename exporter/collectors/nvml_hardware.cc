@@ -71,7 +71,7 @@ void ReadLimits(Session& session, GpuReading& r) {
 }
 
 void ReadEcc(Session& session, GpuReading& r) {
-  for (uint32_t type = 0; type < kEccTypes.size(); ++type) {
+  for (uint32_t type = 0; type < kEccKinds.size(); ++type) {
     for (uint32_t scope = 0; scope < kEccScopes.size(); ++scope) {
       for (uint32_t location = 0; location < kEccLocations.size(); ++location) {
         r.ecc[type][scope][location] =

@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uintptr_t kPartsOfOne = 256;
-constexpr auto kHangLook = std::chrono::milliseconds(5);
+constexpr auto kHangLook = std::chrono::milliseconds(20);
 
 struct Loaded {
   std::mutex mutex;

@@ -21,7 +21,7 @@ using testing::SizeIs;
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
-// Places in kEccTypes and kEccScopes.
+// Places in kEccKinds and kEccScopes.
 constexpr size_t kCorrectedAt = 0, kUncorrectedAt = 1, kVolatileAt = 0, kAggregateAt = 1;
 
 TEST(NvmlDevice, KnowsWhoItIs) {
