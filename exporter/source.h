@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "detectors/model/gpu_reading.h"
 #include "detectors/model/result.h"
 #include "detectors/model/sink.h"
 
@@ -47,6 +49,9 @@ class Source {
     int64_t value = 0;
   };
   virtual std::vector<Count> counts() const { return {}; }
+
+  // The node's GPUs as last looked at, if it looks at them; else null.
+  virtual std::shared_ptr<const std::vector<GpuStatus>> gpus() const { return nullptr; }
 };
 
 }  // namespace rankscope::exporter

@@ -199,6 +199,7 @@ std::vector<metrics::SourceStatus> SourceKeeper::Status(int64_t wall_offset_ns) 
       for (const Source::Count& count : kept->source->counts()) {
         status.counts.emplace_back(count.name, count.value);
       }
+      status.gpus = kept->source->gpus();
     }
     all.push_back(std::move(status));
   }

@@ -10,6 +10,7 @@
 #include "exporter/collectors/kmsg.h"
 #include "exporter/collectors/nccl_dumps.h"
 #include "exporter/collectors/nccl_ras.h"
+#include "exporter/collectors/nvml.h"
 #include "exporter/collectors/proc_connector.h"
 #include "exporter/collectors/procfs.h"
 #include "exporter/collectors/stdout_tail.h"
@@ -114,6 +115,12 @@ std::unique_ptr<Source> MakeInfiniband(const SourceContext& context) {
 
 std::unique_ptr<Source> MakeKmsg(const SourceContext& context) {
   return std::make_unique<collectors::Kmsg>(context.processes);
+}
+
+std::unique_ptr<Source> MakeNvml(const SourceContext& context) {
+  return std::make_unique<collectors::Nvml>(context.config.FindSource("nvml")->interval,
+                                            collectors::nvml::kLibraryName,
+                                            collectors::NvmlPatience{}, context.processes);
 }
 
 std::unique_ptr<Source> MakeStdoutTail(const SourceContext& context) {
@@ -254,6 +261,14 @@ constexpr std::array kSources = {
               {},
               MakeKmsg,
               "syslog"},
+    SourceRow{"nvml",
+              "what each NVIDIA GPU does and how it is: activity, memory, processes, power, heat, "
+              "clocks, throttling, links, errors",
+              "libnvidia-ml.so.1 of the driver, access to /dev/nvidia*",
+              Seconds(1),
+              false,
+              {},
+              MakeNvml},
 };
 
 }  // namespace

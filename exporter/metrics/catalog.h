@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Every metric family that /metrics can show, one row each, sorted by name. Nothing is emitted that
+// Every metric family that /metrics can show, one row each, sorted by name (those of GPUs stand in
+// gpu_rows.h). Nothing is emitted that
 // is not a row: the snapshot takes families by `MetricNamed("...")`, which does not compile for a
 // name that is missing here. A new metric is a row here and a line in snapshot.cc. Any thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,44 +15,13 @@
 #include <string_view>
 
 #include "detectors/model/launch_gaps.h"
+#include "exporter/metrics/gpu_rows.h"
+#include "exporter/metrics/metric_row.h"
 
 namespace rankscope::metrics {
 
-enum class MetricType : uint8_t {
-  kGauge,
-  kCounter,    // name ends in _total
-  kInfo,       // always 1, the labels are the message; name ends in _info
-  kStateSet,   // a gauge of 0 and 1 with every state present
-  kHistogram,  // counts by bucket, of which each holds the ones before it
-};
-
-// Which profile shows the row: `full` shows all.
-enum class Profile : uint8_t { kDefault, kFull };
-
-// The order in which series are kept when the node's cap is reached; the last are dropped first.
-enum class Keep : uint8_t { kAlways, kVerdict, kVerdictDetail, kJob, kTraining, kLog, kRank };
-
-// When a counter was 0. Unknown for what a job's recording restores: its past is counted again.
-enum class Since : uint8_t { kUnknown, kStart };  // kStart: of the exporter
-
-struct MetricRow {
-  std::string_view name;
-  MetricType type;
-  std::string_view unit;  // as it stands in the name (seconds, bytes, ratio); empty = none
-  std::string_view help;
-  std::string_view labels;  // names, comma separated, in the order of the values
-  Keep keep = Keep::kAlways;
-  Profile profile = Profile::kDefault;
-  Since since = Since::kUnknown;
-  std::span<const double> bounds = {};  // of a histogram's buckets, rising, but for infinity
-};
-
-// Series of one set of labels: a histogram has one for each bucket, infinity's, sum and count.
-constexpr size_t SeriesOf(const MetricRow& row) {
-  return row.type == MetricType::kHistogram ? row.bounds.size() + 3 : 1;
-}
-
-inline constexpr std::array kCatalog = {
+// All but those of gpu_rows.h.
+inline constexpr std::array kNodeRows = {
     MetricRow{"process_cpu_seconds_total", MetricType::kCounter, "seconds",
               "User and system CPU time of the exporter.", "", Keep::kAlways, Profile::kDefault,
               Since::kStart},
@@ -362,13 +333,20 @@ inline constexpr std::array kCatalog = {
               "job_id,warning", Keep::kJob},
 };
 
+inline constexpr auto kCatalog = [] {
+  std::array<MetricRow, kNodeRows.size() + kGpuRows.size()> all{};
+  std::merge(kNodeRows.begin(), kNodeRows.end(), kGpuRows.begin(), kGpuRows.end(), all.begin(),
+             [](const MetricRow& a, const MetricRow& b) { return a.name < b.name; });
+  return all;
+}();
+
 constexpr bool CatalogIsSorted() {
   for (size_t i = 1; i < kCatalog.size(); ++i) {
     if (!(kCatalog[i - 1].name < kCatalog[i].name)) return false;
   }
   return true;
 }
-static_assert(CatalogIsSorted(), "catalog.h: rows are sorted by name, each name once");
+static_assert(CatalogIsSorted(), "catalog.h, gpu_rows.h: rows are sorted by name, each once");
 
 // Place of a row in kCatalog.
 using MetricId = size_t;
@@ -390,6 +368,7 @@ const MetricRow* FindMetric(std::string_view name);
 // What ?collect[]= and ?exclude[]= name: rows of one subject.
 enum class Group : uint8_t {
   kExporter,
+  kGpu,
   kJob,
   kLog,
   kProcess,
@@ -398,8 +377,8 @@ enum class Group : uint8_t {
   kTraining,
   kVerdict,
 };
-inline constexpr std::array<std::string_view, 8> kGroupNames = {
-    "exporter", "job", "log", "process", "rank", "source", "training", "verdict"};
+inline constexpr std::array<std::string_view, 9> kGroupNames = {
+    "exporter", "gpu", "job", "log", "process", "rank", "source", "training", "verdict"};
 
 constexpr Group GroupOf(const MetricRow& row) {
   switch (row.keep) {
@@ -410,6 +389,9 @@ constexpr Group GroupOf(const MetricRow& row) {
       return Group::kJob;
     case Keep::kTraining:
       return Group::kTraining;
+    case Keep::kGpu:
+    case Keep::kGpuDetail:
+      return Group::kGpu;
     case Keep::kLog:
       return Group::kLog;
     case Keep::kRank:

@@ -16,6 +16,7 @@
 
 #include "detectors/engine.h"
 #include "detectors/job_status.h"
+#include "detectors/model/gpu_reading.h"
 #include "detectors/model/observation.h"
 #include "detectors/model/time.h"
 #include "exporter/metrics/format.h"
@@ -40,6 +41,7 @@ struct SourceStatus {
   double last_event_wall_seconds = kUnknown;
   std::vector<std::pair<std::string_view, int64_t>> counts;  // of its own, by name
   std::vector<ProbeStatus> probes{};
+  std::shared_ptr<const std::vector<GpuStatus>> gpus = nullptr;  // null: it looks at none
 };
 
 inline constexpr std::array<std::string_view, 4> kStatusClasses = {"2xx", "3xx", "4xx", "5xx"};

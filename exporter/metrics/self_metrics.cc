@@ -10,8 +10,8 @@
 namespace rankscope::metrics {
 namespace {
 
-constexpr Keep kDroppable[] = {Keep::kVerdict,  Keep::kVerdictDetail, Keep::kJob,
-                               Keep::kTraining, Keep::kLog,           Keep::kRank};
+constexpr Keep kDroppable[] = {Keep::kVerdict, Keep::kVerdictDetail, Keep::kJob,  Keep::kTraining,
+                               Keep::kGpu,     Keep::kLog,           Keep::kRank, Keep::kGpuDetail};
 
 std::optional<double> Value(const prometheus::MetricFamily& family,
                             const prometheus::ClientMetric& metric, MetricType wanted) {
@@ -55,10 +55,14 @@ std::string_view DropReason(Keep keep) {
       return "cap_job";
     case Keep::kTraining:
       return "cap_training";
+    case Keep::kGpu:
+      return "cap_gpu";
     case Keep::kLog:
       return "cap_log";
     case Keep::kRank:
       return "cap_rank";
+    case Keep::kGpuDetail:
+      return "cap_gpu_detail";
   }
   return "cap_rank";
 }

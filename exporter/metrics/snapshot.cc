@@ -343,11 +343,16 @@ std::shared_ptr<const Snapshot> SnapshotBuilder::Impl::Build(const Published& pu
   for (const ShownJob& one : shown) AddVerdict(*one.job);
   for (const ShownJob& one : shown) AddVerdictDetail(*one.job);
   for (const ShownJob& one : shown) AddJob(*one.job);
-  for (const auto add : {&Impl::AddTraining, &Impl::AddLogs, &Impl::AddRanks}) {
+  const auto add_whole = [&](void (Impl::*add)(const JobStatus&)) {
     for (const ShownJob& one : shown) {
       if (one.whole) (this->*add)(*one.job);
     }
-  }
+  };
+  add_whole(&Impl::AddTraining);
+  AddGpus(published.agent, Keep::kGpu);
+  add_whole(&Impl::AddLogs);
+  add_whole(&Impl::AddRanks);
+  AddGpus(published.agent, Keep::kGpuDetail);
   Forget(shown);
   self->SetSeries(used);
   AddCollectable(self->registry());

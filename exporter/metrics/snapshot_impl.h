@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What snapshot.cc and snapshot_ranks.cc share: the builder of a snapshot. For these two only; loop
-// thread.
+// What snapshot.cc, snapshot_gpus.cc and snapshot_ranks.cc share: the builder of a snapshot. For
+// these only; loop thread.
 #pragma once
 
 #include <array>
@@ -40,6 +40,8 @@ struct JobMemory {
 };
 
 struct SnapshotBuilder::Impl {
+  class GpuSeries;  // in snapshot_gpus.cc
+
   explicit Impl(SnapshotOptions o) : options(std::move(o)) {
     process = std::make_unique<ProcessMetrics>(options.proc_self, options.proc_stat);
   }
@@ -61,6 +63,8 @@ struct SnapshotBuilder::Impl {
   void AddGaps(const RankStatus& rank, const LabelPointer& labels);
   void AddCalls(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
   void AddRanks(const JobStatus& job);
+  // Of rows that are kept as `keep` says.
+  void AddGpus(const AgentStatus& agent, Keep keep);
   void AddFilesAndSockets(const std::string& job_id, const RankStatus& rank);
   // How many series it gave.
   size_t AddCollectable(const prometheus::Collectable& collectable);

@@ -79,7 +79,7 @@ EXCEPTIONS = [
 LIBRARIES = [
     (r"(bpf/(?!events/)|libelf|gelf\.h|elf\.h|.*\.skel\.h)", ["exporter/probes/"]),
     (r"sys/capability\.h", ["exporter/privileges"]),
-    (r"nvml\.h", ["exporter/collectors/nvml"]),
+    (r"(nvml\.h|exporter/collectors/nvml_)", ["exporter/collectors/nvml"]),
     (r"yaml-cpp/", ["exporter/config"]),
     (r"(civetweb\.h|CivetServer\.h|httplib\.h|openssl/)", ["exporter/http/"]),
     (r"prometheus/", ["exporter/metrics/"]),

@@ -114,8 +114,8 @@ TEST(Config, WrongShapesAreNamed) {
   EXPECT_THAT(Parse("log: {level: info}\nlog: {level: info}\n").problems,
               ElementsAre(HasSubstr("c.yaml:2: log: stands here twice")));
   EXPECT_THAT(Parse("a: 1\n---\nb: 2\n").problems, testing::SizeIs(2));
-  EXPECT_THAT(Parse("sources: {nvml: {enabled: true}}").problems,
-              ElementsAre(HasSubstr("sources.nvml: unknown key")));
+  EXPECT_THAT(Parse("sources: {abacus: {enabled: true}}").problems,
+              ElementsAre(HasSubstr("sources.abacus: unknown key")));
   EXPECT_THAT(Parse("state: {job_bytes: 4GiB}").problems,
               ElementsAre(HasSubstr("smaller than state.job_bytes")));
 }

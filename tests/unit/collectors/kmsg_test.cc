@@ -100,7 +100,7 @@ TEST(KernelLine, Damaged) {
         "x,1,1,-;nfs: server a not responding", "6,1,1,-", "3,1,1,-;NVRM: Xid (",
         "3,1,1,-;NVRM: Xid (PCI:", "3,1,1,-;NVRM: Xid (PCI:::::): 79, "}) {
     const auto line = ParseKernelRecord(record);
-    if (line) EXPECT_TRUE(line->bus_id.empty()) << record;
+    EXPECT_TRUE(!line || line->bus_id.empty()) << record;
   }
   const auto huge = ParseKernelRecord("3,1,1,-;NVRM: Xid (PCI:0000:4F:00): 99999999999, x");
   EXPECT_FALSE(huge);

@@ -110,8 +110,8 @@ TEST(GroupsOf, SelectsAndRefuses) {
   rest.Remove(metrics::Group::kRank);
   EXPECT_EQ(*GroupsOf({{"exclude[]", "rank"}}), rest);
   EXPECT_EQ(GroupsOf({{"collect[]", "ranks"}}).error(),
-            "no group of metrics 'ranks'; there are: exporter, job, log, process, rank, source, "
-            "training, verdict");
+            "no group of metrics 'ranks'; there are: exporter, gpu, job, log, process, rank, "
+            "source, training, verdict");
   EXPECT_FALSE(GroupsOf({{"collect[]", ""}}));
   EXPECT_FALSE(GroupsOf({{"exclude[]", "x"}}));
   EXPECT_FALSE(GroupsOf({{"collect[]", "rank"}, {"exclude[]", "job"}}));
@@ -220,10 +220,10 @@ TEST_F(ScrapeTest, CollectTakesWholeFamiliesOfAGroup) {
     all.emplace_back("collect[]", std::string(name));
   }
   EXPECT_EQ(Ask({}, all).page, Ask({}).page);
-  const Response refused = Ask({}, {{"collect[]", "gpu"}});
+  const Response refused = Ask({}, {{"collect[]", "abacus"}});
   EXPECT_EQ(refused.status, 400);
   EXPECT_EQ(refused.scrape, std::nullopt);
-  EXPECT_THAT(refused.body, HasSubstr("there are: exporter, job,"));
+  EXPECT_THAT(refused.body, HasSubstr("there are: exporter, gpu, job,"));
 }
 
 }  // namespace

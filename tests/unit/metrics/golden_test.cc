@@ -102,6 +102,7 @@ Snapshot Everything() {
                                    .proc_stat = (kFolder / "proc/stat").string()};
   Published published = test::OnNode({test::HealthyJob(), std::move(gpu)});
   published.agent.http = {{420, 3, 2, 0}, {14, 380, 9}};
+  published.agent.sources.push_back(test::GpuSource({test::UpGpu(0), test::LostGpu(1)}));
   Snapshot snapshot = *SnapshotBuilder(options).Build(published);
   for (Family& family : snapshot.families) {
     // The compiler's own word is another with each compiler.

@@ -171,6 +171,73 @@ inline JobStatus FinishedJob(std::string job_id, double ago) {
   return job;
 }
 
+// A GPU of which everything is known; no two values are the same.
+inline GpuStatus UpGpu(int32_t index) {
+  GpuStatus gpu;
+  gpu.identity = {index,
+                  "GPU-" + std::to_string(index),
+                  "NVIDIA H100 80GB HBM3",
+                  "0000:18:00.0",
+                  "16511230111",
+                  "550.54.15"};
+  gpu.state = GpuState::kUp;
+  GpuReading& r = gpu.reading;
+  double next = 0;
+  const auto fill = [&next](auto&... values) { ((values = ++next), ...); };
+  const auto fill_each = [&next](auto& values) {
+    for (GpuValue& value : values) value = ++next;
+  };
+  fill(r.memory_total_bytes, r.memory_used_bytes, r.memory_free_bytes, r.memory_reserved_bytes,
+       r.bar1_used_bytes, r.engine_active, r.memory_busy, r.encoder_active, r.decoder_active,
+       r.sm_active, r.sm_occupancy, r.dram_active, r.remapped_correctable, r.remapped_uncorrectable,
+       r.remap_pending, r.remap_failed, r.retired_single_bit, r.retired_double_bit,
+       r.retired_pending, r.nvlink_received_bytes, r.nvlink_sent_bytes, r.pcie_generation,
+       r.pcie_generation_max, r.pcie_width, r.pcie_width_max, r.pcie_replays, r.pcie_received_bytes,
+       r.pcie_sent_bytes, r.thermal_throttled_seconds, r.temperature_celsius,
+       r.memory_temperature_celsius, r.temperature_margin_celsius, r.fan_ratio, r.power_watts,
+       r.energy_joules, r.performance_state, r.graphics_processes);
+  for (auto& scopes : r.ecc) {
+    for (auto& locations : scopes) fill_each(locations);
+  }
+  for (auto& scopes : r.ecc_total) fill_each(scopes);
+  fill_each(r.pipe_active);
+  fill_each(r.remap_banks);
+  fill_each(r.nvlink_errors);
+  fill_each(r.clock_hertz);
+  fill_each(r.clock_max_hertz);
+  fill_each(r.throttled_seconds);
+  fill_each(r.temperature_threshold_celsius);
+  fill_each(r.power_limit_watts);
+  r.gpm = true;
+  r.throttle_bits = 0x1 | 0x40;
+  r.fabric_state = 3;
+  r.recovery_action = 1;
+  r.ecc_enabled = r.persistence_enabled = r.mig_enabled = 1;
+  r.exclusive = 0;
+  r.mig_instances.resize(2);
+  r.compute_processes = {{4000, 1024, -1}, {99, std::nullopt, -1}};
+  r.links.push_back({0, true, {1, 2, 3, 4, 5}, 25e9});
+  r.links.push_back({1, false, {}, std::nullopt});
+  return gpu;
+}
+
+inline GpuStatus LostGpu(int32_t index) {
+  GpuStatus gpu;
+  gpu.identity.index = index;
+  gpu.identity.uuid = "GPU-" + std::to_string(index);
+  gpu.state = GpuState::kLost;
+  gpu.reason = "NVML: GPU is lost";
+  return gpu;
+}
+
+inline metrics::SourceStatus GpuSource(std::vector<GpuStatus> gpus) {
+  metrics::SourceStatus source;
+  source.name = "nvml";
+  source.state = Availability::kUp;
+  source.gpus = std::make_shared<const std::vector<GpuStatus>>(std::move(gpus));
+  return source;
+}
+
 inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
   metrics::Published published;
   published.tick = {1'000'000'000'000};

@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What one look at a GPU has found: plain numbers in base units, and absent whatever the card, its
+// driver or its mode does not tell. Absent is never 0. Counters are as the card counts them: since
+// its driver was loaded, or (aggregate, remaps) since it was made. Filled by the collectors of GPUs
+// and shown by /metrics; any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rankscope {
+
+using GpuValue = std::optional<double>;
+
+// Label values, in the order of the arrays below.
+inline constexpr std::array<std::string_view, 8> kGpuPipes = {"tensor", "hmma", "imma", "dfma",
+                                                              "fp64",   "fp32", "fp16", "int"};
+inline constexpr std::array<std::string_view, 2> kEccKinds = {"corrected", "uncorrected"};
+inline constexpr std::array<std::string_view, 2> kEccScopes = {"volatile", "aggregate"};
+inline constexpr std::array<std::string_view, 8> kEccLocations = {
+    "l1_cache",       "l2_cache",    "dram", "register_file",
+    "texture_memory", "texture_shm", "cbu",  "sram"};
+inline constexpr std::array<std::string_view, 5> kRemapBanks = {"max", "high", "partial", "low",
+                                                                "none"};
+inline constexpr std::array<std::string_view, 5> kGpuNvlinkErrors = {"replay", "recovery",
+                                                                     "crc_flit", "crc_data", "ecc"};
+inline constexpr std::array<std::string_view, 4> kClockDomains = {"graphics", "sm", "mem", "video"};
+inline constexpr std::array<std::string_view, 3> kPowerLimits = {"enforced", "default", "max"};
+inline constexpr std::array<std::string_view, 3> kTemperatureThresholds = {"shutdown", "slowdown",
+                                                                           "mem_max"};
+inline constexpr std::array<std::string_view, 4> kFabricStates = {"not_supported", "not_started",
+                                                                  "in_progress", "completed"};
+
+// Why clocks are lower than they could be; the bits are the driver's.
+struct ThrottleReason {
+  std::string_view name;
+  uint64_t bit = 0;
+};
+inline constexpr std::array<ThrottleReason, 9> kGpuThrottleReasons = {{{"gpu_idle", 0x1},
+                                                                       {"app_clocks", 0x2},
+                                                                       {"sw_power_cap", 0x4},
+                                                                       {"hw_slowdown", 0x8},
+                                                                       {"sync_boost", 0x10},
+                                                                       {"sw_thermal", 0x20},
+                                                                       {"hw_thermal", 0x40},
+                                                                       {"hw_power_brake", 0x80},
+                                                                       {"display", 0x100}}};
+// Those that tell of trouble: heat, power supply.
+inline constexpr uint64_t kSevereThrottleBits = 0x8 | 0x20 | 0x40 | 0x80;
+
+// A process that computes on the card. Never a label: attribution names its job and rank.
+struct GpuProcess {
+  int32_t pid = 0;  // as the driver's own pid namespace counts
+  GpuValue memory_bytes;
+  int64_t gpu_instance = -1;  // of MIG; -1 = none
+
+  bool operator==(const GpuProcess&) const = default;
+};
+
+struct GpuLink {
+  int32_t link = 0;
+  bool up = false;
+  std::array<GpuValue, kGpuNvlinkErrors.size()> errors{};
+  GpuValue bytes_per_second;  // that it can do
+};
+
+struct GpuMigInstance {
+  std::string uuid;
+  GpuValue memory_used_bytes;
+  GpuValue memory_total_bytes;
+};
+
+struct GpuReading {
+  GpuValue memory_total_bytes, memory_used_bytes, memory_free_bytes, memory_reserved_bytes;
+  GpuValue bar1_used_bytes;
+
+  // Ratios, 1 = all of the time. From hardware counters (`gpm`) the engine's is an average over the
+  // time since the look before; else over the driver's own sample of up to a second.
+  bool gpm = false;
+  GpuValue engine_active, memory_busy, encoder_active, decoder_active;
+  GpuValue sm_active, sm_occupancy, dram_active;
+  std::array<GpuValue, kGpuPipes.size()> pipe_active{};
+
+  // [type][scope]: all locations, and each.
+  std::array<std::array<GpuValue, 2>, 2> ecc_total{};
+  std::array<std::array<std::array<GpuValue, kEccLocations.size()>, 2>, 2> ecc{};
+  GpuValue remapped_correctable, remapped_uncorrectable, remap_pending, remap_failed;
+  std::array<GpuValue, kRemapBanks.size()> remap_banks{};
+  GpuValue retired_single_bit, retired_double_bit, retired_pending;
+
+  std::vector<GpuLink> links;
+  std::array<GpuValue, kGpuNvlinkErrors.size()> nvlink_errors{};  // all links
+  GpuValue nvlink_received_bytes, nvlink_sent_bytes;
+  GpuValue fabric_state;  // place in kFabricStates
+
+  GpuValue pcie_generation, pcie_generation_max, pcie_width, pcie_width_max, pcie_replays;
+  GpuValue pcie_received_bytes, pcie_sent_bytes;
+
+  std::array<GpuValue, kClockDomains.size()> clock_hertz{};
+  std::array<GpuValue, kClockDomains.size()> clock_max_hertz{};
+  std::optional<uint64_t> throttle_bits;
+  // By place in kGpuThrottleReasons: as the card counts them, where it does; else summed up from
+  // what each look since the exporter's start has seen.
+  std::array<GpuValue, kGpuThrottleReasons.size()> throttled_seconds{};
+  GpuValue thermal_throttled_seconds;  // by any heat, where the card does not tell which
+
+  GpuValue temperature_celsius, memory_temperature_celsius;
+  std::array<GpuValue, kTemperatureThresholds.size()> temperature_threshold_celsius{};
+  GpuValue temperature_margin_celsius;  // to the nearest slowdown
+  GpuValue fan_ratio;
+  GpuValue power_watts, energy_joules;
+  std::array<GpuValue, kPowerLimits.size()> power_limit_watts{};
+  GpuValue performance_state;  // 0 is the fastest
+
+  GpuValue ecc_enabled, mig_enabled, persistence_enabled, exclusive;
+  GpuValue recovery_action;  // 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset
+  std::vector<GpuMigInstance> mig_instances;
+  std::optional<std::vector<GpuProcess>> compute_processes;
+  GpuValue graphics_processes;
+};
+
+struct GpuIdentity {
+  int32_t index = 0;  // as the driver counts; the uuid is what stays
+  std::string uuid;
+  std::string model;
+  std::string bus_id;
+  std::string serial;
+  std::string driver;
+
+  bool operator==(const GpuIdentity&) const = default;
+};
+
+enum class GpuState : uint8_t {
+  kNotLookedAt,   // so far
+  kUp,            // the newest look ended in time
+  kUnresponsive,  // a call into the driver does not return
+  kLost,          // the driver says that the card is gone or must be reset
+  kDenied,        // this program may not look at it
+  kFailed,        // the driver answers nothing but errors
+};
+
+enum class GpuHealth : uint8_t { kHealthy, kDegraded, kUnhealthy, kLost, kUnresponsive };
+inline constexpr std::array<std::string_view, 5> kGpuHealthNames = {
+    "healthy", "degraded", "unhealthy", "lost", "unresponsive"};
+
+struct GpuStatus {
+  GpuIdentity identity;
+  GpuState state = GpuState::kNotLookedAt;
+  std::string reason;  // why it is not up
+  GpuReading reading;  // meaningful while it is up
+};
+
+// A roll-up for people to look at, and never a cause by itself.
+GpuHealth HealthOf(const GpuStatus& gpu);
+
+}  // namespace rankscope

@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/collectors/nvml.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "exporter/collectors/nvml_events.h"
+
+namespace rankscope::collectors {
+namespace {
+
+// No node has more; a driver that says so is not believed.
+constexpr uint32_t kMaxGpus = 64;
+
+constexpr char kNoGpu[] = "no NVIDIA GPU on this node";
+constexpr char kSilent[] = "NVML: a call does not return";
+
+struct Counted {
+  nvml::Return error = nvml::kSuccess;
+  uint32_t count = 0;
+};
+
+Counted CountGpus(const nvml::Library& library) {
+  Counted counted;
+  counted.error = library.Call(&nvml::Functions::device_count, &counted.count);
+  counted.count = std::min(counted.count, kMaxGpus);
+  return counted;
+}
+
+}  // namespace
+
+struct Nvml::Gpu {
+  // Outlives this where a call hangs: the worker's thread holds it.
+  std::shared_ptr<nvml::DeviceReader> reader;
+  std::unique_ptr<exporter::Worker> worker;
+  GpuStatus status;
+  nvml::Samples samples;
+  nvml::Events events;
+  Timestamp next_try;
+  bool looked = false;  // once, whatever came of it
+};
+
+Nvml::Nvml(Duration interval, std::string library, NvmlPatience patience,
+           std::shared_ptr<ProcessTable> table)
+    : interval_(interval),
+      library_path_(std::move(library)),
+      patience_(patience),
+      table_(table ? std::move(table) : std::make_shared<ProcessTable>()) {}
+
+Nvml::~Nvml() {
+  Stop();
+}
+
+Status Nvml::Start(exporter::EventLoop& loop, Sink& sink) {
+  loop_ = &loop;
+  sink_ = &sink;
+  reopen_after_ = patience_.first_reopen;
+  TellState(Availability::kNotApplicable, "looking for a GPU");
+  opener_ = std::make_unique<exporter::Worker>(loop);
+  Open();
+  return {};
+}
+
+void Nvml::Stop() {
+  if (loop_ == nullptr) return;
+  for (exporter::EventLoop::TimerId* timer : {&beat_, &reopen_, &recount_}) {
+    loop_->Cancel(std::exchange(*timer, 0));
+  }
+  opener_.reset();
+  gpus_.clear();
+  library_.reset();
+  published_.reset();
+  loop_ = nullptr;
+}
+
+void Nvml::TellState(Availability state, std::string reason) {
+  SourceState told;
+  told.state = state;
+  told.reason = std::move(reason);
+  Observation observation;
+  observation.kind = std::move(told);
+  sink_->Accept(observation);
+}
+
+void Nvml::Open() {
+  const bool submitted = opener_->Submit(
+      [this, path = library_path_]() -> std::function<void()> {
+        nvml::Opening opening = nvml::Library::Open(path);
+        Counted counted;
+        if (opening.library != nullptr) counted = CountGpus(*opening.library);
+        if (counted.error != nvml::kSuccess) opening = nvml::Refused(counted.error);
+        return [this, opening = std::move(opening), count = counted.count] {
+          OnOpened(opening, count);
+        };
+      },
+      patience_.open,
+      [this] {
+        TellState(Availability::kDown, "NVML: nvmlInit does not return; see dmesg for the driver");
+      });
+  if (!submitted) OpenLater();
+}
+
+void Nvml::OpenLater() {
+  reopen_ = loop_->After(reopen_after_, [this] { Open(); });
+  reopen_after_ = {std::min(2 * reopen_after_.ns, patience_.longest_reopen.ns)};
+}
+
+void Nvml::OnOpened(nvml::Opening opening, uint32_t count) {
+  if (opening.library == nullptr) {
+    TellState(opening.state, opening.reason);
+    OpenLater();
+    return;
+  }
+  library_ = std::move(opening.library);
+  SetCount(count);
+  beat_ = loop_->Every(interval_, [this] { Beat(); });
+  recount_ = loop_->Every(patience_.recount, [this] { Recount(); });
+}
+
+void Nvml::Recount() {
+  if (opener_->pending() > 0) return;
+  const bool submitted = opener_->Submit(
+      [this, library = library_]() -> std::function<void()> {
+        return [this, counted = CountGpus(*library)] {
+          if (counted.error == nvml::kSuccess && counted.count != gpus_.size())
+            SetCount(counted.count);
+        };
+      },
+      patience_.open, {});
+  if (!submitted) return;  // cannot be: nothing was pending
+}
+
+void Nvml::SetCount(uint32_t count) {
+  gpus_.clear();
+  for (uint32_t i = 0; i < count; ++i) {
+    auto gpu = std::make_unique<Gpu>();
+    gpu->reader = std::make_shared<nvml::DeviceReader>(library_, static_cast<int32_t>(i));
+    gpu->worker = std::make_unique<exporter::Worker>(*loop_);
+    gpu->status.identity.index = static_cast<int32_t>(i);
+    gpus_.push_back(std::move(gpu));
+  }
+  TellGpus();
+  Beat();
+}
+
+void Nvml::Beat() {
+  for (const auto& gpu : gpus_) {
+    // A look that is still under way is waited for, and one that failed is not repeated at once.
+    if (gpu->worker->pending() == 0 && loop_->Now() >= gpu->next_try) LookAt(*gpu);
+  }
+}
+
+void Nvml::LookAt(Gpu& gpu) {
+  const Duration deadline = gpu.looked ? patience_.look : patience_.first_look;
+  const bool submitted = gpu.worker->Submit(
+      [this, &gpu, reader = gpu.reader, now = loop_->Now()]() -> std::function<void()> {
+        return
+            [this, &gpu, status = reader->Look(now)]() mutable { OnLook(gpu, std::move(status)); };
+      },
+      deadline, [this, &gpu] { OnLate(gpu); });
+  if (!submitted) return;  // cannot be: nothing was pending
+}
+
+void Nvml::OnLook(Gpu& gpu, GpuStatus status) {
+  gpu.looked = true;
+  gpu.status = std::move(status);
+  TellEvents(gpu);
+  if (gpu.status.state == GpuState::kUp) {
+    Observation observation;
+    observation.kind = gpu.samples.Of(gpu.status);
+    sink_->Accept(observation);
+  } else {
+    gpu.next_try = {loop_->Now().ns + patience_.retry.ns};
+  }
+  TellGpus();
+}
+
+void Nvml::OnLate(Gpu& gpu) {
+  gpu.status.state = GpuState::kUnresponsive;
+  gpu.status.reason = kSilent;
+  gpu.status.reading = {};  // of before: as good as none
+  TellEvents(gpu);
+  TellGpus();
+}
+
+// Before its numbers: whose they are comes first.
+void Nvml::TellEvents(Gpu& gpu) {
+  for (Event& event : gpu.events.Of(gpu.status, *table_, loop_->Now())) {
+    Observation observation;
+    observation.t = loop_->Now();
+    observation.kind = std::move(event);
+    sink_->Accept(observation);
+  }
+}
+
+void Nvml::TellGpus() {
+  auto published = std::make_shared<std::vector<GpuStatus>>();
+  size_t up = 0;
+  size_t unknown = 0;
+  std::string trouble;
+  for (const auto& gpu : gpus_) {
+    const GpuStatus& status = gpu->status;
+    if (status.state == GpuState::kNotLookedAt) {
+      ++unknown;
+      continue;
+    }
+    published->push_back(status);
+    if (status.state == GpuState::kUp) {
+      ++up;
+      continue;
+    }
+    trouble += (trouble.empty() ? "gpu " : "; gpu ") + std::to_string(status.identity.index) +
+               ": " + status.reason;
+  }
+  published_ = std::move(published);
+  if (gpus_.empty()) {
+    TellState(Availability::kNotApplicable, kNoGpu);
+  } else if (up > 0) {
+    TellState(Availability::kUp, trouble);
+  } else if (unknown == 0) {
+    const bool denied = std::all_of(gpus_.begin(), gpus_.end(), [](const auto& gpu) {
+      return gpu->status.state == GpuState::kDenied;
+    });
+    TellState(denied ? Availability::kDenied : Availability::kDown, trouble);
+  }
+}
+
+}  // namespace rankscope::collectors

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The source of what the node's NVIDIA GPUs do and how they are. Each GPU is looked at by a thread
+// of its own, within a deadline: one that does not answer is told as such, and the others lose
+// nothing by it. Where there is no driver or no GPU, the source says so and looks again now and
+// then. Loop thread only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "detectors/model/gpu_reading.h"
+#include "detectors/model/observation.h"
+#include "exporter/collectors/nvml_device.h"
+#include "exporter/collectors/nvml_library.h"
+#include "exporter/collectors/nvml_samples.h"
+#include "exporter/collectors/process_table.h"
+#include "exporter/event_loop.h"
+#include "exporter/source.h"
+#include "exporter/worker.h"
+
+namespace rankscope::collectors {
+
+// How long the driver is waited for. Without persistence mode it wakes a card at the first call,
+// which takes seconds; a look at one that is awake takes some ten milliseconds.
+struct NvmlPatience {
+  Duration open = Seconds(30);
+  Duration first_look = Seconds(30);
+  Duration look = Seconds(3);
+  Duration retry = Seconds(5);  // of a GPU that is lost, or that may not be looked at
+  Duration first_reopen =
+      Seconds(5);  // of a driver that is not there; then twice as long each time
+  Duration longest_reopen = Seconds(60);
+  Duration recount = Seconds(60);
+};
+
+class Nvml final : public exporter::Source {
+ public:
+  explicit Nvml(Duration interval, std::string library = nvml::kLibraryName,
+                NvmlPatience patience = {}, std::shared_ptr<ProcessTable> table = {});
+  ~Nvml() override;
+
+  Status Start(exporter::EventLoop& loop, Sink& sink) override;
+  void Stop() override;
+  std::shared_ptr<const std::vector<GpuStatus>> gpus() const override { return published_; }
+
+ private:
+  struct Gpu;
+
+  void Open();
+  void OnOpened(nvml::Opening opening, uint32_t count);
+  void OpenLater();
+  void Recount();
+  void SetCount(uint32_t count);
+  void Beat();
+  void LookAt(Gpu& gpu);
+  void OnLook(Gpu& gpu, GpuStatus status);
+  void OnLate(Gpu& gpu);
+  void TellEvents(Gpu& gpu);
+  void TellGpus();
+  void TellState(Availability state, std::string reason);
+
+  Duration interval_;
+  std::string library_path_;
+  NvmlPatience patience_;
+  std::shared_ptr<ProcessTable> table_;
+  exporter::EventLoop* loop_ = nullptr;
+  Sink* sink_ = nullptr;
+  std::unique_ptr<exporter::Worker> opener_;
+  std::shared_ptr<const nvml::Library> library_;
+  std::vector<std::unique_ptr<Gpu>> gpus_;
+  exporter::EventLoop::TimerId beat_ = 0, reopen_ = 0, recount_ = 0;
+  Duration reopen_after_;
+  std::shared_ptr<const std::vector<GpuStatus>> published_;
+};
+
+}  // namespace rankscope::collectors

@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/collectors/nvml_events.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <fstream>
+#include <set>
+#include <utility>
+
+#include "detectors/model/event_types.h"
+
+namespace rankscope::collectors::nvml {
+namespace {
+
+constexpr Duration kAgain = Seconds(30);
+// What a process holds changes with each step; so much is worth an event.
+constexpr double kBytes = 256 << 20;
+
+std::string_view NameOf(GpuState state) {
+  switch (state) {
+    case GpuState::kUp:
+      return "up";
+    case GpuState::kUnresponsive:
+      return "unresponsive";
+    case GpuState::kLost:
+      return "lost";
+    case GpuState::kDenied:
+      return "denied";
+    default:
+      return "failed";
+  }
+}
+
+// "00000000:4F:00.0" -> "0000:4f:00", as the kernel's log names cards.
+std::string BusOf(std::string_view bus) {
+  bus = bus.substr(0, bus.find('.'));
+  const size_t colon = bus.find(':');
+  if (colon != std::string_view::npos && colon > 4) bus.remove_prefix(colon - 4);
+  std::string text(bus);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// Empty for a process that has just ended, or is of another pid namespace.
+std::string NameOfProcess(int32_t pid) {
+  std::ifstream comm("/proc/" + std::to_string(pid) + "/comm");
+  std::string name;
+  std::getline(comm, name);
+  return name;
+}
+
+Event OfHolder(const GpuIdentity& gpu, const ProcessKey& key) {
+  Event event;
+  event.type = WireType(EventType::kGpuProcess);
+  event.process = key;
+  event.str = {{"gpu_uuid", gpu.uuid}};
+  return event;
+}
+
+}  // namespace
+
+std::vector<Event> Events::Of(const GpuStatus& gpu, ProcessTable& table, Timestamp now) {
+  std::vector<Event> out;
+  if (gpu.identity.uuid.empty()) return out;
+  TellIdentity(gpu, now, out);
+  if (gpu.state == GpuState::kUp && gpu.reading.compute_processes)
+    TellHolders(gpu, table, now, out);
+  return out;
+}
+
+void Events::TellIdentity(const GpuStatus& gpu, Timestamp now, std::vector<Event>& out) {
+  if (known_ && identity_ == gpu.identity && state_ == gpu.state && now - identity_told_ < kAgain)
+    return;
+  known_ = true;
+  identity_ = gpu.identity;
+  state_ = gpu.state;
+  identity_told_ = now;
+  Event event;
+  event.type = WireType(EventType::kGpuIdentity);
+  event.str = {{"gpu_uuid", gpu.identity.uuid},
+               {"bus_id", BusOf(gpu.identity.bus_id)},
+               {"model", gpu.identity.model},
+               {"state", std::string(NameOf(gpu.state))}};
+  event.num = {{"index", gpu.identity.index}};
+  out.push_back(std::move(event));
+}
+
+void Events::TellHolders(const GpuStatus& gpu, ProcessTable& table, Timestamp now,
+                         std::vector<Event>& out) {
+  const auto leave = [&](const Holder& holder) {
+    Event event = OfHolder(gpu.identity, holder.key);
+    event.num = {{"gone", 1}};
+    out.push_back(std::move(event));
+  };
+  std::map<int32_t, double> now_holding;  // a process of several MIG instances stands there twice
+  for (const GpuProcess& process : *gpu.reading.compute_processes)
+    now_holding[process.pid] += process.memory_bytes.value_or(0);
+  for (auto it = holders_.begin(); it != holders_.end();) {
+    if (now_holding.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    leave(it->second);
+    it = holders_.erase(it);
+  }
+  for (const auto& [pid, bytes] : now_holding) {
+    const TrackedProcess* const tracked = table.Find(pid);
+    const ProcessKey key = tracked != nullptr ? tracked->key : ProcessKey{pid, 0};
+    const auto [found, first] = holders_.try_emplace(pid);
+    Holder& holder = found->second;
+    const bool other = !first && holder.key != key;
+    if (other) leave(holder);  // its pid was used again, or it has become a run's
+    if (first || other) holder.name = NameOfProcess(pid);
+    if (!first && !other && std::abs(bytes - holder.bytes) < kBytes && now - holder.told < kAgain)
+      continue;
+    holder.key = key;
+    holder.bytes = bytes;
+    holder.told = now;
+    Event event = OfHolder(gpu.identity, key);
+    event.str.push_back({"name", holder.name});
+    event.num = {{"bytes", static_cast<int64_t>(bytes)}};
+    out.push_back(std::move(event));
+  }
+}
+
+}  // namespace rankscope::collectors::nvml

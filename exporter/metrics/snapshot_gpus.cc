@@ -1,0 +1,261 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Series of the node's GPUs. One that is not up has no numbers: those of before would look as if it
+// were.
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "exporter/metrics/snapshot_impl.h"
+
+namespace rankscope::metrics {
+namespace {
+
+struct ValueRow {
+  MetricId metric;
+  GpuValue GpuReading::*value;
+};
+
+// Those without a label of their own.
+constexpr ValueRow kValueRows[] = {
+    {MetricNamed("rankscope_gpu_bar1_used_bytes"), &GpuReading::bar1_used_bytes},
+    {MetricNamed("rankscope_gpu_decoder_active_ratio"), &GpuReading::decoder_active},
+    {MetricNamed("rankscope_gpu_dram_active_ratio"), &GpuReading::dram_active},
+    {MetricNamed("rankscope_gpu_encoder_active_ratio"), &GpuReading::encoder_active},
+    {MetricNamed("rankscope_gpu_energy_joules_total"), &GpuReading::energy_joules},
+    {MetricNamed("rankscope_gpu_engine_active_ratio"), &GpuReading::engine_active},
+    {MetricNamed("rankscope_gpu_fan_speed_ratio"), &GpuReading::fan_ratio},
+    {MetricNamed("rankscope_gpu_memory_busy_ratio"), &GpuReading::memory_busy},
+    {MetricNamed("rankscope_gpu_memory_free_bytes"), &GpuReading::memory_free_bytes},
+    {MetricNamed("rankscope_gpu_memory_reserved_bytes"), &GpuReading::memory_reserved_bytes},
+    {MetricNamed("rankscope_gpu_memory_total_bytes"), &GpuReading::memory_total_bytes},
+    {MetricNamed("rankscope_gpu_memory_used_bytes"), &GpuReading::memory_used_bytes},
+    {MetricNamed("rankscope_gpu_nvlink_receive_bytes_total"), &GpuReading::nvlink_received_bytes},
+    {MetricNamed("rankscope_gpu_nvlink_transmit_bytes_total"), &GpuReading::nvlink_sent_bytes},
+    {MetricNamed("rankscope_gpu_pcie_link_generation"), &GpuReading::pcie_generation},
+    {MetricNamed("rankscope_gpu_pcie_link_generation_max"), &GpuReading::pcie_generation_max},
+    {MetricNamed("rankscope_gpu_pcie_link_width"), &GpuReading::pcie_width},
+    {MetricNamed("rankscope_gpu_pcie_link_width_max"), &GpuReading::pcie_width_max},
+    {MetricNamed("rankscope_gpu_pcie_receive_bytes_total"), &GpuReading::pcie_received_bytes},
+    {MetricNamed("rankscope_gpu_pcie_replays_total"), &GpuReading::pcie_replays},
+    {MetricNamed("rankscope_gpu_pcie_transmit_bytes_total"), &GpuReading::pcie_sent_bytes},
+    {MetricNamed("rankscope_gpu_performance_state"), &GpuReading::performance_state},
+    {MetricNamed("rankscope_gpu_power_watts"), &GpuReading::power_watts},
+    {MetricNamed("rankscope_gpu_retired_pages_pending"), &GpuReading::retired_pending},
+    {MetricNamed("rankscope_gpu_row_remap_failed"), &GpuReading::remap_failed},
+    {MetricNamed("rankscope_gpu_row_remap_pending"), &GpuReading::remap_pending},
+    {MetricNamed("rankscope_gpu_sm_active_ratio"), &GpuReading::sm_active},
+    {MetricNamed("rankscope_gpu_sm_occupancy_ratio"), &GpuReading::sm_occupancy},
+    {MetricNamed("rankscope_gpu_temperature_margin_celsius"),
+     &GpuReading::temperature_margin_celsius},
+};
+
+constexpr std::array<std::string_view, 5> kRecoveryActions = {"none", "gpu_reset", "reboot",
+                                                              "drain", "drain_and_reset"};
+// The label where a family has one series for all links, or for all locations.
+constexpr std::string_view kAll = "all";
+
+}  // namespace
+
+// Adds series of one GPU, of rows that are kept as `keep` says.
+class SnapshotBuilder::Impl::GpuSeries {
+ public:
+  GpuSeries(Impl& impl, const GpuStatus& gpu, Keep keep)
+      : impl_(impl), gpu_(gpu), keep_(keep), index_(std::to_string(gpu.identity.index)) {}
+
+  void AddAll() {
+    AddState();
+    if (gpu_.state != GpuState::kUp) return;
+    const LabelPointer labels = Labels(MetricNamed("rankscope_gpu_up"), {});
+    for (const ValueRow& row : kValueRows) {
+      if (const GpuValue value = gpu_.reading.*row.value; value && Wanted(row.metric))
+        impl_.Add(row.metric, labels, *value);
+    }
+    AddActivity();
+    AddErrors();
+    AddLinks();
+    AddClocksAndPower();
+    AddThrottling();
+    AddModes();
+  }
+
+ private:
+  bool Wanted(MetricId id) const { return kCatalog[id].keep == keep_; }
+  bool full() const { return impl_.options.profile == Profile::kFull; }
+
+  LabelPointer Labels(MetricId id, std::initializer_list<std::string_view> own) {
+    const std::string& uuid = gpu_.identity.uuid;
+    const auto* value = own.begin();
+    LabelCache& cache = impl_.agent_labels;
+    const std::string_view names = kCatalog[id].labels;
+    switch (own.size()) {
+      case 0:
+        return cache.Get(names, {index_, uuid});
+      case 1:
+        return cache.Get(names, {index_, uuid, value[0]});
+      case 2:
+        return cache.Get(names, {index_, uuid, value[0], value[1]});
+      default:
+        return cache.Get(names, {index_, uuid, value[0], value[1], value[2]});
+    }
+  }
+
+  void Add(MetricId id, std::initializer_list<std::string_view> own, GpuValue value) {
+    if (value && Wanted(id)) impl_.Add(id, Labels(id, own), *value);
+  }
+  // One for each name that has a value.
+  void AddEach(MetricId id, std::span<const std::string_view> names,
+               std::span<const GpuValue> values) {
+    for (size_t i = 0; i < names.size(); ++i) Add(id, {names[i]}, values[i]);
+  }
+  // All names, one of them 1.
+  void AddStates(MetricId id, std::span<const std::string_view> names, size_t now) {
+    if (!Wanted(id) || !impl_.Room(id, names.size())) return;
+    for (size_t i = 0; i < names.size(); ++i) {
+      impl_.Put(id, Labels(id, {names[i]}), Flag(i == now));
+    }
+  }
+
+  void AddState() {
+    Add(MetricNamed("rankscope_gpu_up"), {}, Flag(gpu_.state == GpuState::kUp));
+    if (gpu_.state != GpuState::kDenied) {  // else nothing is known
+      AddStates(MetricNamed("rankscope_gpu_health"), kGpuHealthNames,
+                static_cast<size_t>(HealthOf(gpu_)));
+    }
+    constexpr MetricId kInfo = MetricNamed("rankscope_gpu_info");
+    if (!Wanted(kInfo)) return;
+    const GpuIdentity& who = gpu_.identity;
+    impl_.Add(kInfo,
+              impl_.agent_labels.Get(kCatalog[kInfo].labels, {index_, who.uuid, who.model,
+                                                              who.bus_id, who.serial, who.driver}),
+              1);
+  }
+
+  void AddActivity() {
+    const GpuReading& r = gpu_.reading;
+    constexpr MetricId kPipe = MetricNamed("rankscope_gpu_pipe_active_ratio");
+    const size_t pipes = full() ? kGpuPipes.size() : 1;
+    AddEach(kPipe, std::span(kGpuPipes).first(pipes), r.pipe_active);
+    if (r.engine_active) {
+      Add(MetricNamed("rankscope_gpu_utilization_source_info"), {r.gpm ? "gpm" : "nvml"}, 1);
+    }
+    constexpr MetricId kProcesses = MetricNamed("rankscope_gpu_processes");
+    if (r.compute_processes)
+      Add(kProcesses, {"compute"}, static_cast<double>(r.compute_processes->size()));
+    Add(kProcesses, {"graphics"}, r.graphics_processes);
+  }
+
+  void AddErrors() {
+    const GpuReading& r = gpu_.reading;
+    constexpr MetricId kEcc = MetricNamed("rankscope_gpu_ecc_errors_total");
+    for (size_t type = 0; type < kEccKinds.size(); ++type) {
+      for (size_t scope = 0; scope < kEccScopes.size(); ++scope) {
+        if (!full())
+          Add(kEcc, {kEccKinds[type], kEccScopes[scope], kAll}, r.ecc_total[type][scope]);
+        for (size_t at = 0; full() && at < kEccLocations.size(); ++at) {
+          Add(kEcc, {kEccKinds[type], kEccScopes[scope], kEccLocations[at]},
+              r.ecc[type][scope][at]);
+        }
+      }
+    }
+    constexpr MetricId kRemaps = MetricNamed("rankscope_gpu_row_remaps");
+    Add(kRemaps, {"correctable"}, r.remapped_correctable);
+    Add(kRemaps, {"uncorrectable"}, r.remapped_uncorrectable);
+    AddEach(MetricNamed("rankscope_gpu_row_remap_available_banks"), kRemapBanks, r.remap_banks);
+    constexpr MetricId kRetired = MetricNamed("rankscope_gpu_retired_pages");
+    Add(kRetired, {"single_bit"}, r.retired_single_bit);
+    Add(kRetired, {"double_bit"}, r.retired_double_bit);
+    if (r.recovery_action && *r.recovery_action < kRecoveryActions.size()) {
+      AddStates(MetricNamed("rankscope_gpu_recovery_action"), kRecoveryActions,
+                static_cast<size_t>(*r.recovery_action));
+    }
+  }
+
+  void AddLinks() {
+    const GpuReading& r = gpu_.reading;
+    if (r.links.empty()) return;
+    const auto up =
+        std::count_if(r.links.begin(), r.links.end(), [](const GpuLink& link) { return link.up; });
+    Add(MetricNamed("rankscope_gpu_nvlink_active_links"), {}, static_cast<double>(up));
+    constexpr MetricId kErrors = MetricNamed("rankscope_gpu_nvlink_errors_total");
+    if (!full()) {
+      for (size_t i = 0; i < kGpuNvlinkErrors.size(); ++i) {
+        Add(kErrors, {kAll, kGpuNvlinkErrors[i]}, r.nvlink_errors[i]);
+      }
+      return;
+    }
+    for (const GpuLink& link : r.links) {
+      const std::string number = std::to_string(link.link);
+      for (size_t i = 0; i < kGpuNvlinkErrors.size(); ++i) {
+        Add(kErrors, {number, kGpuNvlinkErrors[i]}, link.errors[i]);
+      }
+      Add(MetricNamed("rankscope_gpu_nvlink_up"), {number}, Flag(link.up));
+      Add(MetricNamed("rankscope_gpu_nvlink_speed_bytes_per_second"), {number},
+          link.bytes_per_second);
+    }
+  }
+
+  void AddClocksAndPower() {
+    const GpuReading& r = gpu_.reading;
+    AddEach(MetricNamed("rankscope_gpu_clock_hertz"), kClockDomains, r.clock_hertz);
+    AddEach(MetricNamed("rankscope_gpu_clock_max_hertz"), kClockDomains, r.clock_max_hertz);
+    AddEach(MetricNamed("rankscope_gpu_power_limit_watts"), kPowerLimits, r.power_limit_watts);
+    AddEach(MetricNamed("rankscope_gpu_temperature_threshold_celsius"), kTemperatureThresholds,
+            r.temperature_threshold_celsius);
+    constexpr MetricId kTemperature = MetricNamed("rankscope_gpu_temperature_celsius");
+    Add(kTemperature, {"core"}, r.temperature_celsius);
+    Add(kTemperature, {"memory"}, r.memory_temperature_celsius);
+  }
+
+  void AddThrottling() {
+    const GpuReading& r = gpu_.reading;
+    constexpr MetricId kActive = MetricNamed("rankscope_gpu_throttle_active");
+    constexpr MetricId kSeconds = MetricNamed("rankscope_gpu_throttled_seconds_total");
+    const bool told =
+        r.throttle_bits && Wanted(kActive) && impl_.Room(kActive, kGpuThrottleReasons.size());
+    for (size_t i = 0; i < kGpuThrottleReasons.size(); ++i) {
+      const ThrottleReason& reason = kGpuThrottleReasons[i];
+      if (told) {
+        impl_.Put(kActive, Labels(kActive, {reason.name}),
+                  Flag((*r.throttle_bits & reason.bit) != 0));
+      }
+      Add(kSeconds, {reason.name}, r.throttled_seconds[i]);
+    }
+    Add(kSeconds, {"thermal"}, r.thermal_throttled_seconds);
+  }
+
+  void AddModes() {
+    const GpuReading& r = gpu_.reading;
+    constexpr MetricId kMode = MetricNamed("rankscope_gpu_mode");
+    Add(kMode, {"ecc"}, r.ecc_enabled);
+    Add(kMode, {"exclusive"}, r.exclusive);
+    Add(kMode, {"mig"}, r.mig_enabled);
+    Add(kMode, {"persistence"}, r.persistence_enabled);
+    if (r.mig_enabled == 1) {
+      Add(MetricNamed("rankscope_gpu_mig_instances"), {},
+          static_cast<double>(r.mig_instances.size()));
+    }
+    if (r.fabric_state) {
+      AddStates(MetricNamed("rankscope_gpu_fabric_state"), kFabricStates,
+                static_cast<size_t>(*r.fabric_state));
+    }
+  }
+
+  Impl& impl_;
+  const GpuStatus& gpu_;
+  const Keep keep_;
+  const std::string index_;
+};
+
+void SnapshotBuilder::Impl::AddGpus(const AgentStatus& agent, Keep keep) {
+  for (const SourceStatus& source : agent.sources) {
+    if (source.gpus == nullptr) continue;
+    for (const GpuStatus& gpu : *source.gpus) GpuSeries(*this, gpu, keep).AddAll();
+  }
+}
+
+}  // namespace rankscope::metrics

@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Functions of the library as a whole: start, devices, events.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "tests/support/fake_nvml/state.h"
+
+using namespace fake_nvml;  // NOLINT: the symbols are C's
+using abi::Device;
+using abi::EventData;
+using abi::EventSet;
+using abi::Return;
+
+namespace {
+
+std::atomic<int> initialised{0};
+
+Return GiveText(const std::string& text, char* out, uint32_t size) {
+  if (text.size() + 1 > size) return abi::kInsufficientSize;
+  std::memcpy(out, text.c_str(), text.size() + 1);
+  return abi::kSuccess;
+}
+
+struct Listener {
+  std::set<size_t> gpus;
+  size_t told = 0;  // of the script's Xids
+};
+
+}  // namespace
+
+extern "C" {
+
+Return nvmlInit_v2() {
+  const Return result = Result(__func__);
+  if (result == abi::kSuccess) ++initialised;
+  return result;
+}
+
+Return nvmlShutdown() {
+  if (initialised == 0) return abi::kUninitialized;
+  --initialised;
+  return abi::kSuccess;
+}
+
+Return nvmlSystemGetDriverVersion(char* text, uint32_t size) {
+  if (initialised == 0) return abi::kUninitialized;
+  const Return result = Result(__func__);
+  return result != abi::kSuccess ? result : GiveText(Now()->driver, text, size);
+}
+
+Return nvmlDeviceGetCount_v2(uint32_t* count) {
+  if (initialised == 0) return abi::kUninitialized;
+  *count = static_cast<uint32_t>(Now()->gpus.size());
+  return Result(__func__);
+}
+
+Return nvmlDeviceGetHandleByIndex_v2(uint32_t index, Device* device) {
+  if (initialised == 0) return abi::kUninitialized;
+  if (index >= Now()->gpus.size()) return abi::kInvalidArgument;
+  *device = HandleOf(index);
+  return Call(*device, __func__).result;
+}
+
+Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
+  if (initialised == 0) return abi::kUninitialized;
+  const auto script = Now();
+  for (size_t i = 0; i < script->gpus.size(); ++i) {
+    if (script->gpus[i].uuid != uuid) continue;
+    *device = HandleOf(i);
+    return Call(*device, __func__).result;
+  }
+  return abi::kNotFound;
+}
+
+Return nvmlDeviceGetName(Device device, char* text, uint32_t size) {
+  const Call call(device, __func__);
+  return call.fails() ? call.result : GiveText(call.gpu->name, text, size);
+}
+
+Return nvmlDeviceGetUUID(Device device, char* text, uint32_t size) {
+  const Call call(device, __func__);
+  if (call.fails()) return call.result;
+  return GiveText(call.part != nullptr ? call.part->uuid : call.gpu->uuid, text, size);
+}
+
+Return nvmlDeviceGetSerial(Device device, char* text, uint32_t size) {
+  const Call call(device, __func__);
+  return call.fails() ? call.result : GiveText(call.gpu->serial, text, size);
+}
+
+Return nvmlDeviceGetPciInfo_v3(Device device, abi::PciInfo* info) {
+  const Call call(device, __func__);
+  if (call.fails()) return call.result;
+  return GiveText(call.gpu->bus_id, info->bus_id, sizeof info->bus_id);
+}
+
+Return nvmlDeviceGetMigDeviceHandleByIndex(Device device, uint32_t index, Device* part) {
+  const Call call(device, __func__);
+  if (call.fails()) return call.result;
+  if (index >= call.gpu->parts.size()) return abi::kNotFound;
+  *part = HandleOfPart(call.index, index);
+  return abi::kSuccess;
+}
+
+Return nvmlEventSetCreate(EventSet* set) {
+  if (initialised == 0) return abi::kUninitialized;
+  *set = reinterpret_cast<EventSet>(new Listener);
+  return Result(__func__);
+}
+
+Return nvmlEventSetFree(EventSet set) {
+  delete reinterpret_cast<Listener*>(set);
+  return abi::kSuccess;
+}
+
+Return nvmlDeviceRegisterEvents(Device device, uint64_t types, EventSet set) {
+  const Call call(device, __func__);
+  if (call.fails()) return call.result;
+  if ((types & abi::kEventXid) == 0) return abi::kNotSupported;
+  reinterpret_cast<Listener*>(set)->gpus.insert(call.index);
+  return abi::kSuccess;
+}
+
+Return nvmlEventSetWait_v2(EventSet set, EventData* data, uint32_t timeout_ms) {
+  Listener& listener = *reinterpret_cast<Listener*>(set);
+  const double until = Seconds() + timeout_ms * 1e-3;
+  for (;;) {
+    const auto script = Now();
+    listener.told = std::min(listener.told, script->xids.size());
+    while (listener.told < script->xids.size()) {
+      const Xid& xid = script->xids[listener.told++];
+      if (!listener.gpus.contains(xid.gpu)) continue;
+      *data = {HandleOf(xid.gpu), abi::kEventXid, xid.code, abi::kNotAvailable32,
+               abi::kNotAvailable32};
+      return abi::kSuccess;
+    }
+    if (Seconds() >= until) return abi::kTimeout;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+}  // extern "C"
