@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "detectors/evidence_writer.h"
 #include "detectors/families/family_names.h"
@@ -48,6 +50,18 @@ void DescribeCurve(const JobFeatures& f, features::Captures& values) {
                                     ? std::string("nothing was printed")
                                     : "no loss was read in " + std::to_string(f.lines) + " lines"});
   }
+}
+
+// The cards that what began it speaks of, each once.
+void AddCards(const Finding& finding, const JobFeatures& f, proto::Verdict& verdict) {
+  std::set<std::string> cards;
+  for (const EvidenceRef ref : finding.root) {
+    const features::Evidence* evidence = f.At(ref);
+    if (evidence == nullptr) continue;
+    if (const std::string_view card = evidence->Capture("gpu_uuid"); !card.empty())
+      cards.emplace(card);
+  }
+  for (const std::string& card : cards) verdict.add_gpus(card);
 }
 
 // Values that sentences may quote: the finding's own, then those of the evidence that began it.
@@ -243,6 +257,7 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
   if (f.exit_known) verdict.set_exit_code(f.exit_code);
   for (const int32_t rank : finding.ranks) verdict.add_ranks(rank);
   if (!context.node.empty()) verdict.add_nodes(std::string(context.node));
+  AddCards(finding, *context.features, verdict);
 
   EvidenceWriter evidence(f, context.wall_offset_ns, verdict);
   for (const EvidenceRef ref : finding.shows) {

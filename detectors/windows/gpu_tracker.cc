@@ -119,14 +119,12 @@ void GpuTracker::OnEvent(const Event& event, const Speaker& speaker, Timestamp t
   if (!identity && event.type != WireType(EventType::kGpuProcess)) return;
   GpuWindow* const gpu = FindOrAdd(TextOf(event, "gpu_uuid"));
   if (gpu == nullptr) return;
-  if (identity) {
-    OnIdentity(event, *gpu, t);
-  } else {
-    OnHolder(event, speaker, *gpu);
-  }
+  OnIdentity(event, *gpu, t);
+  if (!identity) OnHolder(event, speaker, *gpu);
 }
 
 void GpuTracker::OnIdentity(const Event& event, GpuWindow& gpu, Timestamp t) {
+  if (TextOf(event, "bus_id").empty()) return;
   gpu.bus_id = TextOf(event, "bus_id").substr(0, kNameCap);
   gpu.model = TextOf(event, "model").substr(0, kNameCap);
   gpu.index = static_cast<int32_t>(NumberOf(event, "index"));

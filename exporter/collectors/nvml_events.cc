@@ -53,11 +53,21 @@ std::string NameOfProcess(int32_t pid) {
   return name;
 }
 
-Event OfHolder(const GpuIdentity& gpu, const ProcessKey& key) {
+Event OfCard(EventType type, const GpuStatus& gpu) {
   Event event;
-  event.type = WireType(EventType::kGpuProcess);
+  event.type = WireType(type);
+  event.str = {{"gpu_uuid", gpu.identity.uuid},
+               {"bus_id", BusOf(gpu.identity.bus_id)},
+               {"model", gpu.identity.model},
+               {"state", std::string(NameOf(gpu.state))}};
+  event.num = {{"index", gpu.identity.index}};
+  return event;
+}
+
+// With the card's own facts: a run that has just begun has heard nothing of it yet.
+Event OfHolder(const GpuStatus& gpu, const ProcessKey& key) {
+  Event event = OfCard(EventType::kGpuProcess, gpu);
   event.process = key;
-  event.str = {{"gpu_uuid", gpu.uuid}};
   return event;
 }
 
@@ -79,21 +89,14 @@ void Events::TellIdentity(const GpuStatus& gpu, Timestamp now, std::vector<Event
   identity_ = gpu.identity;
   state_ = gpu.state;
   identity_told_ = now;
-  Event event;
-  event.type = WireType(EventType::kGpuIdentity);
-  event.str = {{"gpu_uuid", gpu.identity.uuid},
-               {"bus_id", BusOf(gpu.identity.bus_id)},
-               {"model", gpu.identity.model},
-               {"state", std::string(NameOf(gpu.state))}};
-  event.num = {{"index", gpu.identity.index}};
-  out.push_back(std::move(event));
+  out.push_back(OfCard(EventType::kGpuIdentity, gpu));
 }
 
 void Events::TellHolders(const GpuStatus& gpu, ProcessTable& table, Timestamp now,
                          std::vector<Event>& out) {
   const auto leave = [&](const Holder& holder) {
-    Event event = OfHolder(gpu.identity, holder.key);
-    event.num = {{"gone", 1}};
+    Event event = OfHolder(gpu, holder.key);
+    event.num.push_back({"gone", 1});
     out.push_back(std::move(event));
   };
   std::map<int32_t, double> now_holding;  // a process of several MIG instances stands there twice
@@ -120,9 +123,9 @@ void Events::TellHolders(const GpuStatus& gpu, ProcessTable& table, Timestamp no
     holder.key = key;
     holder.bytes = bytes;
     holder.told = now;
-    Event event = OfHolder(gpu.identity, key);
+    Event event = OfHolder(gpu, key);
     event.str.push_back({"name", holder.name});
-    event.num = {{"bytes", static_cast<int64_t>(bytes)}};
+    event.num.push_back({"bytes", static_cast<int64_t>(bytes)});
     out.push_back(std::move(event));
   }
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's own log: lines as NVIDIA's driver writes them, about real processes, written to the real /dev/kmsg by hand."""
 import os
+import re
 import sys
 import time
 import unittest
@@ -11,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from bpf_test import BpfTest, wait_for  # noqa: E402
 
+FAKE_NVML = Path(os.environ.get("FAKE_NVML_FOLDER", "build/tests/support/fake_nvml/lib")).resolve()
 WAITS = """
 import os, time
 open(os.environ["READY"], "w").close()
@@ -20,7 +22,7 @@ raise SystemExit(1)
 """
 
 
-class KernelLog(BpfTest):
+class KernelLogTest(BpfTest):
     def setUp(self):
         super().setUp()
         if not os.access("/dev/kmsg", os.W_OK):
@@ -52,6 +54,8 @@ class KernelLog(BpfTest):
         process.wait()
         return daemon.verdict(job)
 
+
+class KernelLog(KernelLogTest):
     def test_an_uncontained_error_is_the_cards(self):
         daemon = self.daemon()
         process, job = self.rank_of_job(daemon)
@@ -95,6 +99,50 @@ class KernelLog(BpfTest):
         verdict = self.end(daemon, process, job)
         self.assertEqual(verdict["code"], "X3")
         self.assertLess((Path(daemon.state) / "jobs" / job / "facts.rec").stat().st_size, 1 << 18, "not each is told")
+
+
+class Cards(KernelLogTest):
+    """Whose a card is, the driver's library says: a stand-in for it names real processes."""
+
+    def daemon(self):
+        if not (FAKE_NVML / "libnvidia-ml.so.1").exists():
+            self.fail(f"no stand-in in {FAKE_NVML}")
+        self.script = Path(self.folder) / "gpus"
+        self.say()
+        for key, value in (("LD_LIBRARY_PATH", str(FAKE_NVML)), ("FAKE_NVML_SCRIPT", str(self.script))):
+            self.addCleanup(os.environ.__setitem__ if key in os.environ else os.environ.pop, key, os.environ.get(key, ""))
+            os.environ[key] = value
+        return super().daemon()
+
+    def say(self, *lines):
+        next_script = self.script.with_suffix(".next")
+        next_script.write_text("\n".join(["driver 550.54.15", "gpus 4 hopper", *lines, ""]))
+        next_script.rename(self.script)
+
+    def held(self, daemon, gpu):
+        return re.search(rf'rankscope_gpu_processes{{gpu="{gpu}",[^}}]*kind="compute"}} [1-9]', daemon.get("/metrics")[1])
+
+    def bus_of(self, daemon, gpu):
+        """As the kernel's log names it: without the function, with four digits of the domain."""
+        found = re.search(rf'rankscope_gpu_info{{gpu="{gpu}",[^}}]*pci_bus_id="([^"]+)"', daemon.get("/metrics")[1])
+        return found[1].split(".")[0][-10:]
+
+    def test_an_error_that_names_no_process_is_of_who_computes_there(self):
+        daemon = self.daemon()
+        process, job = self.rank_of_job(daemon)
+        self.say(f"gpu 2 process {process.pid} 8589934592")
+        wait_for("the process on its card", lambda: self.held(daemon, 2))
+        mine, other = (self.bus_of(daemon, gpu) for gpu in (2, 3))
+        line = "NVRM: Xid (PCI:{}): 95, pid='<unknown>', name=<unknown>, Uncontained: LTC TAG (0x2,0x0)"
+        self.write(line.format(other))
+        wait_for("the line", lambda: self.lines(daemon, "xid") >= 1)
+        time.sleep(2)
+        self.assertNotEqual(daemon.verdicts()[job]["code"], "B2", "another card")
+        self.write(line.format(mine))
+        verdict = wait_for("the finding", lambda: (found := daemon.verdicts().get(job)) and found["code"] == "B2" and found)
+        self.assertEqual((verdict["sub"], verdict["ranks"]), ("xid", [0]))
+        self.assertTrue(verdict["gpus"][0].startswith("GPU-"), verdict["gpus"])
+        self.assertEqual(self.end(daemon, process, job)["code"], "B2")
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ TEST(Snapshot, SourcesSayWhetherTheyWork) {
   const std::string text = Scrape(OnNode({}));
   EXPECT_THAT(text, HasSubstr("rankscope_source_up{source=\"procfs\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("rankscope_source_up{source=\"proc_connector\"} 0\n"));
-  EXPECT_EQ(CountOf(text, "rankscope_source_last_event_timestamp_seconds"), 3u)
+  EXPECT_EQ(CountOf(text, "rankscope_source_last_event_timestamp_seconds"), 4u)
       << "proc_connector has told nothing";
 }
 
