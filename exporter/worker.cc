@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -44,6 +45,7 @@ struct Worker::Local {
   std::shared_ptr<std::map<int64_t, EventLoop::TimerId>> waiting =
       std::make_shared<std::map<int64_t, EventLoop::TimerId>>();
   int64_t next_id = 1;
+  std::optional<std::chrono::steady_clock::time_point> wait_until;  // set when it stops
 };
 
 Worker::Worker(EventLoop& loop)
@@ -84,16 +86,24 @@ Worker::Worker(EventLoop& loop)
   });
 }
 
-Worker::~Worker() {
+void Worker::BeginStop() {
+  if (local_->wait_until) return;
+  local_->wait_until = std::chrono::steady_clock::now() + kPatience;
   for (const auto& [id, timer] : *local_->waiting) local_->loop->Cancel(timer);
+  local_->waiting->clear();
+  const std::lock_guard lock(shared_->mutex);
+  shared_->stopping = true;
+  shared_->loop = nullptr;
+  shared_->queue.clear();
+  shared_->wake.notify_all();
+}
+
+Worker::~Worker() {
+  BeginStop();
   bool gone = false;
   {
     std::unique_lock lock(shared_->mutex);
-    shared_->stopping = true;
-    shared_->loop = nullptr;
-    shared_->queue.clear();
-    shared_->wake.notify_all();
-    gone = shared_->wake.wait_for(lock, kPatience, [this] { return shared_->gone; });
+    gone = shared_->wake.wait_until(lock, *local_->wait_until, [this] { return shared_->gone; });
   }
   if (gone) {
     local_->thread.join();
@@ -103,7 +113,7 @@ Worker::~Worker() {
 }
 
 bool Worker::Submit(Job job, Duration deadline, std::function<void()> on_late) {
-  if (pending() >= kMaxQueued) return false;
+  if (pending() >= kMaxQueued || local_->wait_until) return false;
   const int64_t id = local_->next_id++;
   (*local_->waiting)[id] = local_->loop->After(deadline, [on_late = std::move(on_late)] {
     if (on_late) on_late();

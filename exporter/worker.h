@@ -28,6 +28,10 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
+  // The first half of the destructor, which need not be called: delivers nothing more and lets the
+  // wait begin. Called of many before the first is destroyed, their waits run side by side.
+  void BeginStop();
+
   // False when kMaxQueued jobs wait already: the thread is stuck or too slow, and the caller has a
   // lost job to count.
   [[nodiscard]] bool Submit(Job job, Duration deadline, std::function<void()> on_late);

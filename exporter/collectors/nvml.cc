@@ -68,6 +68,7 @@ void Nvml::Stop() {
   for (exporter::EventLoop::TimerId* timer : {&beat_, &reopen_, &recount_}) {
     loop_->Cancel(std::exchange(*timer, 0));
   }
+  for (const auto& gpu : gpus_) gpu->worker->BeginStop();
   opener_.reset();
   gpus_.clear();
   library_.reset();
@@ -133,6 +134,7 @@ void Nvml::Recount() {
 }
 
 void Nvml::SetCount(uint32_t count) {
+  for (const auto& gpu : gpus_) gpu->worker->BeginStop();
   gpus_.clear();
   for (uint32_t i = 0; i < count; ++i) {
     auto gpu = std::make_unique<Gpu>();

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -98,6 +100,31 @@ TEST(Worker, AFullQueueRefuses) {
     ASSERT_TRUE(worker.Submit([]() -> std::function<void()> { return {}; }, Seconds(60), {}));
   }
   EXPECT_FALSE(worker.Submit([]() -> std::function<void()> { return {}; }, Seconds(60), {}));
+  release.set_value();
+}
+
+TEST(Worker, ManyThatHangAreWaitedForSideBySide) {
+  EventLoop loop;
+  std::promise<void> release;
+  const std::shared_future<void> released = release.get_future().share();
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (int i = 0; i < 10; ++i) {
+    workers.push_back(std::make_unique<Worker>(loop));
+    ASSERT_TRUE(workers.back()->Submit(
+        [released]() -> std::function<void()> {
+          released.wait();
+          return [] { ADD_FAILURE() << "delivered after the stop"; };
+        },
+        Seconds(60), {}));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  for (const auto& worker : workers) {
+    worker->BeginStop();
+    EXPECT_EQ(worker->pending(), 0);
+    EXPECT_FALSE(worker->Submit([] { return std::function<void()>(); }, Seconds(60), {}));
+  }
+  workers.clear();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));  // ten take two
   release.set_value();
 }
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <map>
 
@@ -186,6 +187,15 @@ TEST_F(NvmlTest, AGpuThatHangsFromTheStartIsTold) {
   EXPECT_EQ((*source_->gpus())[1].identity.index, 1);
   EXPECT_EQ((*source_->gpus())[1].identity.uuid, "");
   source_->Stop();  // and ends, though it hangs
+}
+
+TEST_F(NvmlTest, EndsSoonHoweverManyHang) {
+  const nvml::Fake fake("gpus 16 hopper\ngpu * hang\n");
+  Start();
+  ASSERT_TRUE(Until([&] { return Count(GpuState::kUnresponsive) == 16; }));
+  const auto begin = std::chrono::steady_clock::now();
+  source_->Stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));  // not 16 waits
 }
 
 TEST(NvmlSamples, CountersBeginWithTheFirstLookAndNeverFall) {
