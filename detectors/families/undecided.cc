@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Families whose deciding stores (GPU, CUDA, NCCL, kernel) have no source in this build: never
-// raised, and each says what it would need, so that their absence from a verdict is never taken for
-// their absence from the run.
+// Families that no source of this build decides yet (faults of the host, cards that are lost
+// without an Xid, uneven load): never raised, and each says what it would need, so that their
+// absence from a verdict is never taken for their absence from the run.
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {

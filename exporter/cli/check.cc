@@ -128,6 +128,15 @@ Finding CheckKmsg() {
   return {"kmsg", "no", std::string("/dev/kmsg: ") + std::strerror(errno) + "; needs root"};
 }
 
+Finding CheckGpu() {
+  constexpr char kDriver[] = "/proc/driver/nvidia/version";
+  if (Readable(kDriver))
+    return {"gpu", "yes", "an NVIDIA driver is loaded: nvml asks it for its GPUs"};
+  return {"gpu", "no",
+          std::string(kDriver) + ": " + std::strerror(errno) +
+              "; no NVIDIA driver; GPU evidence is not applicable"};
+}
+
 // What the kernel allows of eBPF, and what `ebpf.mode` makes of it.
 void AddKernel(const exporter::Config& config, std::vector<Finding>& findings) {
   const std::vector<probes::Capability> rows = probes::LookAtKernel();
@@ -188,9 +197,7 @@ std::vector<Finding> Look(const exporter::Config& config) {
   findings.push_back(CheckKmsg());
   findings.push_back(CheckLater("pressure", "/proc/pressure/memory", "PSI is on",
                                 "boot with psi=1 where the kernel has it"));
-  findings.push_back(CheckLater("gpu", "/proc/driver/nvidia/version",
-                                "an NVIDIA driver is loaded: open GPUs are counted",
-                                "no NVIDIA driver; GPU evidence is not applicable"));
+  findings.push_back(CheckGpu());
   findings.push_back({"slurm", config.slurm.role == "off" ? "off" : "no",
                       "this build asks Slurm nothing; jobs and ranks come from SLURM_* in the "
                       "environment"});
