@@ -61,6 +61,7 @@ class Writer {
     AddSpace();
     AddTorn();
     if (!f_.ended) Cited("port_faults", f_.reports.port_evidence);
+    AddCards();
     AddSurvived();
     AddRanks();
   }
@@ -83,6 +84,21 @@ class Writer {
     if (evidence == nullptr) return;
     Put(FindWarning(kind), EvidenceText(*evidence) + std::string(more),
         static_cast<uint32_t>(evidence_.Cite(ref)));
+  }
+
+  // What is wrong with a card and ends nothing. Of a large node some are enough.
+  void AddCards() {
+    constexpr size_t kMost = 4;
+    constexpr double kDuty = 0.2;
+    const bool told = verdict_.code() == "B2" || verdict_.code() == "B3";
+    for (size_t i = 0; i < f_.gpu.gpus.size() && i < kMost; ++i) {
+      const features::RunGpu& gpu = f_.gpu.gpus[i];
+      Cited("gpu_latent", gpu.latent_evidence);
+      if (told || f_.ended) continue;
+      Cited("gpu_errors", gpu.errors_evidence);
+      if (gpu.now.severe_duty >= kDuty && gpu.before.severe_duty >= kDuty)
+        Cited("gpu_throttled", gpu.throttle_evidence);
+    }
   }
 
   // A warning of the training's own numbers.

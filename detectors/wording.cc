@@ -105,6 +105,7 @@ constexpr std::array kKinds = {
     KindRow{EvidenceKind::kGpuThrottle, "gpu_throttle"},
     KindRow{EvidenceKind::kGpuErrors, "gpu_errors"},
     KindRow{EvidenceKind::kGpuForeign, "gpu_foreign_memory"},
+    KindRow{EvidenceKind::kGpuLatent, "gpu_errors"},
 };
 
 std::string Said(const Evidence& evidence) {
@@ -337,6 +338,7 @@ std::string LandmarkText(const Evidence& e, const std::string& value, const std:
     case EvidenceKind::kGpuThrottle:
     case EvidenceKind::kGpuErrors:
     case EvidenceKind::kGpuForeign:
+    case EvidenceKind::kGpuLatent:
       return GpuText(e);
     default:
       return {};
@@ -412,7 +414,7 @@ std::string EvidenceText(const Evidence& e) {
              std::string(!e.Capture("error").empty() ? e.Capture("error") : e.Capture("message"));
     case EvidenceKind::kXid:
       return "the driver reported Xid " + std::string(e.Capture("code")) +
-             Optional(" on ", e.Capture("bus_id"));
+             Optional(" on ", e.Capture("bus_id")) + Optional(" (", e.Capture("meaning"), ")");
     case EvidenceKind::kCollectiveTimeout:
       if (e.Capture("sub") == "mismatch")
         return WithSubject(e, "found that ranks run different collectives");

@@ -46,6 +46,13 @@ std::string Reasons(std::string_view number) {
   return text;
 }
 
+std::string What(const Evidence& e) {
+  const std::string_view what = e.Capture("what");
+  if (what == "ecc") return " uncorrected memory errors";
+  return what == "remapped" ? " memory rows replaced for uncorrectable errors"
+                            : " failed row remaps";
+}
+
 std::string Known(std::string_view before, std::string_view value, std::string_view after) {
   return value.empty() ? std::string()
                        : std::string(before) + std::string(value) + std::string(after);
@@ -72,13 +79,19 @@ std::string GpuText(const Evidence& e) {
              (e.Capture("best") == "0" ? "" : Known(" against ", e.Capture("best"), " MHz")) +
              Known(", at ", e.Capture("temperature"), " degrees Celsius");
     case EvidenceKind::kGpuErrors:
-      return Card(e) + " counted " + Number(value) +
-             (e.Capture("what") == "ecc" ? " uncorrected memory errors" : " failed row remaps") +
-             " under the run" + Known(", after ", e.Capture("before"), " before it");
+      return Card(e) + " counted " + Number(value) + What(e) + " under the run" +
+             Known(", after ", e.Capture("before"), " before it");
     case EvidenceKind::kGpuForeign:
       return Number(std::round(value / (1 << 30) * 10) / 10) + " GiB of " + Card(e) +
              " are held by processes that are not the job's, most by " +
              std::string(e.Capture("name")) + " (pid " + std::string(e.Capture("pid")) + ")";
+    case EvidenceKind::kGpuLatent:
+      if (e.Capture("what") == "remap_pending")
+        return Card(e) +
+               " has had memory rows to replace since before the run, which a reset of it "
+               "would do";
+      return Card(e) + " has had " + Number(value) + What(e) +
+             " since before the run, and none has come under it";
     default:
       return {};
   }

@@ -52,6 +52,9 @@ class Source {
 
   // The node's GPUs as last looked at, if it looks at them; else null.
   virtual std::shared_ptr<const std::vector<GpuStatus>> gpus() const { return nullptr; }
+
+  // The Xids of each card since the source began; nothing for most.
+  virtual std::vector<XidCount> xids() const { return {}; }
 };
 
 }  // namespace rankscope::exporter

@@ -200,6 +200,10 @@ std::vector<metrics::SourceStatus> SourceKeeper::Status(int64_t wall_offset_ns) 
         status.counts.emplace_back(count.name, count.value);
       }
       status.gpus = kept->source->gpus();
+      for (XidCount& xid : kept->source->xids()) {
+        status.xids.push_back({std::move(xid.card), xid.code, xid.count,
+                               static_cast<double>(xid.last.ns + wall_offset_ns) * 1e-9});
+      }
     }
     all.push_back(std::move(status));
   }

@@ -145,18 +145,23 @@ const RunGpu* FailedUnder(const JobFeatures& f, const features::Cause& cause) {
 
 Finding IdleCards(const JobFeatures& f) {
   constexpr double kIdleSeconds = 300;
+  constexpr double kNeverSeconds = 600;  // before its first kernel a run may prepare for long
   constexpr double kHostWorks = 0.2;
   if (!Runs(f) || Saves(f) || f.train_end || f.world_size > 1) return {};
   if (f.progress > 0 && f.silence_seconds < kIdleSeconds) return {};
   double shortest = std::numeric_limits<double>::infinity();
   for (const RunGpu& gpu : f.gpu.gpus) {
-    if (!gpu.worked || gpu.own_bytes <= 0) return {};
+    if (gpu.own_bytes <= 0) return {};
+    // One that has never run anything, and whose host nobody watches, may just be loading.
+    if (!gpu.worked && (gpu.ran || gpu.idle_seconds < kNeverSeconds || !f.waits.known())) return {};
     shortest = std::min(shortest, gpu.idle_seconds);
   }
   if (shortest < kIdleSeconds) return {};
   // Work that needs no card: tokenising, downloading, evaluation on the CPU.
+  constexpr double kWorkersStill = 60;
   for (const features::RankWait& rank : f.waits.ranks) {
     if (rank.running_share >= kHostWorks) return {};
+    if (rank.workers > 0 && rank.workers_still_seconds < kWorkersStill) return {};
   }
   Finding finding;
   finding.matched = true;
@@ -181,7 +186,8 @@ Finding IdleCards(const JobFeatures& f) {
 Finding IdlingCards(const JobFeatures& f) {
   constexpr double kDuty = 0.2;
   constexpr double kSteps = 50;  // the first ones compile and fill caches
-  if (!Runs(f) || Saves(f) || !f.steps_known || f.steps < kSteps) return {};
+  // Generation for a reward goes token by token, and a card idles between.
+  if (!Runs(f) || Saves(f) || f.reward_objective || !f.steps_known || f.steps < kSteps) return {};
   const double usual = std::isfinite(f.usual_record_seconds) ? f.usual_record_seconds : 0;
   if (f.silence_seconds > std::max(10.0, 5 * usual)) return {};
   Finding finding;

@@ -19,7 +19,8 @@ using features::JobFeatures;
 using logs::IncidentKind;
 
 bool IsHardware(const logs::Incident& incident) {
-  return features::OwnerOfGpuError(incident) == features::GpuErrorOwner::kHardware;
+  const features::GpuErrorOwner owner = features::OwnerOfGpuError(incident);
+  return owner == features::GpuErrorOwner::kHardware || owner == features::GpuErrorOwner::kDriver;
 }
 
 // cudaErrorUnknown comes from the driver; a program's own faults have names.
@@ -102,6 +103,9 @@ Finding EvaluateB2(const JobFeatures& f) {
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "gpu";
   if (unknown) finding.tier = proto::TIER_W;
+  // Software may be all of it; only the same card under another job would tell.
+  if (features::OwnerOfGpuError(primary->incident()) == features::GpuErrorOwner::kDriver)
+    finding.cap = 0.7;
   finding.open.push_back(Question::kHardwareOrSoftware);
   return finding;
 }

@@ -40,7 +40,10 @@ int32_t Precedence(const Incident& incident) {
       return 10;
     case IncidentKind::kXid:
     case IncidentKind::kCudaError:
-      return OwnerOfGpuError(incident) == GpuErrorOwner::kHardware ? 20 : 45;
+      return OwnerOfGpuError(incident) == GpuErrorOwner::kHardware ||
+                     OwnerOfGpuError(incident) == GpuErrorOwner::kDriver
+                 ? 20
+                 : 45;
     case IncidentKind::kHostOom:
       return 30;
     case IncidentKind::kSignalDeath:

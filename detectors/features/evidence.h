@@ -103,8 +103,9 @@ enum class EvidenceKind : uint8_t {
   kGpuThrottle,
   kGpuErrors,
   kGpuForeign,
+  kGpuLatent,
 };
-inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kGpuForeign) + 1;
+inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kGpuLatent) + 1;
 
 // Values of an evidence by name, for the sentences: "type", "message", "signal", "host", ...
 using Captures = std::vector<KeyValue>;

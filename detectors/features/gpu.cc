@@ -109,17 +109,43 @@ void CiteThrottle(Citer& citer, JobFeatures& f, RunGpu& gpu) {
 
 void CiteErrors(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& gpu) {
   const windows::GpuRise& ecc = window.of(GpuCount::kEccUncorrected);
-  const windows::GpuRise& remaps = window.of(GpuCount::kRemapFailed);
-  gpu.errors = ecc.rose + remaps.rose;
-  gpu.errors_risen = std::max(ecc.risen, remaps.risen);
+  const windows::GpuRise& failed = window.of(GpuCount::kRemapFailed);
+  const windows::GpuRise& remapped = window.of(GpuCount::kRemapped);
+  const windows::GpuRise& remaps = failed.rose > 0 ? failed : remapped;
+  gpu.errors = ecc.rose > 0 ? ecc.rose : remaps.rose;
+  gpu.errors_risen = std::max({ecc.risen, failed.risen, remapped.risen});
   if (gpu.errors <= 0) return;
   Evidence evidence = OfGpu(EvidenceKind::kGpuErrors, gpu, f);
   evidence.observed = gpu.errors;
   evidence.begin = f.begin;
   evidence.end = gpu.errors_risen;
-  evidence.captures.push_back({"what", ecc.rose > 0 ? "ecc" : "remap"});
+  evidence.captures.push_back({"what", ecc.rose > 0      ? "ecc"
+                                       : failed.rose > 0 ? "remap_failed"
+                                                         : "remapped"});
   evidence.captures.push_back({"before", Text(ecc.rose > 0 ? ecc.first : remaps.first)});
   gpu.errors_evidence = citer.Add(std::move(evidence));
+}
+
+// What the card has carried since before the run: no cause of anything yet, and worth a look.
+void CiteLatent(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& gpu) {
+  struct Row {
+    GpuCount count;
+    std::string_view what;
+  };
+  constexpr Row kRows[] = {{GpuCount::kRemapFailed, "remap_failed"},
+                           {GpuCount::kRemapPending, "remap_pending"},
+                           {GpuCount::kRemapped, "remapped"},
+                           {GpuCount::kEccUncorrected, "ecc"}};
+  for (const Row& row : kRows) {
+    const windows::GpuRise& seen = window.of(row.count);
+    if (!(seen.first > 0) || !(seen.last > 0) || seen.rose > 0) continue;
+    Evidence evidence = OfGpu(EvidenceKind::kGpuLatent, gpu, f);
+    evidence.observed = seen.last;
+    evidence.begin = f.begin;
+    evidence.captures.push_back({"what", std::string(row.what)});
+    gpu.latent_evidence = citer.Add(std::move(evidence));
+    return;
+  }
 }
 
 void CiteForeign(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& gpu) {
@@ -148,7 +174,9 @@ RunGpu Measure(const GpuWindow& window, Timestamp now) {
   gpu.state = window.state;
   gpu.ranks = window.ranks;
   gpu.worked = window.worked;
-  if (window.active.ns != 0) gpu.idle_seconds = (now - window.active).seconds();
+  gpu.ran = window.active.ns != 0;
+  if (window.written > 0)
+    gpu.idle_seconds = (now - (gpu.ran ? window.active : window.first)).seconds();
   gpu.engine = MedianOfMinute(window, now, &GpuSecond::engine, false);
   gpu.clock = MedianOfMinute(window, now, &GpuSecond::sm_clock, true);
   gpu.temperature = MedianOfMinute(window, now, &GpuSecond::temperature, false);
@@ -183,6 +211,7 @@ void DescribeGpus(const windows::AttemptWindow& window, Citer& citer, JobFeature
     CiteActivity(*held[i], citer, f, gpu);
     CiteThrottle(citer, f, gpu);
     CiteErrors(*held[i], citer, f, gpu);
+    CiteLatent(*held[i], citer, f, gpu);
     CiteForeign(*held[i], citer, f, gpu);
   }
 }

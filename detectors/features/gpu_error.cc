@@ -7,6 +7,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "detectors/model/xids.h"
+
 namespace rankscope::features {
 namespace {
 
@@ -34,11 +36,23 @@ constexpr ErrorRow kErrors[] = {
     {"fabric_not_ready", GpuErrorOwner::kEnvironment},
 };
 
-// Xids that a user's kernel cannot cause.
-constexpr int kHardwareXids[] = {48,  62,  64,  74,  79,  94,  95,  119, 120, 136, 140, 142, 143,
-                                 144, 145, 146, 147, 148, 149, 150, 155, 156, 158, 167, 171, 172};
-// Xids that follow another event and never begin one, or only inform.
-constexpr int kSilentXids[] = {43, 45, 63, 92, 106, 107, 154, 162, 163, 164, 165};
+GpuErrorOwner OwnerOf(const Xid& xid) {
+  switch (xid.kind) {
+    case XidClass::kProgram:
+      return GpuErrorOwner::kProgram;
+    case XidClass::kHardware:
+      return GpuErrorOwner::kHardware;
+    case XidClass::kDriver:
+      return GpuErrorOwner::kDriver;
+    case XidClass::kFollows:
+    case XidClass::kLatent:
+    case XidClass::kInforms:
+      return GpuErrorOwner::kNone;
+    case XidClass::kUnknown:
+      return GpuErrorOwner::kUndecided;
+  }
+  return GpuErrorOwner::kUndecided;
+}
 
 std::string_view Field(const logs::Incident& incident, std::string_view key) {
   for (const KeyValue& field : incident.fields) {
@@ -55,11 +69,7 @@ GpuErrorOwner OwnerOfGpuError(const logs::Incident& incident) {
     int code = 0;
     if (std::from_chars(text.data(), text.data() + text.size(), code).ec != std::errc())
       return GpuErrorOwner::kUndecided;
-    const auto is = [code](const auto& list) {
-      return std::find(std::begin(list), std::end(list), code) != std::end(list);
-    };
-    if (is(kHardwareXids)) return GpuErrorOwner::kHardware;
-    return is(kSilentXids) ? GpuErrorOwner::kNone : GpuErrorOwner::kProgram;
+    return OwnerOf(FindXid(code));
   }
   if (incident.kind != logs::IncidentKind::kCudaError) return GpuErrorOwner::kNone;
   const std::string_view error = Field(incident, "error");

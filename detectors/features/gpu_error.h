@@ -12,6 +12,7 @@ namespace rankscope::features {
 enum class GpuErrorOwner : uint8_t {
   kNone,  // not a GPU error
   kHardware,
+  kDriver,  // or its firmware, or the card behind it
   kProgram,
   kEnvironment,  // driver, architecture, visibility: there from the first call
   kUndecided,    // the name says nothing

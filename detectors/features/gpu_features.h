@@ -30,7 +30,8 @@ struct RunGpu {
   std::string uuid, model, state;
   std::vector<int32_t> ranks;
   bool worked = false;      // its engine was busy under the run
-  double idle_seconds = 0;  // since anything ran on it; 0 = it never did
+  bool ran = false;         // anything at all, while it was looked at
+  double idle_seconds = 0;  // since then, or since the first look
   double engine = kNone;    // medians of the newest minute
   double clock = kNone;     // while busy
   double temperature = kNone;
@@ -49,6 +50,7 @@ struct RunGpu {
   EvidenceRef activity_evidence = kNoEvidence;
   EvidenceRef throttle_evidence = kNoEvidence;
   EvidenceRef errors_evidence = kNoEvidence;
+  EvidenceRef latent_evidence = kNoEvidence;  // of damage that was there before the run
   EvidenceRef foreign_evidence = kNoEvidence;
 };
 

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
-#include <cctype>
 #include <string>
 
 #include "detectors/logs/incident_text.h"
 #include "detectors/logs/shape_groups.h"
+#include "detectors/model/pci_card.h"
+#include "detectors/model/xids.h"
 
 namespace rankscope::logs {
 namespace {
@@ -25,21 +26,6 @@ constexpr std::string_view kFaultAnchors[] = {": segfault at ", "general protect
 constexpr std::string_view kMceAnchors[] = {"Machine check events logged", "Hardware Error",
                                             "Memory failure: "};
 
-// "PCI:0000:9b:00", "0000:9b:00.0", "PCI:0018:01:00" -> domain:bus:device in lower case, the
-// function dropped.
-std::string NormalBus(std::string_view text) {
-  if (text.starts_with("PCI:")) text.remove_prefix(4);
-  text = Before(text, ".");
-  std::string bus;
-  for (char c : Capped(text, 32)) {
-    const bool valid = c == ':' || std::isxdigit(static_cast<unsigned char>(c)) != 0;
-    if (!valid) break;
-    bus.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
-  }
-  while (bus.ends_with(':')) bus.pop_back();
-  return bus;
-}
-
 // Old: "NVRM: Xid (PCI:0000:9b:00): 119, pid=2024380, name=x, text". NVLink 5: "..., RLW_RXPIPE
 // Nonfatal XC0 i0 Link 13 (0x..".
 void ParseXid(const CleanLine& line, RecordList& out) {
@@ -59,15 +45,18 @@ void ParseXid(const CleanLine& line, RecordList& out) {
   if (!code || *code < 0 || *code > 9999) return;
   Incident incident = MakeIncident(IncidentKind::kXid, line, "xid");
   AddField(incident, "code", *code);
-  AddField(incident, "bus_id", NormalBus(bus));
+  AddField(incident, "bus_id", PciCard(bus));
   const auto pid = IntAfter(rest, "pid=");
   if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
   AddField(incident, "name", Capped(LeadingWord(After(rest, "name=")), 64));
-  // Follow-on codes and pure information by NVIDIA's catalogue: they never come first.
-  static constexpr int64_t kFollow[] = {43, 45, 63, 92, 93, 106, 107, 154};
-  for (int64_t follow : kFollow) {
-    if (*code == follow) incident.role = Role::kCascade;
+  // What follows something else, or ends nothing, never comes first.
+  const Xid xid = FindXid(*code);
+  if (xid.kind == XidClass::kFollows || xid.kind == XidClass::kLatent ||
+      xid.kind == XidClass::kInforms) {
+    incident.role = Role::kCascade;
   }
+  AddField(incident, "meaning", xid.meaning);
+  AddField(incident, "do", XidActionPhrase(xid.action));
   if (*code >= 144 && *code <= 150) {
     for (std::string_view severity : {"Nonfatal", "Fatal"}) {
       if (!Contains(rest, severity)) continue;
@@ -87,7 +76,7 @@ void ParseBus(const CleanLine& line, RecordList& out) {
   if (!Contains(line.text, "NVRM") || Contains(line.text, "Xid (")) return;
   Incident incident = MakeIncident(IncidentKind::kXid, line, "fallen_off_bus");
   AddField(incident, "code", int64_t{79});
-  AddField(incident, "bus_id", NormalBus(LeadingWord(After(line.text, "NVRM: GPU "))));
+  AddField(incident, "bus_id", PciCard(LeadingWord(After(line.text, "NVRM: GPU "))));
   out.push_back(std::move(incident));
 }
 

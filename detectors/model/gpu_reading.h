@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "detectors/model/time.h"
+
 namespace rankscope {
 
 using GpuValue = std::optional<double>;
@@ -154,6 +156,14 @@ struct GpuStatus {
   GpuState state = GpuState::kNotLookedAt;
   std::string reason;  // why it is not up
   GpuReading reading;  // meaningful while it is up
+};
+
+// How often the driver has reported this error of this card.
+struct XidCount {
+  std::string card;  // PciCard of its place
+  int32_t code = 0;
+  int64_t count = 0;
+  Timestamp last;
 };
 
 // A roll-up for people to look at, and never a cause by itself.

@@ -26,6 +26,7 @@ constexpr std::array kCountRows = {
     CountRow{SignalId::kEccCorrected, GpuCount::kEccCorrected},
     CountRow{SignalId::kRowRemapsPending, GpuCount::kRemapPending},
     CountRow{SignalId::kRowRemapsFailed, GpuCount::kRemapFailed},
+    CountRow{SignalId::kRowRemapsUncorrectable, GpuCount::kRemapped},
     CountRow{SignalId::kNvlinkErrors, GpuCount::kNvlinkErrors},
     CountRow{SignalId::kPcieReplays, GpuCount::kPcieReplays},
 };
@@ -170,6 +171,7 @@ void GpuTracker::OnSamples(const SampleBatch& batch, Timestamp t) {
     if (sample.signal == SignalId::kFramebufferTotalBytes) gpu->memory_total = sample.value;
     if (sample.signal == SignalId::kGpuPowerLimitWatts) gpu->power_limit = sample.value;
   }
+  if (gpu->written == 0) gpu->first = t;
   gpu->worked = gpu->worked || (gpu->held && look.engine >= kBusy);
   NoteEngine(*gpu, look);
   NoteClock(*gpu, look);

@@ -70,10 +70,11 @@ enum class GpuCount : uint8_t {
   kEccCorrected,
   kRemapPending,
   kRemapFailed,
+  kRemapped,  // rows, for errors that could not be corrected
   kNvlinkErrors,
   kPcieReplays,
 };
-inline constexpr size_t kGpuCounts = 6;
+inline constexpr size_t kGpuCounts = 7;
 
 struct GpuWindow {
   static constexpr size_t kSeconds = 128;
@@ -90,6 +91,7 @@ struct GpuWindow {
   bool held = false;           // a process of the job has computed on it
   std::vector<int32_t> ranks;  // that have, rising
   bool worked = false;         // under the job: its engine was busy
+  Timestamp first;             // look
   Timestamp active;            // the newest look that found anything running; 0 = none
   // Means of its engine over whole minutes of looks, the newest kMinutes.
   static constexpr size_t kMinutes = 16;
@@ -118,7 +120,7 @@ struct GpuWindow {
   template <class A>
   void Fields(A& a) {
     a(uuid, bus_id, model, state, state_since, index, memory_total, power_limit, holders, held,
-      ranks, worked, active, minutes, minutes_written, minute, minute_sum, minute_count, best_clock,
+      ranks, worked, first, active, minutes, minutes_written, minute, minute_sum, minute_count, best_clock,
       clock_sum, clock_count, counts, written, seconds);
   }
 };

@@ -4,9 +4,10 @@
 #include "exporter/collectors/kernel_line.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <initializer_list>
+
+#include "detectors/model/pci_card.h"
 
 namespace rankscope::collectors {
 namespace {
@@ -34,18 +35,6 @@ bool HasAny(std::string_view text, std::initializer_list<std::string_view> parts
                      [text](std::string_view part) { return Has(text, part); });
 }
 
-// "PCI:0000:9B:00", "0000:9b:00.0": the function is the same card's, and not always printed.
-std::string BusOf(std::string_view text) {
-  if (text.starts_with("PCI:")) text.remove_prefix(4);
-  std::string bus;
-  for (const char c : text.substr(0, 16)) {
-    if (c != ':' && std::isxdigit(static_cast<unsigned char>(c)) == 0) break;
-    bus.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
-  }
-  while (bus.ends_with(':')) bus.pop_back();
-  return std::count(bus.begin(), bus.end(), ':') == 2 ? bus : std::string();
-}
-
 // Behind the card's ")": the code is the first number that a comma follows, for some drivers put
 // words before it.
 int32_t CodeOf(std::string_view text) {
@@ -64,7 +53,7 @@ int32_t PidAfter(std::string_view text, std::string_view mark) {
 
 bool ReadCard(KernelLineKind kind, std::string_view behind, KernelLine& line) {
   line.kind = kind;
-  line.bus_id = BusOf(behind);
+  line.bus_id = PciCard(behind);
   line.code = CodeOf(After(behind, ")"));
   line.pid = PidAfter(behind, "pid=");
   return line.code >= 0;
@@ -77,7 +66,7 @@ bool ReadNvidia(std::string_view text, KernelLine& line) {
     return text.starts_with("nvidia-nvswitch") && ReadCard(KernelLineKind::kSxid, sxid, line);
   if (!Has(text, "NVRM: ") || !Has(text, "fallen off the bus")) return false;
   line.kind = KernelLineKind::kGpuLost;
-  line.bus_id = BusOf(After(text, "NVRM: GPU "));
+  line.bus_id = PciCard(After(text, "NVRM: GPU "));
   return true;
 }
 
@@ -104,7 +93,7 @@ bool ReadPcie(std::string_view text, KernelLine& line) {
   std::string_view device = After(text, "received from ");
   if (device.empty()) device = After(text, "received: ");
   if (device.empty()) device = After(text, " ");
-  line.bus_id = BusOf(device);
+  line.bus_id = PciCard(device);
   return true;
 }
 
@@ -149,7 +138,7 @@ bool ReadOther(std::string_view text, KernelLine& line) {
   }
   if (text.starts_with("efa ") && HasAny(text, {"rror", "Failed", "failed", "timeout", "reset"})) {
     line.kind = KernelLineKind::kEfa;
-    line.bus_id = BusOf(text.substr(4));
+    line.bus_id = PciCard(text.substr(4));
     return true;
   }
   return false;

@@ -19,6 +19,8 @@ constexpr size_t kRecordBytes = 8192;  // the kernel's own limit, kernel/printk:
 constexpr int kRecordsPerWake = 2000;
 constexpr Duration kTellAgain = Seconds(1);
 constexpr size_t kMaxSubjects = 1024;
+// Sixteen cards with as many kinds of errors each.
+constexpr size_t kMaxXids = 256;
 
 }  // namespace
 
@@ -85,6 +87,7 @@ void Kmsg::Take(std::string_view record) {
   if (!line) return;
   ++lines_[static_cast<size_t>(line->kind)];
   const Timestamp now = loop_->Now();
+  if (line->kind == KernelLineKind::kXid) CountXid(*line, now);
   if (told_.size() >= kMaxSubjects) {
     std::erase_if(told_, [now](const auto& entry) { return now - entry.second >= kTellAgain; });
     if (told_.size() >= kMaxSubjects) return;
@@ -94,6 +97,16 @@ void Kmsg::Take(std::string_view record) {
   if (!first && now - told->second < kTellAgain) return;
   told->second = now;
   Tell(*line);
+}
+
+void Kmsg::CountXid(const KernelLine& line, Timestamp now) {
+  const std::pair key{line.bus_id, line.code};
+  if (xids_.size() >= kMaxXids && !xids_.contains(key)) return;
+  XidCount& xid = xids_[key];
+  xid.card = line.bus_id;
+  xid.code = line.code;
+  ++xid.count;
+  xid.last = now;
 }
 
 void Kmsg::Tell(const KernelLine& line) {
@@ -109,6 +122,12 @@ void Kmsg::Tell(const KernelLine& line) {
   observation.t = loop_->Now();
   observation.kind = std::move(event);
   sink_->Accept(observation);
+}
+
+std::vector<XidCount> Kmsg::xids() const {
+  std::vector<XidCount> xids;
+  for (const auto& [key, xid] : xids_) xids.push_back(xid);
+  return xids;
 }
 
 std::vector<exporter::Source::Count> Kmsg::counts() const {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "exporter/collectors/kernel_line.h"
@@ -34,6 +35,7 @@ class Kmsg final : public exporter::Source {
   int64_t lost() const override { return lost_; }
   // Lines by kind, all of them.
   std::vector<Count> counts() const override;
+  std::vector<XidCount> xids() const override;
 
  private:
   using Subject =
@@ -41,6 +43,7 @@ class Kmsg final : public exporter::Source {
 
   void Read();
   void Take(std::string_view record);
+  void CountXid(const KernelLine& line, Timestamp now);
   void Tell(const KernelLine& line);
 
   std::shared_ptr<ProcessTable> table_;
@@ -52,6 +55,7 @@ class Kmsg final : public exporter::Source {
   int64_t lost_ = 0;
   std::array<int64_t, kKernelLineNames.size()> lines_{};
   std::map<Subject, Timestamp> told_;
+  std::map<std::pair<std::string, int32_t>, XidCount> xids_;  // by card and code
 };
 
 }  // namespace rankscope::collectors

@@ -3,14 +3,13 @@
 
 #include "exporter/collectors/nvml_events.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <fstream>
 #include <set>
 #include <utility>
 
 #include "detectors/model/event_types.h"
+#include "detectors/model/pci_card.h"
 
 namespace rankscope::collectors::nvml {
 namespace {
@@ -34,17 +33,6 @@ std::string_view NameOf(GpuState state) {
   }
 }
 
-// "00000000:4F:00.0" -> "0000:4f:00", as the kernel's log names cards.
-std::string BusOf(std::string_view bus) {
-  bus = bus.substr(0, bus.find('.'));
-  const size_t colon = bus.find(':');
-  if (colon != std::string_view::npos && colon > 4) bus.remove_prefix(colon - 4);
-  std::string text(bus);
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 // Empty for a process that has just ended, or is of another pid namespace.
 std::string NameOfProcess(int32_t pid) {
   std::ifstream comm("/proc/" + std::to_string(pid) + "/comm");
@@ -57,7 +45,7 @@ Event OfCard(EventType type, const GpuStatus& gpu) {
   Event event;
   event.type = WireType(type);
   event.str = {{"gpu_uuid", gpu.identity.uuid},
-               {"bus_id", BusOf(gpu.identity.bus_id)},
+               {"bus_id", PciCard(gpu.identity.bus_id)},
                {"model", gpu.identity.model},
                {"state", std::string(NameOf(gpu.state))}};
   event.num = {{"index", gpu.identity.index}};

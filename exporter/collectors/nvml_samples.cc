@@ -57,6 +57,8 @@ constexpr SignalRow kLevels[] = {
     {SignalId::kEccUncorrected, [](const GpuReading& r) { return r.ecc_total[1][0]; }},
     {SignalId::kRowRemapsPending, [](const GpuReading& r) { return r.remap_pending; }},
     {SignalId::kRowRemapsFailed, [](const GpuReading& r) { return r.remap_failed; }},
+    {SignalId::kRowRemapsUncorrectable,
+     [](const GpuReading& r) { return r.remapped_uncorrectable; }},
     {SignalId::kNvlinkErrors, AllLinkErrors},
     {SignalId::kPcieReplays, [](const GpuReading& r) { return r.pcie_replays; }},
 };

@@ -50,6 +50,9 @@ inline constexpr std::array kGpuRows = {
               "gpu,gpu_uuid,state", Keep::kGpu},
     MetricRow{"rankscope_gpu_info", MetricType::kInfo, "", "The card and its driver.",
               "gpu,gpu_uuid,model,pci_bus_id,serial,driver_version", Keep::kGpu},
+    MetricRow{"rankscope_gpu_last_xid_timestamp_seconds", MetricType::kGauge, "seconds",
+              "When the kernel's log last had this Xid of the card, seconds since the epoch.",
+              "gpu,gpu_uuid,xid", Keep::kGpu},
     MetricRow{"rankscope_gpu_memory_busy_ratio", MetricType::kGauge, "ratio",
               "Share of the time in which the card's memory was read or written.", "gpu,gpu_uuid",
               Keep::kGpuDetail},
@@ -157,6 +160,9 @@ inline constexpr std::array kGpuRows = {
               "Where the activity comes from: gpm, counters of the hardware, or nvml, the driver's "
               "samples.",
               "gpu,gpu_uuid,source", Keep::kGpu},
+    MetricRow{"rankscope_gpu_xid_errors_total", MetricType::kCounter, "",
+              "Xids of the card in the kernel's log, by code; absent until the first.",
+              "gpu,gpu_uuid,xid", Keep::kGpu, Profile::kDefault, Since::kStart},
 };
 
 }  // namespace rankscope::metrics

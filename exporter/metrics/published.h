@@ -32,6 +32,13 @@ struct ProbeStatus {
   double duty_ratio = 1;
 };
 
+struct XidStatus {
+  std::string card;
+  int32_t code = 0;
+  int64_t count = 0;
+  double last_wall_seconds = kUnknown;
+};
+
 struct SourceStatus {
   std::string name;  // row of sources.cc
   Availability state = Availability::kUnspecified;
@@ -42,6 +49,7 @@ struct SourceStatus {
   std::vector<std::pair<std::string_view, int64_t>> counts;  // of its own, by name
   std::vector<ProbeStatus> probes{};
   std::shared_ptr<const std::vector<GpuStatus>> gpus = nullptr;  // null: it looks at none
+  std::vector<XidStatus> xids{};
 };
 
 inline constexpr std::array<std::string_view, 4> kStatusClasses = {"2xx", "3xx", "4xx", "5xx"};

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "detectors/model/pci_card.h"
 #include "exporter/metrics/snapshot_impl.h"
 
 namespace rankscope::metrics {
@@ -81,6 +82,17 @@ class SnapshotBuilder::Impl::GpuSeries {
     AddClocksAndPower();
     AddThrottling();
     AddModes();
+  }
+
+  // Of a card that does not answer, too: that is when they matter.
+  void AddXids(const std::vector<XidStatus>& xids) {
+    const std::string card = PciCard(gpu_.identity.bus_id);
+    for (const XidStatus& xid : xids) {
+      if (xid.card != card) continue;
+      const std::string code = std::to_string(xid.code);
+      Add(MetricNamed("rankscope_gpu_xid_errors_total"), {code}, static_cast<double>(xid.count));
+      Add(MetricNamed("rankscope_gpu_last_xid_timestamp_seconds"), {code}, xid.last_wall_seconds);
+    }
   }
 
  private:
@@ -254,7 +266,11 @@ class SnapshotBuilder::Impl::GpuSeries {
 void SnapshotBuilder::Impl::AddGpus(const AgentStatus& agent, Keep keep) {
   for (const SourceStatus& source : agent.sources) {
     if (source.gpus == nullptr) continue;
-    for (const GpuStatus& gpu : *source.gpus) GpuSeries(*this, gpu, keep).AddAll();
+    for (const GpuStatus& gpu : *source.gpus) {
+      GpuSeries series(*this, gpu, keep);
+      series.AddAll();
+      for (const SourceStatus& told : agent.sources) series.AddXids(told.xids);
+    }
   }
 }
 

@@ -114,7 +114,13 @@ TEST(IdleCards, HoldMemoryAndRunNothing) {
   EXPECT_EQ(EvaluateC3(Idle(300)).sub, "idle");
   features::JobFeatures f = Idle(900);
   f.gpu.gpus[0].worked = false;
-  EXPECT_FALSE(IdleCards(f).matched) << "it has not begun";
+  EXPECT_FALSE(IdleCards(f).matched) << "nobody knows what its host does";
+  features::RankWait still;
+  still.rank = 0;
+  f.waits.ranks.push_back(still);
+  EXPECT_TRUE(IdleCards(f).matched) << "it has not begun for too long";
+  f.gpu.gpus[0].idle_seconds = 599;
+  EXPECT_FALSE(IdleCards(f).matched);
   f = Idle(900);
   f.gpu.gpus[0].own_bytes = 0;
   EXPECT_FALSE(IdleCards(f).matched);
@@ -127,6 +133,11 @@ TEST(IdleCards, HoldMemoryAndRunNothing) {
   wait.running_share = 0.2;
   f.waits.ranks.push_back(wait);
   EXPECT_FALSE(IdleCards(f).matched) << "the host works";
+  f.waits.ranks[0].running_share = 0.01;
+  EXPECT_TRUE(IdleCards(f).matched);
+  f.waits.ranks[0].workers = 4;
+  f.waits.ranks[0].workers_still_seconds = 5;
+  EXPECT_FALSE(IdleCards(f).matched) << "or others for it";
   f = Idle(900);
   f.phase = proto::PHASE_EVAL;
   EXPECT_FALSE(IdleCards(f).matched);

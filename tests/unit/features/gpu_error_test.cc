@@ -23,9 +23,14 @@ GpuErrorOwner Cuda(std::string error) {
 
 TEST(GpuError, XidsByWhoCanCauseThem) {
   for (const char* code : {"48", "63", "64", "74", "79", "94", "95", "119"})
-    EXPECT_EQ(Xid(code),
-              std::string(code) == "63" ? GpuErrorOwner::kNone : GpuErrorOwner::kHardware)
+    EXPECT_EQ(Xid(code), std::string(code) == "63"    ? GpuErrorOwner::kNone
+                         : std::string(code) == "119" ? GpuErrorOwner::kDriver
+                                                      : GpuErrorOwner::kHardware)
         << code;
+  for (const char* code : {"44", "46", "62", "109", "120"})
+    EXPECT_EQ(Xid(code), GpuErrorOwner::kDriver) << code;
+  for (const char* code : {"1", "9", "999", "-5"})
+    EXPECT_EQ(Xid(code), GpuErrorOwner::kUndecided) << "not in the catalogue: " << code;
   for (const char* code : {"13", "31", "68"}) EXPECT_EQ(Xid(code), GpuErrorOwner::kProgram) << code;
   for (const char* code : {"43", "45", "154"}) EXPECT_EQ(Xid(code), GpuErrorOwner::kNone) << code;
   EXPECT_EQ(Xid("x"), GpuErrorOwner::kUndecided);

@@ -267,13 +267,10 @@ inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
                                       {"hook_fexit", 0},
                                       {"hook_tracepoint", 1},
                                       {"hook_raw", 0}}});
-  published.agent.sources.push_back({"kmsg",
-                                     Availability::kUp,
-                                     "",
-                                     0,
-                                     3,
-                                     kWallSeconds - 0.5,
-                                     {{"xid", 2}, {"hung_task", 0}}});
+  published.agent.sources.push_back(
+      {"kmsg", Availability::kUp, "", 0, 3, kWallSeconds - 0.5, {{"xid", 2}, {"hung_task", 0}}});
+  published.agent.sources.back().xids = {{"0000:18:00", 79, 2, kWallSeconds - 4},
+                                         {"0000:ff:00", 13, 1, kWallSeconds - 4}};
   published.agent.sources.push_back({"cuda",
                                      Availability::kUp,
                                      "launches are counted part of the time",

@@ -63,7 +63,11 @@ TEST(SnapshotGpus, WhatIsNotUpHasNoNumbers) {
   EXPECT_THAT(text,
               HasSubstr("rankscope_gpu_health{gpu=\"1\",gpu_uuid=\"GPU-1\",state=\"lost\"} 1\n"));
   EXPECT_EQ(CountOf(text, "rankscope_gpu_health{gpu=\"2\""), 0u);
-  EXPECT_EQ(CountOf(text, "rankscope_gpu_"), 3u * 2 + 2 * 5);
+  // What the kernel's log said of it is told all the more.
+  EXPECT_THAT(
+      text,
+      HasSubstr("rankscope_gpu_xid_errors_total{gpu=\"0\",gpu_uuid=\"GPU-0\",xid=\"79\"} 2\n"));
+  EXPECT_EQ(CountOf(text, "rankscope_gpu_"), 3u * 2 + 2 * 5 + 2);
 }
 
 TEST(SnapshotGpus, LinksAndPlacesAreSummedButInTheFullProfile) {
