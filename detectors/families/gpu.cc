@@ -107,7 +107,7 @@ RuledOut RuleOutB3(const JobFeatures& f) {
   bool worked = false;
   const RunGpu* at = &f.gpu.gpus.front();
   for (const RunGpu& gpu : f.gpu.gpus) {
-    worked = worked || gpu.now.busy > 0;
+    worked = worked || (gpu.now.busy > 0 && gpu.now.told > 0);
     if (gpu.now.severe_duty <= most) continue;
     most = gpu.now.severe_duty;
     at = &gpu;

@@ -32,10 +32,12 @@ std::string Percent(double share) {
   return Number(std::round(100 * share)) + " %";
 }
 
-// Of the others, the largest shares that their main threads wanted a CPU and that they were busy.
+// The others' largest shares of each.
 struct Peers {
-  double runnable = 0;
-  double busy = 0;
+  double runnable = 0;  // their main threads wanted a CPU
+  double busy = 0;      // or had one
+  double storage = 0;   // they, or processes of theirs, stood in files
+  double socket = 0;    // they waited for somebody else's word
   size_t count = 0;
 };
 
@@ -45,6 +47,8 @@ Peers PeersOf(const JobFeatures& f, const RankWait& of) {
     if (&rank == &of || rank.stopped_seconds > 0) continue;
     peers.runnable = std::max(peers.runnable, rank.window_runnable_share);
     peers.busy = std::max(peers.busy, rank.window_running_share + rank.window_runnable_share);
+    peers.storage = std::max({peers.storage, rank.storage.share, rank.worker_storage.share});
+    peers.socket = std::max(peers.socket, rank.window_socket_share);
     ++peers.count;
   }
   return peers;
@@ -79,24 +83,6 @@ const RankWait* Starved(const JobFeatures& f) {
   return nullptr;
 }
 
-// The others' largest shares of the same two waits.
-struct StoragePeers {
-  double storage = 0;
-  double socket = 0;
-  size_t count = 0;
-};
-
-StoragePeers StoragePeersOf(const JobFeatures& f, const RankWait& of) {
-  StoragePeers peers;
-  for (const RankWait& rank : f.waits.ranks) {
-    if (&rank == &of || rank.stopped_seconds > 0) continue;
-    peers.storage = std::max({peers.storage, rank.storage.share, rank.worker_storage.share});
-    peers.socket = std::max(peers.socket, rank.window_socket_share);
-    ++peers.count;
-  }
-  return peers;
-}
-
 // A rank whose main thread stands in a file waits for nobody else. One whose loader does is late
 // only if it waits for its loader, through a pipe: a loader that reads without end and keeps up, or
 // a process that writes in the background, delays nobody.
@@ -104,7 +90,7 @@ bool WaitsForStorage(const JobFeatures& f, const RankWait& rank) {
   constexpr double kWindow = 30, kMain = 0.4, kWorker = 0.6, kPeersShare = 0.25;
   constexpr double kSocket = 0.4, kPeersSocket = 0.1;
   if (rank.window_seconds < kWindow || rank.stopped_seconds > 0) return false;
-  const StoragePeers peers = StoragePeersOf(f, rank);
+  const Peers peers = PeersOf(f, rank);
   if (peers.count == 0) return false;
   if (rank.storage.share >= kMain) return peers.storage <= kPeersShare * rank.storage.share;
   return rank.worker_storage.share >= kWorker &&
@@ -222,7 +208,7 @@ Finding RankOfSlowStorage(const JobFeatures& f) {
   Show(f.step_time_evidence, finding);
   finding.values = {{"how", own ? "itself" : "through its data loader"},
                     {"share", Percent(wait.share)},
-                    {"peers", Percent(StoragePeersOf(f, *rank).storage)},
+                    {"peers", Percent(PeersOf(f, *rank).storage)},
                     {"window", Number(std::round(rank->window_seconds))}};
   finding.onset = f.now - Seconds(rank->window_seconds);
   return finding;

@@ -116,14 +116,17 @@ RuledOut RuleOutB2(const JobFeatures& f) {
       return Excluded("the run went on after it", {cause.evidence, f.last_progress_evidence});
     return Excluded("an earlier event explains the end", {cause.evidence});
   }
-  const auto looked = std::find_if(
-      f.gpu.gpus.begin(), f.gpu.gpus.end(),
-      [](const features::RunGpu& gpu) { return gpu.activity_evidence != features::kNoEvidence; });
-  if (looked != f.gpu.gpus.end() &&
-      std::all_of(f.gpu.gpus.begin(), f.gpu.gpus.end(),
-                  [](const features::RunGpu& gpu) { return gpu.errors <= 0; })) {
-    return Excluded("no Xid, and no uncorrected error was counted under the run",
-                    {looked->activity_evidence});
+  // Of what a card does not count, or a log that nobody reads, nothing is known.
+  const bool clean =
+      f.gpu.known() && FindCause(f, IncidentKind::kXid) == nullptr &&
+      f.store(proto::STORE_KERNEL) == Availability::kUp &&
+      std::all_of(f.gpu.gpus.begin(), f.gpu.gpus.end(), [](const features::RunGpu& gpu) {
+        return gpu.errors_counted && gpu.errors <= 0 &&
+               gpu.activity_evidence != features::kNoEvidence;
+      });
+  if (clean) {
+    return Excluded("no card counted an uncorrected error under the run",
+                    {f.gpu.gpus.front().activity_evidence});
   }
   return NotDecidable(proto::STORE_GPU);
 }

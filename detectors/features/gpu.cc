@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "detectors/features/landmarks.h"
+#include "detectors/model/gpu_reading.h"
 
 namespace rankscope::features {
 namespace {
@@ -17,10 +18,6 @@ using windows::GpuWindow;
 
 constexpr double kMinuteSeconds = 60;
 constexpr float kBusy = 0.5F;
-// Slowdown by the board, heat seen by software and hardware, the power brake: NVML's clock event
-// reasons.
-constexpr uint32_t kSevereBits = 0x8 | 0x20 | 0x40 | 0x80;
-
 double MedianOf(std::vector<double>& values) {
   if (values.empty()) return RunGpu::kNone;
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -53,10 +50,12 @@ GpuMinute MinuteOf(const GpuWindow& gpu, Timestamp now, double from) {
   int32_t severe = 0;
   ForLooks(gpu, now, from, from + kMinuteSeconds, [&](const GpuSecond& look) {
     ++minute.looks;
+    if (std::isfinite(look.throttle)) ++minute.told;
     if (!(look.engine >= kBusy)) return;
     ++minute.busy;
-    const uint32_t bits =
-        look.throttle > 0 ? static_cast<uint32_t>(look.throttle) & kSevereBits : 0;
+    const uint32_t bits = look.throttle > 0 ? static_cast<uint32_t>(look.throttle) &
+                                                  static_cast<uint32_t>(kSevereThrottleBits)
+                                            : 0;
     if (bits != 0) ++severe;
     minute.severe_bits |= bits;
   });
@@ -113,6 +112,7 @@ void CiteErrors(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& g
   const windows::GpuRise& remapped = window.of(GpuCount::kRemapped);
   const windows::GpuRise& remaps = failed.rose > 0 ? failed : remapped;
   gpu.errors = ecc.rose > 0 ? ecc.rose : remaps.rose;
+  gpu.errors_counted = std::isfinite(ecc.first);
   gpu.errors_risen = std::max({ecc.risen, failed.risen, remapped.risen});
   if (gpu.errors <= 0) return;
   Evidence evidence = OfGpu(EvidenceKind::kGpuErrors, gpu, f);
@@ -171,7 +171,6 @@ RunGpu Measure(const GpuWindow& window, Timestamp now) {
   gpu.index = window.index;
   gpu.uuid = window.uuid;
   gpu.model = window.model;
-  gpu.state = window.state;
   gpu.ranks = window.ranks;
   gpu.worked = window.worked;
   gpu.ran = window.active.ns != 0;
@@ -180,8 +179,6 @@ RunGpu Measure(const GpuWindow& window, Timestamp now) {
   gpu.engine = MedianOfMinute(window, now, &GpuSecond::engine, false);
   gpu.clock = MedianOfMinute(window, now, &GpuSecond::sm_clock, true);
   gpu.temperature = MedianOfMinute(window, now, &GpuSecond::temperature, false);
-  gpu.power = MedianOfMinute(window, now, &GpuSecond::power, false);
-  gpu.power_limit = window.power_limit;
   constexpr size_t kMinutes = 5;
   gpu.busiest_minute = window.BusiestMinute(kMinutes);
   gpu.best_clock = window.best_clock;

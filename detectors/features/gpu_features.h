@@ -21,13 +21,14 @@ struct GpuMinute {
   int32_t busy = 0;          // its engine ran for half of the time or more
   double severe_duty = 0;    // of those, the share that heat or power supply held down
   uint32_t severe_bits = 0;  // which of them
+  int32_t told = 0;          // looks that tell of reasons at all
 };
 
 struct RunGpu {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
   int32_t index = -1;
-  std::string uuid, model, state;
+  std::string uuid, model;
   std::vector<int32_t> ranks;
   bool worked = false;      // its engine was busy under the run
   bool ran = false;         // anything at all, while it was looked at
@@ -35,7 +36,6 @@ struct RunGpu {
   double engine = kNone;    // medians of the newest minute
   double clock = kNone;     // while busy
   double temperature = kNone;
-  double power = kNone, power_limit = kNone;
   double busiest_minute = kNone;  // of the newest five
   double best_clock = 0;          // that it has kept for ten busy seconds, nothing holding it down
   double peers_clock =
@@ -46,6 +46,7 @@ struct RunGpu {
   int32_t foreign_pid = 0;
   // Uncorrected memory errors and failed remaps under the run.
   double errors = 0;
+  bool errors_counted = false;  // whether the card counts them at all
   Timestamp errors_risen;
   EvidenceRef activity_evidence = kNoEvidence;
   EvidenceRef throttle_evidence = kNoEvidence;

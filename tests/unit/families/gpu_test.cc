@@ -45,7 +45,7 @@ features::JobFeatures Training() {
     gpu.busiest_minute = 0.97;
     gpu.clock = gpu.best_clock = gpu.peers_clock = 1.98e9;
     gpu.own_bytes = 4e10;
-    gpu.now = gpu.before = {60, 58, 0, 0};
+    gpu.now = gpu.before = {60, 58, 0, 0, 60};
     gpu.activity_evidence = Cite(f, features::EvidenceKind::kGpuActivity);
     gpu.throttle_evidence = Cite(f, features::EvidenceKind::kGpuThrottle);
     f.gpu.gpus.push_back(gpu);
@@ -57,7 +57,7 @@ features::JobFeatures Training() {
 features::JobFeatures Hot() {
   features::JobFeatures f = Training();
   features::RunGpu& gpu = f.gpu.gpus[1];
-  gpu.now = gpu.before = {60, 58, 0.9, 0x40};
+  gpu.now = gpu.before = {60, 58, 0.9, 0x40, 60};
   gpu.clock = 1.2e9;
   f.step_seconds = 0.8;
   return f;
@@ -95,6 +95,21 @@ TEST(Throttle, IsNotSaid) {
   f = Hot();
   f.step_seconds = f.early_step_seconds = logs::kAbsent;
   EXPECT_EQ(EvaluateB3(f).tier, proto::TIER_W) << "nobody tells of steps";
+}
+
+TEST(NothingIsClaimed, OfWhatACardDoesNotTell) {
+  features::JobFeatures f = Training();
+  f.stores[proto::STORE_KERNEL] = Availability::kUp;
+  for (features::RunGpu& gpu : f.gpu.gpus) gpu.errors_counted = true;
+  EXPECT_EQ(RuleOutB3(f).state, proto::FamilyState::RULED_OUT);
+  EXPECT_EQ(RuleOutB2(f).state, proto::FamilyState::RULED_OUT);
+  f.gpu.gpus[1].errors_counted = false;
+  EXPECT_EQ(RuleOutB2(f).state, proto::FamilyState::NOT_DECIDABLE) << "without ECC";
+  f.gpu.gpus[1].errors_counted = true;
+  f.stores[proto::STORE_KERNEL] = Availability::kUnspecified;
+  EXPECT_EQ(RuleOutB2(f).state, proto::FamilyState::NOT_DECIDABLE) << "nobody hears of Xids";
+  for (features::RunGpu& gpu : f.gpu.gpus) gpu.now.told = 0;
+  EXPECT_EQ(RuleOutB3(f).state, proto::FamilyState::NOT_DECIDABLE);
 }
 
 // One process whose card has stood still for so long.
