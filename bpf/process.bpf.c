@@ -98,20 +98,37 @@ static __always_inline struct cgroup_subsys_state *memory_state(struct task_stru
   return css;
 }
 
-/* The path that says most: with cgroup v1 Slurm's is in the memory hierarchy and the other one is
- * shallow; with v2 there is one, and the memory controller may stop above its end. */
+static __always_inline struct cgroup *freezer_of(struct task_struct *task) {
+  struct cgroup_subsys_state **states, *css = 0;
+  struct css_set *set = BPF_CORE_READ(task, cgroups);
+  if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, freezer_cgrp_id)) return 0;
+  states = (void *)set + bpf_core_field_offset(struct css_set, subsys);
+  states += bpf_core_enum_value(enum cgroup_subsys_id, freezer_cgrp_id);
+  bpf_probe_read_kernel(&css, sizeof(css), states);
+  return css ? BPF_CORE_READ(css, cgroup) : 0;
+}
+
+/* The path that says most: with cgroup v1 Slurm's is in the memory hierarchy, and where it limits
+ * no memory in that of the freezer, and the other ones are shallow; with v2 there is one, and the
+ * memory controller may stop above its end. */
 static __always_inline void name_cgroup(struct rs_cgroup *out, struct task_struct *task,
                                         bool of_memory) {
   struct cgroup_subsys_state *css = memory_state(task);
   struct cgroup *memory = css ? BPF_CORE_READ(css, cgroup) : 0;
   struct cgroup *unified = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+  struct cgroup *freezer = of_memory ? 0 : freezer_of(task);
   struct kernfs_node *node, *parent;
   int i;
+  out->v1 = RS_CGROUP_MEMORY;
   if (!memory || (!of_memory && BPF_CORE_READ(unified, level) > BPF_CORE_READ(memory, level))) {
     memory = unified;
   }
+  if (freezer && BPF_CORE_READ(freezer, level) > BPF_CORE_READ(memory, level)) {
+    memory = freezer;
+    out->v1 = RS_CGROUP_OTHER;
+  }
+  if (BPF_CORE_READ(memory, root) == BPF_CORE_READ(unified, root)) out->v1 = RS_CGROUP_UNIFIED;
   out->names = 0;
-  out->v1 = BPF_CORE_READ(memory, root) != BPF_CORE_READ(unified, root);
   node = BPF_CORE_READ(memory, kn);
 #pragma unroll
   for (i = 0; i < RS_CGROUP_LEVELS; i++) {

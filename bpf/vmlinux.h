@@ -79,7 +79,7 @@ typedef struct {
   __u32 val;
 } kuid_t;
 
-enum cgroup_subsys_id { memory_cgrp_id = 4 };
+enum cgroup_subsys_id { memory_cgrp_id = 4, freezer_cgrp_id = 6 };
 
 struct kernfs_node {
   const char *name;

@@ -28,6 +28,7 @@ test_packages=(
   qemu-system-x86 busybox-static cpio e2fsprogs                  # a second kernel
   nftables strace                                                # packets dropped; a second opinion on system calls
   python3-fusepy                                                 # slow files, and files that fail
+  slurm-wlm slurmdbd slurmrestd munge mariadb-server             # a real Slurm with accounting
 )
 
 die() {

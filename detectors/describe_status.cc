@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
+#include "detectors/describe_gpus.h"
 #include "detectors/judge.h"
 #include "detectors/windows/checkpoint_summary.h"
 
@@ -132,6 +134,20 @@ void DescribeCheckpoints(const windows::JobWindow& job, int64_t wall_offset_ns, 
   status.work_at_risk_seconds = summary.work_at_risk_seconds;
 }
 
+void DescribeGpus(const windows::JobWindow& job, std::vector<JobGpuStatus>& gpus) {
+  gpus.clear();
+  for (windows::ClaimedGpu& card : job.gpu_claims().Of(job.now().kernel.gpus)) {
+    const std::string_view word = attribution::NameOf(card.word);
+    gpus.push_back({card.gpu->index, card.gpu->uuid, word.empty() ? "process" : word, card.attached,
+                    std::move(card.ranks)});
+  }
+}
+
+RankPlace PlaceOf(const attribution::ProcessInfo& process) {
+  return {process.step_id,      process.node_rank, process.world_size, process.node_name,
+          process.container_id, process.pod_uid,   process.master_addr};
+}
+
 void DescribePorts(const windows::PortTracker& ports, RdmaStatus& status) {
   status = {};
   status.errors.fill(-1);
@@ -155,6 +171,7 @@ void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution
       rank.alive = process->alive;
       rank.exit_known = process->status_known;
       rank.wait_status = process->wait_status;
+      rank.place = PlaceOf(*process);
       DescribeAttached(window.rings, *process, rank);
     }
     const windows::SampleRings& rings = window.rings;
@@ -196,10 +213,15 @@ void DescribeStatus(const windows::JobWindow& job, const attribution::Attributio
   DescribeCheckpoints(job, wall_offset_ns, now, status.checkpoints);
   DescribePorts(job.now().kernel.rdma, status.rdma);
   DescribeRanks(job, processes, wall_offset_ns, status.ranks);
+  status.gpu_history = DescribeGpus(job.now().kernel.gpus, wall_offset_ns);
+  DescribeGpus(job, status.gpus);
   const std::vector<const attribution::ProcessInfo*> members = processes.OfJob(job.job_id());
   const attribution::ProcessInfo* root = processes.Find(job.root());
   if (root == nullptr && !members.empty()) root = members.front();
   if (root != nullptr) status.user = std::to_string(root->uid);
+  const attribution::JobFacts* facts = processes.FindJob(job.job_id());
+  status.facts = facts == nullptr ? attribution::JobFacts() : *facts;
+  if (!status.facts.user.empty()) status.user = status.facts.user;
   if (status.ranks.empty() && job.wrapped() && root != nullptr) {
     // Nothing carries a rank: the command is rank 0 of 1, as far as anybody can tell.
     RankStatus& rank = status.ranks.emplace_back();

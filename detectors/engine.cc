@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "detectors/attribution/attribution.h"
+#include "detectors/attribution/explanation.h"
+#include "detectors/attribution/gpu_environment.h"
 #include "detectors/judge.h"
 #include "detectors/logs/kernel_event.h"
 #include "detectors/logs/reader.h"
@@ -60,6 +62,9 @@ struct Job {
   bool gpu_seen = false;    // a process of it holds a GPU device
   bool gpu_absent = false;  // processes were looked at, and hold none
   std::string record;       // the newest authoritative one since the last evaluation
+  bool first_node = false;  // of a Slurm job: this is the first of its nodes
+  int32_t asked_begin = 0;  // the attempt of which Slurm was asked how it began, and how it ended
+  int32_t asked_end = 0;
 
   void Touch(const Observation& observation) {
     dirty = true;
@@ -131,7 +136,11 @@ struct Engine::Impl {
   void On(const rankscope::Tick&, const Observation&) {}  // the driver calls Engine::Tick
   void On(const std::monostate&, const Observation&) { ++counters.malformed; }
 
-  void On(const SourceState& state, const Observation&) {
+  void On(const SourceState& state, const Observation& observation) {
+    // It tells all that stands in the files after this; what was taken back meanwhile it does not.
+    if (state.name == "job_mapping" && state.state == Availability::kUp) {
+      for (auto& [id, job] : jobs) job.window.OnGpuMapping({}, observation.t);
+    }
     for (SourceState& known : sources) {
       if (known.source == state.source && known.name == state.name) {
         known = state;
@@ -178,8 +187,16 @@ struct Engine::Impl {
     // An exec tells the facts again; the process is not another one.
     const attribution::ProcessInfo* known = processes.Find(start.key);
     const bool again = known != nullptr && known->role != attribution::ProcessRole::kUnknown;
+    const std::string job_before = again ? known->job_id : std::string();
     const attribution::ProcessInfo* process = processes.OnStart(start, boot_id, observation.t);
     if (process == nullptr) return;
+    const auto withdrawn = processes.TakeWithdrawn();
+    // Slurm moves what its daemon has forked into the job's cgroup.
+    const bool moved = again && job_before != process->job_id;
+    if (Job* left = moved ? FindJob(job_before) : nullptr) {
+      left->dirty = true;
+      left->window.OnProcessLeft(start.key, observation.t);
+    }
     Job* job = FindOrAddJob(process->job_id, observation.t);
     if (job == nullptr) return;
     if (job->window.wrapped()) {
@@ -187,9 +204,16 @@ struct Engine::Impl {
     } else {
       job->Touch(observation);
     }
-    job->window.OnProcessStart(*process, again, observation.t);
+    if (process->node_rank == 0 && !process->step_id.empty()) job->first_node = true;
+    for (const auto& [key, rank] : withdrawn) job->window.WithdrawRank(key, rank);
+    job->window.OnProcessStart(*process, again && !moved, observation.t);
     job->window.OnArguments(*process, start.argv);
     job->window.OnEnvironment(*process, start.env, observation.t);
+    if (!start.env.empty()) {
+      const bool contained = start.ns_pids.size() > 1 && start.ns_pids.back() != start.key.pid;
+      job->window.OnGpuEnvironment(
+          *process, attribution::ReadGpuEnvironment(start.env, contained, start.gpu_minors));
+    }
     if (!start.gpu_uuids.empty()) job->gpu_seen = true;
   }
 
@@ -275,6 +299,14 @@ struct Engine::Impl {
   void On(const KernelEvent& event, const Observation& observation) {
     const attribution::ProcessInfo* victim = processes.Find(event.victim);
     Job* job = victim == nullptr ? nullptr : FindJob(victim->job_id);
+    if (windows::FaultLog::Takes(event.type)) {
+      for (auto& [id, each] : jobs) {
+        if (each.window.end().ended) continue;
+        each.Touch(observation);
+        each.window.OnNodeFault(event, &each == job ? victim : nullptr, observation.t);
+      }
+      return;
+    }
     const std::optional<logs::Incident> read = logs::ReadKernelEvent(event);
     if (job != nullptr) {
       job->Touch(observation);
@@ -291,6 +323,10 @@ struct Engine::Impl {
 
   // Who computes on a card matters to every job that does.
   void OnGpu(const Event& event, const attribution::ProcessInfo* process, Timestamp t) {
+    // The driver lists a process for as long as its memory takes to be freed, when /proc no longer
+    // tells when it began: one of a run's that has just ended is no stranger on the card.
+    if (process == nullptr && event.process.start_ticks == 0)
+      process = processes.FindPid(event.process.pid);
     for (auto& [id, job] : jobs) {
       const bool own = process != nullptr && process->job_id == id;
       windows::Speaker speaker = own ? SpeakerOf(*process) : windows::Speaker{};
@@ -302,11 +338,45 @@ struct Engine::Impl {
     }
   }
 
+  // Who has which card is no record of how a job went.
+  void OnGpuMapping(const SchedulerFact& fact, Timestamp t) {
+    std::vector<attribution::GpuName> cards = attribution::ReadGpuMapping(fact.value);
+    Job* job = cards.empty() ? FindJob(fact.job_id) : FindOrAddJob(fact.job_id, t);
+    if (job == nullptr) return;
+    job->dirty = true;
+    job->window.OnGpuMapping(std::move(cards), t);
+  }
+
+  // Once when an attempt has begun and once when one has ended badly, and on the job's first node
+  // only: a controller has thousands of nodes.
+  static void AskScheduler(const std::string& id, Job& job, Timestamp now,
+                           std::vector<Request>& requests) {
+    if (!job.first_node) return;
+    const int32_t attempt = job.window.attempt().ordinal;
+    const bool ended = job.judge.verdict().state() != proto::LIVE;
+    const bool badly = ended && job.judge.verdict().code() != "G1";
+    if (job.asked_begin >= attempt && (!badly || job.asked_end >= attempt)) return;
+    constexpr Duration kPatience = Seconds(90);
+    if (job.asked_begin < attempt && !ended) {
+      job.asked_begin = attempt;
+      requests.push_back({"scheduler_begin", id, {}, now + kPatience});
+    }
+    if (badly && job.asked_end < attempt) {
+      job.asked_end = attempt;
+      requests.push_back({"scheduler_end", id, {}, now + kPatience});
+    }
+  }
+
   void On(const SchedulerFact& fact, const Observation& observation) {
+    if (fact.origin == "mapping") return OnGpuMapping(fact, observation.t);
     Job* job = FindJob(fact.job_id);
     if (job == nullptr) return;
     job->Touch(observation);
-    job->window.OnSchedulerFact(fact, observation.t);
+    // Slurm tells late, and when it was.
+    Timestamp t = observation.t;
+    if (fact.wall_ns > 0 && wall_offset_ns > 0)
+      t = std::min(t, Timestamp{fact.wall_ns - wall_offset_ns});
+    job->window.OnSchedulerFact(fact, t);
   }
 
   void On(const Event& event, const Observation& observation) {
@@ -358,10 +428,17 @@ struct Engine::Impl {
           stores[static_cast<size_t>(store)] != Availability::kUp)
         set(store, state);
     }
-    if (!job.window.scheduler_fields().empty()) set(proto::STORE_SCHEDULER, Availability::kUp);
+    // Slurm is asked of a job, and may not have answered: what it has not told rules nothing out.
+    if (job.window.scheduler_told_state()) {
+      set(proto::STORE_SCHEDULER, Availability::kUp);
+    } else if (SourceAvailability("slurm") == Availability::kUp) {
+      set(proto::STORE_SCHEDULER,
+          job.first_node ? Availability::kDown : Availability::kNotApplicable);
+    }
     // What NCCL and PyTorch report of themselves is theirs, however it came here.
     if (job.window.now().kernel.reports.any()) set(proto::STORE_NCCL, Availability::kUp);
-    if (job.gpu_absent && !job.gpu_seen) {
+    // A card that the job was given is its matter, whether anything of it holds the card or not.
+    if (job.gpu_absent && !job.gpu_seen && !job.window.gpu_claims().given()) {
       set(proto::STORE_GPU, Availability::kNotApplicable);
       // Whoever calls the CUDA runtime uses it, on whatever card.
       if (job.window.now().kernel.launches.ranks().empty())
@@ -417,6 +494,7 @@ Output Engine::Tick(Timestamp now) {
                      job.status);
       job.dirty = false;
       job.record.clear();
+      Impl::AskScheduler(it->first, job, now, output.requests);
     }
     if (job.judge.is_final() && now - job.judge.final_since() >= impl_->config.forget_after_end) {
       output.ended.push_back(it->first);
@@ -445,17 +523,17 @@ const JobStatus* Engine::Find(std::string_view job_id) const {
 std::string Engine::Explain(int32_t pid) const {
   const attribution::ProcessInfo* process = impl_->processes.FindPid(pid);
   if (process == nullptr) return {};
-  std::string text = "pid " + std::to_string(pid) + " (" + process->comm + "), started at tick " +
-                     std::to_string(process->key.start_ticks) +
-                     (process->alive ? ", alive" : ", ended") + "\n";
-  text += "job " + process->job_id + ": by " + process->job_by + "\n";
-  if (process->rank >= 0) {
-    text += "rank " + std::to_string(process->rank) + " of " + std::to_string(process->world_size) +
-            ": by " + process->rank_by + "\n";
-  } else {
-    text += "no rank: none of RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, SLURM_PROCID applies to it\n";
+  attribution::GpuWords gpus;
+  if (const Job* job = impl_->FindJob(process->job_id)) {
+    for (const JobGpuStatus& gpu : job->status.gpus) {
+      const bool of_rank =
+          std::find(gpu.ranks.begin(), gpu.ranks.end(), process->rank) != gpu.ranks.end();
+      if (process->rank >= 0 && !gpu.ranks.empty() && !of_rank) continue;
+      gpus.push_back(std::to_string(gpu.index) + " " + gpu.uuid + ": by " +
+                     std::string(gpu.source) + (of_rank ? ", of this rank" : ", of its job"));
+    }
   }
-  return text;
+  return attribution::Explain(*process, gpus);
 }
 
 const Engine::Counters& Engine::counters() const {
@@ -469,6 +547,7 @@ std::string Engine::Save() const {
   for (auto& [id, job] : impl_->jobs) {
     job.judge.BeforeSave();
     archive(id, job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
+            job.first_node, job.asked_begin, job.asked_end,
             static_cast<uint64_t>(job.readers.size()));
     for (const auto& [stream, reader] : job.readers) archive(stream, reader.Save());
   }
@@ -492,7 +571,7 @@ bool Engine::Restore(std::string_view bytes) {
     Job& job = next->jobs[id];
     uint64_t readers = 0;
     archive(job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
-            readers);
+            job.first_node, job.asked_begin, job.asked_end, readers);
     for (uint64_t r = 0; r < readers && archive.ok(); ++r) {
       uint32_t stream = 0;
       std::string state;

@@ -31,7 +31,7 @@ struct Config {
 // What the engine asks of the world; executed by workers, answered by observations. Replay ignores
 // them.
 struct Request {
-  std::string what;  // process_facts | hang_snapshot | scheduler_job
+  std::string what;  // process_facts | scheduler_begin | scheduler_end
   std::string job_id;
   ProcessKey process;
   Timestamp deadline;

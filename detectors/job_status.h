@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "detectors/attribution/process_info.h"
+#include "detectors/gpu_history.h"
 #include "detectors/model/ids.h"
 #include "detectors/model/launch_gaps.h"
 #include "detectors/model/port_counters.h"
@@ -63,9 +65,21 @@ struct RdmaStatus {
   std::array<double, kPortCounterKinds.size()> errors{};  // by kind; below 0 = no port counts it
 };
 
+// Where a rank runs, as its cgroup and its environment say; empty or below 0: not said.
+struct RankPlace {
+  std::string step_id;
+  int32_t node_rank = -1;
+  int32_t world_size = 0;
+  std::string node;  // Slurm's name for it
+  std::string container_id;
+  std::string pod_uid;
+  std::string master_addr;
+};
+
 struct RankStatus {
   int32_t rank = -1;
   int32_t local_rank = -1;
+  RankPlace place;
   ProcessKey process;
   bool alive = false;
   bool exit_known = false;
@@ -101,6 +115,15 @@ struct RankStatus {
   }
 };
 
+// A card of the node that is the job's.
+struct JobGpuStatus {
+  int32_t index = -1;
+  std::string uuid;
+  std::string_view source;     // devices | slurm | container | uuid | ordinal | mapping | process
+  bool attached = false;       // a process of the job computes on it
+  std::vector<int32_t> ranks;  // that compute on it, have, or should
+};
+
 struct LogStatus {
   std::string stream;  // stdout | stderr | a file's name
   int64_t lines = 0;
@@ -111,7 +134,8 @@ struct LogStatus {
 
 struct JobStatus {
   std::string job_id;
-  std::string user;        // uid as text when no name is known
+  std::string user;  // uid as text when no name is known
+  attribution::JobFacts facts;
   std::string command;     // argv, redacted, at most 200 bytes
   int32_t world_size = 0;  // 0 = not known
   Attempt attempt;
@@ -122,6 +146,8 @@ struct JobStatus {
   CheckpointStatus checkpoints;
   RdmaStatus rdma;
   std::vector<RankStatus> ranks;
+  std::vector<GpuHistory> gpu_history;  // that it computes on or has, by index
+  std::vector<JobGpuStatus> gpus;       // by index
   std::vector<LogStatus> logs;
   proto::Verdict verdict;  // the whole answer: families[] has every family's state and score
 };

@@ -83,6 +83,16 @@ constexpr std::array kQuestions = {
                 proto::STORE_PROCESS, "pgrep -af 'nvcc|cicc|ptxas|ninja|cc1plus'",
                 "a compiler that runs means patience; none means a lock that was left behind: "
                 "remove it"},
+    QuestionRow{Question::kWaitOrSmallKernels,
+                "whether the cards wait inside collectives or run kernels too small to fill them",
+                proto::STORE_NCCL, "NCCL_DEBUG=INFO on the next run",
+                "'Using network' names what moves the bytes; ten steps under a profiler show the "
+                "share of NCCL's kernels"},
+    QuestionRow{Question::kStragglerCause,
+                "why it is slower: the card, its link to the host, its share of the data, its CPUs",
+                proto::STORE_KERNEL, "nvidia-smi -q -i {gpu} -d CLOCK,PERFORMANCE,PCI on its node",
+                "a clock, a link width or a throttle reason unlike its peers' means the card; none "
+                "means its host or its data"},
 };
 
 }  // namespace

@@ -88,6 +88,7 @@ void PutKind(const ProcessStart& start, proto::Observation* out) {
   to->set_complete(start.complete);
   to->set_preexisting(start.preexisting);
   for (const std::string& uuid : start.gpu_uuids) to->add_gpu_uuids(ToUtf8(uuid));
+  for (const int32_t number : start.gpu_minors) to->add_gpu_minors(number);
   to->set_job_id(ToUtf8(start.job_id));
 }
 

@@ -62,6 +62,7 @@ ProcessStart ToModel(const proto::ProcessStart& from) {
   start.complete = from.complete();
   start.preexisting = from.preexisting();
   start.gpu_uuids.assign(from.gpu_uuids().begin(), from.gpu_uuids().end());
+  start.gpu_minors.assign(from.gpu_minors().begin(), from.gpu_minors().end());
   start.job_id = from.job_id();
   return start;
 }

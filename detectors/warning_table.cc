@@ -82,6 +82,19 @@ constexpr std::array kRows = {
                "save soon; let the node be looked at when the run is over"},
     WarningRow{"gpu_throttled", "gpu", "gpu_throttle", "warning", "",
                "look at the card's cooling and power; the steps do not suffer yet"},
+    WarningRow{"gpu_half_idle", "gpu", "gpu_engine_active", "info", "",
+               "look at what the ranks wait for between steps: data, the host, blocking calls; or "
+               "give the card larger batches"},
+    WarningRow{"host_hardware", "host", "kernel_log", "warning", "",
+               "save soon; let the node be looked at when the run is over"},
+    WarningRow{"file_server_silent", "storage", "kernel_log", "warning", "",
+               "look at the file server and the path to it; a save or a read will wait for it"},
+    WarningRow{"gpu_unused", "gpu", "gpu_processes", "warning", "",
+               "ask for fewer cards, or start a rank for each; where its process fell back to the "
+               "CPU, look at its first lines for why"},
+    WarningRow{"gpu_outside", "gpu", "gpu_processes", "warning", "",
+               "find whose process it is; a process that outlived its own job keeps the card's "
+               "memory from this one"},
     WarningRow{"known_hazard", "setting", "setting", "info", "", ""},
     WarningRow{"error_survived", "log", "", "info", "", "none: the run went on"},
     WarningRow{"error_at_exit", "log", "", "info", "", "none: training had finished"},

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "detectors/families/gpu.h"
 #include "detectors/hazards.h"
 #include "detectors/windows/checkpoint_summary.h"
 #include "detectors/windows/statistics.h"
@@ -62,6 +63,8 @@ class Writer {
     AddTorn();
     if (!f_.ended) Cited("port_faults", f_.reports.port_evidence);
     AddCards();
+    AddNode();
+    AddUnusedCards();
     AddSurvived();
     AddRanks();
   }
@@ -91,6 +94,8 @@ class Writer {
     constexpr size_t kMost = 4;
     constexpr double kDuty = 0.2;
     const bool told = verdict_.code() == "B2" || verdict_.code() == "B3";
+    if (verdict_.code() == "G1" || verdict_.code() == "U0")
+      Cited("gpu_half_idle", families::HalfIdleCards(f_));
     for (size_t i = 0; i < f_.gpu.gpus.size() && i < kMost; ++i) {
       const features::RunGpu& gpu = f_.gpu.gpus[i];
       Cited("gpu_latent", gpu.latent_evidence);
@@ -98,6 +103,39 @@ class Writer {
       Cited("gpu_errors", gpu.errors_evidence);
       if (gpu.now.severe_duty >= kDuty && gpu.before.severe_duty >= kDuty)
         Cited("gpu_throttled", gpu.throttle_evidence);
+    }
+  }
+
+  // What the kernel says of the node while the run goes on.
+  void AddNode() {
+    constexpr size_t kMost = 4;
+    if (f_.ended) return;
+    size_t told = 0;
+    for (const features::NodeFault& fault : f_.faults) {
+      if (fault.type == "hung_task" || fault.over || told >= kMost) continue;
+      // A link that corrects its errors does so all day on many a node.
+      if (fault.corrected) continue;
+      ++told;
+      Cited(fault.type == "network_file" ? "file_server_silent" : "host_hardware", fault.evidence);
+    }
+  }
+
+  // Cards that the job was given and leaves alone while it trains. What a process may see is not
+  // yet what it was given.
+  void AddUnusedCards() {
+    constexpr size_t kMost = 4;
+    constexpr double kSeconds = 600;
+    if (f_.ended || f_.gpu.divided || f_.gpu.hidden) return;
+    size_t said = 0;
+    for (const features::UnusedGpu& gpu : f_.gpu.unused) {
+      if (said >= kMost ||
+          (gpu.source != "devices" && gpu.source != "slurm" && gpu.source != "container"))
+        continue;
+      const bool idle = gpu.told && !gpu.ran && gpu.looked_seconds >= kSeconds && f_.progress > 0;
+      if (gpu.outside_evidence == features::kNoEvidence && !idle) continue;
+      ++said;
+      if (idle) Cited("gpu_unused", gpu.evidence);
+      Cited("gpu_outside", gpu.outside_evidence);
     }
   }
 

@@ -106,6 +106,18 @@ constexpr std::array kKinds = {
     KindRow{EvidenceKind::kGpuErrors, "gpu_errors"},
     KindRow{EvidenceKind::kGpuForeign, "gpu_foreign_memory"},
     KindRow{EvidenceKind::kGpuLatent, "gpu_errors"},
+    KindRow{EvidenceKind::kGpuWaits, "gpu_busy_wait"},
+    KindRow{EvidenceKind::kGpuPeers, "gpu_peers"},
+    KindRow{EvidenceKind::kGpuMemory, "gpu_memory_used"},
+    KindRow{EvidenceKind::kGpuClean, "gpu_errors"},
+    KindRow{EvidenceKind::kGpuWork, "gpu_work"},
+    KindRow{EvidenceKind::kTransport, "nccl_transport"},
+    KindRow{EvidenceKind::kSaveCadence, "save_cadence"},
+    KindRow{EvidenceKind::kKernelFault, "kernel_log"},
+    KindRow{EvidenceKind::kGpuLost, "gpu_state"},
+    KindRow{EvidenceKind::kGpuCards, "gpu_cards"},
+    KindRow{EvidenceKind::kGpuUnused, "gpu_processes"},
+    KindRow{EvidenceKind::kGpuOutside, "gpu_processes"},
 };
 
 std::string Said(const Evidence& evidence) {
@@ -224,7 +236,7 @@ std::string SchedulerText(const Evidence& evidence) {
   if (sub == "preemption") return "the scheduler preempted the run";
   if (sub == "requeue") return "the scheduler requeued the run";
   if (sub == "node_failure") return "the scheduler ended the run because a node failed";
-  if (sub == "cancelled") return "the run was cancelled";
+  if (sub == "cancelled") return "the run was cancelled" + Optional(" by ", evidence.Capture("by"));
   return "the scheduler ended the run" + Optional(": ", sub);
 }
 
@@ -310,11 +322,13 @@ std::string LandmarkText(const Evidence& e, const std::string& value, const std:
     case EvidenceKind::kListener:
     case EvidenceKind::kNameLookup:
     case EvidenceKind::kTraffic:
+    case EvidenceKind::kTransport:
       return NetworkText(e);
     case EvidenceKind::kFileError:
     case EvidenceKind::kFileSpace:
     case EvidenceKind::kCheckpointFile:
     case EvidenceKind::kDataRead:
+    case EvidenceKind::kSaveCadence:
       return StorageText(e);
     case EvidenceKind::kThreads:
     case EvidenceKind::kThreadStack:
@@ -339,6 +353,16 @@ std::string LandmarkText(const Evidence& e, const std::string& value, const std:
     case EvidenceKind::kGpuErrors:
     case EvidenceKind::kGpuForeign:
     case EvidenceKind::kGpuLatent:
+    case EvidenceKind::kGpuWaits:
+    case EvidenceKind::kGpuPeers:
+    case EvidenceKind::kGpuMemory:
+    case EvidenceKind::kGpuClean:
+    case EvidenceKind::kGpuWork:
+    case EvidenceKind::kKernelFault:
+    case EvidenceKind::kGpuLost:
+    case EvidenceKind::kGpuCards:
+    case EvidenceKind::kGpuUnused:
+    case EvidenceKind::kGpuOutside:
       return GpuText(e);
     default:
       return {};
@@ -413,8 +437,7 @@ std::string EvidenceText(const Evidence& e) {
       return WithSubject(e, "got a CUDA error: ") +
              std::string(!e.Capture("error").empty() ? e.Capture("error") : e.Capture("message"));
     case EvidenceKind::kXid:
-      return "the driver reported Xid " + std::string(e.Capture("code")) +
-             Optional(" on ", e.Capture("bus_id")) + Optional(" (", e.Capture("meaning"), ")");
+      return XidText(e);
     case EvidenceKind::kCollectiveTimeout:
       if (e.Capture("sub") == "mismatch")
         return WithSubject(e, "found that ranks run different collectives");

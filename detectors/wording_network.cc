@@ -91,6 +91,10 @@ std::string NetworkText(const Evidence& e) {
     case EvidenceKind::kTraffic:
       return "a connection of " + Who(e) + " to " + peer + " was reset by the peer" +
              Times(e, "reset");
+    case EvidenceKind::kTransport:
+      if (const std::string_view setting = e.Capture("setting"); !setting.empty())
+        return Who(e) + " runs with " + std::string(setting);
+      return "NCCL says that its network is " + std::string(e.Capture("network"));
     default:
       return {};
   }

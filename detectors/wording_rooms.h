@@ -17,5 +17,6 @@ std::string LaunchText(const features::Evidence& evidence);
 std::string CollectiveText(const features::Evidence& evidence);
 std::string ReportText(const features::Evidence& evidence);
 std::string GpuText(const features::Evidence& evidence);
+std::string XidText(const features::Evidence& evidence);
 
 }  // namespace rankscope::engine

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include "detectors/families/family.h"
@@ -91,6 +92,15 @@ std::string StorageText(const Evidence& e) {
       return Space(e);
     case EvidenceKind::kCheckpointFile:
       return Checkpoint(e);
+    case EvidenceKind::kSaveCadence: {
+      std::string text =
+          "it says that it saved " + Number(e.observed.value_or(0)) + " times, every " +
+          families::Counted(std::strtod(std::string(e.Capture("interval")).c_str(), nullptr),
+                            "step");
+      if (const std::string_view share = e.Capture("share"); !share.empty())
+        text += ", which took " + std::string(share) + " % of the time";
+      return text;
+    }
     case EvidenceKind::kDataRead:
       return Who(e) + " read data, says the kernel";
     default:

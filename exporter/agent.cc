@@ -23,8 +23,8 @@ namespace rankscope::exporter {
 namespace {
 
 constexpr Duration kTick = Seconds(1);
-// From an abnormal end to its judgement: what the kernel says of a kill follows it by some
-// milliseconds, and of many ends at once one judgement is enough.
+// From an abnormal end, or an error of a card, to its judgement: what the kernel says of a kill
+// follows it by some milliseconds, and of many ends at once one judgement is enough.
 constexpr Duration kJudgeDelay = Milliseconds(150);
 // House-keeping of files, in ticks: expired verdicts, the node's budget.
 constexpr int64_t kHouseKeepingTicks = 60;
@@ -53,6 +53,7 @@ metrics::SnapshotOptions SnapshotOptionsOf(const Config& config) {
   metrics::SnapshotOptions options;
   options.profile =
       config.metrics.profile == "full" ? metrics::Profile::kFull : metrics::Profile::kDefault;
+  options.dcgm_names = config.metrics.dcgm_names;
   options.max_series = static_cast<int32_t>(config.metrics.max_series);
   return options;
 }
@@ -163,6 +164,7 @@ void Agent::Restore() {
     tracked.parent = process.parent;
     tracked.uid = process.uid;
     tracked.job_id = process.job_id;
+    tracked.wrapped = process.wrapped;
     processes_->Add(std::move(tracked));
   }
 }
@@ -186,7 +188,7 @@ void Agent::GiveUpWrappers() {
 }
 
 void Agent::StartSources() {
-  SourceContext context{config_, processes_, tracked_, {}, {}, {}, {}};
+  SourceContext context{config_, processes_, tracked_, {}, {}, {}, {}, slurm_questions_};
   context.before_judging = [this](std::function<void()> tell) {
     before_judging_.push_back(std::move(tell));
   };
@@ -234,6 +236,13 @@ void Agent::Pass(const Observation& observation) {
   waiting_room_.Accept(observation, loop_.Now());
   const auto* exit = std::get_if<ProcessExit>(&observation.kind);
   if (exit != nullptr && exit->status_known && exit->wait_status != 0) JudgeSoon();
+  if (const auto* event = std::get_if<KernelEvent>(&observation.kind);
+      event != nullptr && (event->type == "xid" || event->type == "gpu_lost") &&
+      loop_.Now() - hurried_ >= kTick) {
+    // The first of a burst; the others are judged with the next tick.
+    hurried_ = loop_.Now();
+    JudgeSoon();
+  }
 }
 
 void Agent::Record(const Observation& observation) {
@@ -303,6 +312,8 @@ void Agent::Handle(const engine::Output& output) {
   }
   for (const engine::Request& request : output.requests) {
     if (request.what == "process_facts") processes_->AskFacts(request.process);
+    if (request.what == "scheduler_begin") slurm_questions_->Ask({request.job_id, false});
+    if (request.what == "scheduler_end") slurm_questions_->Ask({request.job_id, true});
   }
 }
 

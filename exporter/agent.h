@@ -21,6 +21,7 @@
 #include "exporter/job_recordings.h"
 #include "exporter/logger.h"
 #include "exporter/metrics/snapshot.h"
+#include "exporter/slurm/questions.h"
 #include "exporter/source_keeper.h"
 #include "exporter/verdict_store.h"
 #include "exporter/waiting_room.h"
@@ -78,6 +79,7 @@ class Agent {
   VerdictStore verdicts_;
   JobRecordings recordings_;
   std::shared_ptr<collectors::ProcessTable> processes_;
+  std::shared_ptr<slurm::Questions> slurm_questions_ = std::make_shared<slurm::Questions>();
   std::shared_ptr<probes::TrackedMap> tracked_;
   WaitingRoom waiting_room_;
   SourceKeeper sources_;
@@ -91,6 +93,7 @@ class Agent {
       awaited_;  // restored jobs whose wrapper is not back, with its command
   EventLoop::TimerId tick_timer_ = 0;
   EventLoop::TimerId judge_timer_ = 0;  // of JudgeSoon; 0 = none runs
+  Timestamp hurried_;                   // when an error of a card was last judged before its tick
   int64_t ticks_ = 0;
   int64_t seq_ = 0;
   int64_t verdict_errors_ = 0;

@@ -40,14 +40,21 @@ struct Config {
   struct Metrics {
     std::string profile = "default";
     int64_t max_series = 2000;
+    bool dcgm_names = false;
   } metrics;
   std::vector<SourceSettings> sources;  // in the order of sources.cc
   struct Slurm {
-    std::string role = "node";
+    std::string role = "node";   // node | controller | off
+    std::string controller_url;  // of the instance whose role is controller; empty = none
+    std::string conf;            // SLURM_CONF of Slurm's commands; empty = their default
+    std::string mapping_dir;     // of a prolog's files; empty = none
   } slurm;
   struct Fleet {
     std::string prometheus;
   } fleet;
+  struct Gpu {
+    std::string dcgm_url = "http://127.0.0.1:9400/metrics";  // empty = none
+  } gpu;
   struct Ebpf {
     std::string mode = "auto";  // auto | off | force
     double budget = 0.01;       // of one core, for what probes cost each rank

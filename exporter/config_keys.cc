@@ -9,6 +9,8 @@
 #include <sstream>
 #include <utility>
 
+#include "exporter/collectors/http_page.h"
+
 namespace rankscope::exporter {
 namespace {
 
@@ -123,11 +125,35 @@ Key PathKey(std::string path, std::string& value, std::string comment) {
           [&value] { return Quoted(value); }};
 }
 
+// As PathKey, or empty for none.
+Key PathOrNoneKey(std::string path, std::string& value, std::string comment) {
+  Key key = PathKey(std::move(path), value, std::move(comment));
+  key.set = [&value, set = std::move(key.set)](const std::string& text) -> Status {
+    if (!text.empty()) return set(text);
+    value.clear();
+    return {};
+  };
+  return key;
+}
+
 Key UrlKey(std::string path, std::string& value, std::string comment) {
   return {std::move(path), std::move(comment),
           [&value](const std::string& text) -> Status {
             if (!text.empty() && text.rfind("http://", 0) != 0 && text.rfind("https://", 0) != 0) {
               return Error{"'" + text + "' is no URL; write http://HOST:PORT, or \"\" for none"};
+            }
+            value = text;
+            return {};
+          },
+          [&value] { return Quoted(value); }};
+}
+
+Key PageKey(std::string path, std::string& value, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value](const std::string& text) -> Status {
+            if (!text.empty()) {
+              const auto url = collectors::ParseHttpUrl(text);
+              if (!url) return Error{url.error() + ", or \"\" for none"};
             }
             value = text;
             return {};
@@ -176,6 +202,8 @@ std::vector<Key> Bind(Config& c) {
                 "default or full: which families /metrics shows."),
       NumberKey("metrics.max_series", c.metrics.max_series, 100, 16000,
                 "Cap of series on /metrics; what is dropped is counted."),
+      FlagKey("metrics.dcgm_names", c.metrics.dcgm_names,
+              "What is known of GPUs also under dcgm-exporter's names (DCGM_FI_*)."),
   };
   for (SourceSettings& source : c.sources) {
     const std::string path = "sources." + source.name;
@@ -194,8 +222,18 @@ std::vector<Key> Bind(Config& c) {
               "What is heard per second of each standard stream of a process, on average; the rest "
               "is counted."),
       SizeKey("stdio.burst", c.stdio.burst, 64 << 10, "And at once."),
+      PageKey("gpu.dcgm_url", c.gpu.dcgm_url,
+              "Page of the node's dcgm-exporter, for cards whose units the driver does not count."),
       ChoiceKey("slurm.role", c.slurm.role, {"node", "controller", "off"},
-                "node, controller or off. This build has no Slurm source: `check` says so."),
+                "node: asks Slurm once when a job begins and once when one ends badly. controller: "
+                "the one instance beside slurmctld, which asks for all jobs and nodes. off."),
+      PageKey("slurm.controller_url", c.slurm.controller_url,
+              "Of a node: http://HOST:PORT of that instance, whose /events is read instead."),
+      PathOrNoneKey("slurm.conf", c.slurm.conf,
+                    "SLURM_CONF for Slurm's commands, where it is not their default."),
+      PathOrNoneKey("slurm.mapping_dir", c.slurm.mapping_dir,
+                    "Where a prolog writes which job has which GPU, for dcgm-exporter's "
+                    "--hpc-job-mapping-dir; empty: nowhere."),
       UrlKey("fleet.prometheus", c.fleet.prometheus,
              "Prometheus that knows the other nodes. This build asks none: `check` says so."),
       DurationKey("families.rendezvous_hang.suspect", c.families.rendezvous_suspect, Seconds(10),

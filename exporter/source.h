@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "detectors/model/gpu_reading.h"
+#include "detectors/model/library_call.h"
 #include "detectors/model/result.h"
 #include "detectors/model/sink.h"
+#include "detectors/model/slurm_report.h"
 
 namespace rankscope::exporter {
 
@@ -53,8 +55,17 @@ class Source {
   // The node's GPUs as last looked at, if it looks at them; else null.
   virtual std::shared_ptr<const std::vector<GpuStatus>> gpus() const { return nullptr; }
 
-  // The Xids of each card since the source began; nothing for most.
-  virtual std::vector<XidCount> xids() const { return {}; }
+  // What is known of the cards' Xids, by the one source that tells of it; nothing for the others.
+  virtual XidReport xids() const { return {}; }
+
+  // What another program counts of the node's GPUs, if this source asks one; else null.
+  virtual std::shared_ptr<const std::vector<GpuProfile>> gpu_profiles() const { return nullptr; }
+
+  // What Slurm's controller says of all jobs and nodes, if this source asks it; else null.
+  virtual std::shared_ptr<const SlurmReport> slurm() const { return nullptr; }
+
+  // How its calls into a library that may be slow have gone; nothing for most.
+  virtual std::vector<LibraryCall> library_calls() const { return {}; }
 };
 
 }  // namespace rankscope::exporter

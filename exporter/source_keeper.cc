@@ -200,7 +200,14 @@ std::vector<metrics::SourceStatus> SourceKeeper::Status(int64_t wall_offset_ns) 
         status.counts.emplace_back(count.name, count.value);
       }
       status.gpus = kept->source->gpus();
-      for (XidCount& xid : kept->source->xids()) {
+      status.library_calls = kept->source->library_calls();
+      status.gpu_profiles = kept->source->gpu_profiles();
+      status.slurm = kept->source->slurm();
+      XidReport xids = kept->source->xids();
+      status.xids_heard = xids.heard;
+      status.xids_pending = std::move(xids.pending);
+      status.sxids = std::move(xids.switches);
+      for (XidCount& xid : xids.counts) {
         status.xids.push_back({std::move(xid.card), xid.code, xid.count,
                                static_cast<double>(xid.last.ns + wall_offset_ns) * 1e-9});
       }

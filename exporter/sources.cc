@@ -6,7 +6,9 @@
 #include <array>
 
 #include "detectors/attribution/environment_keys.h"
+#include "exporter/collectors/dcgm.h"
 #include "exporter/collectors/infiniband.h"
+#include "exporter/collectors/job_mapping.h"
 #include "exporter/collectors/kmsg.h"
 #include "exporter/collectors/nccl_dumps.h"
 #include "exporter/collectors/nccl_ras.h"
@@ -21,7 +23,10 @@
 #include "exporter/probes/process.h"
 #include "exporter/probes/stdio.h"
 #include "exporter/probes/wait.h"
+#include "exporter/run/clock.h"
 #include "exporter/run/run_listener.h"
+#include "exporter/slurm/controller.h"
+#include "exporter/slurm/node_agent.h"
 
 namespace rankscope::exporter {
 namespace {
@@ -114,13 +119,24 @@ std::unique_ptr<Source> MakeInfiniband(const SourceContext& context) {
 }
 
 std::unique_ptr<Source> MakeKmsg(const SourceContext& context) {
-  return std::make_unique<collectors::Kmsg>(context.processes);
+  return std::make_unique<collectors::Kmsg>(context.processes, context.xids);
 }
 
 std::unique_ptr<Source> MakeNvml(const SourceContext& context) {
-  return std::make_unique<collectors::Nvml>(context.config.FindSource("nvml")->interval,
-                                            collectors::nvml::kLibraryName,
-                                            collectors::NvmlPatience{}, context.processes);
+  return std::make_unique<collectors::Nvml>(
+      context.config.FindSource("nvml")->interval, collectors::nvml::kLibraryName,
+      collectors::NvmlPatience{}, context.processes, context.xids);
+}
+
+std::unique_ptr<Source> MakeDcgm(const SourceContext& context) {
+  return std::make_unique<collectors::Dcgm>(context.config.gpu.dcgm_url,
+                                            context.config.FindSource("dcgm")->interval);
+}
+
+std::unique_ptr<Source> MakeJobMapping(const SourceContext& context) {
+  return std::make_unique<collectors::JobMapping>(
+      context.config.slurm.mapping_dir, context.config.FindSource("job_mapping")->interval,
+      context.processes);
 }
 
 std::unique_ptr<Source> MakeStdoutTail(const SourceContext& context) {
@@ -130,6 +146,36 @@ std::unique_ptr<Source> MakeStdoutTail(const SourceContext& context) {
     context.before_judging([tail = source.get()] { tail->CatchUp(); });
   }
   return source;
+}
+
+// Slurm's own daemons are not asked of by anybody here.
+class NoSlurm final : public Source {
+ public:
+  Status Start(EventLoop&, Sink& sink) override {
+    SourceState told;
+    told.state = Availability::kNotApplicable;
+    told.reason = "switched off: slurm.role is off";
+    Observation observation;
+    observation.kind = std::move(told);
+    sink.Accept(observation);
+    return {};
+  }
+  void Stop() override {}
+};
+
+std::unique_ptr<Source> MakeSlurm(const SourceContext& context) {
+  const Config::Slurm& settings = context.config.slurm;
+  if (settings.role == "off") return std::make_unique<NoSlurm>();
+  std::vector<std::string> environment;
+  if (!settings.conf.empty()) environment.push_back("SLURM_CONF=" + settings.conf);
+  slurm::Commands commands(slurm::CommandFolders(), std::move(environment));
+  if (settings.role == "controller") {
+    return std::make_unique<slurm::Controller>(
+        std::move(commands), context.config.FindSource("slurm")->interval,
+        context.config.state.dir + "/slurm-events.jsonl", run::WallNowNs);
+  }
+  return std::make_unique<slurm::NodeAgent>(std::move(commands), settings.controller_url,
+                                            context.slurm_questions, slurm::NodeAgent::Patience{});
 }
 
 constexpr std::array kSources = {
@@ -263,12 +309,36 @@ constexpr std::array kSources = {
               "syslog"},
     SourceRow{"nvml",
               "what each NVIDIA GPU does and how it is: activity, memory, processes, power, heat, "
-              "clocks, throttling, links, errors",
+              "clocks, throttling, links, errors, Xids",
               "libnvidia-ml.so.1 of the driver, access to /dev/nvidia*",
               Seconds(1),
               false,
               {},
               MakeNvml},
+    SourceRow{
+        "dcgm",
+        "what the units of cards before Hopper do, as the node's own dcgm-exporter counts it; "
+        "for /metrics only",
+        "dcgm-exporter at gpu.dcgm_url with DCGM_FI_PROF_* among its counters; nvml",
+        Seconds(10),
+        false,
+        {},
+        MakeDcgm},
+    SourceRow{"slurm",
+              "what Slurm says of the node's jobs when they begin and when they end badly; beside "
+              "the controller, of all jobs and nodes",
+              "slurm.controller_url, or scontrol and sacct on the node",
+              Seconds(30),
+              false,
+              {},
+              MakeSlurm},
+    SourceRow{"job_mapping",
+              "which job was given which GPU, by the files that a prolog writes for dcgm-exporter",
+              "slurm.mapping_dir",
+              Seconds(5),
+              false,
+              {},
+              MakeJobMapping},
 };
 
 }  // namespace

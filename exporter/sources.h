@@ -13,7 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include "exporter/collectors/xid_ledger.h"
 #include "exporter/config.h"
+#include "exporter/slurm/questions.h"
 #include "exporter/source.h"
 
 namespace rankscope::attribution {
@@ -41,6 +43,10 @@ struct SourceContext {
   std::function<const attribution::ProcessInfo*(const ProcessKey& key)> who;
   // Calls `tell` each time before jobs are judged, for as long as the sources live.
   std::function<void(std::function<void()> tell)> before_judging;
+  // What the engine wants to know of Slurm.
+  std::shared_ptr<slurm::Questions> slurm_questions = std::make_shared<slurm::Questions>();
+  // Two sources tell of the same ones.
+  std::shared_ptr<collectors::XidLedger> xids = std::make_shared<collectors::XidLedger>();
 };
 
 struct SourceRow {

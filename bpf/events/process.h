@@ -40,11 +40,18 @@ struct rs_process {
 };
 RS_SIZE(rs_process, 32);
 
+/* Of which hierarchy a path is. */
+enum rs_cgroup_hierarchy {
+  RS_CGROUP_UNIFIED = 0, /* v2 */
+  RS_CGROUP_MEMORY = 1,  /* of v1, the memory controller's */
+  RS_CGROUP_OTHER = 2,   /* of v1, another one's */
+};
+
 /* The path of a cgroup, its last component first; each ends with a zero byte. */
 struct rs_cgroup {
   __u32 names;
   __u16 cut; /* the path has more components than these */
-  __u16 v1;  /* a path of the v1 memory hierarchy, not of cgroup v2 */
+  __u16 v1;  /* rs_cgroup_hierarchy */
   char name[RS_CGROUP_LEVELS][RS_CGROUP_NAME];
 };
 RS_SIZE(rs_cgroup, 8 + RS_CGROUP_LEVELS * RS_CGROUP_NAME);

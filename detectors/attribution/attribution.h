@@ -4,61 +4,39 @@
 // Process -> job, rank, role. Fed with process facts in any order; keeps how each fact was found,
 // for `explain`.
 //
-//   job:  what the source says (the wrapper's own child) > the parent's job > SLURM_JOB_ID >
-//   proc-<8 hex> of boot id and
+//   job:  the wrapper's word for what it started > Slurm's cgroup > what the source says > the
+//   parent's job > SLURM_JOB_ID > proc-<8 hex> of boot id and
 //         launcher root, for processes that carry a rank's environment
 //   rank: RANK > OMPI_COMM_WORLD_RANK, PMIX_RANK > SLURM_PROCID (only where nothing below it
 //   carries RANK)
 //
+// A cgroup survives a scrubbed environment and no user can falsify it; an environment that
+// contradicts it loses. An environment alone is not believed to name a job whose cgroup is known to
+// be another user's.
+//
 // A process whose parent is already a rank's process is that rank's worker, whatever its
-// environment says: environments are inherited. Bounded by kMaxProcesses; ended processes are
-// forgotten first. Single writer.
+// environment says: environments are inherited. But a rank by SLURM_PROCID alone may turn out to be
+// the shell that a launcher's ranks are below; it is withdrawn then. Bounded by kMaxProcesses;
+// ended processes are forgotten first. Single writer.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "detectors/attribution/process_info.h"
+#include "detectors/attribution/told.h"
 #include "detectors/model/observation.h"
 
 namespace rankscope::attribution {
 
-enum class ProcessRole : uint8_t { kUnknown, kLauncher, kRank, kWorker };
-
-struct ProcessInfo {
-  ProcessKey key;
-  ProcessKey parent;
-  uint32_t uid = 0;
-  std::string comm;
-  std::string command;  // argv joined, at most kCommandCap bytes
-  std::string job_id;   // empty: none of ours
-  ProcessRole role = ProcessRole::kUnknown;
-  int32_t rank = -1;
-  int32_t local_rank = -1;
-  int32_t world_size = 0;
-  int32_t slurm_restart = 0;
-  int32_t elastic_restart = 0;
-  bool alive = true;
-  bool status_known = false;
-  int32_t wait_status = 0;
-  bool core = false;
-  Timestamp started;
-  Timestamp ended;
-  std::string job_by;  // provenance, one phrase each
-  std::string rank_by;
-
-  template <class A>
-  void Fields(A& a) {
-    a(key, parent, uid, comm, command, job_id, role, rank, local_rank, world_size, slurm_restart,
-      elastic_restart, alive, status_known, wait_status, core, started, ended, job_by, rank_by);
-  }
-};
-
 class Attribution {
  public:
-  static constexpr size_t kMaxProcesses = 8192;  // about 1 kB each
+  static constexpr size_t kMaxProcesses = 8192;  // about 2 kB each
+  static constexpr size_t kMaxJobs = 1024;       // whose facts are kept
   static constexpr size_t kCommandCap = 200;
 
   // Returns the attributed process; nullptr when it belongs to no job.
@@ -74,18 +52,32 @@ class Attribution {
   const ProcessInfo* FindPid(int32_t pid) const;  // the newest with this pid
   // All known processes of a job, by key.
   std::vector<const ProcessInfo*> OfJob(std::string_view job_id) const;
+  const JobFacts* FindJob(std::string_view job_id) const;
   int64_t dropped() const { return dropped_; }
+  // The ranks that the last OnStart has shown to be none, with the number each had.
+  std::vector<std::pair<ProcessKey, int32_t>> TakeWithdrawn() {
+    return std::exchange(withdrawn_, {});
+  }
 
   template <class A>
   void Fields(A& a) {
-    a(processes_, dropped_);
+    a(processes_, dropped_, jobs_);
   }
 
  private:
+  void FindJobOf(const ProcessStart& start, const Told& told, const ProcessInfo* parent,
+                 std::string_view boot_id, ProcessInfo& info) const;
+  void FindRole(const Told& told, const ProcessInfo* parent, ProcessInfo& info);
+  void WithdrawTaskRanks(const ProcessInfo* parent);
+  // Whether an environment may name this job.
+  bool MayName(std::string_view job_id, uint32_t uid) const;
+  void NoteJob(const Told& told, const ProcessInfo& info);
   void MakeRoom();
 
   std::map<ProcessKey, ProcessInfo> processes_;
   int64_t dropped_ = 0;
+  std::map<std::string, JobFacts> jobs_;
+  std::vector<std::pair<ProcessKey, int32_t>> withdrawn_;
 };
 
 }  // namespace rankscope::attribution

@@ -10,12 +10,13 @@ namespace rankscope::attribution {
 namespace {
 
 // Sorted, for the binary search.
-constexpr std::array<std::string_view, 84> kKeys = {
+constexpr std::array<std::string_view, 87> kKeys = {
     "CUDA_DEVICE_MAX_CONNECTIONS",
     "CUDA_DEVICE_ORDER",
     "CUDA_LAUNCH_BLOCKING",
     "CUDA_VISIBLE_DEVICES",
     "GLOO_SOCKET_IFNAME",
+    "GPU_DEVICE_ORDINAL",
     "GROUP_RANK",
     "GROUP_WORLD_SIZE",
     "HIP_VISIBLE_DEVICES",
@@ -56,6 +57,8 @@ constexpr std::array<std::string_view, 84> kKeys = {
     "SLURM_GPUS_PER_NODE",
     "SLURM_GPUS_PER_TASK",
     "SLURM_GTIDS",
+    "SLURM_HET_JOB_ID",
+    "SLURM_HET_JOB_OFFSET",
     "SLURM_HET_SIZE",
     "SLURM_JOBID",
     "SLURM_JOB_ACCOUNT",

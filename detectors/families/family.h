@@ -37,10 +37,12 @@ enum class Question : uint8_t {
   kFixSemantics,  // whether the obvious fix is the right one
   kHardwareOrSoftware,
   kTooEarly,
-  kResumeMeant,    // whether the run was meant to go on at all
-  kRewardCause,    // reward function, sampling or policy
-  kCompilerAlive,  // whether the compiler, or whoever holds its lock, still works
-  kLast = kCompilerAlive,
+  kResumeMeant,         // whether the run was meant to go on at all
+  kRewardCause,         // reward function, sampling or policy
+  kCompilerAlive,       // whether the compiler, or whoever holds its lock, still works
+  kWaitOrSmallKernels,  // whether cards wait in collectives, or run kernels that do not fill them
+  kStragglerCause,      // why one card does more, or less, than its peers
+  kLast = kStragglerCause,
 };
 inline constexpr int kQuestions = static_cast<int>(Question::kLast) + 1;
 

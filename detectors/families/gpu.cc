@@ -62,6 +62,16 @@ double StepRatio(const JobFeatures& f) {
   return known ? f.step_seconds / f.early_step_seconds : 0;
 }
 
+// Steps come, and are of the usual kind.
+bool TakesSteps(const JobFeatures& f) {
+  constexpr double kSteps = 50;  // the first ones compile and fill caches
+  // Generation for a reward goes token by token, and a card idles between.
+  if (!Runs(f) || Saves(f) || f.reward_objective || !f.steps_known || f.steps < kSteps)
+    return false;
+  const double usual = std::isfinite(f.usual_record_seconds) ? f.usual_record_seconds : 0;
+  return f.silence_seconds <= std::max(10.0, 5 * usual);
+}
+
 }  // namespace
 
 Finding EvaluateB3(const JobFeatures& f) {
@@ -91,6 +101,7 @@ Finding EvaluateB3(const JobFeatures& f) {
   finding.symptom = "slow";
   finding.root = finding.shows;
   Show(f.step_time_evidence, finding);
+  if (Learned(f)) ShowCurve(f, finding);
   std::sort(finding.ranks.begin(), finding.ranks.end());
   finding.ranks.erase(std::unique(finding.ranks.begin(), finding.ranks.end()), finding.ranks.end());
   finding.values = {{"gpu", std::to_string(worst->index)},
@@ -176,6 +187,7 @@ Finding IdleCards(const JobFeatures& f) {
   for (const features::RankWait& rank : f.waits.ranks) Show(rank.evidence, finding);
   finding.root = finding.shows;
   Show(f.silence_evidence, finding);
+  Show(f.launches.idle_evidence, finding);
   finding.values = {{"seconds", Number(std::round(shortest))},
                     {"trigger", "holds GPU memory, and nothing runs on its card"}};
   finding.onset = f.now - Seconds(shortest);
@@ -183,13 +195,53 @@ Finding IdleCards(const JobFeatures& f) {
   return finding;
 }
 
+bool CardsAreUntouched(const features::JobFeatures& f) {
+  constexpr double kNeverSeconds = 600;
+  // The smallest context that CUDA makes takes some hundred MiB; what a driver does of itself,
+  // some.
+  constexpr double kContext = 64.0 * (1 << 20);
+  const features::GpuFeatures& g = f.gpu;
+  if (g.known() || g.unused.empty() || g.hidden || g.divided) return false;
+  // Who calls CUDA is on a card, whether the driver's list has it or not.
+  if (!f.launches.ranks.empty()) return false;
+  return std::all_of(g.unused.begin(), g.unused.end(), [](const features::UnusedGpu& gpu) {
+    return gpu.told && !gpu.ran && gpu.looked_seconds >= kNeverSeconds && gpu.rise < kContext &&
+           gpu.foreign_bytes <= 0;
+  });
+}
+
+Finding NeverAttached(const JobFeatures& f) {
+  constexpr double kStillSeconds = 600;
+  if (!f.running || !f.timed || f.Primary() != nullptr || f.world_size > 1) return {};
+  if (f.progress > 0 || f.train_end || Saves(f) || f.gpu.interactive) return {};
+  if (f.waits.ranks.size() != 1 || !CardsAreUntouched(f)) return {};
+  const features::RankWait& rank = f.waits.ranks.front();
+  // Work that comes before the first kernel: reading, tokenising, downloading, by itself or by
+  // others for it. Who sleeps was told to.
+  if (!rank.has_run || rank.still_seconds < kStillSeconds || rank.main == WaitClass::kSleep)
+    return {};
+  if (rank.workers > 0 && rank.workers_still_seconds < kStillSeconds) return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "never_attached";
+  finding.tier = proto::TIER_S;
+  finding.ranks = {rank.rank};
+  finding.component = "process";
+  finding.symptom = "hang";
+  Show(f.gpu.cards_evidence, finding);
+  for (const features::UnusedGpu& gpu : f.gpu.unused) Show(gpu.evidence, finding);
+  Show(rank.evidence, finding);
+  finding.root = finding.shows;
+  finding.values = {{"seconds", Number(std::round(rank.still_seconds))},
+                    {"trigger", "has never begun to use the GPUs that are its job's"}};
+  finding.onset = f.now - Seconds(rank.still_seconds);
+  finding.open = {Question::kHangTrigger};
+  return finding;
+}
+
 Finding IdlingCards(const JobFeatures& f) {
   constexpr double kDuty = 0.2;
-  constexpr double kSteps = 50;  // the first ones compile and fill caches
-  // Generation for a reward goes token by token, and a card idles between.
-  if (!Runs(f) || Saves(f) || f.reward_objective || !f.steps_known || f.steps < kSteps) return {};
-  const double usual = std::isfinite(f.usual_record_seconds) ? f.usual_record_seconds : 0;
-  if (f.silence_seconds > std::max(10.0, 5 * usual)) return {};
+  if (!TakesSteps(f)) return {};
   Finding finding;
   double most = 0;
   for (const RunGpu& gpu : f.gpu.gpus) {
@@ -205,11 +257,34 @@ Finding IdlingCards(const JobFeatures& f) {
   finding.component = "input";
   finding.symptom = "slow";
   finding.root = finding.shows;
+  // What its host does meanwhile, where calls tell it: it launches, with pauses.
+  const features::LaunchFeatures& l = f.launches;
+  constexpr double kHostShare = 0.8;
+  constexpr int32_t kStalls = 3;
+  if (f.store(proto::STORE_CUDA) == Availability::kUp && l.exact && l.launches > 0 &&
+      (l.host_share >= kHostShare || l.stalls >= kStalls)) {
+    finding.tier = proto::TIER_C;
+    finding.cap = 0.85;
+    Show(l.calls_evidence, finding);
+  }
   Show(f.step_time_evidence, finding);
   Show(f.last_progress_evidence, finding);
+  if (Learned(f)) ShowCurve(f, finding);
+  Show(f.gpu.clean_evidence, finding);
   finding.values = {{"duty", Percent(most)}};
   finding.onset = f.now - Seconds(300);
   return finding;
+}
+
+features::EvidenceRef HalfIdleCards(const JobFeatures& f) {
+  constexpr double kSome = 0.2, kHalf = 0.5;
+  if (!TakesSteps(f)) return features::kNoEvidence;
+  const RunGpu* most = nullptr;
+  for (const RunGpu& gpu : f.gpu.gpus) {
+    if (!(gpu.busiest_minute <= kHalf)) return features::kNoEvidence;
+    if (most == nullptr || gpu.busiest_minute > most->busiest_minute) most = &gpu;
+  }
+  return most->busiest_minute > kSome ? most->activity_evidence : features::kNoEvidence;
 }
 
 bool CardsAreBusy(const JobFeatures& f, std::string& by, features::EvidenceRef& evidence) {

@@ -16,9 +16,16 @@ const features::RunGpu* FailedUnder(const features::JobFeatures& f, const featur
 
 // C3: every card has worked, holds the job's memory, and runs nothing any more.
 Finding IdleCards(const features::JobFeatures& f);
+// C3: cards were given to the job, and its one rank stands still and has never begun to use any.
+Finding NeverAttached(const features::JobFeatures& f);
+// The job's cards were looked at all along, and nothing has used them; false where that is not
+// sure.
+bool CardsAreUntouched(const features::JobFeatures& f);
 
 // D1: steps come, and the cards hardly do anything.
 Finding IdlingCards(const features::JobFeatures& f);
+// What to cite where they do some, and rest for half of the time: no fault, and worth a look.
+features::EvidenceRef HalfIdleCards(const features::JobFeatures& f);
 // Why not: every card is busy.
 bool CardsAreBusy(const features::JobFeatures& f, std::string& by, features::EvidenceRef& evidence);
 

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/gpu_peers.h"
 #include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/standstill.h"
@@ -106,10 +107,32 @@ void NameTheAbsent(const JobFeatures& f, Finding& finding) {
   std::erase(finding.open, Question::kHangCulprit);
 }
 
+// The trigger and what it has led to, both.
+Finding LostPeer(const JobFeatures& f) {
+  const features::CollectiveFeatures& c = f.collectives;
+  Finding finding = FromPrimary(f);
+  finding.sub = "lost_peer";
+  finding.tier = proto::TIER_C;
+  finding.cap = 0.85;
+  finding.domain = proto::DOMAIN_UNKNOWN;
+  finding.component = "collective";
+  finding.symptom = "hang";
+  Show(c.absent_evidence, finding);
+  Show(c.waiting_evidence, finding);
+  Show(c.advance_evidence, finding);
+  Show(f.launches.idle_evidence, finding);
+  AddWaitingCards(f, finding);
+  Show(f.silence_evidence, finding);
+  Show(f.alive_evidence, finding);
+  finding.open = {Question::kWhoKilled};
+  return finding;
+}
+
 }  // namespace
 
 Finding EvaluateC2(const JobFeatures& f) {
   const Cause* primary = f.Primary();
+  if (FreezesItsPeers(f)) return LostPeer(f);
   if (primary != nullptr) {
     if (primary->incident().kind != IncidentKind::kCollectiveTimeout) return {};
     Finding finding = FromPrimary(f);
@@ -127,6 +150,7 @@ Finding EvaluateC2(const JobFeatures& f) {
   }
   if (StandsInCollective(f)) {
     Finding finding = Standstill(f);
+    AddWaitingCards(f, finding);
     AddThreadCause(f, finding);
     AddReportedCulprit(f, finding);
     return finding;
@@ -134,6 +158,10 @@ Finding EvaluateC2(const JobFeatures& f) {
   if (!MultiProcess(f)) return {};
   if (!Silent(f)) return StandstillOfThreads(f);
   if (NobodyWaits(f)) return {};
+  // A loop that prints nothing is no hang; one kernel that runs for half an hour is none of
+  // training's.
+  constexpr double kLongKernel = 1800;
+  if (ACardWorks(f) && f.silence_seconds < kLongKernel) return {};
   Finding finding;
   finding.matched = true;
   finding.sub = "silent";
@@ -147,6 +175,7 @@ Finding EvaluateC2(const JobFeatures& f) {
   finding.values = {{"seconds", Number(f.silence_seconds)}, {"timeout", Number(HangTimeout(f))}};
   finding.onset = f.now - Seconds(f.silence_seconds);
   finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+  AddWaitingCards(f, finding);
   AddThreadCause(f, finding);
   AddReportedCulprit(f, finding);
   return finding;
@@ -180,6 +209,8 @@ RuledOut RuleOutC2(const JobFeatures& f) {
     if (NobodyWaits(f))
       return Excluded("no rank waits in a collective", {f.collectives.advance_evidence});
   }
+  if (f.running && ACardWorks(f))
+    return Excluded("cards of the run compute", {f.gpu.gpus.front().activity_evidence});
   return NotDecidable(proto::STORE_NCCL);
 }
 

@@ -146,8 +146,12 @@ Finding StandingRank(const JobFeatures& f) {
 
 Finding EvaluateC3(const JobFeatures& f) {
   Finding finding = StandingRank(f);
-  if (!finding.matched) return IdleCards(f);
+  if (!finding.matched) finding = IdleCards(f);
+  if (!finding.matched) return NeverAttached(f);
   for (const features::RunGpu& gpu : f.gpu.gpus) Show(gpu.activity_evidence, finding);
+  if (CardsAreUntouched(f)) {
+    for (const features::UnusedGpu& gpu : f.gpu.unused) Show(gpu.evidence, finding);
+  }
   return finding;
 }
 

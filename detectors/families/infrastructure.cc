@@ -7,6 +7,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/gpu.h"
+#include "detectors/families/node_fault.h"
 #include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
 #include "detectors/features/gpu_error.h"
@@ -14,6 +15,7 @@
 namespace rankscope::families {
 namespace {
 
+using features::Captures;
 using features::Cause;
 using features::JobFeatures;
 using logs::IncidentKind;
@@ -95,6 +97,19 @@ Finding EvaluateB2(const JobFeatures& f) {
     finding.root = {failed->errors_evidence};
     return finding;
   }
+  if (const features::NodeFault* const failed = SwitchFailedUnder(f, *primary);
+      failed != nullptr && !IsHardware(primary->incident())) {
+    Finding finding = FromPrimary(f);
+    finding.sub = "nvswitch";
+    finding.tier = proto::TIER_P;
+    finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+    finding.component = "nvswitch";
+    finding.ranks.clear();  // one switch serves all cards
+    finding.shows.insert(finding.shows.begin(), failed->evidence);
+    finding.root = {failed->evidence};
+    Show(f.last_progress_evidence, finding);
+    return finding;
+  }
   const bool unknown =
       primary->incident().kind == IncidentKind::kCudaError && IsUnknownDriverError(f);
   if (!IsHardware(primary->incident()) && !unknown) return {};
@@ -103,6 +118,13 @@ Finding EvaluateB2(const JobFeatures& f) {
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "gpu";
   if (unknown) finding.tier = proto::TIER_W;
+  const Captures& fields = primary->incident().fields;
+  const auto card = std::find_if(fields.begin(), fields.end(),
+                                 [](const KeyValue& field) { return field.key == "bus_id"; });
+  Show(BusErrorBefore(f, card == fields.end() ? std::string_view() : card->value,
+                      primary->incident().t),
+       finding);
+  for (const features::RunGpu& gpu : f.gpu.gpus) Show(gpu.lost_evidence, finding);
   // Software may be all of it; only the same card under another job would tell.
   if (features::OwnerOfGpuError(primary->incident()) == features::GpuErrorOwner::kDriver)
     finding.cap = 0.7;
@@ -220,6 +242,22 @@ Finding EvaluateX21(const JobFeatures& f) {
     finding.root = finding.shows;
     Show(f.silence_evidence, finding);
     finding.values = {{"message", Number(f.storage.hang_seconds) + " s in one call"}};
+  } else if (const features::NodeFault* const server = HangingFileServer(f, kFileHangSeconds)) {
+    finding.matched = true;
+    finding.sub = "hang";
+    finding.tier = proto::TIER_S;
+    finding.symptom = "hang";
+    finding.onset = server->first;
+    Show(server->evidence, finding);
+    finding.root = finding.shows;
+    for (const features::NodeFault& fault : f.faults) {
+      if (fault.type == "hung_task" && fault.own) Show(fault.evidence, finding);
+    }
+    for (const features::RankWait& rank : f.waits.ranks) {
+      if (rank.main == WaitClass::kNetworkFile) Show(rank.evidence, finding);
+    }
+    Show(f.silence_evidence, finding);
+    finding.values = {{"message", "the file server " + server->device + " is silent"}};
   } else {
     // A save that takes longer than any budget for saves.
     if (!f.running || !f.timed || f.phase != proto::PHASE_SAVE || f.progress < 3 ||

@@ -76,6 +76,39 @@ double ForeignBytes(const JobFeatures& f, const logs::Incident& incident) {
   return std::max(said, shared != nullptr ? shared->foreign_bytes : 0);
 }
 
+// Whether the card's memory climbed all along the run, not in one jump: what is kept from step to
+// step, by the numbers of the card.
+bool Leaks(const JobFeatures& f) {
+  const features::GpuMemory& m = f.gpu.memory;
+  constexpr double kSteps = 50, kZ = 2.58, kRise = 0.1,
+                   kOneJump = 0.5;  // z: 1 % of a two-sided test
+  constexpr size_t kPoints = 24;
+  return m.at >= 0 && f.steps_known && f.steps >= kSteps && m.points >= kPoints && m.rise_z >= kZ &&
+         m.rise >= kRise * m.total && m.largest_step <= kOneJump * m.rise;
+}
+
+// Whether it stood well below the card's size for long, until this one asked for much more.
+bool Jumped(const JobFeatures& f) {
+  const features::GpuMemory& m = f.gpu.memory;
+  constexpr double kSteps = 50, kFull = 0.9, kFlat = 0.05;
+  constexpr size_t kPoints = 24;
+  return m.at >= 0 && f.steps_known && f.steps > kSteps && m.points >= kPoints &&
+         m.plateau <= kFull * m.total && m.rise <= kFlat * m.total;
+}
+
+// What the card's own numbers say beside the allocator's words.
+void ShowCard(const JobFeatures& f, Finding& finding) {
+  const features::GpuMemory& m = f.gpu.memory;
+  if (m.at < 0) return;
+  if (finding.sub == "plan" && Leaks(f)) finding.sub = "leak";
+  if (finding.sub == "plan" && Jumped(f)) finding.sub = "late_spike";
+  Show(m.evidence, finding);
+  Show(f.gpu.clean_evidence, finding);
+  constexpr double kNearlyFull = 0.85;
+  if (finding.tier == proto::TIER_S && m.peak >= kNearlyFull * m.total)
+    finding.tier = proto::TIER_C;
+}
+
 std::string_view Sub(const logs::Incident& incident) {
   const auto requested = Field(incident, "requested");
   const auto total = Field(incident, "total");
@@ -145,6 +178,7 @@ Finding EvaluateB1(const JobFeatures& f) {
   Finding finding = FromPrimary(f);
   finding.sub = Sub(primary->incident());
   ShowRefusal(f, finding);
+  ShowCard(f, finding);
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "gpu_memory";
   finding.open.push_back(Question::kMemoryKnob);

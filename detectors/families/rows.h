@@ -35,6 +35,8 @@ Finding EvaluateX12(const features::JobFeatures& f);
 Finding EvaluateX14(const features::JobFeatures& f);
 Finding EvaluateX19(const features::JobFeatures& f);
 Finding EvaluateX20(const features::JobFeatures& f);
+Finding EvaluateX15(const features::JobFeatures& f);
+Finding EvaluateX16(const features::JobFeatures& f);
 Finding EvaluateX21(const features::JobFeatures& f);
 Finding EvaluateX24(const features::JobFeatures& f);
 Finding EvaluateX26(const features::JobFeatures& f);

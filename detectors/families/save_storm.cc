@@ -1,26 +1,27 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// D2's save_storm: a run that spends its time writing checkpoints. Counted is what the main thread
-// of the rank that saves spends with a checkpoint open for writing: a save in a thread of its own
-// stops nobody.
+// D2's save_storm: a run that spends its time writing checkpoints. The kernel's count is of what
+// the main thread of the rank that saves spends with a checkpoint open for writing: a save in a
+// thread of its own stops nobody. Text tells how often, and where its lines have times, how long;
+// what the cards did meanwhile says whether it mattered.
+#include <algorithm>
+#include <cmath>
+
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {
 namespace {
 
+using features::JobFeatures;
+
 constexpr int64_t kFewSaves = 3;
 constexpr double kStormShare = 0.2;
 // A run's first saves come with its first steps: shorter, their share says nothing.
 constexpr double kLeastSeconds = 60;
 
-}  // namespace
-
-Finding EvaluateSaveStorm(const features::JobFeatures& f) {
-  const features::StorageFeatures& storage = f.storage;
-  if (storage.saves < kFewSaves || storage.save_window_seconds < kLeastSeconds) return {};
-  if (storage.save_share < kStormShare) return {};
+Finding Storm(const JobFeatures& f) {
   Finding finding;
   finding.matched = true;
   finding.sub = "save_storm";
@@ -28,15 +29,70 @@ Finding EvaluateSaveStorm(const features::JobFeatures& f) {
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "checkpoint";
   finding.symptom = "slow";
-  finding.onset = f.now - Seconds(storage.save_window_seconds);
-  Show(storage.save_evidence, finding);
-  finding.root = finding.shows;
   Show(f.step_time_evidence, finding);
   Show(f.last_progress_evidence, finding);
-  finding.values = {{"saves", Number(static_cast<double>(storage.saves))},
-                    {"share", Number(100 * storage.save_share)},
-                    {"seconds", Number(storage.save_seconds)}};
   return finding;
+}
+
+// By the kernel's account.
+Finding CountedStorm(const JobFeatures& f) {
+  const features::StorageFeatures& storage = f.storage;
+  if (storage.saves < kFewSaves || storage.save_window_seconds < kLeastSeconds) return {};
+  if (storage.save_share < kStormShare) return {};
+  Finding finding = Storm(f);
+  finding.onset = f.now - Seconds(storage.save_window_seconds);
+  finding.shows.insert(finding.shows.begin(), storage.save_evidence);
+  finding.root = {storage.save_evidence};
+  finding.values = {{"saves", Number(static_cast<double>(storage.saves))},
+                    {"share", Number(100 * storage.save_share) + " % of the time goes"},
+                    {"seconds", " that took " + Number(storage.save_seconds) + " s"}};
+  return finding;
+}
+
+// The engine of every card rests for half of the time and more.
+bool CardsRest(const JobFeatures& f) {
+  constexpr double kHalf = 0.5;
+  return f.gpu.known() &&
+         std::all_of(f.gpu.gpus.begin(), f.gpu.gpus.end(),
+                     [](const features::RunGpu& gpu) { return gpu.busiest_minute <= kHalf; });
+}
+
+// By its own words: a save at nearly every step. That alone may cost nothing, of an adapter or in
+// the background.
+Finding ToldStorm(const JobFeatures& f) {
+  const features::StorageFeatures& storage = f.storage;
+  constexpr int64_t kSaves = 5;
+  constexpr double kOften = 5, kNearlyEach = 2;  // steps
+  constexpr double kSteps = 10;                  // fewer have no cadence
+  if (f.Primary() != nullptr || storage.told_saves < kSaves) return {};
+  if (storage.told_step <= kSteps || !(storage.told_interval <= kOften)) return {};
+  const bool costs = storage.told_share >= kStormShare;
+  const bool rest = CardsRest(f);
+  // Whoever was watched and lost no time by it, lost none.
+  if (!costs && !rest && (f.timed || storage.told_interval > kNearlyEach)) return {};
+  if (!costs && rest && storage.told_interval > kNearlyEach) return {};
+  Finding finding = Storm(f);
+  finding.tier = costs && rest ? proto::TIER_C : costs || rest ? proto::TIER_S : proto::TIER_W;
+  finding.cap = costs && rest ? 0.85 : 0.65;
+  finding.shows.insert(finding.shows.begin(), storage.told_evidence);
+  finding.root = {storage.told_evidence};
+  if (rest) {
+    for (const features::RunGpu& gpu : f.gpu.gpus) Show(gpu.activity_evidence, finding);
+  }
+  if (Learned(f)) ShowCurve(f, finding);
+  const std::string share =
+      costs ? Number(std::round(100 * storage.told_share)) + " % of the time goes" : "time goes";
+  finding.values = {{"saves", Number(static_cast<double>(storage.told_saves))},
+                    {"share", share},
+                    {"seconds", ", one every " + Counted(storage.told_interval, "step")}};
+  return finding;
+}
+
+}  // namespace
+
+Finding EvaluateSaveStorm(const JobFeatures& f) {
+  if (Finding counted = CountedStorm(f); counted.matched) return counted;
+  return ToldStorm(f);
 }
 
 }  // namespace rankscope::families

@@ -186,7 +186,12 @@ Finding EvaluateX20(const JobFeatures& f) {
       return finding;
     }
   }
-  finding.open.push_back(Question::kWhoCancelled);
+  if (const std::string_view by = FieldOf(*primary, "by"); cancelled && !by.empty()) {
+    finding.advice = "cancelled_by";
+    finding.values.push_back({"by", std::string(by)});
+  } else {
+    finding.open.push_back(Question::kWhoCancelled);
+  }
   return finding;
 }
 

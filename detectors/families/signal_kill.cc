@@ -10,6 +10,7 @@
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/sender.h"
+#include "detectors/families/standstill.h"
 #include "detectors/logs/exception_table.h"
 
 namespace rankscope::families {
@@ -74,7 +75,7 @@ void JudgeOom(const Cause& oom, Finding& finding) {
 
 Finding EvaluateA2(const JobFeatures& f) {
   const Cause* primary = f.Primary();
-  if (primary == nullptr || !IsMine(*primary)) return {};
+  if (primary == nullptr || !IsMine(*primary) || FreezesItsPeers(f)) return {};
   Finding finding = FromPrimary(f);
   if (finding.signal == 0) finding.signal = SIGKILL;
   finding.sub = "other";
@@ -130,6 +131,8 @@ Finding EvaluateA2(const JobFeatures& f) {
 }
 
 RuledOut RuleOutA2(const JobFeatures& f) {
+  if (const Cause* primary = f.Primary(); primary != nullptr && FreezesItsPeers(f))
+    return Excluded("its peers go on waiting for what was killed", {primary->evidence});
   if (f.exit_known && f.exit_code == 0)
     return Excluded("the command exited with 0", {f.exit_evidence});
   for (const Cause& cause : f.causes) {

@@ -9,6 +9,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/gpu.h"
+#include "detectors/families/gpu_peers.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/standstill.h"
 #include "detectors/families/thread_causes.h"
@@ -86,6 +87,28 @@ bool HardlyWaits(const JobFeatures& f) {
          *own->observed <= *peers->observed / 2;
 }
 
+Finding LaunchBlocking(const JobFeatures& f) {
+  const LaunchFeatures& l = f.launches;
+  if (!Readable(f) || l.launches < kLaunches) return {};
+  constexpr double kCost = 0.3;  // of the wall, inside launches and what waits for them
+  const bool costs = l.launch_share + l.sync_share >= kCost;
+  const bool each = SyncsAfterEachLaunch(l);
+  if (!costs || (!l.launch_blocking && !each)) return {};
+  Finding finding = Slow(f, "launch_blocking");
+  finding.component = "host";
+  if (l.launch_blocking) {
+    // The setting, and what it does.
+    finding.tier = proto::TIER_C;
+    finding.cap = 0.85;
+    finding.shows = {l.launch_blocking_evidence};
+  }
+  finding.shows.push_back(l.calls_evidence);
+  finding.root = finding.shows;
+  Show(f.step_time_evidence, finding);
+  finding.values = {{"share", Percent(l.launch_share + l.sync_share)}};
+  return finding;
+}
+
 }  // namespace
 
 Finding EvaluateD1(const JobFeatures& f) {
@@ -133,25 +156,8 @@ RuledOut RuleOutD1(const JobFeatures& f) {
 
 Finding EvaluateD2(const JobFeatures& f) {
   if (Finding storm = EvaluateSaveStorm(f); storm.matched) return storm;
-  const LaunchFeatures& l = f.launches;
-  if (!Readable(f) || l.launches < kLaunches) return {};
-  constexpr double kCost = 0.3;  // of the wall, inside launches and what waits for them
-  const bool costs = l.launch_share + l.sync_share >= kCost;
-  const bool each = SyncsAfterEachLaunch(l);
-  if (!costs || (!l.launch_blocking && !each)) return {};
-  Finding finding = Slow(f, "launch_blocking");
-  finding.component = "host";
-  if (l.launch_blocking) {
-    // The setting, and what it does.
-    finding.tier = proto::TIER_C;
-    finding.cap = 0.85;
-    finding.shows = {l.launch_blocking_evidence};
-  }
-  finding.shows.push_back(l.calls_evidence);
-  finding.root = finding.shows;
-  Show(f.step_time_evidence, finding);
-  finding.values = {{"share", Percent(l.launch_share + l.sync_share)}};
-  return finding;
+  if (Finding blocking = LaunchBlocking(f); blocking.matched) return blocking;
+  return WaitingOnTheFabric(f);
 }
 
 RuledOut RuleOutD2(const JobFeatures& f) {
@@ -188,6 +194,8 @@ Finding LateRank(const JobFeatures& f) {
 Finding EvaluateD3(const JobFeatures& f) {
   if (Finding starved = StarvedRank(f); starved.matched) return starved;
   if (Finding storage = RankOfSlowStorage(f); storage.matched) return storage;
+  // The card's own numbers first: they are of the work itself, and calls are of what the host does.
+  if (Finding card = OddCard(f); card.matched) return card;
   return LateRank(f);
 }
 
@@ -202,6 +210,9 @@ RuledOut RuleOutD3(const JobFeatures& f) {
                    "no rank's host comes late; a card that is slow itself is not in these calls",
                    l.peers_evidence);
   }
+  features::EvidenceRef cited = features::kNoEvidence;
+  if (const std::string by = CardsAlike(f, cited); !by.empty())
+    return NotSlow(f, proto::STORE_NCCL, by, cited);
   return NotDecidable(proto::STORE_NCCL, NobodyStarved(f));
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "detectors/families/gpu_peers.h"
+
 namespace rankscope::families {
 namespace {
 
@@ -69,6 +71,19 @@ bool StandsInCollective(const JobFeatures& f) {
   if (TextWentOn(f) || (f.compiler.open && f.compiler.last_thing)) return false;
   const Absence absence = AbsenceOf(f);
   return absence != Absence::kBusyCard && absence != Absence::kWriting;
+}
+
+bool FreezesItsPeers(const JobFeatures& f) {
+  const features::Cause* primary = f.Primary();
+  if (primary == nullptr || primary->incident().kind != logs::IncidentKind::kSignalDeath)
+    return false;
+  if (!f.running || !f.timed || f.world_size <= 1 || f.train_end) return false;
+  // A launcher that sees it ends the others in seconds, or kills them after its grace of 30 s.
+  const double timeout = std::max(HangTimeout(f), StandstillTimeout(f));
+  if ((f.now - primary->incident().t).seconds() < timeout) return false;
+  if (StandsInCollective(f)) return true;
+  constexpr int64_t kProgressForSilence = 3;
+  return CardsWait(f) && f.progress >= kProgressForSilence && f.silence_seconds >= timeout;
 }
 
 bool CallsCounted(const JobFeatures& f) {

@@ -31,6 +31,11 @@ enum class Absence : uint8_t {
 };
 Absence AbsenceOf(const features::JobFeatures& f);
 
+// A rank, or a process that it waits for, was killed, and its peers go on waiting for it in a
+// collective, past every budget: nobody ends the run. Of a run that is over the kill is all there
+// is to say.
+bool FreezesItsPeers(const features::JobFeatures& f);
+
 // Collectives or launches of its ranks were ever counted, and still are.
 bool CallsCounted(const features::JobFeatures& f);
 // Collectives or launches go on, whatever the text says.

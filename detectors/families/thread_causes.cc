@@ -131,6 +131,15 @@ bool WorksOnFiles(const RankWait& rank) {
          rank.share(WaitClass::kBlock) + rank.share(WaitClass::kNetworkFile) >= kOften;
 }
 
+// Its card waits inside a collective, for others: however its thread passes the time meanwhile, in
+// the driver or asleep between looks, it is not the one that they all wait for.
+bool CardWaits(const JobFeatures& f, int32_t rank) {
+  return std::any_of(f.gpu.gpus.begin(), f.gpu.gpus.end(), [rank](const features::RunGpu& gpu) {
+    return gpu.spin_seconds >= kStillSeconds &&
+           std::binary_search(gpu.ranks.begin(), gpu.ranks.end(), rank);
+  });
+}
+
 void Cite(const RankWait& rank, ThreadCause& cause) {
   for (const features::EvidenceRef ref :
        {rank.stopped_evidence, rank.snapshot_evidence, rank.evidence}) {
@@ -186,7 +195,9 @@ ThreadCause CauseOfStandstill(const JobFeatures& f) {
   std::vector<std::pair<const RankWait*, const SubRow*>> told;
   size_t waiting = 0, stopped = 0;
   for (const RankWait& rank : f.waits.ranks) {
-    if (const SubRow* row = RowOf(rank)) {
+    if (rank.stopped_seconds == 0 && CardWaits(f, rank.rank)) {
+      ++waiting;
+    } else if (const SubRow* row = RowOf(rank)) {
       told.push_back({&rank, row});
       if (rank.stopped_seconds > 0) ++stopped;
     } else if (Waits(rank)) {

@@ -118,6 +118,8 @@ Finding EvaluateG1(const JobFeatures& f) {
   }
   if (f.generic) finding.cap = std::min(finding.cap, 0.55);
   Show(f.train_end_evidence, finding);
+  Show(f.gpu.work_evidence, finding);
+  Show(f.gpu.clean_evidence, finding);
   ShowLeave(f, finding);
   if (f.exit_known) {
     Show(f.exit_evidence, finding);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Families that no source of this build decides yet (faults of the host, cards that are lost
-// without an Xid, uneven load): never raised, and each says what it would need, so that their
-// absence from a verdict is never taken for their absence from the run.
+// Families that no source of this build decides yet (uneven load): never raised, and each says what
+// it would need, so that their absence from a verdict is never taken for their absence from the
+// run.
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {
@@ -24,12 +24,6 @@ RuledOut SlowFamily(const features::JobFeatures& f, proto::Store needs) {
 
 }  // namespace
 
-RuledOut RuleOutX15(const features::JobFeatures&) {
-  return NotDecidable(proto::STORE_KERNEL);
-}
-RuledOut RuleOutX16(const features::JobFeatures&) {
-  return NotDecidable(proto::STORE_GPU);
-}
 RuledOut RuleOutX17(const features::JobFeatures& f) {
   if (f.world_size == 1) return Excluded("one rank has no peers");
   return SlowFamily(f, proto::STORE_NCCL);

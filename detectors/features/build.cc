@@ -82,6 +82,8 @@ class Builder {
     DescribeCollectives(job_, window_, citer_, f_);
     DescribeReports(job_, window_, citer_, f_);
     DescribeGpus(window_, citer_, f_);
+    DescribeFaults(window_, citer_, f_);
+    DescribeJobCards(job_, window_, citer_, f_);
     f_.causes = earlier_ ? OrderCausesOf(job_, window_, job_.previous_attempt().ordinal, f_)
                          : OrderCauses(job_, f_);
     for (Cause& cause : f_.causes) {

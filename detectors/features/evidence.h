@@ -104,8 +104,20 @@ enum class EvidenceKind : uint8_t {
   kGpuErrors,
   kGpuForeign,
   kGpuLatent,
+  kGpuWaits,
+  kGpuPeers,
+  kGpuMemory,
+  kGpuClean,
+  kGpuWork,
+  kTransport,
+  kSaveCadence,
+  kKernelFault,
+  kGpuLost,
+  kGpuCards,
+  kGpuUnused,
+  kGpuOutside,
 };
-inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kGpuLatent) + 1;
+inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kGpuOutside) + 1;
 
 // Values of an evidence by name, for the sentences: "type", "message", "signal", "host", ...
 using Captures = std::vector<KeyValue>;

@@ -6,8 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "detectors/features/gpu_signature.h"
 #include "detectors/features/landmarks.h"
 #include "detectors/model/gpu_reading.h"
+#include "detectors/model/xids.h"
 
 namespace rankscope::features {
 namespace {
@@ -70,7 +72,9 @@ Evidence OfGpu(EvidenceKind kind, const RunGpu& gpu, const JobFeatures& f) {
   evidence.ranks = gpu.ranks;
   evidence.begin = f.now - Seconds(kMinuteSeconds);
   evidence.end = f.now;
-  evidence.captures = {{"gpu", std::to_string(gpu.index)}, {"gpu_uuid", gpu.uuid}};
+  evidence.captures = {{"gpu", std::to_string(gpu.index)},
+                       {"gpu_uuid", gpu.uuid},
+                       {"query", GpuQuery(kind, {gpu.uuid})}};
   return evidence;
 }
 
@@ -128,6 +132,20 @@ void CiteErrors(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& g
 
 // What the card has carried since before the run: no cause of anything yet, and worth a look.
 void CiteLatent(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& gpu) {
+  if (window.xid > 0 && window.xid_since < f.begin) {
+    Evidence evidence = OfGpu(EvidenceKind::kGpuLatent, gpu, f);
+    evidence.observed = 1;
+    evidence.begin = window.xid_since;
+    const Xid xid = FindXid(window.xid);
+    evidence.captures.back().value =
+        "rankscope_gpu_xid_pending_action{gpu_uuid=\"" + gpu.uuid + "\"}";
+    evidence.captures.push_back({"what", "xid"});
+    evidence.captures.push_back({"code", std::to_string(window.xid)});
+    evidence.captures.push_back({"meaning", std::string(xid.meaning)});
+    evidence.captures.push_back({"do", std::string(XidActionPhrase(xid.action))});
+    gpu.latent_evidence = citer.Add(std::move(evidence));
+    return;
+  }
   struct Row {
     GpuCount count;
     std::string_view what;
@@ -166,11 +184,23 @@ void CiteForeign(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& 
   gpu.foreign_evidence = citer.Add(std::move(evidence));
 }
 
+void CiteLoss(Citer& citer, JobFeatures& f, RunGpu& gpu) {
+  if (!gpu.lost) return;
+  Evidence evidence = OfGpu(EvidenceKind::kGpuLost, gpu, f);
+  evidence.observed = static_cast<double>(std::llround((f.now - gpu.lost_since).seconds()));
+  evidence.unit = "s";
+  evidence.begin = gpu.lost_since;
+  gpu.lost_evidence = citer.Add(std::move(evidence));
+}
+
 RunGpu Measure(const GpuWindow& window, Timestamp now) {
   RunGpu gpu;
   gpu.index = window.index;
   gpu.uuid = window.uuid;
   gpu.model = window.model;
+  gpu.bus_id = window.bus_id;
+  gpu.lost = window.state == "lost";
+  gpu.lost_since = window.state_since;
   gpu.ranks = window.ranks;
   gpu.worked = window.worked;
   gpu.ran = window.active.ns != 0;
@@ -180,7 +210,7 @@ RunGpu Measure(const GpuWindow& window, Timestamp now) {
   gpu.clock = MedianOfMinute(window, now, &GpuSecond::sm_clock, true);
   gpu.temperature = MedianOfMinute(window, now, &GpuSecond::temperature, false);
   constexpr size_t kMinutes = 5;
-  gpu.busiest_minute = window.BusiestMinute(kMinutes);
+  gpu.busiest_minute = window.engine_minutes.Highest(kMinutes);
   gpu.best_clock = window.best_clock;
   gpu.now = MinuteOf(window, now, 0);
   gpu.before = MinuteOf(window, now, kMinuteSeconds);
@@ -210,7 +240,9 @@ void DescribeGpus(const windows::AttemptWindow& window, Citer& citer, JobFeature
     CiteErrors(*held[i], citer, f, gpu);
     CiteLatent(*held[i], citer, f, gpu);
     CiteForeign(*held[i], citer, f, gpu);
+    CiteLoss(citer, f, gpu);
   }
+  DescribeGpuSignature(held, citer, f);
 }
 
 }  // namespace rankscope::features

@@ -14,6 +14,7 @@
 
 #include "detectors/features/collective_features.h"
 #include "detectors/features/evidence.h"
+#include "detectors/features/fault_features.h"
 #include "detectors/features/gpu_features.h"
 #include "detectors/features/launch_features.h"
 #include "detectors/features/network_features.h"
@@ -252,6 +253,7 @@ struct JobFeatures {
   CollectiveFeatures collectives;
   ReportFeatures reports;
   GpuFeatures gpu;
+  std::vector<NodeFault> faults;  // in order of their first lines
 
   std::vector<InferredIncident> inferred;
 

@@ -89,6 +89,29 @@ bool IsAfterword(std::string_view text) {
          text.find("destroy_process_group") != std::string_view::npos;
 }
 
+// How often it says that it saves, and how long that takes it.
+void DescribeCadence(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f) {
+  const windows::SaveTracker& saves = window.training.saves();
+  StorageFeatures& storage = f.storage;
+  storage.told_saves = saves.saves();
+  storage.told_interval = saves.Interval();
+  storage.told_step = saves.last().value;
+  if (storage.told_saves == 0 || std::isnan(storage.told_interval)) return;
+  Evidence evidence = citer.Quote(EvidenceKind::kSaveCadence, saves.last());
+  evidence.observed = static_cast<double>(storage.told_saves);
+  evidence.times = storage.told_saves;
+  evidence.captures = {{"interval", std::to_string(static_cast<int64_t>(storage.told_interval))}};
+  const double seconds =
+      (std::max(window.clock.last_progress(), window.phase.since()) - window.first_progress.t)
+          .seconds();
+  if (f.timed && window.first_progress.present() && seconds > 0) {
+    storage.told_share = window.phase.save_seconds() / seconds;
+    evidence.captures.push_back(
+        {"share", std::to_string(static_cast<int64_t>(100 * storage.told_share))});
+  }
+  storage.told_evidence = citer.Add(std::move(evidence));
+}
+
 }  // namespace
 
 void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& window,
@@ -96,6 +119,7 @@ void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& 
   const windows::MarkerSeen& saved = window.marker(MarkerKind::kSaveEnd);
   f.leave.save = citer.AddMarker(EvidenceKind::kLastSave,
                                  saved.count > 0 ? saved : window.marker(MarkerKind::kSaveBegin));
+  DescribeCadence(window, citer, f);
   f.leave.evaluation =
       citer.AddMarker(EvidenceKind::kLastEvaluation, window.marker(MarkerKind::kEval));
   if (window.first_progress.present()) {

@@ -65,6 +65,7 @@ class Reader {
     NetworkFeatures& network = f_.network;
     network.seen = !contacts().empty();
     CountConnected();
+    DescribeTransport();
     // A group that trains has met.
     if (f_.progress > 0) return;
     std::vector<const Contact*> failing;
@@ -262,6 +263,37 @@ class Reader {
                          {"attempts", std::to_string(contact.attempts)},
                          {"waiting", contact.waiting ? "yes" : ""}};
     return evidence;
+  }
+
+  // "Using network Socket" says nothing of a job on one node: NCCL chooses a network there too, and
+  // uses none.
+  bool IsSlowWay(const windows::Surrounding& of) const {
+    const bool nodes = f_.world_size > static_cast<int32_t>(f_.rank_pids.size());
+    if (!of.variable) return nodes && of.name == "nccl_network" && of.value == "Socket";
+    const bool on = of.value == "1";
+    return on && (nodes ? of.name == "NCCL_IB_DISABLE"
+                        : of.name == "NCCL_P2P_DISABLE" || of.name == "NCCL_SHM_DISABLE");
+  }
+
+  void DescribeTransport() {
+    if (f_.rank_pids.empty()) return;
+    for (const windows::Surrounding& of : job_.surroundings().all()) {
+      if (!IsSlowWay(of)) continue;
+      Evidence evidence;
+      if (of.variable) {
+        evidence.store = proto::STORE_PROCESS;
+        evidence.ranks = of.ranks;
+        evidence.process = of.process;
+        evidence.begin = evidence.end = of.t;
+      } else {
+        evidence = citer_.Quote(EvidenceKind::kTransport, of.stream, of.offset, of.line, of.t);
+      }
+      evidence.kind = EvidenceKind::kTransport;
+      evidence.captures = {{"setting", of.variable ? of.name + "=" + of.value : ""},
+                           {"network", of.variable ? "" : of.value}};
+      f_.network.transport_evidence = citer_.Add(std::move(evidence));
+      return;
+    }
   }
 
   EvidenceRef Cite(const Contact& contact) { return citer_.Add(EvidenceOf(contact)); }

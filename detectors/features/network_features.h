@@ -33,6 +33,10 @@ struct NetworkFeatures {
   // What else is told of the coordinator: who reached it, where it listens. At most four.
   std::vector<EvidenceRef> beside;
 
+  // A setting, or NCCL's own word, that its bytes go a slow way: over sockets between nodes, or
+  // around the cards' links within one.
+  EvidenceRef transport_evidence = kNoEvidence;
+
   // Processes that did reach it, by now.
   int64_t connected = 0;
   EvidenceRef connected_evidence = kNoEvidence;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@
 namespace rankscope::features {
 
 struct StorageFeatures {
+  static constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+
   bool seen = false;  // whether anything was told of files at all
 
   // An error of the file system that the run ended on.
@@ -42,6 +45,13 @@ struct StorageFeatures {
   double save_window_seconds = 0;              // that this is a share of
   double save_seconds = 0;
   EvidenceRef save_evidence = kNoEvidence;
+
+  // Saves as the text tells of them.
+  int64_t told_saves = 0;
+  double told_step = 0;  // of the last
+  double told_interval = kNoNumber;  // steps between them, where they are regular
+  double told_share = kNoNumber;     // of the time since the first record; only where timed
+  EvidenceRef told_evidence = kNoEvidence;
 };
 
 }  // namespace rankscope::features

@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "detectors/logs/incident_text.h"
 #include "detectors/logs/shape_groups.h"
 
 namespace rankscope::logs {
@@ -27,8 +28,11 @@ std::optional<Incident> ReadKernelEvent(const KernelEvent& event) {
   }
   for (Record& record : records) {
     if (auto* incident = std::get_if<Incident>(&record);
-        incident && incident->kind == IncidentKind::kXid)
+        incident && incident->kind == IncidentKind::kXid) {
+      // Of a message in several lines, the card's is another.
+      if (FieldOf(*incident, "bus_id").empty()) AddField(*incident, "bus_id", event.gpu_bus_id);
       return std::move(*incident);
+    }
   }
   return std::nullopt;
 }

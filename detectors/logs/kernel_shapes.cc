@@ -4,6 +4,7 @@
 
 #include "detectors/logs/incident_text.h"
 #include "detectors/logs/shape_groups.h"
+#include "detectors/model/nvlink_error.h"
 #include "detectors/model/pci_card.h"
 #include "detectors/model/xids.h"
 
@@ -25,6 +26,17 @@ constexpr std::string_view kFaultAnchors[] = {": segfault at ", "general protect
                                               "trap invalid opcode", "trap divide error"};
 constexpr std::string_view kMceAnchors[] = {"Machine check events logged", "Hardware Error",
                                             "Memory failure: "};
+
+void AddNvlink(std::string_view text, Incident& incident) {
+  const std::optional<NvlinkError> error = ReadNvlinkError(text);
+  if (!error) return;
+  AddField(incident, "unit", error->unit);
+  AddField(incident, "severity", error->fatal ? "Fatal" : "Nonfatal");
+  if (error->link >= 0) AddField(incident, "link", int64_t{error->link});
+  if (error->subcode >= 0) AddField(incident, "subcode", int64_t{error->subcode});
+  if (error->status >= 0) AddField(incident, "status", error->status);
+  if (error->of_peer()) AddField(incident, "made_by", "peer");
+}
 
 // Old: "NVRM: Xid (PCI:0000:9b:00): 119, pid=2024380, name=x, text". NVLink 5: "..., RLW_RXPIPE
 // Nonfatal XC0 i0 Link 13 (0x..".
@@ -57,16 +69,9 @@ void ParseXid(const CleanLine& line, RecordList& out) {
   }
   AddField(incident, "meaning", xid.meaning);
   AddField(incident, "do", XidActionPhrase(xid.action));
-  if (*code >= 144 && *code <= 150) {
-    for (std::string_view severity : {"Nonfatal", "Fatal"}) {
-      if (!Contains(rest, severity)) continue;
-      AddField(incident, "severity", severity);
-      break;
-    }
-    if (const auto link = IntAfter(rest, " Link "); link) AddField(incident, "link", *link);
-    AddField(incident, "detail", Capped(Between(rest, "(", ")"), 120));
-  }
-  if (*code == 154) AddField(incident, "action", Between(After(rest, " to "), "(", ")"));
+  if (*code >= kFirstNvlinkXid && *code <= kLastNvlinkXid) AddNvlink(rest, incident);
+  if (*code == 154)
+    AddField(incident, "action", Capped(Between(After(rest, " to "), "(", ")"), 64));
   out.push_back(std::move(incident));
 }
 

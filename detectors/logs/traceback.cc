@@ -3,6 +3,7 @@
 #include "detectors/logs/traceback.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include "detectors/logs/boxed_traceback.h"
 #include "detectors/logs/exception_text.h"
@@ -455,7 +456,11 @@ void TracebackMachine::Emit(RecordList& out) {
     pending_.pid = cause_.pid;
     pending_.fields = std::move(cause_.fields);
   }
-  if (aside_) {
+  // A thread may die and nobody of it; that a worker was killed is so whoever says it.
+  const bool killed =
+      pending_.kind == IncidentKind::kSignalDeath &&
+      (pending_.signal == SIGKILL || pending_.signal == SIGSEGV || pending_.signal == SIGBUS);
+  if (aside_ && !killed) {
     if (pending_.role == Role::kInitiating) pending_.role = Role::kCascade;
     pending_.frame = FrameKind::kTeardown;
   }

@@ -85,6 +85,7 @@ struct GpuReading {
   // Ratios, 1 = all of the time. From hardware counters (`gpm`) the engine's is an average over the
   // time since the look before; else over the driver's own sample of up to a second.
   bool gpm = false;
+  bool dcgm = false;  // what the units do is DCGM's, see FillFrom
   GpuValue engine_active, memory_busy, encoder_active, decoder_active;
   GpuValue sm_active, sm_occupancy, dram_active;
   std::array<GpuValue, kGpuPipes.size()> pipe_active{};
@@ -110,6 +111,7 @@ struct GpuReading {
   // By place in kGpuThrottleReasons: as the card counts them, where it does; else summed up from
   // what each look since the exporter's start has seen.
   std::array<GpuValue, kGpuThrottleReasons.size()> throttled_seconds{};
+  std::array<bool, kGpuThrottleReasons.size()> throttled_by_card{};  // else as seen
   GpuValue thermal_throttled_seconds;  // by any heat, where the card does not tell which
 
   GpuValue temperature_celsius, memory_temperature_celsius;
@@ -127,6 +129,14 @@ struct GpuReading {
   GpuValue graphics_processes;
 };
 
+// What somebody else's counters say of a card, as means over that one's period. Bytes count up.
+struct GpuProfile {
+  std::string uuid;
+  GpuValue engine_active, sm_active, sm_occupancy, dram_active;
+  GpuValue tensor_active, fp64_active, fp32_active, fp16_active;
+  GpuValue pcie_received_bytes, pcie_sent_bytes, nvlink_received_bytes, nvlink_sent_bytes;
+};
+
 struct GpuIdentity {
   int32_t index = 0;  // as the driver counts; the uuid is what stays
   std::string uuid;
@@ -134,6 +144,7 @@ struct GpuIdentity {
   std::string bus_id;
   std::string serial;
   std::string driver;
+  int32_t minor = -1;  // of /dev/nvidia<minor>; -1 = not told
 
   bool operator==(const GpuIdentity&) const = default;
 };
@@ -158,13 +169,47 @@ struct GpuStatus {
   GpuReading reading;  // meaningful while it is up
 };
 
-// How often the driver has reported this error of this card.
+// How often the driver has reported this error of this card since this program began, and when
+// last.
 struct XidCount {
   std::string card;  // PciCard of its place
   int32_t code = 0;
   int64_t count = 0;
   Timestamp last;
 };
+
+// What the errors of a card ask for and nobody has done yet; several at once.
+enum class XidNeed : uint8_t { kResetGpu, kReboot, kInspect };
+inline constexpr std::array<std::string_view, 3> kXidNeedNames = {"reset_gpu", "reboot", "inspect"};
+
+struct XidPending {
+  std::string card;
+  std::array<bool, kXidNeedNames.size()> needs{};
+  // Of the newest error that asks for something.
+  int32_t code = 0;
+  Timestamp since;
+};
+
+// The same of the node's NVSwitches, by code.
+struct SxidCount {
+  int32_t code = 0;
+  bool fatal = false;
+  int64_t count = 0;
+};
+
+// What is known of the Xids of a node's cards.
+struct XidReport {
+  bool heard = false;               // somebody tells of them: silence means that there was none
+  std::vector<XidCount> counts;     // one that is only of before this program began has 0
+  std::vector<XidPending> pending;  // of cards that wait for something
+  std::vector<SxidCount> switches;
+};
+
+// Takes from `profile` what the reading does not have; its own values stay. Counters of bytes begin
+// elsewhere than the card's own, so `with_bytes` is for cards that have never told their own.
+void FillFrom(const GpuProfile& profile, bool with_bytes, GpuReading& reading);
+// Whether it tells bytes over PCIe or NVLink.
+bool TellsBytes(const GpuReading& reading);
 
 // A roll-up for people to look at, and never a cause by itself.
 GpuHealth HealthOf(const GpuStatus& gpu);

@@ -95,6 +95,8 @@ struct ProcessStart {
   bool complete = false;
   bool preexisting = false;
   std::vector<std::string> gpu_uuids;
+  // Of the GPUs' device nodes that its cgroup lets it open, rising; empty: all, or not known.
+  std::vector<int32_t> gpu_minors;
   std::string job_id;  // when the source knows it: the wrapper's own child
 };
 
@@ -187,6 +189,8 @@ struct SchedulerFact {
 struct IntKeyValue {
   std::string key;
   int64_t value = 0;
+
+  bool operator==(const IntKeyValue&) const = default;
 };
 
 struct Event {

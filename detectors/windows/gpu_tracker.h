@@ -4,7 +4,7 @@
 // Of one attempt: the GPUs of its node, who computes on them, what they did in the last minutes,
 // and by how much each counter of trouble has risen since the attempt began. A number that was
 // there before the run is a fact about the card; one that rises under it is a fact about the run.
-// Bounded: kMaxGpus of about 6 KiB. Single writer.
+// Bounded: kMaxGpus of about 8 KiB. Single writer.
 #pragma once
 
 #include <array>
@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "detectors/model/observation.h"
+#include "detectors/windows/minute_means.h"
+#include "detectors/windows/peak_curve.h"
 #include "detectors/windows/speaker.h"
 
 namespace rankscope::windows {
@@ -26,6 +28,8 @@ struct GpuSecond {
   Timestamp t;
   float engine = kNone;  // of the time since the look before, in which anything ran
   float sm = kNone;
+  float tensor = kNone;
+  float dram = kNone;
   float sm_clock = kNone;  // Hz
   float power = kNone;     // W
   float temperature = kNone;
@@ -34,7 +38,7 @@ struct GpuSecond {
 
   template <class A>
   void Fields(A& a) {
-    a(t, engine, sm, sm_clock, power, temperature, memory_used, throttle);
+    a(t, engine, sm, tensor, dram, sm_clock, power, temperature, memory_used, throttle);
   }
 };
 
@@ -84,7 +88,12 @@ struct GpuWindow {
   std::string model;
   std::string state;  // up | unresponsive | lost | denied | failed; empty = not told
   Timestamp state_since;
+  int32_t xid = 0;  // the newest that asks for something that was not done since; 0 = none
+  Timestamp xid_since;
   int32_t index = -1;
+  int32_t minor = -1;           // of its device node; -1 = not told
+  bool processes_told = false;  // the driver tells who computes on it
+  bool mig = false;             // divided into instances
   double memory_total = GpuSecond::kNone;
   double power_limit = GpuSecond::kNone;
   std::map<ProcessKey, GpuHolder> holders;
@@ -93,13 +102,10 @@ struct GpuWindow {
   bool worked = false;         // under the job: its engine was busy
   Timestamp first;             // look
   Timestamp active;            // the newest look that found anything running; 0 = none
-  // Means of its engine over whole minutes of looks, the newest kMinutes.
-  static constexpr size_t kMinutes = 16;
-  std::array<float, kMinutes> minutes{};
-  uint32_t minutes_written = 0;
-  int64_t minute = -1;
-  double minute_sum = 0;
-  int32_t minute_count = 0;
+  MinuteMeans engine_minutes, sm_minutes;
+  MinuteMeans throttled_minutes;  // share of the looks at which heat or power supply held it down
+  PeakCurve memory;               // used, whoever holds it, since the first look
+  Timestamp spins_since;          // each look since then was a busy-wait's; 0 = the newest was not
   // The highest mean over ten busy seconds that were not throttled; 0 = there was none.
   double best_clock = 0;
   double clock_sum = 0;
@@ -112,16 +118,15 @@ struct GpuWindow {
   // Newest first: i < count().
   const GpuSecond& newest(size_t i) const { return seconds[(written - 1 - i) % kSeconds]; }
   const GpuRise& of(GpuCount which) const { return counts[static_cast<size_t>(which)]; }
-  // Of the newest `n` minutes the engine's highest mean; NaN where fewer are known.
-  double BusiestMinute(size_t n) const;
   // Held by processes that are none of the job's.
   double ForeignBytes() const;
 
   template <class A>
   void Fields(A& a) {
-    a(uuid, bus_id, model, state, state_since, index, memory_total, power_limit, holders, held,
-      ranks, worked, first, active, minutes, minutes_written, minute, minute_sum, minute_count, best_clock,
-      clock_sum, clock_count, counts, written, seconds);
+    a(uuid, bus_id, model, state, state_since, xid, xid_since, index, minor, processes_told, mig,
+      memory_total, power_limit, holders, held, ranks, worked, first, active, engine_minutes,
+      sm_minutes, throttled_minutes, memory, spins_since, best_clock, clock_sum, clock_count,
+      counts, written, seconds);
   }
 };
 
@@ -135,6 +140,9 @@ class GpuTracker {
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   void OnSamples(const SampleBatch& batch, Timestamp t);
   void OnProcessExit(const ProcessKey& process);
+
+  // The node's cards are those of the attempt before.
+  void KeepCards(const GpuTracker& before);
 
   const std::map<std::string, GpuWindow>& gpus() const { return gpus_; }  // by uuid
   // The card of this bus, if a process of the job computes on it or has; null otherwise.

@@ -168,6 +168,22 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   rank.process = process.key;
 }
 
+void JobWindow::OnProcessLeft(const ProcessKey& key, Timestamp t) {
+  std::erase_if(ranks_, [&key](const auto& entry) { return entry.second.process == key; });
+  --processes_seen_;
+  processes_alive_ = std::max<int64_t>(0, processes_alive_ - 1);
+  if (wrapped_ || processes_alive_ > 0) return;
+  end_.ended = true;
+  end_.t = t;
+  end_.streams_closed = true;
+  end_.streams_closed_t = t;
+}
+
+void JobWindow::WithdrawRank(const ProcessKey& key, int32_t rank) {
+  const auto found = ranks_.find(rank);
+  if (found != ranks_.end() && found->second.process == key) ranks_.erase(found);
+}
+
 void JobWindow::OnEnvironment(const attribution::ProcessInfo& process,
                               const std::vector<KeyValue>& environment, Timestamp t) {
   if (process.role != attribution::ProcessRole::kRank) return;
@@ -465,6 +481,7 @@ void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
   current_.begin = t;
   current_.kernel = std::move(kernel);
   current_.kernel.network.KeepCoordinators(ended_attempts_.back().window.kernel.network);
+  current_.kernel.gpus.KeepCards(ended_attempts_.back().window.kernel.gpus);
   current_.framework = ended_attempts_.back().window.framework;
   // What was only suspected to be another attempt was the end of this one.
   if (suspected_) incidents_.MoveToAttempt(suspected_ordinal_, attempt_.ordinal);
@@ -480,6 +497,7 @@ void JobWindow::ConfirmSuspected(Timestamp t) {
   BeginAttempt(t);
   if (next.framework.empty()) next.framework = current_.framework;
   current_ = std::move(next);
+  current_.kernel.gpus.KeepCards(ended_attempts_.back().window.kernel.gpus);
 }
 
 }  // namespace rankscope::windows

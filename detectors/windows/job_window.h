@@ -26,8 +26,10 @@
 #include <vector>
 
 #include "detectors/attribution/attribution.h"
+#include "detectors/attribution/gpu_environment.h"
 #include "detectors/logs/record.h"
 #include "detectors/model/launch_gaps.h"
+#include "detectors/windows/gpu_claims.h"
 #include "detectors/windows/incident_log.h"
 #include "detectors/windows/kernel_view.h"
 #include "detectors/windows/last_words.h"
@@ -197,12 +199,22 @@ class JobWindow {
   // known, and has told more.
   void OnProcessStart(const attribution::ProcessInfo& process, bool again, Timestamp t);
   void OnProcessExit(const attribution::ProcessInfo& process, Timestamp t);
+  // A process that was taken for this job's is another's.
+  void OnProcessLeft(const ProcessKey& key, Timestamp t);
+  // The process that was taken for this rank is none.
+  void WithdrawRank(const ProcessKey& key, int32_t rank);
   // What a process of this job was started with.
   void OnArguments(const attribution::ProcessInfo& process,
                    const std::vector<std::string>& arguments);
   // The settings in the environment of a process of this job.
   void OnEnvironment(const attribution::ProcessInfo& process,
                      const std::vector<KeyValue>& environment, Timestamp t);
+  // What a prolog's files give the job. Of a job that has had no process here and no wrapper, the
+  // last card taken back is its end on this node.
+  void OnGpuMapping(std::vector<attribution::GpuName> cards, Timestamp t);
+  // What the environment of a process of this job says of its GPUs.
+  void OnGpuEnvironment(const attribution::ProcessInfo& process,
+                        const attribution::GpuEnvironment& told);
   void OnLine(const LogLine& line, Timestamp t);
   // `line`: the line that completed the record; null when the stream ended.
   void OnRecord(const logs::Record& record, uint32_t stream, const LogLine* line, Timestamp t);
@@ -215,6 +227,11 @@ class JobWindow {
   // `read`: what its text says, where that is a failure.
   void OnKernelEvent(const KernelEvent& event, const attribution::ProcessInfo* victim,
                      const std::optional<logs::Incident>& read, Timestamp t);
+  // What befell the node. `victim`: the process of this job that it befell; null = none.
+  void OnNodeFault(const KernelEvent& event, const attribution::ProcessInfo* victim, Timestamp t) {
+    current_.kernel.faults.OnKernelEvent(event, victim == nullptr ? 0 : victim->key.pid,
+                                         victim == nullptr ? -1 : victim->rank, t);
+  }
   // A process of the job computes on the card of this bus, or has.
   bool HoldsGpu(std::string_view bus_id) const {
     return current_.kernel.gpus.HeldAt(bus_id) != nullptr;
@@ -235,7 +252,10 @@ class JobWindow {
   const std::map<uint32_t, StreamWindow>& streams() const { return streams_; }
   const std::map<int32_t, RankWindow>& ranks() const { return ranks_; }
   const Surroundings& surroundings() const { return surroundings_; }
+  const GpuClaims& gpu_claims() const { return gpu_claims_; }
   const std::vector<KeyValue>& scheduler_fields() const { return scheduler_fields_; }
+  // Whether the scheduler has told of a state in which the job does not go on.
+  bool scheduler_told_state() const;
   int64_t processes_seen() const { return processes_seen_; }
   int64_t processes_alive() const { return processes_alive_; }
   Timestamp last_process_exit() const { return last_process_exit_; }
@@ -263,7 +283,7 @@ class JobWindow {
       processes_alive_, last_process_exit_, last_text_, ranked_text_, terminal_, terminal_reported_,
       progress_since_terminal_, root_, ended_attempts_, restart_balance_, begin_stream_,
       begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
-      progress_stream_, last_words_, earlier_, pending_signals_, ended_well_);
+      progress_stream_, last_words_, earlier_, pending_signals_, ended_well_, gpu_claims_);
     while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
   }
 
@@ -310,6 +330,7 @@ class JobWindow {
   std::map<int32_t, RankWindow> ranks_;
   std::vector<KeyValue> scheduler_fields_;
   Surroundings surroundings_;
+  GpuClaims gpu_claims_;  // of all attempts: a restart does not change what the job was given
   std::map<int32_t, bool> ended_well_;  // by rank: its newest process exited with 0
   ProcessKey root_;
   int64_t processes_seen_ = 0;

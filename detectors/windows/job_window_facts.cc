@@ -22,6 +22,26 @@ void JobWindow::OnEvent(const Event& event, const Speaker& speaker, Timestamp t)
   if (suspected_) suspected_->kernel.OnEvent(event, speaker, t);
 }
 
+void JobWindow::OnGpuEnvironment(const attribution::ProcessInfo& process,
+                                 const attribution::GpuEnvironment& told) {
+  // A worker's is its rank's.
+  if (process.role == attribution::ProcessRole::kWorker) return;
+  gpu_claims_.OnEnvironment(told,
+                            process.role == attribution::ProcessRole::kRank ? process.rank : -1);
+}
+
+void JobWindow::OnGpuMapping(std::vector<attribution::GpuName> cards, Timestamp t) {
+  const bool had = gpu_claims_.given();
+  gpu_claims_.OnMapping(std::move(cards));
+  if (wrapped_ || processes_seen_ > 0 || !streams_.empty()) return;
+  if (gpu_claims_.given()) end_ = {};
+  if (!had || gpu_claims_.given()) return;
+  end_.ended = true;
+  end_.t = t;
+  end_.streams_closed = true;
+  end_.streams_closed_t = t;
+}
+
 void JobWindow::OnSample(const Speaker& speaker, const SampleBatch& batch, Timestamp t) {
   current_.kernel.OnSamples(batch, speaker, t);
   if (suspected_) suspected_->kernel.OnSamples(batch, speaker, t);
@@ -109,9 +129,25 @@ void JobWindow::TakeSignal(const attribution::ProcessInfo& process, bool counts)
   incidents_.Add(std::move(*killer));
 }
 
+bool JobWindow::scheduler_told_state() const {
+  constexpr std::string_view kGoOn[] = {"PENDING",   "CONFIGURING", "RUNNING",
+                                        "SUSPENDED", "STOPPED",     "COMPLETING"};
+  return std::any_of(scheduler_fields_.begin(), scheduler_fields_.end(), [&](const auto& each) {
+    return each.key == "state" &&
+           std::find(std::begin(kGoOn), std::end(kGoOn), each.value) == std::end(kGoOn);
+  });
+}
+
 void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t) {
   constexpr size_t kMaxFacts = 64;
-  if (scheduler_fields_.size() < kMaxFacts) scheduler_fields_.push_back({fact.field, fact.value});
+  const auto known = std::find_if(scheduler_fields_.begin(), scheduler_fields_.end(),
+                                  [&](const auto& each) { return each.key == fact.field; });
+  if (known != scheduler_fields_.end()) {
+    // What is read again is told again.
+    if (std::exchange(known->value, fact.value) == fact.value) return;
+  } else if (scheduler_fields_.size() < kMaxFacts) {
+    scheduler_fields_.push_back({fact.field, fact.value});
+  }
   if (fact.field != "state") return;
   struct StateRow {
     std::string_view state, sub;
@@ -128,6 +164,16 @@ void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t) {
     candidate.incident.shape = "scheduler_state";
     candidate.incident.fields = {
         {"field", fact.field}, {"value", fact.value}, {"origin", fact.origin}};
+    if (row.sub == "cancelled") {
+      // sacct: "CANCELLED by 1000"; other texts say who in a field of its own, and some do not.
+      constexpr std::string_view kBy = "CANCELLED by ";
+      std::string by(fact.value.starts_with(kBy) ? fact.value.substr(kBy.size()) : "");
+      for (const KeyValue& each : scheduler_fields_) {
+        if (by.empty() && each.key == "by") by = each.value;
+      }
+      const bool number = by.find_first_not_of("0123456789") == std::string::npos;
+      if (!by.empty()) candidate.incident.fields.push_back({"by", number ? "uid " + by : by});
+    }
     candidate.incident.t = t;
     candidate.store = proto::STORE_SCHEDULER;
     candidate.attempt = attempt_.ordinal;
@@ -145,8 +191,9 @@ bool JobWindow::IsTold(const logs::Incident& xid, Timestamp t) const {
     return found == of.fields.end() ? std::string_view() : std::string_view(found->value);
   };
   return std::any_of(incidents_.all().begin(), incidents_.all().end(), [&](const Candidate& known) {
-    return known.store == proto::STORE_KERNEL && known.incident.kind == IncidentKind::kXid &&
-           t - known.incident.t < kSame && field(known.incident, "code") == field(xid, "code") &&
+    return (known.store == proto::STORE_KERNEL || known.store == proto::STORE_GPU) &&
+           known.incident.kind == IncidentKind::kXid && t - known.incident.t < kSame &&
+           field(known.incident, "code") == field(xid, "code") &&
            field(known.incident, "bus_id") == field(xid, "bus_id");
   });
 }
@@ -172,6 +219,11 @@ void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::Proce
     if (const GpuWindow* gpu = current_.kernel.gpus.HeldAt(event.gpu_bus_id)) {
       incident.fields.push_back({"gpu", std::to_string(gpu->index)});
       incident.fields.push_back({"gpu_uuid", gpu->uuid});
+      // The driver's library has no words to cite.
+      if (event.text.empty()) {
+        incident.fields.push_back(
+            {"query", "rankscope_gpu_xid_errors_total{gpu_uuid=\"" + gpu->uuid + "\"}"});
+      }
       if (victim == nullptr) candidate.ranks = gpu->ranks;
     }
   } else if (event.type == "segfault") {
@@ -189,7 +241,8 @@ void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::Proce
     incident.pid = victim->key.pid;
     candidate.process = victim->key;
   }
-  candidate.store = proto::STORE_KERNEL;
+  const bool library = incident.kind == IncidentKind::kXid && event.text.empty();
+  candidate.store = library ? proto::STORE_GPU : proto::STORE_KERNEL;
   candidate.attempt = attempt_.ordinal;
   candidate.progress_before = current_.progress;
   incidents_.Add(std::move(candidate));

@@ -8,6 +8,7 @@
 
 #include "detectors/windows/checkpoint_tracker.h"
 #include "detectors/windows/collective_tracker.h"
+#include "detectors/windows/fault_log.h"
 #include "detectors/windows/gpu_tracker.h"
 #include "detectors/windows/launch_tracker.h"
 #include "detectors/windows/network_tracker.h"
@@ -29,6 +30,7 @@ struct KernelView {
   CheckpointTracker checkpoints;
   PortTracker rdma;
   GpuTracker gpus;
+  FaultLog faults;
 
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   void OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t);
@@ -36,7 +38,7 @@ struct KernelView {
 
   template <class A>
   void Fields(A& a) {
-    a(network, storage, waits, launches, collectives, reports, checkpoints, rdma, gpus);
+    a(network, storage, waits, launches, collectives, reports, checkpoints, rdma, gpus, faults);
   }
 };
 

@@ -64,18 +64,22 @@ class PhaseMachine {
 
   proto::Phase phase() const { return phase_; }
   Timestamp since() const { return since_; }
+  double save_seconds() const { return save_seconds_; }  // of all saves that came to an end
   double longest_save_seconds() const { return longest_save_; }
   double longest_eval_seconds() const { return longest_eval_; }
 
   template <class A>
   void Fields(A& a) {
-    a(phase_, since_, longest_save_, longest_eval_);
+    a(phase_, since_, save_seconds_, longest_save_, longest_eval_);
   }
 
  private:
   void Enter(proto::Phase next, Timestamp t) {
     const double spent = (t - since_).seconds();
-    if (phase_ == proto::PHASE_SAVE && spent > longest_save_) longest_save_ = spent;
+    if (phase_ == proto::PHASE_SAVE) {
+      save_seconds_ += spent;
+      if (spent > longest_save_) longest_save_ = spent;
+    }
     if (phase_ == proto::PHASE_EVAL && spent > longest_eval_) longest_eval_ = spent;
     phase_ = next;
     since_ = t;
@@ -83,6 +87,7 @@ class PhaseMachine {
 
   proto::Phase phase_ = proto::PHASE_INIT;
   Timestamp since_;
+  double save_seconds_ = 0;
   double longest_save_ = 0;
   double longest_eval_ = 0;
 };

@@ -22,6 +22,7 @@
 #include "exporter/cli/config_options.h"
 #include "exporter/privileges.h"
 #include "exporter/probes/kernel_gate.h"
+#include "exporter/slurm/commands.h"
 #include "exporter/sources.h"
 
 namespace rankscope::cli {
@@ -125,7 +126,10 @@ Finding CheckKmsg() {
             "the kernel's log is readable: Xids, machine checks, hung tasks, failing disks; whose "
             "limit an out-of-memory kill was at"};
   }
-  return {"kmsg", "no", std::string("/dev/kmsg: ") + std::strerror(errno) + "; needs root"};
+  return {"kmsg", "no",
+          std::string("/dev/kmsg: ") + std::strerror(errno) +
+              "; needs root; of the kernel's log only Xids are told, by the NVIDIA "
+              "library"};
 }
 
 Finding CheckGpu() {
@@ -135,6 +139,24 @@ Finding CheckGpu() {
   return {"gpu", "no",
           std::string(kDriver) + ": " + std::strerror(errno) +
               "; no NVIDIA driver; GPU evidence is not applicable"};
+}
+
+Finding CheckSlurm(const exporter::Config& config) {
+  const exporter::Config::Slurm& slurm = config.slurm;
+  if (slurm.role == "off") return {"slurm", "off", "slurm.role is off"};
+  exporter::slurm::Commands commands(exporter::slurm::CommandFolders(), {});
+  const Status found = commands.Find();
+  if (slurm.role == "controller") {
+    if (!found) return {"slurm", "no", found.error()};
+    return {
+        "slurm", "yes",
+        "the instance beside the controller: all jobs and nodes, once in 30 s or more; /events"};
+  }
+  if (!slurm.controller_url.empty())
+    return {"slurm", "yes", "events of the node's jobs from " + slurm.controller_url};
+  if (!found)
+    return {"slurm", "no", found.error() + "; jobs and ranks come from cgroups and SLURM_*"};
+  return {"slurm", "yes", "asked once when a job begins and once when one ends badly"};
 }
 
 // What the kernel allows of eBPF, and what `ebpf.mode` makes of it.
@@ -198,9 +220,7 @@ std::vector<Finding> Look(const exporter::Config& config) {
   findings.push_back(CheckLater("pressure", "/proc/pressure/memory", "PSI is on",
                                 "boot with psi=1 where the kernel has it"));
   findings.push_back(CheckGpu());
-  findings.push_back({"slurm", config.slurm.role == "off" ? "off" : "no",
-                      "this build asks Slurm nothing; jobs and ranks come from SLURM_* in the "
-                      "environment"});
+  findings.push_back(CheckSlurm(config));
   findings.push_back({"fleet", config.fleet.prometheus.empty() ? "off" : "no",
                       "this build asks no Prometheus; verdicts cover this node"});
   return findings;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// `rankscope explain PID`: how a process came to its job and its rank.
+// `rankscope explain PID`: how a process came to its job and its place in it.
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
@@ -14,7 +14,8 @@ namespace rankscope::cli {
 
 int ExplainCommand(int argc, char** argv) {
   CLI::App app(
-      "Say how a process was attributed to a job and a rank. Exit status: 0, 1 not known or no "
+      "Say how a process was attributed to a job and a rank: each fact, who says it, and who says "
+      "something else. Exit status: 0, 1 not known or no "
       "daemon, 2 usage.",
       "rankscope explain");
   int32_t pid = 0;
@@ -34,8 +35,8 @@ int ExplainCommand(int argc, char** argv) {
   if (answer->status != 200) {
     std::fprintf(stderr,
                  "rankscope explain: the daemon at %s knows nothing of process %d; it tracks "
-                 "processes with a rank's "
-                 "environment, under `rankscope run`, or with a GPU open\n",
+                 "processes with a rank's environment, in a Slurm job's cgroup, under `rankscope "
+                 "run`, or with a GPU open\n",
                  address.c_str(), pid);
     return 1;
   }

@@ -87,9 +87,11 @@ void Metrics() {
       labels += (labels.empty() ? "" : ", ") + Code(rest.substr(0, comma));
       rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
-    const bool full = metric.profile == metrics::Profile::kFull;
+    const char* shown = "";
+    if (metric.profile == metrics::Profile::kFull) shown = " Profile `full` only.";
+    if (metric.profile == metrics::Profile::kDcgmNames) shown = " With `metrics.dcgm_names` only.";
     rows.push_back({Code(metric.name), std::string(metrics::TypeName(metric.type)), labels,
-                    Cell(metric.help) + (full ? " Profile `full` only." : "")});
+                    Cell(metric.help) + shown});
   }
   Print({"metric", "type", "labels", "what"}, rows);
 }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <initializer_list>
 
+#include "detectors/model/nvlink_error.h"
 #include "detectors/model/pci_card.h"
 
 namespace rankscope::collectors {
@@ -51,19 +52,40 @@ int32_t PidAfter(std::string_view text, std::string_view mark) {
   return std::max(pid, 0);
 }
 
+void ReadDetails(std::string_view behind, KernelLine& line) {
+  // "154, GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)"
+  if (const std::string_view to = After(After(behind, "recovery action changed from"), " to 0x");
+      line.code == 154 && !to.empty() && to.front() >= '0' && to.front() <= '4') {
+    line.recovery = static_cast<RecoveryAction>(to.front() - '0');
+  }
+  if (line.code < kFirstNvlinkXid || line.code > kLastNvlinkXid) return;
+  const std::optional<NvlinkError> error = ReadNvlinkError(After(behind, ")"));
+  line.nonfatal = error && !error->fatal;
+}
+
 bool ReadCard(KernelLineKind kind, std::string_view behind, KernelLine& line) {
   line.kind = kind;
   line.bus_id = PciCard(behind);
   line.code = CodeOf(After(behind, ")"));
   line.pid = PidAfter(behind, "pid=");
+  if (kind == KernelLineKind::kXid) ReadDetails(behind, line);
   return line.code >= 0;
+}
+
+// "24007, Fatal, Link 28 sourcing buffer", and then lines of the same code with "Severity 1 Engine
+// instance 28 .." and "Data {..}".
+bool ReadSwitch(std::string_view behind, KernelLine& line) {
+  if (!ReadCard(KernelLineKind::kSxid, behind, line)) return false;
+  line.nonfatal = Has(behind, ", Non-fatal");
+  line.detail = !line.nonfatal && !Has(behind, ", Fatal");
+  return true;
 }
 
 bool ReadNvidia(std::string_view text, KernelLine& line) {
   if (const std::string_view xid = After(text, "NVRM: Xid ("); !xid.empty())
     return ReadCard(KernelLineKind::kXid, xid, line);
   if (const std::string_view sxid = After(text, "SXid ("); !sxid.empty())
-    return text.starts_with("nvidia-nvswitch") && ReadCard(KernelLineKind::kSxid, sxid, line);
+    return text.starts_with("nvidia-nvswitch") && ReadSwitch(sxid, line);
   if (!Has(text, "NVRM: ") || !Has(text, "fallen off the bus")) return false;
   line.kind = KernelLineKind::kGpuLost;
   line.bus_id = PciCard(After(text, "NVRM: GPU "));
@@ -114,7 +136,8 @@ bool ReadMachineCheck(std::string_view text, KernelLine& line) {
 }
 
 bool ReadStorage(std::string_view text, KernelLine& line) {
-  if ((text.starts_with("nfs: server ") && Has(text, " not responding")) ||
+  if ((text.starts_with("nfs: server ") &&
+       (Has(text, " not responding") || text.ends_with(" OK"))) ||
       (text.starts_with("ceph: ") && Has(text, " hung")) ||
       (text.starts_with("LustreError: ") && Has(text, "lost"))) {
     line.kind = KernelLineKind::kNetworkFile;
@@ -152,6 +175,12 @@ std::optional<int64_t> SequenceOf(std::string_view record) {
   return Leading<int64_t>(record.substr(comma + 1));
 }
 
+std::string CardOfLongLoss(std::string_view record) {
+  const std::string_view text = After(record, ";");
+  constexpr std::string_view kBegin = "NVRM: The NVIDIA GPU ";
+  return text.starts_with(kBegin) ? PciCard(text.substr(kBegin.size())) : std::string();
+}
+
 std::optional<KernelLine> ParseKernelRecord(std::string_view record) {
   const size_t semicolon = record.find(';');
   const std::optional<int64_t> sequence = SequenceOf(record);
@@ -164,6 +193,9 @@ std::optional<KernelLine> ParseKernelRecord(std::string_view record) {
   text = text.substr(0, text.find('\n'));
   KernelLine line;
   line.sequence = *sequence;
+  // "6,1234,99999,-": the third is the time.
+  line.microseconds =
+      std::max<int64_t>(0, Leading<int64_t>(After(After(record, ","), ",")).value_or(0));
   if (!ReadNvidia(text, line) && !ReadHungTask(text, line) && !ReadPcie(text, line) &&
       !ReadMachineCheck(text, line) && !ReadStorage(text, line) && !ReadOther(text, line)) {
     return std::nullopt;

@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "exporter/collectors/xid_ledger.h"
+
 namespace rankscope::collectors {
 
 enum class KernelLineKind : uint8_t {
@@ -33,16 +35,25 @@ inline constexpr std::array<std::string_view, 10> kKernelLineNames = {
 struct KernelLine {
   int64_t sequence = 0;
   KernelLineKind kind = KernelLineKind::kXid;
-  int32_t pid = 0;     // of the process that it names; 0 = none
-  int32_t code = -1;   // of an Xid or SXid
-  std::string bus_id;  // domain:bus:device in lower case; empty = no card is named
-  std::string text;    // without the head, at most kTextCap
+  int32_t pid = 0;           // of the process that it names; 0 = none
+  int32_t code = -1;         // of an Xid or SXid
+  int64_t microseconds = 0;  // since the machine's start, as the kernel's log counts
+  RecoveryAction recovery = RecoveryAction::kUntold;  // that an Xid 154 has come to
+  bool nonfatal = false;  // an error of an NVLink or of an NVSwitch that it survived
+  bool detail = false;    // of an error of an NVSwitch whose line came before
+  std::string bus_id;     // domain:bus:device in lower case; empty = no card is named
+  std::string text;       // without the head, at most kTextCap
 
   static constexpr size_t kTextCap = 512;
 };
 
 // The number of a record ("6,1234,99999,-;text\n KEY=value"); nullopt for what is none.
 std::optional<int64_t> SequenceOf(std::string_view record);
+
+// The card of the first line of "NVRM: The NVIDIA GPU 0000:03:00.0 (PCI ID: ..)", "NVRM: installed
+// in this system has", "NVRM: fallen off the bus ..", which the driver prints as three records;
+// empty for other records.
+std::string CardOfLongLoss(std::string_view record);
 
 // nullopt for records of no kind above, and for what daemons write there.
 std::optional<KernelLine> ParseKernelRecord(std::string_view record);

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -19,13 +20,13 @@ constexpr size_t kRecordBytes = 8192;  // the kernel's own limit, kernel/printk:
 constexpr int kRecordsPerWake = 2000;
 constexpr Duration kTellAgain = Seconds(1);
 constexpr size_t kMaxSubjects = 1024;
-// Sixteen cards with as many kinds of errors each.
-constexpr size_t kMaxXids = 256;
+// The driver's message of three records comes at once; others may write between.
+constexpr int64_t kLongLoss = 8;
 
 }  // namespace
 
-Kmsg::Kmsg(std::shared_ptr<ProcessTable> table, std::string path)
-    : table_(std::move(table)), path_(std::move(path)) {}
+Kmsg::Kmsg(std::shared_ptr<ProcessTable> table, std::shared_ptr<XidLedger> xids, std::string path)
+    : table_(std::move(table)), xids_(std::move(xids)), path_(std::move(path)) {}
 
 Kmsg::~Kmsg() {
   Stop();
@@ -45,14 +46,14 @@ Status Kmsg::Start(exporter::EventLoop& loop, Sink& sink) {
     sink.Accept(observation);
     return Error{state.reason};
   }
-  lseek(fd.get(), 0, SEEK_END);
   if (const Status status = loop.Watch(fd.get(), EPOLLIN, [this](uint32_t) { Read(); });
       !status.ok()) {
     return status;
   }
   fd_ = std::move(fd);
   loop_ = &loop;
-  sequence_ = -1;
+  xids_->SetHeard(XidLedger::Teller::kKernelLog, true);
+  Read();  // what is there now, or its beginning
   state.state = Availability::kUp;
   observation.kind = state;
   sink.Accept(observation);
@@ -64,6 +65,7 @@ void Kmsg::Stop() {
   loop_->Unwatch(fd_.get());
   fd_.Reset();
   told_.clear();
+  xids_->SetHeard(XidLedger::Teller::kKernelLog, false);
   loop_ = nullptr;
 }
 
@@ -73,24 +75,40 @@ void Kmsg::Read() {
     const ssize_t n = read(fd_.get(), record, sizeof record);
     // EPIPE: overwritten before we looked; the next one's number says how many.
     if (n < 0 && (errno == EPIPE || errno == EINTR)) continue;
-    if (n <= 0) return;
+    if (n <= 0) {
+      old_ = false;  // what comes from now on is new
+      return;
+    }
     Take({record, static_cast<size_t>(n)});
   }
 }
 
 void Kmsg::Take(std::string_view record) {
   const std::optional<int64_t> sequence = SequenceOf(record);
-  if (!sequence) return;
-  if (sequence_ >= 0 && *sequence > sequence_ + 1) lost_ += *sequence - sequence_ - 1;
+  // Begun anew, the log is read from its beginning again.
+  if (!sequence || *sequence <= sequence_) return;
+  if (sequence_ >= 0) lost_ += *sequence - sequence_ - 1;
   sequence_ = *sequence;
-  const std::optional<KernelLine> line = ParseKernelRecord(record);
+  if (std::string card = CardOfLongLoss(record); !card.empty()) {
+    long_loss_ = std::move(card);
+    long_loss_sequence_ = *sequence;
+  }
+  std::optional<KernelLine> line = ParseKernelRecord(record);
   if (!line) return;
-  ++lines_[static_cast<size_t>(line->kind)];
+  if (line->kind == KernelLineKind::kGpuLost && line->bus_id.empty() &&
+      *sequence - long_loss_sequence_ <= kLongLoss) {
+    line->bus_id = long_loss_;
+  }
   const Timestamp now = loop_->Now();
-  if (line->kind == KernelLineKind::kXid) CountXid(*line, now);
+  TakeXid(*line, now);
+  if (old_) return;
+  ++lines_[static_cast<size_t>(line->kind)];
   if (told_.size() >= kMaxSubjects) {
     std::erase_if(told_, [now](const auto& entry) { return now - entry.second >= kTellAgain; });
-    if (told_.size() >= kMaxSubjects) return;
+    if (told_.size() >= kMaxSubjects) {
+      ++lost_;
+      return;
+    }
   }
   const auto [told, first] =
       told_.try_emplace(Subject{line->kind, line->code, line->bus_id, line->pid}, now);
@@ -99,14 +117,21 @@ void Kmsg::Take(std::string_view record) {
   Tell(*line);
 }
 
-void Kmsg::CountXid(const KernelLine& line, Timestamp now) {
-  const std::pair key{line.bus_id, line.code};
-  if (xids_.size() >= kMaxXids && !xids_.contains(key)) return;
-  XidCount& xid = xids_[key];
-  xid.card = line.bus_id;
-  xid.code = line.code;
-  ++xid.count;
-  xid.last = now;
+void Kmsg::TakeXid(const KernelLine& line, Timestamp now) {
+  if (line.kind == KernelLineKind::kSxid && !old_ && !line.detail)
+    xids_->AddSxid(line.code, !line.nonfatal);
+  const bool xid = line.kind == KernelLineKind::kXid;
+  if (!xid && line.kind != KernelLineKind::kGpuLost) return;
+  // The log's clock is the machine's own, as good as ours.
+  const Timestamp t = old_ ? std::min(Timestamp{line.microseconds * 1000}, now) : now;
+  const XidTold told{line.bus_id, line.code, line.recovery, line.nonfatal};
+  if (!xid) {
+    xids_->AddLoss(line.bus_id, t, old_);
+  } else if (old_) {
+    xids_->AddOld(told, t);
+  } else {
+    xids_->Add(XidLedger::Teller::kKernelLog, told, t);
+  }
 }
 
 void Kmsg::Tell(const KernelLine& line) {
@@ -122,12 +147,6 @@ void Kmsg::Tell(const KernelLine& line) {
   observation.t = loop_->Now();
   observation.kind = std::move(event);
   sink_->Accept(observation);
-}
-
-std::vector<XidCount> Kmsg::xids() const {
-  std::vector<XidCount> xids;
-  for (const auto& [key, xid] : xids_) xids.push_back(xid);
-  return xids;
 }
 
 std::vector<exporter::Source::Count> Kmsg::counts() const {

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The source that reads the kernel's log from now on: Xids, machine checks, hung tasks, file
-// servers that do not answer. Every line of a kind is counted; the engine is told of each card's
-// and each process's first one at once, and of those that follow at most one a second: a driver in
-// trouble writes thousands. Loop thread only; never waits.
+// The source that reads the kernel's log: Xids, machine checks, hung tasks, file servers that do
+// not answer. Every line of a kind is counted; the engine is told of each card's and each process's
+// first one at once, and of those that follow at most one a second: a driver in trouble writes
+// thousands. Of what was logged before the source began only the Xids are kept, for what the cards
+// carry along: nothing of it is counted or told. Loop thread only; never waits.
 #pragma once
 
 #include <array>
@@ -13,11 +14,11 @@
 #include <memory>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "exporter/collectors/kernel_line.h"
 #include "exporter/collectors/process_table.h"
+#include "exporter/collectors/xid_ledger.h"
 #include "exporter/event_loop.h"
 #include "exporter/owned_fd.h"
 #include "exporter/source.h"
@@ -26,16 +27,18 @@ namespace rankscope::collectors {
 
 class Kmsg final : public exporter::Source {
  public:
-  explicit Kmsg(std::shared_ptr<ProcessTable> table, std::string path = "/dev/kmsg");
+  explicit Kmsg(std::shared_ptr<ProcessTable> table,
+                std::shared_ptr<XidLedger> xids = std::make_shared<XidLedger>(),
+                std::string path = "/dev/kmsg");
   ~Kmsg() override;
 
   Status Start(exporter::EventLoop& loop, Sink& sink) override;
   void Stop() override;
-  // Records that the kernel overwrote before they were read.
+  // Records that the kernel overwrote before they were read, or of more cards and processes than
+  // are told of.
   int64_t lost() const override { return lost_; }
   // Lines by kind, all of them.
   std::vector<Count> counts() const override;
-  std::vector<XidCount> xids() const override;
 
  private:
   using Subject =
@@ -43,10 +46,11 @@ class Kmsg final : public exporter::Source {
 
   void Read();
   void Take(std::string_view record);
-  void CountXid(const KernelLine& line, Timestamp now);
+  void TakeXid(const KernelLine& line, Timestamp now);
   void Tell(const KernelLine& line);
 
   std::shared_ptr<ProcessTable> table_;
+  std::shared_ptr<XidLedger> xids_;
   std::string path_;
   exporter::EventLoop* loop_ = nullptr;
   Sink* sink_ = nullptr;
@@ -55,7 +59,9 @@ class Kmsg final : public exporter::Source {
   int64_t lost_ = 0;
   std::array<int64_t, kKernelLineNames.size()> lines_{};
   std::map<Subject, Timestamp> told_;
-  std::map<std::pair<std::string, int32_t>, XidCount> xids_;  // by card and code
+  bool old_ = true;        // what is read was logged before the source began
+  std::string long_loss_;  // the card of a message in several records
+  int64_t long_loss_sequence_ = 0;
 };
 
 }  // namespace rankscope::collectors

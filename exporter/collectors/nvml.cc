@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "detectors/model/pci_card.h"
 #include "exporter/collectors/nvml_events.h"
+#include "exporter/collectors/nvml_reset.h"
 
 namespace rankscope::collectors {
 namespace {
@@ -38,16 +40,18 @@ struct Nvml::Gpu {
   GpuStatus status;
   nvml::Samples samples;
   nvml::Events events;
+  nvml::ResetWatch resets;
   Timestamp next_try;
   bool looked = false;  // once, whatever came of it
 };
 
 Nvml::Nvml(Duration interval, std::string library, NvmlPatience patience,
-           std::shared_ptr<ProcessTable> table)
+           std::shared_ptr<ProcessTable> table, std::shared_ptr<XidLedger> xids)
     : interval_(interval),
       library_path_(std::move(library)),
       patience_(patience),
-      table_(table ? std::move(table) : std::make_shared<ProcessTable>()) {}
+      table_(table ? std::move(table) : std::make_shared<ProcessTable>()),
+      xids_(xids ? std::move(xids) : std::make_shared<XidLedger>()) {}
 
 Nvml::~Nvml() {
   Stop();
@@ -65,12 +69,18 @@ Status Nvml::Start(exporter::EventLoop& loop, Sink& sink) {
 
 void Nvml::Stop() {
   if (loop_ == nullptr) return;
-  for (exporter::EventLoop::TimerId* timer : {&beat_, &reopen_, &recount_}) {
+  for (exporter::EventLoop::TimerId* timer : {&beat_, &reopen_, &recount_, &listen_}) {
     loop_->Cancel(std::exchange(*timer, 0));
   }
+  for (const exporter::EventLoop::TimerId timer : std::exchange(xids_held_, {}))
+    loop_->Cancel(timer);
+  if (listener_worker_) listener_worker_->BeginStop();
   for (const auto& gpu : gpus_) gpu->worker->BeginStop();
   opener_.reset();
   gpus_.clear();
+  listener_worker_.reset();
+  listener_.reset();
+  xids_->SetHeard(XidLedger::Teller::kLibrary, false);
   library_.reset();
   published_.reset();
   loop_ = nullptr;
@@ -115,7 +125,10 @@ void Nvml::OnOpened(nvml::Opening opening, uint32_t count) {
     return;
   }
   library_ = std::move(opening.library);
+  listener_ = std::make_shared<nvml::XidListener>(library_);
+  listener_worker_ = std::make_unique<exporter::Worker>(*loop_);
   SetCount(count);
+  Listen();
   beat_ = loop_->Every(interval_, [this] { Beat(); });
   recount_ = loop_->Every(patience_.recount, [this] { Recount(); });
 }
@@ -143,6 +156,7 @@ void Nvml::SetCount(uint32_t count) {
     gpu->status.identity.index = static_cast<int32_t>(i);
     gpus_.push_back(std::move(gpu));
   }
+  listen_anew_ = true;
   TellGpus();
   Beat();
 }
@@ -166,8 +180,11 @@ void Nvml::LookAt(Gpu& gpu) {
 }
 
 void Nvml::OnLook(Gpu& gpu, GpuStatus status) {
+  if (gpu.looked && gpu.status.state == GpuState::kLost && status.state == GpuState::kUp)
+    listen_anew_ = true;
   gpu.looked = true;
   gpu.status = std::move(status);
+  NoteReset(gpu);
   TellEvents(gpu);
   if (gpu.status.state == GpuState::kUp) {
     Observation observation;
@@ -189,7 +206,8 @@ void Nvml::OnLate(Gpu& gpu) {
 
 // Before its numbers: whose they are comes first.
 void Nvml::TellEvents(Gpu& gpu) {
-  for (Event& event : gpu.events.Of(gpu.status, *table_, loop_->Now())) {
+  const XidPending pending = xids_->PendingOf(PciCard(gpu.status.identity.bus_id));
+  for (Event& event : gpu.events.Of(gpu.status, pending, *table_, loop_->Now())) {
     Observation observation;
     observation.t = loop_->Now();
     observation.kind = std::move(event);
@@ -227,6 +245,84 @@ void Nvml::TellGpus() {
     });
     TellState(denied ? Availability::kDenied : Availability::kDown, trouble);
   }
+}
+
+void Nvml::NoteReset(Gpu& gpu) {
+  const std::string card = PciCard(gpu.status.identity.bus_id);
+  switch (gpu.resets.Of(gpu.status)) {
+    case nvml::ResetWatch::Sign::kNone:
+      return;
+    case nvml::ResetWatch::Sign::kReset:
+      return xids_->OnReset(card, false);
+    case nvml::ResetWatch::Sign::kReturned:
+      return xids_->OnReset(card, true);
+    case nvml::ResetWatch::Sign::kSettled:
+      return xids_->OnSettled(card);
+    case nvml::ResetWatch::Sign::kNothingAsked:
+      return xids_->OnNothingAsked(card);
+  }
+}
+
+void Nvml::Listen() {
+  listen_ = 0;
+  const auto count = static_cast<uint32_t>(gpus_.size());
+  // The first of a set asks each card; a lost one may take its time.
+  const Duration deadline = patience_.first_look + patience_.listen;
+  const bool submitted = listener_worker_->Submit(
+      [this, listener = listener_, anew = std::exchange(listen_anew_, false), count,
+       wait = patience_.listen]() -> std::function<void()> {
+        return [this, hearing = listener->Listen(anew, count, wait)] { OnHeard(hearing); };
+      },
+      deadline, [this] { xids_->SetHeard(XidLedger::Teller::kLibrary, false); });
+  if (!submitted) ListenLater(patience_.retry);
+}
+
+void Nvml::ListenLater(Duration after) {
+  listen_ = loop_->After(after, [this] { Listen(); });
+}
+
+void Nvml::OnHeard(const nvml::Hearing& hearing) {
+  const bool listened = xids_->heard(XidLedger::Teller::kLibrary);
+  xids_->SetHeard(XidLedger::Teller::kLibrary, hearing.listens);
+  for (const nvml::XidHeard& xid : hearing.xids) OnXid(xid);
+  if (hearing.listens || listened) {  // a card was lost: at once again, for the others
+    Listen();
+  } else {
+    // Of a library or cards that cannot tell, nothing is expected soon.
+    const bool never =
+        hearing.error == nvml::kFunctionNotFound || hearing.error == nvml::kNotSupported;
+    ListenLater(never ? patience_.recount : patience_.retry);
+  }
+}
+
+void Nvml::OnXid(const nvml::XidHeard& xid) {
+  const Timestamp now = loop_->Now();
+  if (!xids_->Add(XidLedger::Teller::kLibrary, {xid.card, xid.code}, now)) return;
+  constexpr Duration kAgain = Seconds(1);  // as of the log
+  constexpr size_t kMaxTold = XidLedger::kMaxXids;
+  const std::pair key{xid.card, xid.code};
+  const auto told = xids_told_.find(key);
+  if (told == xids_told_.end() ? xids_told_.size() >= kMaxTold : now - told->second < kAgain)
+    return;
+  xids_told_[key] = now;
+  if (!xids_->heard(XidLedger::Teller::kKernelLog)) return TellXid(xid);
+  const auto timer = std::make_shared<exporter::EventLoop::TimerId>();
+  *timer = loop_->After(patience_.log, [this, xid, timer] {
+    xids_held_.erase(*timer);
+    if (xids_->OnlyLibrary(xid.card, xid.code, loop_->Now())) TellXid(xid);
+  });
+  xids_held_.insert(*timer);
+}
+
+void Nvml::TellXid(const nvml::XidHeard& xid) {
+  KernelEvent event;
+  event.type = "xid";
+  event.gpu_bus_id = xid.card;
+  event.code = xid.code;
+  Observation observation;
+  observation.t = loop_->Now();
+  observation.kind = std::move(event);
+  sink_->Accept(observation);
 }
 
 }  // namespace rankscope::collectors

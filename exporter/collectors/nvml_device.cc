@@ -83,6 +83,10 @@ GpuStatus DeviceReader::Attach() {
   identity_.uuid = uuid.data();
   identity_.model = Text(*library_, device_, &Functions::name);
   identity_.serial = Text(*library_, device_, &Functions::serial);
+  uint32_t minor = 0;
+  identity_.minor = library_->Call(&Functions::minor_number, device_, &minor) == kSuccess
+                        ? static_cast<int32_t>(minor & 0xff)
+                        : -1;
   PciInfo pci{};
   if (library_->Call(&Functions::pci_info, device_, &pci) == kSuccess) {
     identity_.bus_id.assign(pci.bus_id, strnlen(pci.bus_id, sizeof pci.bus_id));
@@ -245,6 +249,7 @@ void DeviceReader::ReadThrottling(Session& session, Timestamp now) {
     card_counts_[i] = card_counts_[i] || r.throttled_seconds[i].has_value();
     if (!card_counts_[i]) r.throttled_seconds[i] = seen_throttled_[i];
   }
+  r.throttled_by_card = card_counts_;
 }
 
 void DeviceReader::ReadErrors(Session& session) {

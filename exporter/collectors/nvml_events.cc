@@ -8,7 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "detectors/model/event_types.h"
 #include "detectors/model/pci_card.h"
 
 namespace rankscope::collectors::nvml {
@@ -41,43 +40,62 @@ std::string NameOfProcess(int32_t pid) {
   return name;
 }
 
-Event OfCard(EventType type, const GpuStatus& gpu) {
+bool IsToldOfProcesses(const GpuStatus& gpu) {
+  return gpu.state == GpuState::kUp && gpu.reading.compute_processes.has_value();
+}
+
+}  // namespace
+
+Event Events::OfCard(EventType type, const GpuStatus& gpu) const {
   Event event;
   event.type = WireType(type);
   event.str = {{"gpu_uuid", gpu.identity.uuid},
                {"bus_id", PciCard(gpu.identity.bus_id)},
                {"model", gpu.identity.model},
                {"state", std::string(NameOf(gpu.state))}};
-  event.num = {{"index", gpu.identity.index}};
+  event.num = {{"index", gpu.identity.index},
+               {"processes_told", IsToldOfProcesses(gpu) ? 1 : 0},
+               {"mig", gpu.reading.mig_enabled == 1 ? 1 : 0}};
+  if (gpu.identity.minor >= 0) event.num.push_back({"minor", gpu.identity.minor});
+  if (xid_ != 0) {
+    event.num.push_back({"xid", xid_});
+    event.num.push_back({"xid_ns", xid_since_.ns});
+  }
   return event;
 }
 
 // With the card's own facts: a run that has just begun has heard nothing of it yet.
-Event OfHolder(const GpuStatus& gpu, const ProcessKey& key) {
+Event Events::OfHolder(const GpuStatus& gpu, const ProcessKey& key) const {
   Event event = OfCard(EventType::kGpuProcess, gpu);
   event.process = key;
   return event;
 }
 
-}  // namespace
-
-std::vector<Event> Events::Of(const GpuStatus& gpu, ProcessTable& table, Timestamp now) {
+std::vector<Event> Events::Of(const GpuStatus& gpu, const XidPending& pending, ProcessTable& table,
+                              Timestamp now) {
   std::vector<Event> out;
   if (gpu.identity.uuid.empty()) return out;
-  TellIdentity(gpu, now, out);
-  if (gpu.state == GpuState::kUp && gpu.reading.compute_processes)
-    TellHolders(gpu, table, now, out);
+  if (xid_ != pending.code || xid_since_ != pending.since) known_ = false;
+  xid_ = pending.code;
+  xid_since_ = pending.since;
+  TellIdentity(gpu, table.begun(), now, out);
+  if (IsToldOfProcesses(gpu)) TellHolders(gpu, table, now, out);
   return out;
 }
 
-void Events::TellIdentity(const GpuStatus& gpu, Timestamp now, std::vector<Event>& out) {
-  if (known_ && identity_ == gpu.identity && state_ == gpu.state && now - identity_told_ < kAgain)
+void Events::TellIdentity(const GpuStatus& gpu, int64_t begun, Timestamp now,
+                          std::vector<Event>& out) {
+  Event event = OfCard(EventType::kGpuIdentity, gpu);
+  if (known_ && identity_ == gpu.identity && state_ == gpu.state && facts_ == event.num &&
+      begun_ == begun && now - identity_told_ < kAgain)
     return;
   known_ = true;
   identity_ = gpu.identity;
   state_ = gpu.state;
+  facts_ = event.num;
+  begun_ = begun;
   identity_told_ = now;
-  out.push_back(OfCard(EventType::kGpuIdentity, gpu));
+  out.push_back(std::move(event));
 }
 
 void Events::TellHolders(const GpuStatus& gpu, ProcessTable& table, Timestamp now,

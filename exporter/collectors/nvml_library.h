@@ -6,12 +6,16 @@
 // this is for workers; several threads may call at once.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "detectors/model/observation.h"
 #include "exporter/collectors/nvml_abi.h"
+#include "exporter/collectors/nvml_calls.h"
 
 namespace rankscope::collectors::nvml {
 
@@ -36,14 +40,31 @@ class Library {
   template <class F, class... Arguments>
   Return Call(F Functions::*member, Arguments... arguments) const {
     const F function = functions_.*member;
-    return function == nullptr ? kFunctionNotFound : function(arguments...);
+    if (function == nullptr) return kFunctionNotFound;
+    const auto begin = std::chrono::steady_clock::now();
+    const Return result = function(arguments...);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    calls_->Note(PlaceOf(member), result,
+                 std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
+    return result;
   }
 
   const Functions& functions() const { return functions_; }
   const std::string& driver() const { return driver_; }
+  std::vector<LibraryCall> calls() const { return calls_->Read(); }
 
  private:
+  // In nvml_functions.inc, of which each line is one pointer.
+  template <class F>
+  size_t PlaceOf(F Functions::*member) const {
+    static_assert(sizeof(Functions) == kFunctions * sizeof(F));
+    const auto* const first = reinterpret_cast<const std::byte*>(&functions_);
+    const auto* const place = reinterpret_cast<const std::byte*>(&(functions_.*member));
+    return static_cast<size_t>(place - first) / sizeof(F);
+  }
+
   Functions functions_;
+  std::unique_ptr<CallBook> calls_ = std::make_unique<CallBook>();
   std::string driver_;
 };
 

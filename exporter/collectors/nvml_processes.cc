@@ -43,10 +43,11 @@ size_t EntryBytes(std::span<const std::byte> list, size_t count, std::byte fille
 
 std::optional<std::vector<GpuProcess>> ReadProcesses(Session& session,
                                                      ProcessFunction Functions::*member) {
-  const ProcessFunction function = session.library().functions().*member;
-  if (function == nullptr || session.gone() != kSuccess) return std::nullopt;
+  if (session.library().functions().*member == nullptr || session.gone() != kSuccess)
+    return std::nullopt;
   uint32_t count = 0;
-  const Return first = function(session.device(), &count, nullptr);
+  const Library& library = session.library();
+  const Return first = library.Call(member, session.device(), &count, nullptr);
   if (first == kSuccess) {
     session.Note(first);
     return std::vector<GpuProcess>();
@@ -57,7 +58,7 @@ std::optional<std::vector<GpuProcess>> ReadProcesses(Session& session,
   }
   count = static_cast<uint32_t>(std::min<size_t>(count + kMargin, kMaxProcesses));
   std::vector<std::byte> list(count * kEntrySizes.back(), kFiller);
-  if (!session.Note(function(session.device(), &count, list.data()))) return std::nullopt;
+  if (!session.Ask(member, &count, list.data())) return std::nullopt;
   const size_t size = EntryBytes(list, count, kFiller);
   if (count > 0 && size == 0) return std::nullopt;
   std::vector<GpuProcess> processes;

@@ -15,6 +15,8 @@
 #include <cstring>
 #include <utility>
 
+#include "exporter/collectors/proc_owner.h"
+
 namespace rankscope::collectors {
 namespace {
 
@@ -190,22 +192,12 @@ void ProcConnector::AskFacts(StatLine stat) {
 
 void ProcConnector::OnFacts(const ProcessKey& key, std::optional<ProcessFacts> facts) {
   if (!facts || table_->HasEnded(key)) return;
-  TrackedProcess* tracked = table_->Find(key.pid);
+  const TrackedProcess* const tracked = table_->Find(key.pid);
   if (tracked != nullptr && tracked->key != key) return;
-  if (tracked == nullptr) {
-    if (!facts->environment.ranked || key.pid == getpid()) return;
-    TrackedProcess stranger;
-    stranger.key = key;
-    stranger.parent = facts->start.parent;
-    stranger.job_id = facts->environment.slurm_job_id;
-    if (!table_->Add(std::move(stranger))) return;
-    tracked = table_->Find(key.pid);
-  } else {
-    facts->start.job_id = tracked->job_id;
-  }
-  tracked->uid = facts->start.uid;
-  tracked->memory_is_v1 = !facts->cgroup.memory.empty();
-  tracked->memory_cgroup = tracked->memory_is_v1 ? facts->cgroup.memory : facts->cgroup.unified;
+  if (tracked == nullptr && (!BelongsToAJob(*facts) || key.pid == getpid())) return;
+  const TrackedProcess before = tracked == nullptr ? TrackedProcess() : *tracked;
+  if (!table_->Add(WithFacts(before, *facts))) return;
+  facts->start.job_id = JobKnown(before, *facts);
   Tell(std::move(facts->start));
 }
 

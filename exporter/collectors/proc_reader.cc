@@ -19,8 +19,9 @@ namespace {
 constexpr size_t kSmallFile =
     16 * 1024;  // stat, status, cgroup, io and the cgroup files are below 4 KiB
 constexpr size_t kArgumentsFile = 32 * 1024;  // kMaxArguments * kMaxArgumentBytes
-constexpr size_t kEnvironmentFile =
-    512 * 1024;                        // ARG_MAX shares 2 MiB; real jobs stay below 64 KiB
+// ARG_MAX, which arguments share; a launcher adds a rank's variables at the end. Real jobs stay
+// below 64 KiB.
+constexpr size_t kEnvironmentFile = 2 << 20;
 constexpr int kMaxDescriptors = 8192;  // file descriptors looked at per process
 
 using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
@@ -79,19 +80,25 @@ std::optional<ProcessFacts> ProcReader::Facts(const StatLine& stat) const {
   start.comm = stat.comm;
   if (const auto parent = Stat(stat.parent)) start.parent = {parent->pid, parent->start_ticks};
   const auto arguments = ReadFile(OfProcess(stat.pid, "cmdline"), kArgumentsFile);
-  const auto environ = ReadFile(OfProcess(stat.pid, "environ"), kEnvironmentFile);
+  auto environ = ReadFile(OfProcess(stat.pid, "environ"), kEnvironmentFile);
   const auto status = ReadFile(OfProcess(stat.pid, "status"), kSmallFile);
   const auto cgroup = ReadFile(OfProcess(stat.pid, "cgroup"), kSmallFile);
   if (arguments) start.argv = ParseArguments(*arguments);
+  const bool cut = environ && environ->size() == kEnvironmentFile;
+  if (cut) environ->resize(environ->rfind('\0') + 1);  // half a value is another one
   if (environ) facts.environment = ParseEnvironment(*environ, keep_);
   start.env = std::move(facts.environment.kept);
   if (const auto parsed = status ? ParseStatus(*status) : std::nullopt) {
     start.uid = parsed->uid;
     start.ns_pids = parsed->ns_pids;
   }
-  if (cgroup) facts.cgroup = ParseCgroup(*cgroup);
-  start.cgroup = facts.cgroup.shown;
-  start.complete = arguments && environ && status && cgroup;
+  if (cgroup) {
+    facts.cgroup = ParseCgroup(*cgroup);
+    facts.owner = attribution::ReadCgroup(*cgroup);
+    start.cgroup = attribution::CarriedCgroup(*cgroup);
+  }
+  start.gpu_minors = AllowedGpus(facts.cgroup);
+  start.complete = arguments && environ && !cut && status && cgroup;
   const auto again = Stat(stat.pid);
   if (!again || again->start_ticks != stat.start_ticks) return std::nullopt;
   return facts;
@@ -100,6 +107,12 @@ std::optional<ProcessFacts> ProcReader::Facts(const StatLine& stat) const {
 std::optional<IoCounters> ProcReader::Io(int32_t pid) const {
   const auto text = ReadFile(OfProcess(pid, "io"), kSmallFile);
   return text ? ParseIo(*text) : std::nullopt;
+}
+
+std::vector<int32_t> ProcReader::AllowedGpus(const CgroupPaths& cgroup) const {
+  if (cgroup.devices.empty()) return {};
+  const auto list = ReadFile(cgroup_ + "/devices" + cgroup.devices + "/devices.list", kSmallFile);
+  return list ? ParseGpuDevices(*list) : std::vector<int32_t>();
 }
 
 bool ProcReader::HasGpuDriver() const {

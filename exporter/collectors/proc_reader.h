@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "detectors/attribution/cgroup_path.h"
 #include "exporter/collectors/proc_text.h"
 
 namespace rankscope::collectors {
@@ -20,6 +21,7 @@ struct ProcessFacts {
   ProcessStart start;
   Environment environment;  // `kept` has moved into start.env
   CgroupPaths cgroup;
+  attribution::CgroupFacts owner;  // whose the process is, by its cgroups
 };
 
 struct MemoryCgroup {
@@ -39,6 +41,9 @@ class ProcReader {
   std::optional<IoCounters> Io(int32_t pid) const;
   // GPUs whose device node the process holds open; 0 where no driver is loaded.
   int32_t OpenGpus(int32_t pid) const;
+  // By their device nodes' numbers, of a process in this cgroup; empty: all, or not known. cgroup
+  // v2 rules devices by a program, which tells nothing.
+  std::vector<int32_t> AllowedGpus(const CgroupPaths& cgroup) const;
   bool HasGpuDriver() const;
   std::optional<int64_t> HostMemoryAvailable() const;
   std::optional<int64_t> HostOomKills() const;

@@ -10,6 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "exporter/collectors/proc_owner.h"
+
 namespace rankscope::collectors {
 namespace {
 
@@ -102,26 +104,21 @@ void ProcScanner::ScanTracked(const ScanRequest& request, Pass& pass) {
 }
 
 bool ProcScanner::Wanted(const StatLine& stat, const ProcessFacts& facts, const Pass& pass) const {
-  return facts.environment.ranked || pass.alive.contains(stat.parent) ||
+  return BelongsToAJob(facts) || pass.alive.contains(stat.parent) ||
          (has_gpus_ && reader_.OpenGpus(stat.pid) > 0);
 }
 
 void ProcScanner::AddStarted(const StatLine& stat, ProcessFacts facts, Pass& pass) {
-  TrackedProcess tracked;
-  tracked.key = facts.start.key;
-  tracked.parent = facts.start.parent;
-  tracked.uid = facts.start.uid;
   const auto known = pass.alive.find(stat.pid);
   const auto parent = pass.alive.find(stat.parent);
+  TrackedProcess before;
   if (known != pass.alive.end()) {
-    tracked.job_id = known->second.job_id;
+    before = known->second;
   } else if (parent != pass.alive.end()) {
-    tracked.job_id = parent->second.job_id;
+    before = parent->second;
   }
-  facts.start.job_id = tracked.job_id;
-  if (tracked.job_id.empty()) tracked.job_id = facts.environment.slurm_job_id;
-  tracked.memory_is_v1 = !facts.cgroup.memory.empty();
-  tracked.memory_cgroup = tracked.memory_is_v1 ? facts.cgroup.memory : facts.cgroup.unified;
+  TrackedProcess tracked = WithFacts(before, facts);
+  facts.start.job_id = JobKnown(before, facts);
   facts.start.preexisting = pass.first;
   pass.alive[stat.pid] = tracked;
   nobodies_.erase(stat.pid);
@@ -208,6 +205,7 @@ void ProcScanner::ScanMemory(Pass& pass) {
     Subject subject;
     std::string job_directory;
     bool v1 = false;
+    bool by_cgroup = false;
     std::set<std::string> directories;
   };
   std::map<std::string, Group> groups;
@@ -215,7 +213,11 @@ void ProcScanner::ScanMemory(Pass& pass) {
     const std::string directory(JobCgroup(tracked.memory_cgroup));
     if (directory.empty() || directory == "/") continue;  // the whole machine is nobody's job
     Group& group = groups[tracked.job_id.empty() ? directory : tracked.job_id];
-    if (group.directories.empty()) {
+    // What only names the job in its environment may be anybody's; its memory is not the job's.
+    if (group.by_cgroup && !tracked.by_cgroup) continue;
+    if (group.directories.empty() || tracked.by_cgroup != group.by_cgroup) {
+      group.directories.clear();
+      group.by_cgroup = tracked.by_cgroup;
       group.job_directory = directory;
       group.v1 = tracked.memory_is_v1;
       group.subject.kind = tracked.job_id.empty() ? Subject::Kind::kProcess : Subject::Kind::kJob;

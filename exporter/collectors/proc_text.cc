@@ -54,6 +54,8 @@ constexpr std::array<std::string_view, 6> kRankKeys = {
     "PMIX_RANK", "TORCHELASTIC_RUN_ID",
 };
 
+constexpr size_t kMaxIdDigits = 10;  // Slurm's ids have 32 bits
+
 }  // namespace
 
 std::optional<StatLine> ParseStat(std::string_view text) {
@@ -117,8 +119,15 @@ Environment ParseEnvironment(std::string_view bytes, KeepKey keep) {
     if (key == "TORCHELASTIC_RUN_ID" || key == "OMPI_COMM_WORLD_RANK") {
       environment.from_launcher = true;
     }
-    if (key == "SLURM_JOB_ID" && IsDigits(value)) environment.slurm_job_id = value;
-    if (keep(key)) environment.kept.push_back({std::string(key), std::string(value)});
+    // Slurm 22.05 leaves this one in the environment of every task that had a TaskProlog.
+    if (key == "SLURM_SCRIPT_CONTEXT" && value != "prolog_task") environment.slurm_script = true;
+    if (key == "SLURM_JOB_ID" && IsDigits(value) && value.size() <= kMaxIdDigits &&
+        environment.slurm_job_id.empty()) {
+      environment.slurm_job_id = value;
+    }
+    if (environment.kept.size() < kMaxKept && keep(key)) {
+      environment.kept.push_back({std::string(key), std::string(value.substr(0, kMaxValueBytes))});
+    }
   }
   return environment;
 }
@@ -149,7 +158,6 @@ std::optional<IoCounters> ParseIo(std::string_view text) {
 
 CgroupPaths ParseCgroup(std::string_view text) {
   CgroupPaths paths;
-  bool shown_names_job = false;
   while (!text.empty()) {
     std::string_view path = TakeUntil(text, '\n');
     const std::string_view hierarchy = TakeUntil(path, ':');
@@ -157,18 +165,38 @@ CgroupPaths ParseCgroup(std::string_view text) {
     if (path.empty() || path[0] != '/') continue;
     if (hierarchy == "0" && controllers.empty()) paths.unified = path;
     while (!controllers.empty()) {
-      if (TakeUntil(controllers, ',') == "memory") paths.memory = path;
-    }
-    const bool names_job = JobCgroup(path).find("/job_") != std::string_view::npos;
-    const bool deeper = std::count(path.begin(), path.end(), '/') >
-                            std::count(paths.shown.begin(), paths.shown.end(), '/') ||
-                        paths.shown.empty() || paths.shown == "/";
-    if ((names_job && !shown_names_job) || (names_job == shown_names_job && deeper)) {
-      paths.shown = path;
-      shown_names_job = names_job;
+      const std::string_view controller = TakeUntil(controllers, ',');
+      if (controller == "memory") paths.memory = path;
+      if (controller == "devices") paths.devices = path;
     }
   }
   return paths;
+}
+
+// "c 195:0 rwm"; Documentation/admin-guide/cgroup-v1/devices.rst. 195 is the driver's major number,
+// its control nodes have the highest minor ones (nvidia-modeset 254, nvidiactl 255).
+std::vector<int32_t> ParseGpuDevices(std::string_view text) {
+  constexpr int32_t kFirstControl = 248;
+  constexpr size_t kMost = 64;
+  std::vector<int32_t> minors;
+  while (!text.empty()) {
+    std::string_view device = TakeUntil(text, '\n');
+    const std::string_view type = TakeUntil(device, ' ');
+    const std::string_view major = TakeUntil(device, ':');
+    const std::string_view minor = TakeUntil(device, ' ');
+    const bool opens = device.find_first_of("rw") != std::string_view::npos;  // "m": only makes it
+    if ((type != "a" && type != "c") || !opens) continue;
+    if (type == "a" || major == "*") return {};
+    if (major != "195") continue;
+    if (minor == "*") return {};
+    int32_t number = 0;
+    const auto [end, error] = std::from_chars(minor.data(), minor.data() + minor.size(), number);
+    if (error != std::errc() || end != minor.data() + minor.size() || number < 0) continue;
+    if (number < kFirstControl && minors.size() < kMost) minors.push_back(number);
+  }
+  std::sort(minors.begin(), minors.end());
+  minors.erase(std::unique(minors.begin(), minors.end()), minors.end());
+  return minors;
 }
 
 std::string_view JobCgroup(std::string_view path) {

@@ -35,12 +35,16 @@ inline constexpr size_t kMaxArguments = 64;
 inline constexpr size_t kMaxArgumentBytes = 512;
 std::vector<std::string> ParseArguments(std::string_view bytes);
 
-// /proc/PID/environ
+// /proc/PID/environ. Of one variable that stands twice the first counts, as getenv(3) has it. At
+// most kMaxKept are kept, of each kMaxValueBytes.
+inline constexpr size_t kMaxKept = 256;  // a node's whole NCCL and Slurm environment has below 150
+inline constexpr size_t kMaxValueBytes = 4096;
 using KeepKey = bool (*)(std::string_view key);
 struct Environment {
   bool ranked = false;  // a launcher or scheduler has told this process its place in a job
   bool from_launcher =
       false;  // its parent is the launcher, not a shell: that one belongs to the job as well
+  bool slurm_script = false;  // a prolog or epilog: of no job's processes, though it names one
   std::string slurm_job_id;
   std::vector<KeyValue> kept;
 };
@@ -64,13 +68,17 @@ std::optional<IoCounters> ParseIo(std::string_view text);
 struct CgroupPaths {
   std::string unified;  // cgroup v2; "/" on a v1 machine
   std::string memory;   // the v1 memory controller; empty on v2
-  std::string shown;    // the one that says most about the job: names job_N, else the deepest
+  std::string devices;  // the v1 devices controller; empty on v2
 };
 CgroupPaths ParseCgroup(std::string_view text);
 
 // The directory of the job within the path of one of its processes: ".../job_5/step_0/task_1" ->
 // ".../job_5"; unchanged where no component is job_<digits>.
 std::string_view JobCgroup(std::string_view path);
+
+// Numbers of the GPUs' device nodes that a devices.list of cgroup v1 lets be opened, rising; empty
+// where it lets all, or none.
+std::vector<int32_t> ParseGpuDevices(std::string_view text);
 
 // "key 12" or "key:   12 kB" on a line of its own; kB are multiplied out.
 std::optional<int64_t> FindNumber(std::string_view text, std::string_view key);

@@ -12,6 +12,7 @@ void ProcessTable::AddRoot(ProcessKey key, std::string job_id) {
   TrackedProcess root;
   root.key = key;
   root.job_id = std::move(job_id);
+  root.wrapped = true;
   if (Add(std::move(root))) AskFacts(key);
 }
 
@@ -31,11 +32,16 @@ std::vector<ProcessKey> ProcessTable::TakeAsked() {
 
 bool ProcessTable::Add(TrackedProcess process) {
   const auto found = processes_.find(process.key.pid);
-  if (found == processes_.end() && processes_.size() >= kMaxTracked) {
+  const bool replaces = found != processes_.end();
+  const bool was_unranked = replaces && found->second.unranked;
+  const bool full = !replaces && processes_.size() >= kMaxTracked;
+  if (full || (process.unranked && !was_unranked && unranked_ >= kMaxUnranked)) {
     ++dropped_;
     return false;
   }
+  unranked_ += static_cast<size_t>(process.unranked) - static_cast<size_t>(was_unranked);
   const ProcessKey key = process.key;
+  if (found == processes_.end() && !processes_.contains(process.parent.pid)) ++begun_;
   processes_[key.pid] = std::move(process);
   if (on_change_) on_change_(key, true);
   return true;
@@ -44,6 +50,7 @@ bool ProcessTable::Add(TrackedProcess process) {
 void ProcessTable::Remove(ProcessKey key) {
   const auto found = processes_.find(key.pid);
   if (found == processes_.end() || found->second.key != key) return;
+  unranked_ -= static_cast<size_t>(found->second.unranked);
   processes_.erase(found);
   if (ended_.insert(key).second) ended_order_.push_back(key);
   if (ended_order_.size() > kMaxEnded) {

@@ -26,6 +26,10 @@ struct TrackedProcess {
   std::string memory_cgroup;  // directory below the cgroup mount; empty = the root's
   bool memory_is_v1 = false;
   bool missing = false;  // not seen by the last scan; its end is told by the next one
+  // A wrapper's command or below it: the wrapper's word for the job stands.
+  bool wrapped = false;
+  bool by_cgroup = false;  // job_id is by the job's cgroup
+  bool unranked = false;   // there for its cgroup alone: nothing has told it a place in the job
 };
 
 class ProcessTable {
@@ -33,6 +37,9 @@ class ProcessTable {
   // A node trains with at most some hundred ranks, each with at most some dozen data-loader
   // workers.
   static constexpr size_t kMaxTracked = 4096;
+  // A job of any kind has a cgroup, and may run thousands of small programs: half of the room is
+  // theirs.
+  static constexpr size_t kMaxUnranked = kMaxTracked / 2;
 
   // The first process of a job that somebody else has announced: it and its descendants are
   // tracked.
@@ -54,6 +61,11 @@ class ProcessTable {
   TrackedProcess* Find(int32_t pid);
   const std::map<int32_t, TrackedProcess>& processes() const { return processes_; }
   int64_t dropped() const { return dropped_; }
+  // Processes tracked so far whose parent was not: each is the first of a run, or of a node's part
+  // of it.
+  int64_t begun() const { return begun_; }
+  // A run that is known otherwise has begun, though no process of it is here.
+  void NoteBegun() { ++begun_; }
 
   // Whether a source tells exits as they happen; the scan then waits one round before it tells them
   // itself.
@@ -66,6 +78,7 @@ class ProcessTable {
 
  private:
   std::map<int32_t, TrackedProcess> processes_;
+  size_t unranked_ = 0;
   std::vector<ProcessKey> asked_;
   static constexpr size_t kMaxWrapped = 256;  // twice the jobs that are recorded at once
   std::deque<ProcessKey> wrapped_;
@@ -74,6 +87,7 @@ class ProcessTable {
   std::set<ProcessKey> ended_;
   std::deque<ProcessKey> ended_order_;
   int64_t dropped_ = 0;
+  int64_t begun_ = 0;
   std::set<const void*> exit_tellers_;
   OnChange on_change_;
 };

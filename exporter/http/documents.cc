@@ -184,4 +184,13 @@ std::string EventsJson(const JobStatus& job) {
   return Print(out);
 }
 
+std::string EventsJson(const JobStatus* job, const SlurmReport& report,
+                       const exporter::slurm::EventQuery& query) {
+  std::string events = exporter::slurm::EventsToJson(report, query);
+  if (job == nullptr) return events;
+  Json out = Json::parse(EventsJson(*job), nullptr, false);
+  out.update(Json::parse(events, nullptr, false));
+  return Print(out);
+}
+
 }  // namespace rankscope::http

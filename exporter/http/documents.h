@@ -7,6 +7,8 @@
 #include <string>
 
 #include "detectors/job_status.h"
+#include "detectors/model/slurm_report.h"
+#include "exporter/slurm/event_json.h"
 
 namespace rankscope::http {
 
@@ -15,5 +17,9 @@ std::string EvidenceJson(const JobStatus& job);
 
 // Attempts, how often the verdict changed, and the cause chain with its evidence.
 std::string EventsJson(const JobStatus& job);
+// Beside Slurm's controller: its events as well, and of a job that is not watched here (null) only
+// these.
+std::string EventsJson(const JobStatus* job, const SlurmReport& report,
+                       const exporter::slurm::EventQuery& query);
 
 }  // namespace rankscope::http

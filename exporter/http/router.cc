@@ -127,8 +127,44 @@ Response OfOneJob(const Question& question, std::string (*document)(const JobSta
 Response Evidence(const Question& question) {
   return OfOneJob(question, EvidenceJson);
 }
+// What an instance beside Slurm's controller keeps; null: this is none.
+const SlurmReport* ReportOf(const State& state) {
+  for (const metrics::SourceStatus& source : state.published->agent.sources) {
+    if (source.slurm != nullptr) return source.slurm.get();
+  }
+  return nullptr;
+}
+
+// ?since= and ?after= of /events.
+Result<exporter::slurm::EventQuery> QueryOf(const Parameters& parameters) {
+  exporter::slurm::EventQuery query;
+  for (const auto& [name, value] : parameters) {
+    if (name == "since") {
+      const std::optional<int64_t> since = ParseWallTime(value);
+      if (!since)
+        return Error{"since: '" + value.substr(0, 60) +
+                     "' is no time; write seconds since 1970 or 2026-11-20T16:00:50Z"};
+      query.since_ns = *since;
+    } else if (name == "after") {
+      const auto parsed = std::from_chars(value.data(), value.data() + value.size(), query.after);
+      if (parsed.ec != std::errc() || parsed.ptr != value.data() + value.size())
+        return Error{"after: '" + value.substr(0, 60) + "' is no event's number"};
+    }
+  }
+  return query;
+}
+
 Response Events(const Question& question) {
-  return OfOneJob(question, EventsJson);
+  const SlurmReport* report = ReportOf(question.state);
+  if (report == nullptr)
+    return OfOneJob(question, [](const JobStatus& job) { return EventsJson(job); });
+  const Result<std::optional<std::string>> job_id = JobIdOf(question.parameters);
+  if (!job_id) return Problem(400, job_id.error());
+  auto query = QueryOf(question.parameters);
+  if (!query) return Problem(400, query.error());
+  query->job_id = job_id->value_or("");
+  const JobStatus* const job = *job_id ? FindJob(question.state, **job_id) : nullptr;
+  return Tagged(question.request, kJson, EventsJson(job, *report, *query) + "\n");
 }
 
 Response Explain(const Question& question) {

@@ -4,6 +4,7 @@
 #include "exporter/http/target.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace rankscope::http {
 namespace {
@@ -92,6 +93,88 @@ Result<std::optional<std::string>> JobIdOf(const Parameters& parameters) {
     job_id = value;
   }
   return job_id;
+}
+
+namespace {
+
+// Digits at the front of `text`, which loses them; nullopt: fewer than `least` or more than `most`.
+std::optional<int64_t> TakeDigits(std::string_view& text, size_t least, size_t most) {
+  size_t n = 0;
+  int64_t value = 0;
+  for (; n < text.size() && text[n] >= '0' && text[n] <= '9'; ++n) {
+    if (n == most) return std::nullopt;
+    value = 10 * value + (text[n] - '0');
+  }
+  if (n < least) return std::nullopt;
+  text.remove_prefix(n);
+  return value;
+}
+
+bool TakeChar(std::string_view& text, char c) {
+  if (!text.starts_with(c)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+// ".496" as nanoseconds; 0 where there is none.
+std::optional<int64_t> TakeFraction(std::string_view& text) {
+  if (!TakeChar(text, '.')) return 0;
+  const size_t before = text.size();
+  auto value = TakeDigits(text, 1, 9);
+  if (!value) return std::nullopt;
+  for (size_t n = before - text.size(); n < 9; ++n) *value *= 10;
+  return value;
+}
+
+std::optional<int64_t> TakeClock(std::string_view& text) {
+  const auto hours = TakeDigits(text, 2, 2);
+  if (!hours || !TakeChar(text, ':')) return std::nullopt;
+  const auto minutes = TakeDigits(text, 2, 2);
+  if (!minutes || *hours > 23 || *minutes > 59) return std::nullopt;
+  return *hours * 3600 + *minutes * 60;
+}
+
+// Of what follows a time of day: "Z", "+01:00".
+std::optional<int64_t> TakeZone(std::string_view& text) {
+  if (TakeChar(text, 'Z')) return 0;
+  const bool east = text.starts_with('+');
+  if (!east && !text.starts_with('-')) return std::nullopt;
+  text.remove_prefix(1);
+  const auto offset = TakeClock(text);
+  if (!offset) return std::nullopt;
+  return east ? *offset : -*offset;
+}
+
+}  // namespace
+
+std::optional<int64_t> ParseWallTime(std::string_view text) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  std::string_view rest = text;
+  if (const auto year = TakeDigits(rest, 4, 4); year && TakeChar(rest, '-')) {
+    const auto month = TakeDigits(rest, 2, 2);
+    if (!month || !TakeChar(rest, '-')) return std::nullopt;
+    const auto day = TakeDigits(rest, 2, 2);
+    const std::chrono::year_month_day date{
+        std::chrono::year(static_cast<int>(*year)),
+        std::chrono::month(static_cast<unsigned>(*month)),
+        std::chrono::day(static_cast<unsigned>(day.value_or(0)))};
+    if (!date.ok() || !TakeChar(rest, 'T')) return std::nullopt;
+    const auto clock = TakeClock(rest);
+    if (!clock || !TakeChar(rest, ':')) return std::nullopt;
+    const auto seconds = TakeDigits(rest, 2, 2);
+    const auto fraction = TakeFraction(rest);
+    const auto zone = TakeZone(rest);
+    if (!seconds || *seconds > 60 || !fraction || !zone || !rest.empty()) return std::nullopt;
+    const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
+    const int64_t total = days * 86'400 + *clock + *seconds - *zone;
+    if (total < 0 || total > 9'000'000'000) return std::nullopt;
+    return total * kSecond + *fraction;
+  }
+  rest = text;
+  const auto seconds = TakeDigits(rest, 1, 10);
+  const auto fraction = TakeFraction(rest);
+  if (!seconds || *seconds > 9'000'000'000 || !fraction || !rest.empty()) return std::nullopt;
+  return *seconds * kSecond + *fraction;
 }
 
 }  // namespace rankscope::http

@@ -31,4 +31,8 @@ Result<Parameters> ParseQuery(std::string_view query);
 // an empty one are errors.
 Result<std::optional<std::string>> JobIdOf(const Parameters& parameters);
 
+// ns since 1970 of "1795444481", "1795444481.5" or "2026-11-20T16:00:50[.496](Z|+01:00)"; nullopt:
+// neither, or before 1970.
+std::optional<int64_t> ParseWallTime(std::string_view text);
+
 }  // namespace rankscope::http

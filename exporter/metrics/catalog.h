@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Every metric family that /metrics can show, one row each, sorted by name (those of GPUs stand in
-// gpu_rows.h). Nothing is emitted that
+// gpu_rows.h and dcgm_rows.h). Nothing is emitted that
 // is not a row: the snapshot takes families by `MetricNamed("...")`, which does not compile for a
 // name that is missing here. A new metric is a row here and a line in snapshot.cc. Any thread.
 #pragma once
@@ -15,8 +15,10 @@
 #include <string_view>
 
 #include "detectors/model/launch_gaps.h"
+#include "exporter/metrics/dcgm_rows.h"
 #include "exporter/metrics/gpu_rows.h"
 #include "exporter/metrics/metric_row.h"
+#include "exporter/metrics/slurm_rows.h"
 
 namespace rankscope::metrics {
 
@@ -142,7 +144,10 @@ inline constexpr std::array kNodeRows = {
               "Bytes that the node's RDMA ports sent since the job's attempt began.", "job_id",
               Keep::kJob},
     MetricRow{"rankscope_job_info", MetricType::kInfo, "",
-              "The job's user, command (redacted, cut) and attempt.", "job_id,user,command,attempt",
+              "The job's user, command (redacted, cut), attempt, and what Slurm's environment says "
+              "of it.",
+              "job_id,user,command,attempt,job_name,account,partition,qos,array_job_id,"
+              "array_task_id,het_job_id,nodes,tasks,restart_count,dependency,launcher",
               Keep::kJob},
     MetricRow{"rankscope_job_running", MetricType::kGauge, "",
               "Whether the job has a live process on this node.", "job_id", Keep::kJob},
@@ -150,10 +155,11 @@ inline constexpr std::array kNodeRows = {
               "Ranks of the job as its launcher declared them.", "job_id", Keep::kJob},
     MetricRow{"rankscope_jobs_dropped_total", MetricType::kCounter, "",
               "Jobs not watched because the limit of jobs per node was reached.", ""},
-    MetricRow{"rankscope_kernel_events_total", MetricType::kCounter, "",
-              "Lines of the kernel's log that tell of hardware or of something that holds processes "
-              "up, by kind; of one Xid there may be several.",
-              "kind", Keep::kAlways, Profile::kDefault, Since::kStart},
+    MetricRow{
+        "rankscope_kernel_events_total", MetricType::kCounter, "",
+        "Lines of the kernel's log that tell of hardware or of something that holds processes "
+        "up, by kind; of one Xid there may be several.",
+        "kind", Keep::kAlways, Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_last_tick_timestamp_seconds", MetricType::kGauge, "seconds",
               "When the values on this page were computed, seconds since the epoch.", ""},
     MetricRow{"rankscope_log_bytes_total", MetricType::kCounter, "bytes",
@@ -180,6 +186,11 @@ inline constexpr std::array kNodeRows = {
               "Communicators that the rank holds.", "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_nccl_enqueue_seconds_total", MetricType::kCounter, "seconds",
               "Time of the rank inside calls of NCCL.", "job_id,rank", Keep::kRank},
+    MetricRow{
+        "rankscope_nvswitch_sxid_errors_total", MetricType::kCounter, "",
+        "SXids of the node's NVSwitches in the kernel's log since the exporter's start, by code "
+        "and whether the switch calls them fatal; absent until the first.",
+        "sxid,fatal", Keep::kGpu, Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_observations_malformed_total", MetricType::kCounter, "",
               "Observations that could not be used.", ""},
     MetricRow{"rankscope_observations_total", MetricType::kCounter, "",
@@ -231,6 +242,13 @@ inline constexpr std::array kNodeRows = {
     MetricRow{"rankscope_rank_fsync_seconds_total", MetricType::kCounter, "seconds",
               "Time that threads of the rank's process spent in fsync().", "job_id,rank",
               Keep::kRank},
+    MetricRow{
+        "rankscope_rank_info", MetricType::kInfo, "",
+        "Where the rank runs: its step, node, cards, container and pod, as its cgroup and its "
+        "environment say.",
+        "job_id,rank,step_id,local_rank,node_rank,world_size,node,gpu_uuid,container_id,"
+        "k8s_pod_uid,master_addr",
+        Keep::kRank},
     MetricRow{
         "rankscope_rank_offcpu_seconds_total", MetricType::kCounter, "seconds",
         "Time of the rank's threads off the CPU, all threads added up, by what they waited for; "
@@ -333,12 +351,16 @@ inline constexpr std::array kNodeRows = {
               "job_id,warning", Keep::kJob},
 };
 
-inline constexpr auto kCatalog = [] {
-  std::array<MetricRow, kNodeRows.size() + kGpuRows.size()> all{};
-  std::merge(kNodeRows.begin(), kNodeRows.end(), kGpuRows.begin(), kGpuRows.end(), all.begin(),
+template <size_t N, size_t M>
+constexpr std::array<MetricRow, N + M> Merged(const std::array<MetricRow, N>& some,
+                                              const std::array<MetricRow, M>& more) {
+  std::array<MetricRow, N + M> all{};
+  std::merge(some.begin(), some.end(), more.begin(), more.end(), all.begin(),
              [](const MetricRow& a, const MetricRow& b) { return a.name < b.name; });
   return all;
-}();
+}
+
+inline constexpr auto kCatalog = Merged(Merged(Merged(kNodeRows, kGpuRows), kDcgmRows), kSlurmRows);
 
 constexpr bool CatalogIsSorted() {
   for (size_t i = 1; i < kCatalog.size(); ++i) {
@@ -346,7 +368,9 @@ constexpr bool CatalogIsSorted() {
   }
   return true;
 }
-static_assert(CatalogIsSorted(), "catalog.h, gpu_rows.h: rows are sorted by name, each once");
+static_assert(
+    CatalogIsSorted(),
+    "catalog.h, gpu_rows.h, dcgm_rows.h, slurm_rows.h: rows are sorted by name, each once");
 
 // Place of a row in kCatalog.
 using MetricId = size_t;
@@ -373,12 +397,13 @@ enum class Group : uint8_t {
   kLog,
   kProcess,
   kRank,
+  kSlurm,
   kSource,
   kTraining,
   kVerdict,
 };
-inline constexpr std::array<std::string_view, 9> kGroupNames = {
-    "exporter", "gpu", "job", "log", "process", "rank", "source", "training", "verdict"};
+inline constexpr std::array<std::string_view, 10> kGroupNames = {
+    "exporter", "gpu", "job", "log", "process", "rank", "slurm", "source", "training", "verdict"};
 
 constexpr Group GroupOf(const MetricRow& row) {
   switch (row.keep) {
@@ -392,6 +417,8 @@ constexpr Group GroupOf(const MetricRow& row) {
     case Keep::kGpu:
     case Keep::kGpuDetail:
       return Group::kGpu;
+    case Keep::kSlurm:
+      return Group::kSlurm;
     case Keep::kLog:
       return Group::kLog;
     case Keep::kRank:

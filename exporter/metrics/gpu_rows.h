@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The rows of the catalogue that are of GPUs, sorted by name; catalog.h merges them with the rest.
-// A new one is a row here and a line in snapshot_gpus.cc. Any thread.
+// The rows of the catalogue that are of GPUs and of whose they are, sorted by name; catalog.h
+// merges them with the rest. A new one is a row here and a line in snapshot_gpus.cc. Any thread.
 #pragma once
 
 #include <array>
 
+#include "detectors/model/library_call.h"
 #include "exporter/metrics/metric_row.h"
 
 namespace rankscope::metrics {
@@ -51,7 +52,8 @@ inline constexpr std::array kGpuRows = {
     MetricRow{"rankscope_gpu_info", MetricType::kInfo, "", "The card and its driver.",
               "gpu,gpu_uuid,model,pci_bus_id,serial,driver_version", Keep::kGpu},
     MetricRow{"rankscope_gpu_last_xid_timestamp_seconds", MetricType::kGauge, "seconds",
-              "When the kernel's log last had this Xid of the card, seconds since the epoch.",
+              "When the card last had this Xid, before the exporter's start too; seconds since the "
+              "epoch.",
               "gpu,gpu_uuid,xid", Keep::kGpu},
     MetricRow{"rankscope_gpu_memory_busy_ratio", MetricType::kGauge, "ratio",
               "Share of the time in which the card's memory was read or written.", "gpu,gpu_uuid",
@@ -69,6 +71,11 @@ inline constexpr std::array kGpuRows = {
               "gpu,gpu_uuid", Keep::kGpu},
     MetricRow{"rankscope_gpu_mig_instances", MetricType::kGauge, "",
               "Instances that the card is divided into; absent where it is not.", "gpu,gpu_uuid",
+              Keep::kGpuDetail},
+    MetricRow{"rankscope_gpu_mig_memory_total_bytes", MetricType::kGauge, "bytes",
+              "Memory of an instance of the card.", "gpu,gpu_uuid,mig", Keep::kGpuDetail},
+    MetricRow{"rankscope_gpu_mig_memory_used_bytes", MetricType::kGauge, "bytes",
+              "Memory of an instance of the card that is allocated.", "gpu,gpu_uuid,mig",
               Keep::kGpuDetail},
     MetricRow{"rankscope_gpu_mode", MetricType::kGauge, "", "Whether the mode is on.",
               "gpu,gpu_uuid,mode", Keep::kGpuDetail},
@@ -111,6 +118,9 @@ inline constexpr std::array kGpuRows = {
               "Power that the card may draw.", "gpu,gpu_uuid,kind", Keep::kGpuDetail},
     MetricRow{"rankscope_gpu_power_watts", MetricType::kGauge, "watts",
               "Power that the card draws.", "gpu,gpu_uuid", Keep::kGpu},
+    MetricRow{"rankscope_gpu_process_memory_used_bytes", MetricType::kGauge, "bytes",
+              "Memory of the card that the rank's process has.", "gpu,gpu_uuid,job_id,rank",
+              Keep::kGpuDetail},
     MetricRow{"rankscope_gpu_processes", MetricType::kGauge, "",
               "Processes that use the card, by kind.", "gpu,gpu_uuid,kind", Keep::kGpu},
     MetricRow{"rankscope_gpu_recovery_action", MetricType::kStateSet, "",
@@ -154,15 +164,48 @@ inline constexpr std::array kGpuRows = {
               "Time for which this held the clocks down: as the card counts it, else as seen at "
               "each look since the exporter's start.",
               "gpu,gpu_uuid,reason", Keep::kGpu},
+    MetricRow{"rankscope_gpu_throttled_source_info", MetricType::kInfo, "",
+              "Who counts the throttled seconds: the card, or the looks that have seen it.",
+              "gpu,gpu_uuid,reason,source", Keep::kGpuDetail, Profile::kFull},
     MetricRow{"rankscope_gpu_up", MetricType::kGauge, "",
               "Whether the card answered the newest look in time.", "gpu,gpu_uuid", Keep::kGpu},
-    MetricRow{"rankscope_gpu_utilization_source_info", MetricType::kInfo, "",
-              "Where the activity comes from: gpm, counters of the hardware, or nvml, the driver's "
-              "samples.",
-              "gpu,gpu_uuid,source", Keep::kGpu},
-    MetricRow{"rankscope_gpu_xid_errors_total", MetricType::kCounter, "",
-              "Xids of the card in the kernel's log, by code; absent until the first.",
-              "gpu,gpu_uuid,xid", Keep::kGpu, Profile::kDefault, Since::kStart},
+    MetricRow{
+        "rankscope_gpu_utilization_source_info", MetricType::kInfo, "",
+        "Where the activity comes from: gpm, counters of the hardware; dcgm, the same as the "
+        "node's dcgm-exporter has them, means over its period; or nvml, the driver's samples.",
+        "gpu,gpu_uuid,source", Keep::kGpu},
+    MetricRow{
+        "rankscope_gpu_xid_errors_total", MetricType::kCounter, "",
+        "Xids of the card since the exporter's start, by code, told by the kernel's log or the "
+        "driver's library; absent until the first, 0 for one of before the start.",
+        "gpu,gpu_uuid,xid", Keep::kGpu, Profile::kDefault, Since::kStart},
+    MetricRow{"rankscope_gpu_xid_pending_action", MetricType::kStateSet, "",
+              "What the card's Xids ask for and nothing has shown to be done: a reset, a reboot, a "
+              "look at the card; several at once. Absent where nobody tells of Xids.",
+              "gpu,gpu_uuid,action", Keep::kGpu},
+    MetricRow{"rankscope_job_gpu", MetricType::kGauge, "",
+              "1 for each card of the node that is the job's, used or not; source: who says so: "
+              "devices, its cgroup; of the environment slurm or container or uuid or ordinal; "
+              "mapping, a prolog's file; process where only its processes on the card do.",
+              "job_id,gpu,gpu_uuid,source", Keep::kJob},
+    MetricRow{"rankscope_job_gpu_attached", MetricType::kGauge, "",
+              "Whether a process of the job computes on the card that is the job's.",
+              "job_id,gpu,gpu_uuid", Keep::kJob},
+    MetricRow{"rankscope_job_gpu_share_ratio", MetricType::kGauge, "ratio",
+              "1 by the number of running jobs whose the card is.", "job_id,gpu,gpu_uuid",
+              Keep::kJob},
+    MetricRow{"rankscope_nvml_call_seconds", MetricType::kHistogram, "seconds",
+              "What calls into NVML took, those that have returned.", "call", Keep::kGpuDetail,
+              Profile::kFull, Since::kUnknown, kLibraryCallBounds},
+    MetricRow{
+        "rankscope_nvml_errors_total", MetricType::kCounter, "",
+        "Calls into NVML that failed, by its name for why; what a card does not support is no "
+        "failure. Absent until the first.",
+        "call,code", Keep::kGpuDetail, Profile::kDefault, Since::kStart},
+    MetricRow{"rankscope_rank_gpu_info", MetricType::kInfo, "",
+              "The cards that the rank computes on or has; before it does, those that its "
+              "environment names.",
+              "job_id,rank,gpu,gpu_uuid", Keep::kRank},
 };
 
 }  // namespace rankscope::metrics

@@ -14,14 +14,14 @@ namespace rankscope::metrics {
 
 enum class MetricType : uint8_t {
   kGauge,
-  kCounter,    // name ends in _total
+  kCounter,    // name ends in _total, or is dcgm-exporter's
   kInfo,       // always 1, the labels are the message; name ends in _info
   kStateSet,   // a gauge of 0 and 1 with every state present
   kHistogram,  // counts by bucket, of which each holds the ones before it
 };
 
-// Which profile shows the row: `full` shows all.
-enum class Profile : uint8_t { kDefault, kFull };
+// Which profile shows the row: `full` shows all, but for those that have a switch of their own.
+enum class Profile : uint8_t { kDefault, kFull, kDcgmNames };
 
 // The order in which series are kept when the node's cap is reached; the last are dropped first.
 enum class Keep : uint8_t {
@@ -31,6 +31,7 @@ enum class Keep : uint8_t {
   kJob,
   kTraining,
   kGpu,
+  kSlurm,
   kLog,
   kRank,
   kGpuDetail,

@@ -31,7 +31,10 @@ OpenMetricsHead OpenMetricsHeadOf(const MetricRow& row) {
   const auto without = [&](std::string_view suffix) {
     return row.name.substr(0, row.name.size() - suffix.size());
   };
-  if (row.type == MetricType::kCounter) return {without(kTotal), "counter"};
+  if (row.type == MetricType::kCounter && row.name.ends_with(kTotal))
+    return {without(kTotal), "counter"};
+  // A counter of that format has that ending, and these names are another's.
+  if (row.type == MetricType::kCounter) return {row.name, "unknown"};
   // An info whose stem is a metric already (rankscope_verdict_info) has no family name left.
   if (row.type == MetricType::kInfo && FindMetric(without(kInfo)) == nullptr) {
     return {without(kInfo), "info"};

@@ -17,7 +17,9 @@
 #include "detectors/engine.h"
 #include "detectors/job_status.h"
 #include "detectors/model/gpu_reading.h"
+#include "detectors/model/library_call.h"
 #include "detectors/model/observation.h"
+#include "detectors/model/slurm_report.h"
 #include "detectors/model/time.h"
 #include "exporter/metrics/format.h"
 
@@ -49,7 +51,13 @@ struct SourceStatus {
   std::vector<std::pair<std::string_view, int64_t>> counts;  // of its own, by name
   std::vector<ProbeStatus> probes{};
   std::shared_ptr<const std::vector<GpuStatus>> gpus = nullptr;  // null: it looks at none
+  bool xids_heard = false;  // somebody tells of Xids, and it is this source that passes it on
   std::vector<XidStatus> xids{};
+  std::vector<XidPending> xids_pending{};
+  std::vector<SxidCount> sxids{};
+  std::shared_ptr<const std::vector<GpuProfile>> gpu_profiles = nullptr;  // null: it asks nobody
+  std::vector<LibraryCall> library_calls{};
+  std::shared_ptr<const SlurmReport> slurm = nullptr;  // null: it does not ask Slurm's controller
 };
 
 inline constexpr std::array<std::string_view, 4> kStatusClasses = {"2xx", "3xx", "4xx", "5xx"};

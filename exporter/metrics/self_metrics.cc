@@ -10,8 +10,9 @@
 namespace rankscope::metrics {
 namespace {
 
-constexpr Keep kDroppable[] = {Keep::kVerdict, Keep::kVerdictDetail, Keep::kJob,  Keep::kTraining,
-                               Keep::kGpu,     Keep::kLog,           Keep::kRank, Keep::kGpuDetail};
+constexpr Keep kDroppable[] = {Keep::kVerdict,  Keep::kVerdictDetail, Keep::kJob,
+                               Keep::kTraining, Keep::kGpu,           Keep::kSlurm,
+                               Keep::kLog,      Keep::kRank,          Keep::kGpuDetail};
 
 std::optional<double> Value(const prometheus::MetricFamily& family,
                             const prometheus::ClientMetric& metric, MetricType wanted) {
@@ -61,6 +62,8 @@ std::string_view DropReason(Keep keep) {
       return "cap_log";
     case Keep::kRank:
       return "cap_rank";
+    case Keep::kSlurm:
+      return "cap_slurm";
     case Keep::kGpuDetail:
       return "cap_gpu_detail";
   }

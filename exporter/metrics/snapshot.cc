@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <map>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -44,6 +46,7 @@ size_t Snapshot::SeriesCount() const {
 bool SnapshotBuilder::Impl::Room(MetricId id, size_t count) {
   const MetricRow& row = kCatalog[id];
   if (row.profile == Profile::kFull && options.profile != Profile::kFull) return false;
+  if (row.profile == Profile::kDcgmNames && !options.dcgm_names) return false;
   if (row.keep != Keep::kAlways && used + count > static_cast<size_t>(options.max_series)) {
     self->CountDropped(DropReason(row.keep), count);
     return false;
@@ -188,9 +191,13 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
   LabelCache& cache = memory.labels;
   const LabelPointer& labels = cache.Get("job_id", {job.job_id});
   constexpr MetricId kInfo = MetricNamed("rankscope_job_info");
+  const attribution::JobFacts& facts = job.facts;
   Add(kInfo,
       cache.Get(kCatalog[kInfo].labels,
-                {job.job_id, job.user, job.command, std::to_string(job.attempt.ordinal)}),
+                {job.job_id, job.user, job.command, std::to_string(job.attempt.ordinal), facts.name,
+                 facts.account, facts.partition, facts.qos, facts.array_job_id, facts.array_task,
+                 facts.het_job_id, facts.nodes, facts.tasks,
+                 std::to_string(job.attempt.slurm_restart), facts.dependency, facts.launcher}),
       1);
   Add(MetricNamed("rankscope_job_running"), labels, Flag(job.running));
   if (job.world_size > 0) Add(MetricNamed("rankscope_job_world_size"), labels, job.world_size);
@@ -203,6 +210,7 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
     }
   }
   AddPorts(job);
+  AddJobGpus(job);
   for (auto& [kind, stands] : memory.warnings) stands = false;
   for (const proto::Warning& warning : job.verdict.warnings()) {
     const auto known = memory.warnings.find(warning.kind());
@@ -338,21 +346,33 @@ std::shared_ptr<const Snapshot> SnapshotBuilder::Impl::Build(const Published& pu
   AddAgent(published.agent, published.wall_seconds);
   used += AddCollectable(*process);
 
-  // What matters most takes its room first, for every job, before anything that matters less.
+  // What matters most takes its room first, for every job, before anything that matters less. Of
+  // jobs that have ended the verdict is what somebody still looks for; a node whose jobs end by the
+  // minute does not lose sight of its cards and its live ranks for them.
   const std::vector<ShownJob> shown = Shown(published);
-  for (const ShownJob& one : shown) AddVerdict(*one.job);
-  for (const ShownJob& one : shown) AddVerdictDetail(*one.job);
-  for (const ShownJob& one : shown) AddJob(*one.job);
-  const auto add_whole = [&](void (Impl::*add)(const JobStatus&)) {
-    for (const ShownJob& one : shown) {
-      if (one.whole) (this->*add)(*one.job);
+  CountGpuJobs(shown);
+  const auto ended = std::find_if(shown.begin(), shown.end(),
+                                  [](const ShownJob& one) { return !one.job->running; });
+  const std::span<const ShownJob> live(shown.begin(), ended), past(ended, shown.end());
+  const auto add = [this](std::span<const ShownJob> of, std::initializer_list<Part> parts) {
+    for (const Part part : parts) {
+      for (const ShownJob& one : of) {
+        if (one.whole || part.always) (this->*part.add)(*one.job);
+      }
     }
   };
-  add_whole(&Impl::AddTraining);
-  AddGpus(published.agent, Keep::kGpu);
-  add_whole(&Impl::AddLogs);
-  add_whole(&Impl::AddRanks);
-  AddGpus(published.agent, Keep::kGpuDetail);
+  constexpr Part kVerdict{&Impl::AddVerdict, true}, kDetail{&Impl::AddVerdictDetail, true},
+      kJob{&Impl::AddJob, true}, kTraining{&Impl::AddTraining, false}, kLogs{&Impl::AddLogs, false},
+      kRanks{&Impl::AddRanks, false}, kRankGpus{&Impl::AddRankGpus, false};
+  add(live, {kVerdict, kDetail, kJob, kTraining});
+  AddGpus(published, Keep::kGpu);
+  for (const SourceStatus& source : published.agent.sources) {
+    if (source.name == "slurm") AddSlurm(source);
+  }
+  add(live, {kLogs, kRanks, kRankGpus});
+  add(past, {kVerdict});
+  AddGpus(published, Keep::kGpuDetail);
+  add(past, {kDetail, kJob, kTraining, kLogs, kRanks, kRankGpus});
   Forget(shown);
   self->SetSeries(used);
   AddCollectable(self->registry());

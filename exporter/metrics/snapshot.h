@@ -55,6 +55,7 @@ struct Snapshot {
 
 struct SnapshotOptions {
   Profile profile = Profile::kDefault;
+  bool dcgm_names = false;  // also what dcgm-exporter calls it
   int32_t max_series =
       2000;  // per node; what does not fit is dropped in the order of Keep, last first
   std::string proc_self = "/proc/self";

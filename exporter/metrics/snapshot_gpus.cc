@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "detectors/model/pci_card.h"
 #include "exporter/metrics/snapshot_impl.h"
@@ -60,6 +63,21 @@ constexpr std::array<std::string_view, 5> kRecoveryActions = {"none", "gpu_reset
 // The label where a family has one series for all links, or for all locations.
 constexpr std::string_view kAll = "all";
 
+// Job and rank.
+using RankOfJob = std::pair<std::string_view, int32_t>;
+
+// By process, of those that live.
+std::map<int32_t, RankOfJob> RanksByProcess(const std::vector<JobStatus>& jobs) {
+  std::map<int32_t, RankOfJob> ranks;
+  for (const JobStatus& job : jobs) {
+    for (const RankStatus& rank : job.ranks) {
+      if (rank.alive && rank.process.pid > 0)
+        ranks.try_emplace(rank.process.pid, job.job_id, rank.rank);
+    }
+  }
+  return ranks;
+}
+
 }  // namespace
 
 // Adds series of one GPU, of rows that are kept as `keep` says.
@@ -84,10 +102,25 @@ class SnapshotBuilder::Impl::GpuSeries {
     AddModes();
   }
 
+  // Of the ranks that compute on it; what others have is the rest of what is used.
+  void AddRankMemory(const std::map<int32_t, RankOfJob>& ranks) {
+    constexpr MetricId kMemory = MetricNamed("rankscope_gpu_process_memory_used_bytes");
+    if (gpu_.state != GpuState::kUp || !gpu_.reading.compute_processes || !Wanted(kMemory)) return;
+    std::map<RankOfJob, double> held;  // a process of several MIG instances stands there twice
+    for (const GpuProcess& process : *gpu_.reading.compute_processes) {
+      const auto rank = ranks.find(process.pid);
+      if (rank != ranks.end() && process.memory_bytes) held[rank->second] += *process.memory_bytes;
+    }
+    for (const auto& [rank, bytes] : held) {
+      Add(kMemory, {rank.first, std::to_string(rank.second)}, bytes);
+    }
+  }
+
   // Of a card that does not answer, too: that is when they matter.
-  void AddXids(const std::vector<XidStatus>& xids) {
+  void AddXids(const SourceStatus& source) {
     const std::string card = PciCard(gpu_.identity.bus_id);
-    for (const XidStatus& xid : xids) {
+    if (source.xids_heard) AddPending(source, card);
+    for (const XidStatus& xid : source.xids) {
       if (xid.card != card) continue;
       const std::string code = std::to_string(xid.code);
       Add(MetricNamed("rankscope_gpu_xid_errors_total"), {code}, static_cast<double>(xid.count));
@@ -153,7 +186,11 @@ class SnapshotBuilder::Impl::GpuSeries {
     const size_t pipes = full() ? kGpuPipes.size() : 1;
     AddEach(kPipe, std::span(kGpuPipes).first(pipes), r.pipe_active);
     if (r.engine_active) {
-      Add(MetricNamed("rankscope_gpu_utilization_source_info"), {r.gpm ? "gpm" : "nvml"}, 1);
+      Add(MetricNamed("rankscope_gpu_utilization_source_info"),
+          {r.gpm    ? "gpm"
+           : r.dcgm ? "dcgm"
+                    : "nvml"},
+          1);
     }
     constexpr MetricId kProcesses = MetricNamed("rankscope_gpu_processes");
     if (r.compute_processes)
@@ -238,6 +275,23 @@ class SnapshotBuilder::Impl::GpuSeries {
       Add(kSeconds, {reason.name}, r.throttled_seconds[i]);
     }
     Add(kSeconds, {"thermal"}, r.thermal_throttled_seconds);
+    constexpr MetricId kSource = MetricNamed("rankscope_gpu_throttled_source_info");
+    for (size_t i = 0; i < kGpuThrottleReasons.size(); ++i) {
+      if (r.throttled_seconds[i])
+        Add(kSource, {kGpuThrottleReasons[i].name, r.throttled_by_card[i] ? "card" : "looks"}, 1);
+    }
+    if (r.thermal_throttled_seconds) Add(kSource, {"thermal", "card"}, 1);
+  }
+
+  void AddPending(const SourceStatus& source, std::string_view card) {
+    constexpr MetricId kPending = MetricNamed("rankscope_gpu_xid_pending_action");
+    if (!Wanted(kPending) || !impl_.Room(kPending, 1 + kXidNeedNames.size())) return;
+    const auto found = std::find_if(source.xids_pending.begin(), source.xids_pending.end(),
+                                    [card](const XidPending& each) { return each.card == card; });
+    const bool waits = found != source.xids_pending.end();
+    impl_.Put(kPending, Labels(kPending, {"none"}), Flag(!waits));
+    for (size_t i = 0; i < kXidNeedNames.size(); ++i)
+      impl_.Put(kPending, Labels(kPending, {kXidNeedNames[i]}), Flag(waits && found->needs[i]));
   }
 
   void AddModes() {
@@ -250,6 +304,12 @@ class SnapshotBuilder::Impl::GpuSeries {
     if (r.mig_enabled == 1) {
       Add(MetricNamed("rankscope_gpu_mig_instances"), {},
           static_cast<double>(r.mig_instances.size()));
+      for (const GpuMigInstance& part : r.mig_instances) {
+        Add(MetricNamed("rankscope_gpu_mig_memory_total_bytes"), {part.uuid},
+            part.memory_total_bytes);
+        Add(MetricNamed("rankscope_gpu_mig_memory_used_bytes"), {part.uuid},
+            part.memory_used_bytes);
+      }
     }
     if (r.fabric_state) {
       AddStates(MetricNamed("rankscope_gpu_fabric_state"), kFabricStates,
@@ -263,14 +323,115 @@ class SnapshotBuilder::Impl::GpuSeries {
   const std::string index_;
 };
 
-void SnapshotBuilder::Impl::AddGpus(const AgentStatus& agent, Keep keep) {
-  for (const SourceStatus& source : agent.sources) {
-    if (source.gpus == nullptr) continue;
-    for (const GpuStatus& gpu : *source.gpus) {
-      GpuSeries series(*this, gpu, keep);
-      series.AddAll();
-      for (const SourceStatus& told : agent.sources) series.AddXids(told.xids);
+void SnapshotBuilder::Impl::CountGpuJobs(const std::vector<ShownJob>& shown) {
+  gpu_jobs.clear();
+  for (const ShownJob& one : shown) {
+    if (!one.job->running) continue;
+    for (const JobGpuStatus& gpu : one.job->gpus) ++gpu_jobs[gpu.uuid];
+  }
+}
+
+// Until the job ends: then the card is another's.
+void SnapshotBuilder::Impl::AddJobGpus(const JobStatus& job) {
+  if (!job.running) return;
+  LabelCache& cache = jobs[job.job_id].labels;
+  for (const JobGpuStatus& gpu : job.gpus) {
+    const std::string index = std::to_string(gpu.index);
+    constexpr MetricId kGpu = MetricNamed("rankscope_job_gpu");
+    constexpr MetricId kAttached = MetricNamed("rankscope_job_gpu_attached");
+    Add(kGpu, cache.Get(kCatalog[kGpu].labels, {job.job_id, index, gpu.uuid, gpu.source}), 1);
+    const LabelPointer& labels =
+        cache.Get(kCatalog[kAttached].labels, {job.job_id, index, gpu.uuid});
+    Add(kAttached, labels, Flag(gpu.attached));
+    Add(MetricNamed("rankscope_job_gpu_share_ratio"), labels,
+        1.0 / std::max(1, gpu_jobs[gpu.uuid]));
+  }
+}
+
+void SnapshotBuilder::Impl::AddRankGpus(const JobStatus& job) {
+  if (!job.running) return;
+  constexpr MetricId kInfo = MetricNamed("rankscope_rank_gpu_info");
+  LabelCache& cache = jobs[job.job_id].labels;
+  for (const JobGpuStatus& gpu : job.gpus) {
+    for (const int32_t rank : gpu.ranks) {
+      Add(kInfo,
+          cache.Get(kCatalog[kInfo].labels,
+                    {job.job_id, std::to_string(rank), std::to_string(gpu.index), gpu.uuid}),
+          1);
     }
+  }
+}
+
+void SnapshotBuilder::Impl::AddSwitches(const SourceStatus& source) {
+  for (const SxidCount& sxid : source.sxids) {
+    Add(MetricNamed("rankscope_nvswitch_sxid_errors_total"),
+        agent_labels.Get("sxid,fatal", {std::to_string(sxid.code), sxid.fatal ? "true" : "false"}),
+        Count(sxid.count));
+  }
+}
+
+namespace {
+
+// What another program counts of the card with this uuid; null: nobody does.
+const GpuProfile* ProfileOf(const AgentStatus& agent, const std::string& uuid) {
+  for (const SourceStatus& source : agent.sources) {
+    if (source.gpu_profiles == nullptr) continue;
+    for (const GpuProfile& profile : *source.gpu_profiles) {
+      if (profile.uuid == uuid) return &profile;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void SnapshotBuilder::Impl::AddLibraryCalls(const std::vector<LibraryCall>& calls) {
+  constexpr MetricId kSeconds = MetricNamed("rankscope_nvml_call_seconds");
+  constexpr MetricId kErrors = MetricNamed("rankscope_nvml_errors_total");
+  for (const LibraryCall& call : calls) {
+    for (const auto& [code, count] : call.errors) {
+      Add(kErrors, agent_labels.Get(kCatalog[kErrors].labels, {call.function, code}), Count(count));
+    }
+    AddCallSeconds(kSeconds, call);
+  }
+}
+
+void SnapshotBuilder::Impl::AddCallSeconds(MetricId id, const LibraryCall& call) {
+  if (!Room(id, SeriesOf(kCatalog[id]))) return;
+  Histogram histogram{agent_labels.Get(kCatalog[id].labels, {call.function}), {}, call.seconds};
+  double all = 0;
+  for (const int64_t count : call.counts) {
+    histogram.counts.push_back(all += static_cast<double>(count));
+  }
+  histograms[id].push_back(std::move(histogram));
+}
+
+void SnapshotBuilder::Impl::AddGpus(const Published& published, Keep keep) {
+  const AgentStatus& agent = published.agent;
+  const std::map<int32_t, RankOfJob> ranks = RanksByProcess(published.jobs);
+  for (const SourceStatus& source : agent.sources) {
+    if (keep == Keep::kGpu) AddSwitches(source);
+    if (source.gpus == nullptr) continue;
+    for (const GpuStatus& looked_at : *source.gpus) {
+      constexpr size_t kMaxRemembered = 256;  // a node has 16; whoever changes cards starts anew
+      if (TellsBytes(looked_at.reading)) {
+        if (count_own_bytes.size() >= kMaxRemembered) count_own_bytes.clear();
+        count_own_bytes.insert(looked_at.identity.uuid);
+      }
+      GpuStatus filled;
+      const GpuProfile* const profile = ProfileOf(agent, looked_at.identity.uuid);
+      if (profile != nullptr) {
+        filled = looked_at;
+        FillFrom(*profile, !count_own_bytes.contains(filled.identity.uuid), filled.reading);
+      }
+      const GpuStatus& gpu = profile == nullptr ? looked_at : filled;
+      GpuSeries card(*this, gpu, keep);
+      card.AddAll();
+      for (const SourceStatus& told : agent.sources) card.AddXids(told);
+      card.AddRankMemory(ranks);
+      if (keep == Keep::kGpuDetail && options.dcgm_names) AddDcgmNames(agent, gpu);
+    }
+    if (keep == Keep::kGpuDetail) AddLibraryCalls(source.library_calls);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -41,6 +42,10 @@ struct JobMemory {
 
 struct SnapshotBuilder::Impl {
   class GpuSeries;  // in snapshot_gpus.cc
+  struct Part {
+    void (Impl::*add)(const JobStatus&);
+    bool always;  // also of a job that is not shown whole any more
+  };
 
   explicit Impl(SnapshotOptions o) : options(std::move(o)) {
     process = std::make_unique<ProcessMetrics>(options.proc_self, options.proc_stat);
@@ -62,9 +67,21 @@ struct SnapshotBuilder::Impl {
   void AddLogs(const JobStatus& job);
   void AddGaps(const RankStatus& rank, const LabelPointer& labels);
   void AddCalls(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
+  void AddPlace(const JobStatus& job, const RankStatus& rank);
   void AddRanks(const JobStatus& job);
+  void AddSwitches(const SourceStatus& source);
   // Of rows that are kept as `keep` says.
-  void AddGpus(const AgentStatus& agent, Keep keep);
+  void AddGpus(const Published& published, Keep keep);
+  void AddDcgmNames(const AgentStatus& agent, const GpuStatus& gpu);
+  void AddLibraryCalls(const std::vector<LibraryCall>& calls);
+  void AddCallSeconds(MetricId id, const LibraryCall& call);
+  void AddSlurm(const SourceStatus& source);
+  void AddSlurmCalls(const std::vector<LibraryCall>& calls);
+  void AddSlurmNode(const SlurmNodeState& node);
+  void AddSlurmController(const SlurmController& told);
+  void CountGpuJobs(const std::vector<ShownJob>& shown);
+  void AddJobGpus(const JobStatus& job);
+  void AddRankGpus(const JobStatus& job);
   void AddFilesAndSockets(const std::string& job_id, const RankStatus& rank);
   // How many series it gave.
   size_t AddCollectable(const prometheus::Collectable& collectable);
@@ -82,11 +99,13 @@ struct SnapshotBuilder::Impl {
   std::unique_ptr<SelfMetrics> self;  // made at the first tick, which knows the version
   LabelCache agent_labels;
   std::unordered_map<std::string, JobMemory> jobs;
+  std::set<std::string> count_own_bytes;  // uuids of GPUs that ever have
 
   std::array<std::vector<Series>, kCatalog.size()> series;  // of the tick being built
   std::array<std::vector<Histogram>, kCatalog.size()> histograms;
   size_t used = 0;
-  bool cuda_up = false;  // the source
+  bool cuda_up = false;                              // the source
+  std::map<std::string, int, std::less<>> gpu_jobs;  // running jobs whose the card is, by uuid
 };
 
 }  // namespace rankscope::metrics

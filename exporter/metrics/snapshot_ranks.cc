@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Series of a job's ranks.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -128,6 +129,26 @@ void SnapshotBuilder::Impl::AddCalls(const JobStatus& job, const RankStatus& ran
   }
 }
 
+void SnapshotBuilder::Impl::AddPlace(const JobStatus& job, const RankStatus& rank) {
+  constexpr MetricId kInfo = MetricNamed("rankscope_rank_info");
+  std::string gpus;
+  for (const JobGpuStatus& gpu : job.gpus) {
+    if (std::find(gpu.ranks.begin(), gpu.ranks.end(), rank.rank) == gpu.ranks.end()) continue;
+    gpus += (gpus.empty() ? "" : ",") + gpu.uuid;
+  }
+  const auto number = [](int32_t n, int32_t least) {
+    return n < least ? std::string() : std::to_string(n);
+  };
+  const RankPlace& place = rank.place;
+  Add(kInfo,
+      jobs[job.job_id].labels.Get(
+          kCatalog[kInfo].labels,
+          {job.job_id, std::to_string(rank.rank), place.step_id, number(rank.local_rank, 0),
+           number(place.node_rank, 0), number(place.world_size, 1), place.node, gpus,
+           place.container_id, place.pod_uid, place.master_addr}),
+      1);
+}
+
 void SnapshotBuilder::Impl::AddRanks(const JobStatus& job) {
   LabelCache& cache = jobs[job.job_id].labels;
   std::map<int32_t, const RankStatus*> ranks;  // a restarted rank may be listed twice: the living
@@ -149,6 +170,7 @@ void SnapshotBuilder::Impl::AddRanks(const JobStatus& job) {
     Add(MetricNamed("rankscope_rank_collectives_in_flight"), labels, rank->collectives_in_flight);
     Add(MetricNamed("rankscope_rank_oldest_collective_seconds"), labels,
         rank->oldest_collective_seconds);
+    AddPlace(job, *rank);
     AddFilesAndSockets(job.job_id, *rank);
     AddCalls(job, *rank, labels);
   }

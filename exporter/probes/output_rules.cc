@@ -64,6 +64,10 @@ bool OutputRules::IsRelay(std::string_view comm) {
   return std::find(kRelays.begin(), kRelays.end(), comm) != kRelays.end();
 }
 
+bool OutputRules::IsOwnWord(std::string_view relay, std::string_view line) {
+  return line.starts_with(relay) || line.starts_with("slurmstepd");
+}
+
 OutputRules::Answer OutputRules::DecideLauncher(const Info& process, const Written& written) const {
   if (IsPipe(written.input)) {
     // It may have been quicker to pass on what it read than the rank to return from its write.
@@ -72,7 +76,11 @@ OutputRules::Answer OutputRules::DecideLauncher(const Info& process, const Writt
   }
   const ProcessInfo& top = TopOf(process);
   if (IsNull(written.file) && top.key != process.key) return Answer::kNot;
-  return StartedWith(top, written.file) ? Answer::kOutput : Answer::kNot;
+  if (StartedWith(top, written.file)) return Answer::kOutput;
+  // A job that is cancelled ends all at once: srun says why and is gone with the script above it
+  // before anybody can ask /proc where they wrote. Of what srun starts nothing else is its own.
+  const bool gone = !standard_of_(top.key.pid) && !standard_of_(process.key.pid);
+  return gone && IsRelay(process.comm) && !IsNull(written.file) ? Answer::kOutput : Answer::kNot;
 }
 
 void OutputRules::NoteWrapped(const ProcessKey& root) {

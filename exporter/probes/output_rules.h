@@ -67,6 +67,9 @@ class OutputRules {
   // Programs that print what tasks elsewhere have said; only lines that begin with their own name
   // are theirs.
   static bool IsRelay(std::string_view comm);
+  // Whether a line that `relay` writes is its own, or of Slurm's daemon of a step, which has no
+  // other way to say why it ends one; what ranks say is heard from them. Empty: no relay.
+  static bool IsOwnWord(std::string_view relay, std::string_view line);
 
   // The command of a wrapper; asks at once what it was started with, for it may end before its
   // children.

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <utility>
 
+#include "exporter/collectors/proc_owner.h"
+
 namespace rankscope::probes {
 namespace {
 
@@ -59,8 +61,9 @@ ProcessFacts FactsOf(const rs_exec& exec, KeepKey keep) {
   start.ns_pids = {start.key.pid};
   if (exec.inner_pid > 0) start.ns_pids.push_back(exec.inner_pid);
   start.cgroup = CgroupPath(exec.cgroup);
-  (exec.cgroup.v1 != 0 ? facts.cgroup.memory : facts.cgroup.unified) = start.cgroup;
-  facts.cgroup.shown = start.cgroup;
+  facts.owner = attribution::ReadCgroup(start.cgroup);
+  if (exec.cgroup.v1 == RS_CGROUP_MEMORY) facts.cgroup.memory = start.cgroup;
+  if (exec.cgroup.v1 == RS_CGROUP_UNIFIED) facts.cgroup.unified = start.cgroup;
   start.complete = (exec.cut & 2) == 0;
   return facts;
 }
@@ -209,23 +212,13 @@ void Process::OnFacts(ProcessFacts facts, Timestamp t) {
     tracked_->Track(key.pid);
     tracked = nullptr;
   }
-  if (tracked == nullptr) {
-    if (!facts.environment.ranked) {
-      tracked_->Untrack(key);
-      return;
-    }
-    TrackedProcess stranger;
-    stranger.key = key;
-    stranger.parent = facts.start.parent;
-    stranger.job_id = facts.environment.slurm_job_id;
-    if (!table_->Add(std::move(stranger))) return;
-    tracked = table_->Find(key.pid);
-  } else {
-    facts.start.job_id = tracked->job_id;
+  if (tracked == nullptr && !collectors::BelongsToAJob(facts)) {
+    tracked_->Untrack(key);
+    return;
   }
-  tracked->uid = facts.start.uid;
-  tracked->memory_is_v1 = !facts.cgroup.memory.empty();
-  tracked->memory_cgroup = tracked->memory_is_v1 ? facts.cgroup.memory : facts.cgroup.unified;
+  const TrackedProcess before = tracked == nullptr ? TrackedProcess() : *tracked;
+  if (!table_->Add(collectors::WithFacts(before, facts))) return;
+  facts.start.job_id = collectors::JobKnown(before, facts);
   Tell(std::move(facts.start), t);
 }
 
@@ -265,7 +258,7 @@ void Process::OnSignal(const rs_signal& event) {
     kill.target = target;
     kill.limit_bytes = static_cast<int64_t>(event.limit_pages) * page;
     kill.used_bytes = static_cast<int64_t>(event.used_pages) * page;
-    kill.v1 = event.cgroup.v1 != 0;
+    kill.v1 = event.cgroup.v1 != RS_CGROUP_UNIFIED;
     if (event.limit_pages != 0) kill.limit_owner = CgroupPath(event.cgroup, event.limit_level);
     kernel_kills_[target.pid] = std::move(kill);
   }

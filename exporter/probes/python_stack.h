@@ -13,8 +13,7 @@
 
 namespace rankscope::probes {
 
-// The path of py-spy; empty where it is not installed.
-std::string FindPySpy(const std::vector<std::string>& folders);
+// Where it is looked for.
 std::vector<std::string> PySpyFolders();
 
 // What `py-spy dump --nonblocking` prints of the process, at most kDumpCap bytes; empty when it

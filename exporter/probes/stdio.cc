@@ -247,7 +247,8 @@ OutputStream::Emit Stdio::EmitFor(const Stream& stream) {
   return [this, &stream](const LogLine& line, Timestamp t) {
     if (!stream.launcher) {
       recent_.Note(line.job_id, line.text);
-    } else if (!line.text.starts_with(stream.own_prefix) || recent_.Holds(line.job_id, line.text)) {
+    } else if (!OutputRules::IsOwnWord(stream.own_prefix, line.text) ||
+               recent_.Holds(line.job_id, line.text)) {
       return false;
     }
     Tell(line, t);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "detectors/model/event_types.h"
+#include "exporter/command.h"
 #include "exporter/probes/kernel_gate.h"
 #include "exporter/probes/python_stack.h"
 #include "exporter/probes/thread_snapshot.h"
@@ -56,7 +57,7 @@ Status Wait::Start(exporter::EventLoop& loop, Sink& sink) {
   worker_ = std::make_unique<exporter::Worker>(loop);
   snapshots_ = std::make_unique<exporter::Worker>(loop);
   if (!programs_) sampler_ = std::make_shared<ThreadSampler>(ThreadReader());
-  py_spy_ = FindPySpy(PySpyFolders());
+  py_spy_ = exporter::FindProgram("py-spy", PySpyFolders());
   timer_ = loop.Every(interval_, [this] { Tick(); });
   if (!why_not.empty()) {
     SourceState state;

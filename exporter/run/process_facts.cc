@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "detectors/attribution/cgroup_path.h"
 #include "detectors/attribution/environment_keys.h"
 #include "detectors/logs/redactor.h"
 #include "exporter/owned_fd.h"
@@ -140,7 +141,7 @@ ProcessStart DescribeChild(const ProcessKey& key, const std::string& job_id, cha
   start.comm = BaseName(argv[0]).substr(0, 15);
   start.argv = RedactArguments(argv);
   start.env = AllowedEnvironment(environment);
-  start.cgroup = ReadSmallFile("/proc/self/cgroup");
+  start.cgroup = attribution::CarriedCgroup(ReadSmallFile("/proc/self/cgroup"));
   start.ns_pids = ParseNamespacePids(ReadSmallFile(ProcPath(key.pid, "status")));
   start.complete = true;
   start.job_id = job_id;

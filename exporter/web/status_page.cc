@@ -12,6 +12,7 @@
 #include "detectors/families/family_names.h"
 #include "detectors/verdict_json.h"
 #include "detectors/verdict_words.h"
+#include "exporter/web/gpu_charts.h"
 #include "exporter/web/style.h"
 
 namespace rankscope::web {
@@ -190,7 +191,24 @@ void AppendRuledOut(const proto::Verdict& verdict, std::string& out) {
   out.append(lines).append("</ul></details>\n");
 }
 
-void AppendJob(const JobStatus& job, size_t index, std::string& out) {
+// Whose cards are drawn: those of running jobs first, then the others as long as there is room.
+// A card takes about 4 kB.
+std::vector<bool> Drawn(const std::vector<JobStatus>& jobs) {
+  constexpr size_t kMostCards = 128;
+  std::vector<bool> drawn(jobs.size(), false);
+  size_t cards = 0;
+  for (const bool running : {true, false}) {
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      if (jobs[i].running != running || cards + jobs[i].gpu_history.size() > kMostCards) continue;
+      cards += jobs[i].gpu_history.size();
+      drawn[i] = true;
+    }
+  }
+  return drawn;
+}
+
+void AppendJob(const JobStatus& job, size_t index, bool drawn,
+               const std::vector<metrics::SourceStatus>& sources, std::string& out) {
   const proto::Verdict& verdict = job.verdict;
   out.append("<section class=\"card\" id=\"").append(Anchor(index)).append("\">\n");
   out.append("<p class=\"title\"><b>").append(Escaped(job.job_id)).append("</b>");
@@ -205,6 +223,11 @@ void AppendJob(const JobStatus& job, size_t index, std::string& out) {
   }
   AppendClaims(verdict, out);
   AppendRuledOut(verdict, out);
+  if (drawn) {
+    AppendGpuCharts(job.gpu_history, sources, out);
+  } else {
+    out.append("<p class=\"soft\">Its GPUs are not drawn: too many jobs have some.</p>\n");
+  }
   const std::string id = UrlEncoded(job.job_id);
   out.append("<p>");
   for (const char* page : {"verdict", "evidence", "events"}) {
@@ -293,7 +316,9 @@ std::string StatusPage(const metrics::Published& published) {
   AppendHeader(published, out);
   out.append("<main>\n");
   AppendJobTable(published, out);
-  for (size_t i = 0; i < published.jobs.size(); ++i) AppendJob(published.jobs[i], i, out);
+  const std::vector<bool> drawn = Drawn(published.jobs);
+  for (size_t i = 0; i < published.jobs.size(); ++i)
+    AppendJob(published.jobs[i], i, drawn[i], published.agent.sources, out);
   AppendSources(published.agent, out);
   out.append("</main>\n<footer>rankscope ").append(Escaped(published.agent.version));
   if (published.wall_seconds > 0) {

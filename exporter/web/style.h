@@ -9,7 +9,7 @@
 
 namespace rankscope::web {
 
-inline constexpr std::string_view kStyleSha256 = "eMIb4BZjlPJR6p7IYssF3SMy0dy8ARNrKTAqUb/P8Qw=";
+inline constexpr std::string_view kStyleSha256 = "1AFWYLJdXY9AhB5GCzDdZcalgdg81yIUeFEjK0FsaBY=";
 
 inline constexpr std::string_view kStyle = R"css(
 :root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1b1f24;--soft:#59636e;--line:#d9dee4;
@@ -43,6 +43,20 @@ meter{width:5rem;height:.7rem;vertical-align:middle}
 ul{margin:.2rem 0;padding-left:1.2rem}
 li{margin:.15rem 0;overflow-wrap:anywhere}
 code{font:.87em ui-monospace,SFMono-Regular,Menlo,monospace;overflow-wrap:anywhere}
+.gpus{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(17rem,100%),1fr));gap:1rem 1.5rem}
+figure{margin:0;min-width:0;font-size:.85rem}
+figcaption{display:flex;flex-wrap:wrap;gap:.1rem .5rem;align-items:baseline;margin-bottom:.25rem}
+.axis{display:flex;justify-content:space-between;gap:.5rem;font-variant-numeric:tabular-nums}
+.axis.soft{font-size:.75rem;margin-bottom:.35rem}
+.told{margin:0}
+svg{display:block;width:100%;height:3.25rem;background:var(--bg);border:1px solid var(--line);border-radius:.3rem}
+path{fill:none;stroke:none;vector-effect:non-scaling-stroke}
+path.memory{fill:var(--none);fill-opacity:.35}
+path.sm{fill:var(--ok);fill-opacity:.4}
+path.engine{stroke:var(--info);stroke-width:1.5px}
+path.throttled{fill:var(--warning)}
+path.xid{stroke:var(--critical);stroke-width:2px}
+span.engine{color:var(--info)}span.sm{color:var(--ok)}
 details summary{cursor:pointer;color:var(--link)}
 footer{color:var(--soft);padding-top:1rem;padding-bottom:2rem;font-size:.85rem}
 )css";

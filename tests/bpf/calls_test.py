@@ -265,7 +265,7 @@ open('done', 'w').close()
         wait_for("the rank to be attached", lambda: daemon.metric(attached) == 1)
         print(f"shown {time.monotonic() - begin:.2f} s after the launch", file=sys.stderr)
         self.finish(daemon, process)
-        self.assertEqual(daemon.metric(attached), 0, "it has ended")
+        wait_for("its end to be shown", lambda: daemon.metric(attached) == 0)
 
 
 class Budget(CallsTest):

@@ -41,13 +41,17 @@ def scrapes(server, state):
     return {name: int(count) for name, count in COUNTS.findall(fetch(server.url + "/metrics"))}
 
 
+def unescaped(text):
+    return re.sub(r"\\(.)", lambda found: {"n": "\n"}.get(found[1], found[1]), text)
+
+
 def on_the_page(server):
-    """{series: value} of the text page; nothing here needs unescaping. To Prometheus an empty label is none."""
+    """{series: value} of the text page. To Prometheus an empty label is none."""
     series = {}
     for line in fetch(server.url + "/metrics").splitlines():
         if not line.startswith("#"):
             name, labels, value = SAMPLE.fullmatch(line).groups()
-            pairs = [("__name__", name), *LABEL.findall(labels or "")]
+            pairs = [("__name__", name), *((label, unescaped(text)) for label, text in LABEL.findall(labels or ""))]
             series[frozenset((label, text) for label, text in pairs if text)] = float(value)
     return series
 
@@ -75,7 +79,8 @@ def scrape(server, accept, flags, expected):
         wait_for("the page's series and values", lambda: same(in_prometheus(prometheus), expected))
         assert prometheus.value("scrape_samples_scraped") == str(len(expected))
         types = {labels["__name__"] for labels, _ in prometheus.query('{__name__=~"rankscope_.*_(created|count|sum|bucket)"}')}
-        assert types == {"rankscope_cuda_launch_gap_seconds_" + part for part in ("bucket", "sum", "count")}, types
+        histograms = ("rankscope_cuda_launch_gap_seconds", "rankscope_slurm_call_seconds")
+        assert types == {f"{name}_{part}" for name in histograms for part in ("bucket", "sum", "count")}, types
         assert prometheus.value('histogram_quantile(0.5, rankscope_cuda_launch_gap_seconds_bucket)') is not None
         return list(proxy.seen)
 

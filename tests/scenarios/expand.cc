@@ -152,7 +152,21 @@ class Expander {
     }
   }
 
+  // `each: N` or a list: the observation once for each of these ranks, {rank} and its {pid}.
   void AddItem(const YAML::Node& item) {
+    const YAML::Node each = item["each"];
+    if (!each) return AddRepeated(item, {});
+    std::vector<int> ranks;
+    if (each.IsScalar()) {
+      for (int rank = 0; rank < each.as<int>(); ++rank) ranks.push_back(rank);
+    } else {
+      ranks = each.as<std::vector<int>>();
+    }
+    for (const int rank : ranks)
+      AddRepeated(item, {{"rank", rank}, {"pid", kLauncherPid + 1 + rank}});
+  }
+
+  void AddRepeated(const YAML::Node& item, const Variables& of_rank) {
     const YAML::Node repeat = item["repeat"];
     const int count = !repeat ? 1 : repeat.IsMap() ? repeat["count"].as<int>() : repeat.as<int>();
     const double from = repeat && repeat.IsMap() ? repeat["from"].as<double>(0) : 0;
@@ -160,11 +174,14 @@ class Expander {
     const auto dropped = item["drop"].as<std::vector<int>>(std::vector<int>());
     const double at = item["at"].as<double>(0);
     const double every = item["every"].as<double>(0);
-    std::mt19937 random(item["noise"] ? item["noise"]["seed"].as<uint32_t>(1) : 1);
+    const uint32_t seed = item["noise"] ? item["noise"]["seed"].as<uint32_t>(1) : 1;
+    std::mt19937 random(seed +
+                        static_cast<uint32_t>(of_rank.contains("rank") ? of_rank.at("rank") : 0));
 
     double t = at;
     for (int i = 0; i < count; ++i) {
-      Variables variables = {{"i", from + by * i}};
+      Variables variables = of_rank;
+      variables["i"] = from + by * i;
       const double share = count > 1 ? static_cast<double>(i) / (count - 1) : 0;
       for (const auto& ramp : item["ramp"]) {
         variables[ramp.first.Scalar()] = Interpolate(ramp.second.as<std::vector<double>>(), share);
@@ -186,8 +203,9 @@ class Expander {
   // One repetition. `every` lies between repetitions or, where there is no `repeat`, between the
   // lines of the block.
   void AddOnce(const YAML::Node& item, double t) {
-    static constexpr const char* kHelpers[] = {"at",   "every", "repeat", "ramp",   "noise",
-                                               "drop", "lines", "stream", "writer", "source"};
+    static constexpr const char* kHelpers[] = {"at",     "every",  "repeat", "ramp",
+                                               "noise",  "drop",   "lines",  "stream",
+                                               "writer", "source", "each"};
     if (item["lines"]) {
       const double gap = item["repeat"] ? 0 : item["every"].as<double>(0);
       for (const std::string& text : Lines(item["lines"])) {

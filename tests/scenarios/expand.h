@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Expands a scenario's YAML: repeat, ramp, noise, drop, lines, ranks, and the ticks.
+// Expands a scenario's YAML: each, repeat, ramp, noise, drop, lines, ranks, and the ticks.
 // Single-threaded.
 #pragma once
 

@@ -3,9 +3,11 @@
 """GPUs under `rankscope serve`, by a stand-in for the driver's library that does what a script says (tests/support/fake_nvml):
 what of them stands on /metrics, and what one that hangs or is lost does to the others."""
 import ctypes
+import http.server
 import os
 import re
 import sys
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -43,13 +45,27 @@ class GpuTest(unittest.TestCase):
         path.with_suffix(".next").write_text(script)
         path.with_suffix(".next").rename(path)
 
-    def start(self, script, library=FAKE):
+    def start(self, script, library=FAKE, flags=()):
         self.say(script)
         for key, value in (("LD_LIBRARY_PATH", str(Path(library).resolve())),
                            ("FAKE_NVML_SCRIPT", str(Path(self.folder) / "gpus"))):
             self.addCleanup(os.environ.__setitem__ if key in os.environ else os.environ.pop, key, os.environ.get(key, ""))
             os.environ[key] = value
-        return self.daemon()
+        if "--config" not in flags:
+            # Runs of other tests beside this one take series, too.
+            config = Path(self.folder) / "roomy.yaml"
+            config.write_text("metrics: {max_series: 16000}\n")
+            flags = (*flags, "--config", str(config))
+        return self.daemon(*flags)
+
+    def with_exporter(self):
+        """One of its own; flags that name it, have its names shown and ask it often."""
+        self.exporter = DcgmExporter()
+        self.addCleanup(self.exporter.close)
+        config = Path(self.folder) / "dcgm.yaml"
+        config.write_text(f'gpu: {{dcgm_url: "{self.exporter.url}"}}\nmetrics: {{dcgm_names: true}}\n'
+                          "sources: {dcgm: {interval: 200ms}}\n")
+        return "--config", str(config)
 
     def up(self, daemon):
         found = re.findall(r'^rankscope_gpu_up\{gpu="(\d+)",[^}]*\} (\d)$', daemon.get("/metrics")[1], re.M)
@@ -105,6 +121,98 @@ class EightGpus(ServeTest, GpuTest):
         self.assertEqual(daemon.stop(), 0)
 
 
+class CardsOfAProlog(ServeTest, GpuTest):
+    """A job that has cards here and no process, by the files that a prolog writes."""
+
+    def test(self):
+        mapping = Path(self.folder) / "mapping"
+        mapping.mkdir()
+        config = Path(self.folder) / "mapping.yaml"
+        config.write_text(f'slurm: {{mapping_dir: "{mapping}"}}\nsources: {{job_mapping: {{interval: 200ms}}}}\n')
+        daemon = self.start(EIGHT, flags=("--config", str(config)))
+        self.wait_up(daemon, list(range(GPUS)))
+        self.assertEqual(daemon.metric('rankscope_source_up{source="job_mapping"}'), 1)
+
+        def cards(job="7788"):
+            return dict(re.findall(rf'^rankscope_job_gpu\{{job_id="{job}",gpu="(\d+)",gpu_uuid="[^"]*",source="(\w+)"\}} 1$',
+                                   daemon.get("/metrics")[1], re.M))
+        for gpu in (1, 4):
+            (mapping / str(gpu)).write_text("7788\n")
+        (mapping / "notes").write_text("7788\n")
+        wait_for("its cards", lambda: cards() == {"1": "mapping", "4": "mapping"})
+        (mapping / "4").unlink()
+        wait_for("one to be taken back", lambda: cards() == {"1": "mapping"})
+        (mapping / "1").write_text("")
+        self.assertEqual(daemon.verdict("7788")["code"], "U0")
+        self.assertEqual(cards(), {})
+
+
+class WhoseCards(ServeTest, GpuTest):
+    """A job's cards by Slurm's numbers, under a cgroup that makes CUDA count from 0 again; one of them nobody uses."""
+
+    def cards(self, daemon, metric, job, *rest):
+        """{card: value} of the job's series of this name, which have these labels as well."""
+        found = {}
+        text = daemon.get("/metrics")[1]
+        for labels, value in re.findall(rf'^rankscope_{metric}\{{job_id="{job}",([^}}]*)\}} (\S+)$', text, re.M):
+            if all(label in labels for label in rest):
+                card = re.search(r'gpu="(\d+)",gpu_uuid="([^"]+)"', labels)
+                self.assertEqual(card[2], uuid(int(card[1])))
+                found[int(card[1])] = float(value)
+        return found
+
+    def job(self, daemon, job, **variables):
+        self.environment = {key: value for key, value in self.environment.items()
+                            if not key.startswith("SLURM_") and "_VISIBLE_DEVICES" not in key and key != "GPU_DEVICE_ORDINAL"}
+        self.environment.update({"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", **variables})
+        before = self.trainers()
+        self.train(daemon, job)
+        return wait_for("the trainer", lambda: self.trainers() - before).pop()
+
+    def trainers(self):
+        """Pids of processes that run this test's program, not of the wrappers that started it."""
+        found = set()
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                argv = (process / "cmdline").read_text().split("\0")
+            except OSError:
+                continue  # it has ended
+            if argv[0] == sys.executable and str(Path(self.folder) / "train.py") in argv:
+                found.add(process.name)
+        return found
+
+    def test(self):
+        script = "driver 550.54.15\ngpus 8 hopper\n"
+        daemon = self.start(script)
+        self.wait_up(daemon, list(range(GPUS)))
+        first = {"SLURM_JOB_ID": "8841", "SLURM_JOB_NUM_NODES": "1", "SLURM_JOB_GPUS": "2,3",
+                 "CUDA_VISIBLE_DEVICES": "0,1", "GPU_DEVICE_ORDINAL": "0,1"}
+        pid = self.job(daemon, "8841", **first)
+        wait_for("the job's cards", lambda: self.cards(daemon, "job_gpu", "8841", 'source="slurm"') == {2: 1, 3: 1})
+        self.assertEqual(self.cards(daemon, "job_gpu_attached", "8841"), {2: 0, 3: 0})
+        self.assertEqual(self.cards(daemon, "job_gpu_share_ratio", "8841"), {2: 1, 3: 1})
+        self.assertEqual(self.cards(daemon, "rank_gpu_info", "8841"), {}, "CUDA's numbers are not the node's")
+
+        # Its rank comes to one of them; the other stays the job's.
+        self.say(script + f"gpu 2 process {pid} 8589934592\n")
+        wait_for("the rank on its card", lambda: self.cards(daemon, "job_gpu_attached", "8841") == {2: 1, 3: 0})
+        self.assertEqual(self.cards(daemon, "job_gpu", "8841", 'source="slurm"'), {2: 1, 3: 1})
+        self.assertEqual(self.cards(daemon, "rank_gpu_info", "8841", 'rank="0"'), {2: 1})
+
+        # A second job with a card of the first: each has half.
+        self.job(daemon, "8842", CUDA_VISIBLE_DEVICES=f"{uuid(7)},{uuid(3)}", LOCAL_RANK="1", WORLD_SIZE="2")
+        wait_for("the second job's card", lambda: self.cards(daemon, "job_gpu", "8842", 'source="uuid"') == {3: 1})
+        self.assertEqual(self.cards(daemon, "rank_gpu_info", "8842", 'rank="0"'), {3: 1}, "the one of its LOCAL_RANK")
+        wait_for("shares", lambda: self.cards(daemon, "job_gpu_share_ratio", "8841") == {2: 1, 3: 0.5})
+        self.assertEqual(self.cards(daemon, "job_gpu_share_ratio", "8842"), {3: 0.5})
+
+        # Who ends has no cards.
+        Path(self.go).touch()
+        daemon.verdict("8841")
+        daemon.verdict("8842")
+        wait_for("the end", lambda: "rankscope_job_gpu" not in re.sub(r"(?m)^#.*", "", daemon.get("/metrics")[1]))
+
+
 class OldDriver(ServeTest, GpuTest):
     def test(self):
         daemon = self.start("driver 418.67\nprocess_bytes 16\ngpus 2 ampere\n", OLD)
@@ -133,6 +241,131 @@ class NoPermission(ServeTest, GpuTest):
         self.assertEqual(daemon.metric('rankscope_source_up{source="nvml"}'), 0)
         self.say(EIGHT)  # it has been given: found without a restart
         self.wait_up(daemon, list(range(GPUS)))
+
+
+class DcgmExporter:
+    """Its page and no more, on a port of its own."""
+
+    def __init__(self):
+        outer = self
+        self.body, self.status, self.type = "", 200, "text/plain; version=0.0.4"
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = outer.body.encode()
+                self.send_response(outer.status)
+                self.send_header("Content-Type", outer.type)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/metrics"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        if self.server:
+            self.server.shutdown()
+            self.server.server_close()
+        self.server = None
+
+    def say(self, **cards):
+        """cards: c0={"SM_ACTIVE": 0.5}"""
+        self.body = "# HELP DCGM_FI_PROF_SM_ACTIVE x\n"
+        for card, values in cards.items():
+            for field, value in values.items():
+                self.body += f'DCGM_FI_{field}{{gpu="{card[1:]}",UUID="{uuid(card[1:])}",Hostname="n1"}} {value}\n'
+
+
+class AmpereWithDcgmExporter(ServeTest, GpuTest):
+    def test(self):
+        flags = self.with_exporter()
+        self.exporter.say(c0={"DEV_POWER_USAGE": 300.5, "PROF_SM_ACTIVE": 0.25, "PROF_PIPE_TENSOR_ACTIVE": 0.125},
+                          c1={"DEV_POWER_USAGE": 70, "PROF_SM_ACTIVE": "NaN", "PROF_DRAM_ACTIVE": 0.5})
+        daemon = self.start("gpus 3 ampere\ngpu 2 power 150000\n", flags=flags)
+        self.wait_up(daemon, [0, 1, 2])
+        wait_for("DCGM's value", lambda: daemon.metric(name("sm_active_ratio", 0)) == 0.25)
+        self.assertEqual(daemon.metric('rankscope_source_up{source="dcgm"}'), 1)
+        self.assertEqual(daemon.metric(name("pipe_active_ratio", 0, pipe="tensor")), 0.125)
+        self.assertEqual(daemon.metric(name("utilization_source_info", 0, source="dcgm")), 1)
+        self.assertIsNone(daemon.metric(name("sm_active_ratio", 1)), "NaN is no number")
+        self.assertEqual(daemon.metric(name("dram_active_ratio", 1)), 0.5)
+        self.assertIsNone(daemon.metric(name("sm_active_ratio", 2)), "nobody tells of it")
+        self.assertEqual(daemon.metric(name("utilization_source_info", 2, source="nvml")), 1)
+
+        # Under the names that dcgm-exporter gives them, too.
+        page = daemon.get("/metrics")[1]
+        mine = re.findall(r'^DCGM_FI_DEV_POWER_USAGE\{gpu="2",UUID="([^"]+)",pci_bus_id="[^"]+",device="nvidia0",modelName="[^"]+",'
+                          r'Hostname="[^"]+",DCGM_FI_DRIVER_VERSION="[^"]+"\} (\S+)$', page, re.M)
+        self.assertEqual(mine, [(uuid(2), "150")])
+        self.assertEqual(re.findall(r'^DCGM_FI_PROF_SM_ACTIVE\{gpu="(\d)".* (\S+)$', page, re.M), [("0", "0.25")])
+
+        # Somebody else's page, then nobody's: absent, and said so, never 0.
+        self.exporter.type, self.exporter.body = "text/html", "<html><body>It works!</body></html>"
+        wait_for("the reason", lambda: "is no page of metrics" in daemon.text())
+        wait_for("its absence", lambda: daemon.metric(name("sm_active_ratio", 0)) is None)
+        self.assertEqual(daemon.metric('rankscope_source_up{source="dcgm"}'), 0)
+        self.assertEqual(daemon.metric('rankscope_source_up{source="nvml"}'), 1)
+        self.exporter.close()
+        wait_for("the reason", lambda: "connect: Connection refused" in daemon.text())
+        self.assertEqual(daemon.stop(), 0)
+
+
+class HopperCountsItself(ServeTest, GpuTest):
+    """Its own counters are newer than any exporter's."""
+    def test(self):
+        flags = self.with_exporter()
+        self.exporter.say(c0={"DEV_POWER_USAGE": 300.5, "PROF_SM_ACTIVE": 0.25})
+        daemon = self.start("gpus 1 hopper\ngpu * gpm_2 91\n", flags=flags)
+        wait_for("both", lambda: daemon.metric(name("sm_active_ratio", 0)) == 0.91 and
+                 daemon.metric('rankscope_source_up{source="dcgm"}') == 1)
+        self.assertEqual(daemon.metric(name("utilization_source_info", 0, source="gpm")), 1)
+        self.assertIsNone(daemon.metric(name("utilization_source_info", 0, source="dcgm")))
+
+
+class PartsComeAndGo(ServeTest, GpuTest):
+    """MIG is set up under us, and taken away: instances with their memory, never the ones of before."""
+
+    def test(self):
+        daemon = self.start("gpus 1 hopper\n")
+        self.wait_up(daemon, [0])
+        self.assertIsNone(daemon.metric(name("mig_instances", 0)))
+        self.say("gpus 1 hopper\ngpu 0 mig MIG-a 1073741824 10737418240\ngpu 0 mig MIG-b 0 21474836480\n")
+        wait_for("two instances", lambda: self.instances(daemon) == (2, {"MIG-a": 1 << 30, "MIG-b": 0}))
+        self.assertEqual(daemon.metric(name("mig_memory_total_bytes", 0, mig="MIG-b")), 20 << 30)
+        self.say("gpus 1 hopper\ngpu 0 mig MIG-c 5 21474836480\n")
+        wait_for("another", lambda: self.instances(daemon) == (1, {"MIG-c": 5}))
+        self.say("gpus 1 hopper\n")
+        wait_for("their end", lambda: self.up(daemon) == {0: True} and self.instances(daemon) == (None, {}))
+
+    def instances(self, daemon):
+        """Their number and the memory that each uses, of one page."""
+        page = daemon.get("/metrics")[1]
+        number = re.search(r"^rankscope_gpu_mig_instances\{[^}]*\} (\S+)$", page, re.M)
+        used = re.findall(r'^rankscope_gpu_mig_memory_used_bytes\{[^}]*mig="([^"]*)"[^}]*\} (\S+)$', page, re.M)
+        return int(number[1]) if number else None, {mig: float(value) for mig, value in used}
+
+
+class NoNumberIsNone(ServeTest, GpuTest):
+    """What stands for "not available" in NVML and below it is no number on /metrics, and calls that fail are counted."""
+
+    def test(self):
+        daemon = self.start("gpus 1 hopper\ngpu 0 power 4294967295\ngpu 0 energy 9223372036854775794\n"
+                            "gpu 0 temperature 2147483632\ngpu 0 gpm_2 nan\ngpu 0 pcie_replays none\n"
+                            "gpu 0 error nvmlDeviceGetPerformanceState 999\n")
+        self.wait_up(daemon, [0])
+        wait_for("errors", lambda: (daemon.metric(
+            'rankscope_nvml_errors_total{call="nvmlDeviceGetPerformanceState",code="unknown"}') or 0) > 2)
+        self.assertEqual(daemon.metric(name("up", 0)), 1)
+        for metric in ("power_watts", "energy_joules_total", "sm_active_ratio", "pcie_replays_total", "performance_state"):
+            self.assertIsNone(daemon.metric(name(metric, 0)), metric)
+        page = daemon.get("/metrics")[1]
+        numbers = re.findall(r"^rankscope_gpu_\w+\{[^}]*\} (\S+)$", page, re.M)
+        self.assertTrue(numbers)
+        self.assertEqual([number for number in numbers if not abs(float(number)) < 2.0 ** 46], [])
 
 
 class NoDriver(ServeTest, GpuTest):

@@ -3,7 +3,7 @@
 """What a job's libraries report of themselves, under `rankscope serve`: ranks freeze, a RAS service of the protocol that NCCL
 speaks answers for them, dumps of the Flight Recorder's form lie on disk, and the verdict names the rank that never came. The
 service and the dumps are made here: there is no NCCL on this machine."""
-import os
+import socket
 import subprocess
 import sys
 import time
@@ -51,6 +51,11 @@ sys.exit(1)
 """
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
 class NcclReports(ServeTest):
     def frozen(self, *sources, **environment):
         (Path(self.folder) / "launch.py").write_text(LAUNCHER)
@@ -91,7 +96,7 @@ class NcclReports(ServeTest):
         self.assertNotIn("which rank did not enter", self.open_questions(verdict))
 
     def test_ras_names_the_rank(self):
-        port = 20000 + os.getpid() % 20000
+        port = free_port()
         daemon = self.frozen("nccl_ras: {interval: 1s}", NCCL_RAS_ADDR=f"localhost:{port}", SERVICE="json")
         begin = time.monotonic()
         verdict = self.hang(daemon, lambda verdict: verdict["ranks"])
@@ -103,7 +108,7 @@ class NcclReports(ServeTest):
         self.assertIn("VERBOSE STATUS", asked)
 
     def test_a_service_that_never_answers_holds_nobody_up(self):
-        port = 20001 + os.getpid() % 20000
+        port = free_port()
         daemon = self.frozen("nccl_ras: {interval: 1s}", NCCL_RAS_ADDR=f"localhost:{port}", SERVICE="silent")
         verdict = self.hang(daemon, lambda _: True)
         self.assertEqual(verdict["ranks"], [])

@@ -46,7 +46,7 @@ def wait_for(what, condition):
 
 
 class Daemon:
-    def __init__(self, folder, *flags, state=None, preexec=None):
+    def __init__(self, folder, *flags, state=None, preexec=None, environment=None):
         self.log = Path(folder) / f"serve-{time.monotonic_ns()}.log"
         self.socket = str(Path(folder) / "run.sock")
         self.state = state or str(Path(folder) / "state")
@@ -56,7 +56,7 @@ class Daemon:
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [BINARY, "serve", "--web.listen-address", "127.0.0.1:0", "--state.dir", self.state, "--run.socket",
-                 self.socket, *flags], stderr=log, stdout=log, preexec_fn=preexec)
+                 self.socket, *flags], stderr=log, stdout=log, preexec_fn=preexec, env=environment)
         self.address = wait_for("the daemon's address", self.find_address)
         wait_for("readiness", lambda: self.get("/-/ready")[0] == 200)
 

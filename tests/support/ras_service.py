@@ -5,6 +5,7 @@ connection. It tells of four ranks, one of which has launched an operation less.
 import json
 import os
 import socket
+import threading
 import time
 
 
@@ -22,24 +23,29 @@ def report():
         "ras": {"collection_time_sec": 0.002, "timeouts_count": 0}})
 
 
+def answer(connection, folder, manner):
+    if manner == "silent":
+        time.sleep(3600)
+    with connection, connection.makefile("rw", newline="\n") as lines, open(f"{folder}/questions", "a") as log:
+        for line in lines:
+            log.write(line)
+            if line.startswith("CLIENT PROTOCOL"):
+                lines.write("SERVER PROTOCOL 2\n")
+            elif line.startswith(("TIMEOUT", "SET FORMAT")):
+                lines.write("OK\n")
+            elif line.startswith("VERBOSE STATUS"):
+                lines.write(report())
+                lines.flush()
+                break
+            else:
+                lines.write("ERROR: Unknown command\n")
+            lines.flush()
+
+
 def serve(port, folder, manner):
-    """`manner`: json, or silent: the connection is taken and nothing is said."""
+    """`manner`: json, or silent: the connection is taken and nothing is said. Whoever asks, and however slowly, holds up
+    nobody else."""
     listener = socket.create_server(("127.0.0.1", port))
     while True:
         connection, _ = listener.accept()
-        if manner == "silent":
-            time.sleep(3600)
-        with connection, connection.makefile("rw", newline="\n") as lines, open(f"{folder}/questions", "a") as log:
-            for line in lines:
-                log.write(line)
-                if line.startswith("CLIENT PROTOCOL"):
-                    lines.write("SERVER PROTOCOL 2\n")
-                elif line.startswith(("TIMEOUT", "SET FORMAT")):
-                    lines.write("OK\n")
-                elif line.startswith("VERBOSE STATUS"):
-                    lines.write(report())
-                    lines.flush()
-                    break
-                else:
-                    lines.write("ERROR: Unknown command\n")
-                lines.flush()
+        threading.Thread(target=answer, args=(connection, folder, manner), daemon=True).start()

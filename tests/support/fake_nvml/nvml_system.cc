@@ -3,13 +3,20 @@
 
 // Functions of the library as a whole: start, devices, events.
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstring>
-#include <set>
-#include <thread>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "exporter/owned_fd.h"
 #include "tests/support/fake_nvml/state.h"
 
 using namespace fake_nvml;  // NOLINT: the symbols are C's
@@ -31,7 +38,17 @@ Return GiveText(const std::string& text, char* out, uint32_t size) {
 struct Listener {
   std::set<size_t> gpus;
   size_t told = 0;  // of the script's Xids
+  rankscope::OwnedFd changes{inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
 };
+
+// As a driver waits, without a cost: until the script's file is another, or `until`.
+void AwaitChange(const Listener& listener, double until) {
+  pollfd changed{listener.changes.get(), POLLIN, 0};
+  poll(&changed, 1, static_cast<int>(std::max(0.0, until - Seconds()) * 1e3) + 1);
+  std::array<char, 4096> events;
+  while (read(listener.changes.get(), events.data(), events.size()) > 0) {
+  }
+}
 
 }  // namespace
 
@@ -90,6 +107,14 @@ Return nvmlDeviceGetUUID(Device device, char* text, uint32_t size) {
   return GiveText(call.part != nullptr ? call.part->uuid : call.gpu->uuid, text, size);
 }
 
+// Backwards, as a driver may count them: not the index.
+Return nvmlDeviceGetMinorNumber(Device device, uint32_t* minor) {
+  const Call call(device, __func__);
+  if (call.fails()) return call.result;
+  *minor = static_cast<uint32_t>(call.script->gpus.size() - 1 - call.index);
+  return abi::kSuccess;
+}
+
 Return nvmlDeviceGetSerial(Device device, char* text, uint32_t size) {
   const Call call(device, __func__);
   return call.fails() ? call.result : GiveText(call.gpu->serial, text, size);
@@ -111,13 +136,25 @@ Return nvmlDeviceGetMigDeviceHandleByIndex(Device device, uint32_t index, Device
 
 Return nvmlEventSetCreate(EventSet* set) {
   if (initialised == 0) return abi::kUninitialized;
-  *set = reinterpret_cast<EventSet>(new Listener);
-  return Result(__func__);
+  const Return result = Result(__func__);
+  if (result != abi::kSuccess) return result;
+  auto* const listener = new Listener;
+  if (const char* path = std::getenv("FAKE_NVML_SCRIPT")) {
+    const std::string folder = std::filesystem::path(path).parent_path();
+    inotify_add_watch(listener->changes.get(), folder.c_str(), IN_MOVED_TO | IN_CLOSE_WRITE);
+  }
+  listener->told = Now()->xids.size();  // what was before is not told
+  *set = reinterpret_cast<EventSet>(listener);
+  return result;
 }
 
 Return nvmlEventSetFree(EventSet set) {
   delete reinterpret_cast<Listener*>(set);
   return abi::kSuccess;
+}
+
+Return nvmlDeviceGetSupportedEventTypes(Device device, uint64_t* types) {
+  return Give(device, __func__, "event_types", types);
 }
 
 Return nvmlDeviceRegisterEvents(Device device, uint64_t types, EventSet set) {
@@ -131,6 +168,7 @@ Return nvmlDeviceRegisterEvents(Device device, uint64_t types, EventSet set) {
 Return nvmlEventSetWait_v2(EventSet set, EventData* data, uint32_t timeout_ms) {
   Listener& listener = *reinterpret_cast<Listener*>(set);
   const double until = Seconds() + timeout_ms * 1e-3;
+  std::shared_ptr<const Script> seen;
   for (;;) {
     const auto script = Now();
     listener.told = std::min(listener.told, script->xids.size());
@@ -141,8 +179,14 @@ Return nvmlEventSetWait_v2(EventSet set, EventData* data, uint32_t timeout_ms) {
                abi::kNotAvailable32};
       return abi::kSuccess;
     }
+    if (script != seen) {
+      for (const size_t gpu : listener.gpus) {
+        if (const Call call(HandleOf(gpu), __func__); call.fails()) return call.result;
+      }
+      seen = script;
+    }
     if (Seconds() >= until) return abi::kTimeout;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    AwaitChange(listener, std::min(until, script->next.value_or(until)));
   }
 }
 

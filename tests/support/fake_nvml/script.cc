@@ -62,6 +62,7 @@ constexpr PresetRow kEveryCard[] = {
     {"persistence", 1},
     {"compute_mode", 0},
     {"mig_mode", 0},
+    {"event_types", 31},
 };
 constexpr PresetRow kAmpere[] = {
     {"memory_total", 42949672960}, {"clock_2", 1215},     {"clock_max_0", 1410},

@@ -46,16 +46,18 @@ TEST(Config, EveryKeyOfTheDocumentIsRead) {
       "web: {listen: [\"127.0.0.1:1\", \":2\"], max_requests: 7}\n"
       "state: {dir: /x, job_bytes: 1MiB, total_bytes: 3GiB, keep: 1h30m}\n"
       "run: {socket: /y}\n"
-      "metrics: {profile: full, max_series: 12000}\n"
+      "metrics: {profile: full, max_series: 12000, dcgm_names: true}\n"
       "sources: {procfs: {enabled: false, interval: 500ms}}\n"
       "slurm: {role: off}\n"
       "fleet: {prometheus: \"http://p:9090\"}\n"
+      "gpu: {dcgm_url: \"\"}\n"
       "families: {collective_hang: {hang_floor: 90s}, rendezvous_hang: {suspect: 1m, fire: 2m}}\n"
       "log: {level: debug, format: json}\n");
   ASSERT_THAT(outcome.problems, IsEmpty());
   const Config& c = outcome.config;
   EXPECT_THAT(c.web.listen, ElementsAre("127.0.0.1:1", ":2"));
   EXPECT_EQ(c.web.max_requests, 7);
+  EXPECT_EQ(c.gpu.dcgm_url, "");
   EXPECT_EQ(c.state.dir, "/x");
   EXPECT_EQ(c.state.job_bytes, 1 << 20);
   EXPECT_EQ(c.state.total_bytes, int64_t{3} << 30);
@@ -114,6 +116,9 @@ TEST(Config, WrongShapesAreNamed) {
   EXPECT_THAT(Parse("log: {level: info}\nlog: {level: info}\n").problems,
               ElementsAre(HasSubstr("c.yaml:2: log: stands here twice")));
   EXPECT_THAT(Parse("a: 1\n---\nb: 2\n").problems, testing::SizeIs(2));
+  EXPECT_THAT(
+      Parse("gpu: {dcgm_url: \"127.0.0.1:9400\"}").problems,
+      ElementsAre(HasSubstr("c.yaml:1: gpu.dcgm_url: '127.0.0.1:9400' is no URL; write http:")));
   EXPECT_THAT(Parse("sources: {abacus: {enabled: true}}").problems,
               ElementsAre(HasSubstr("sources.abacus: unknown key")));
   EXPECT_THAT(Parse("state: {job_bytes: 4GiB}").problems,

@@ -54,6 +54,7 @@ TEST(KernelLine, Kinds) {
       {"INFO: task a:b c:77 blocked for more than 241 seconds.", KernelLineKind::kHungTask, "", -1,
        77},
       {"nfs: server fs-7 not responding, still trying", KernelLineKind::kNetworkFile, "", -1, 0},
+      {"nfs: server fs-7 OK", KernelLineKind::kNetworkFile, "", -1, 0},
       {"I/O error, dev nvme1n1, sector 8812 op 0x0:(READ)", KernelLineKind::kDisk, "", -1, 0},
       {"EDAC MC0: 1 UE memory read error on CPU_SrcID#0", KernelLineKind::kMemory, "", -1, 0},
   };
@@ -69,13 +70,30 @@ TEST(KernelLine, Kinds) {
   }
 }
 
+TEST(KernelLine, WhatAnXidSaysOfItsCard) {
+  const auto read = [](std::string_view text) { return *ParseKernelRecord(Record(text)); };
+  const std::string changed = "NVRM: Xid (PCI:0008:01:00): 154, GPU recovery action changed from ";
+  EXPECT_EQ(read(changed + "0x0 (None) to 0x4 (Drain and Reset)").recovery,
+            RecoveryAction::kDrainAndReset);
+  EXPECT_EQ(read(changed + "0x1 (GPU Reset Required) to 0x0 (None)").recovery,
+            RecoveryAction::kNone);
+  EXPECT_EQ(read(changed + "0x0 (None) to 0x9 (Something)").recovery, RecoveryAction::kUntold);
+  EXPECT_EQ(
+      read("NVRM: Xid (PCI:0008:01:00): 31, GPU recovery action changed from 0x1 to 0x0").recovery,
+      RecoveryAction::kUntold)
+      << "no Xid 154";
+  const std::string link = "NVRM: Xid (PCI:0018:01:00): 145, pid=7, name=ray::W, RLW_RXPIPE ";
+  EXPECT_TRUE(read(link + "Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x8)").nonfatal);
+  EXPECT_FALSE(read(link + "Fatal XC0 i0 Link 13 (0x0409a0c2 0x8)").nonfatal);
+  EXPECT_EQ(read(link + "Fatal").microseconds, 88001234);
+}
+
 TEST(KernelLine, OthersAreNone) {
   for (const std::string_view text : {
            "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15",
            "NVRM: Xid (PCI:0000:4F:00): none",
            "python3[812]: my GPU has fallen off the bus, it said",
            "INFO: task blocked for more than 122 seconds.",
-           "nfs: server fs-7 OK",
            "pcieport 0000:15:01.0: AER: enabled with IRQ 26",
            "EDAC MC: Ver: 3.0.0",
            "EXT4-fs (sda1): mounted filesystem",
@@ -113,42 +131,129 @@ class KmsgTest : public ::testing::Test {
     mkfifo(path_.c_str(), 0600);
   }
   ~KmsgTest() override { unlink(path_.c_str()); }
+
+  // Before the source is started nobody reads: the pipe holds what was logged before.
+  void Open() {
+    writer_ = OwnedFd(open(path_.c_str(), O_RDWR | O_NONBLOCK));
+    ASSERT_TRUE(writer_);
+    ASSERT_EQ(fcntl(writer_.get(), F_SETFL, O_DIRECT | O_NONBLOCK), 0) << "keeps records apart";
+  }
+  void Write(int64_t sequence, std::string_view text, int64_t microseconds = 1) {
+    const std::string record = "3," + std::to_string(sequence) + "," +
+                               std::to_string(microseconds) + ",-;" + std::string(text) + "\n";
+    ASSERT_EQ(write(writer_.get(), record.data(), record.size()),
+              static_cast<ssize_t>(record.size()));
+  }
+  void Run(Duration time = Milliseconds(50)) {
+    loop_.After(time, [this] { loop_.Stop(); });
+    loop_.Run();
+  }
+
   std::string path_;
+  OwnedFd writer_;
+  exporter::EventLoop loop_;
+  RecordingSink sink_;
+  std::shared_ptr<XidLedger> xids_ = std::make_shared<XidLedger>();
 };
+
+TEST_F(KmsgTest, OfBeforeItsStartIsKnownAndNeitherCountedNorTold) {
+  Open();
+  Write(10, "NVRM: Xid (PCI:0000:4F:00): 95, pid=7, name=python3, Uncontained", 5'000'000);
+  Write(11, "nfs: server fs-7 not responding, still trying", 6'000'000);
+  Kmsg source(std::make_shared<ProcessTable>(), xids_, path_);
+  ASSERT_TRUE(source.Start(loop_, sink_).ok());
+  Write(12, "NVRM: Xid (PCI:0000:4F:00): 31, pid=7, name=python3, MMU Fault", 7'000'000);
+  Run();
+  ASSERT_EQ(sink_.Of<KernelEvent>().size(), 1u);
+  EXPECT_EQ(sink_.Of<KernelEvent>()[0].code, 31);
+  const XidReport report = xids_->Report();
+  EXPECT_TRUE(report.heard);
+  ASSERT_EQ(report.counts.size(), 2u);
+  EXPECT_EQ(report.counts[0].code, 31);
+  EXPECT_EQ(report.counts[0].count, 1);
+  EXPECT_EQ(report.counts[1].code, 95);
+  EXPECT_EQ(report.counts[1].count, 0);
+  EXPECT_EQ(report.counts[1].last.ns, 5'000'000'000);
+  EXPECT_EQ(xids_->PendingOf("0000:4f:00").code, 95);
+  EXPECT_EQ(source.counts()[static_cast<size_t>(KernelLineKind::kXid)].value, 1);
+  EXPECT_EQ(source.counts()[static_cast<size_t>(KernelLineKind::kNetworkFile)].value, 0);
+  // Begun anew, it reads the log from its beginning again, and knows how far it was.
+  source.Stop();
+  EXPECT_FALSE(xids_->Report().heard);
+  ASSERT_TRUE(source.Start(loop_, sink_).ok());
+  Write(11, "NVRM: Xid (PCI:0000:4F:00): 31, pid=7, name=python3, MMU Fault");
+  Write(13, "NVRM: Xid (PCI:0000:4F:00): 31, pid=7, name=python3, MMU Fault");
+  Run();
+  EXPECT_EQ(xids_->Report().counts[0].count, 2);
+  EXPECT_EQ(source.lost(), 0);
+  source.Stop();
+}
+
+TEST_F(KmsgTest, AnErrorOfASwitchHasSeveralLinesAndIsOne) {
+  Open();
+  const std::string head = "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): ";
+  Write(1, head + "20012, Non-fatal, Link 30 LTSSM Fault Up");
+  Kmsg source(std::make_shared<ProcessTable>(), xids_, path_);
+  ASSERT_TRUE(source.Start(loop_, sink_).ok());
+  Write(2, head + "24007, Fatal, Link 28 sourcing buffer");
+  Write(3, head + "24007, Severity 1 Engine instance 28 Sub-engine instance 00");
+  Write(4, head + "24007, Data {0x00000000, 0x00000000}");
+  Write(5, head + "20012, Non-fatal, Link 30 LTSSM Fault Up");
+  Run();
+  const std::vector<SxidCount> switches = xids_->Report().switches;
+  ASSERT_EQ(switches.size(), 2u);
+  EXPECT_EQ(switches[0].code, 20012);
+  EXPECT_FALSE(switches[0].fatal);
+  EXPECT_EQ(switches[0].count, 1) << "since its start";
+  EXPECT_TRUE(switches[1].fatal);
+  EXPECT_EQ(switches[1].count, 1);
+  EXPECT_EQ(source.counts()[static_cast<size_t>(KernelLineKind::kSxid)].value, 4);
+  source.Stop();
+}
+
+TEST_F(KmsgTest, ALossInThreeRecordsIsOfTheCardOfTheFirst) {
+  Open();
+  Kmsg source(std::make_shared<ProcessTable>(), xids_, path_);
+  ASSERT_TRUE(source.Start(loop_, sink_).ok());
+  Write(1, "NVRM: The NVIDIA GPU 0000:3B:00.0 (PCI ID: 10de:20b5)");
+  Write(2, "NVRM: installed in this system has");
+  Write(3, "usb 1-1: new device");
+  Write(4, "NVRM: fallen off the bus and is not responding to commands.");
+  Write(90,
+        "NVRM: fallen off the bus and is not responding to commands.");  // of what, nobody knows
+  Run();
+  const std::vector<KernelEvent> told = sink_.Of<KernelEvent>();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].type, "gpu_lost");
+  EXPECT_EQ(told[0].gpu_bus_id, "0000:3b:00");
+  EXPECT_EQ(told[1].gpu_bus_id, "");
+  EXPECT_TRUE(xids_->PendingOf("0000:3b:00").needs[static_cast<size_t>(XidNeed::kReboot)]);
+  source.Stop();
+}
 
 TEST_F(KmsgTest, WhatCannotBeReadIsSaid) {
   exporter::EventLoop loop;
   RecordingSink sink;
-  Kmsg source(std::make_shared<ProcessTable>(), "/nowhere/kmsg");
+  Kmsg source(std::make_shared<ProcessTable>(), std::make_shared<XidLedger>(), "/nowhere/kmsg");
   EXPECT_FALSE(source.Start(loop, sink).ok());
   ASSERT_EQ(sink.Of<SourceState>().size(), 1u);
   EXPECT_EQ(sink.Of<SourceState>()[0].state, Availability::kUnsupported);
 }
 
 TEST_F(KmsgTest, EachIsCountedAndTheFirstOfASecondTold) {
-  exporter::EventLoop loop;
-  RecordingSink sink;
   auto table = std::make_shared<ProcessTable>();
   TrackedProcess process;
   process.key = {33120, 900};
   table->Add(process);
-  Kmsg source(table, path_);
-  ASSERT_TRUE(source.Start(loop, sink).ok());
-  OwnedFd writer(open(path_.c_str(), O_WRONLY | O_NONBLOCK));
-  ASSERT_TRUE(writer);
-  ASSERT_EQ(fcntl(writer.get(), F_SETFL, O_DIRECT | O_NONBLOCK), 0) << "keeps records apart";
-  const auto write_record = [&](int64_t sequence, std::string_view text) {
-    const std::string record = "3," + std::to_string(sequence) + ",1,-;" + std::string(text) + "\n";
-    ASSERT_EQ(write(writer.get(), record.data(), record.size()),
-              static_cast<ssize_t>(record.size()));
-  };
+  Open();
+  Kmsg source(table, xids_, path_);
+  ASSERT_TRUE(source.Start(loop_, sink_).ok());
   for (int i = 0; i < 5; ++i)
-    write_record(10 + i, "NVRM: Xid (PCI:0000:4F:00): 31, pid=33120, name=python3, MMU Fault");
-  write_record(15, "NVRM: Xid (PCI:0000:50:00): 31, pid=33120, name=python3, MMU Fault");
-  write_record(20, "usb 1-1: new device");
-  loop.After(Milliseconds(50), [&] { loop.Stop(); });
-  loop.Run();
-  const std::vector<KernelEvent> told = sink.Of<KernelEvent>();
+    Write(10 + i, "NVRM: Xid (PCI:0000:4F:00): 31, pid=33120, name=python3, MMU Fault");
+  Write(15, "NVRM: Xid (PCI:0000:50:00): 31, pid=33120, name=python3, MMU Fault");
+  Write(20, "usb 1-1: new device");
+  Run();
+  const std::vector<KernelEvent> told = sink_.Of<KernelEvent>();
   ASSERT_EQ(told.size(), 2u) << "one of each card";
   EXPECT_EQ(told[0].type, "xid");
   EXPECT_EQ(told[0].code, 31);

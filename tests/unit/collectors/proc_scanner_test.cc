@@ -228,6 +228,75 @@ TEST(ProcScanner, CountsOpenGpusOnce) {
   EXPECT_EQ(SampleOf(scanner.Scan(request), SignalId::kGpuDevicesOpen), 2.0f);
 }
 
+std::string JobTold(const ScanResult& result, int pid) {
+  for (const auto& started : result.started) {
+    if (started.start.key.pid == pid) return started.start.job_id;
+  }
+  return "nobody";
+}
+
+TEST(ProcScanner, AJobsCgroupMakesAProcessTheJobsWhateverItsEnvironment) {
+  FakeProc proc;
+  const std::string v1 = "9:freezer:/slurm_n1/uid_1/job_7/step_0\n1:name=systemd:/init.scope\n";
+  proc.Put({.pid = 10, .cgroup = v1});
+  proc.Put({.pid = 11,
+            .environ = std::string("RANK=0\0SLURM_JOB_ID=99\0", 23),
+            .cgroup = "0::/system.slice/slurmstepd.scope/job_8/step_0/user/task_0\n"});
+  // Slurm's own, and what only looks like a job's.
+  proc.Put({.pid = 20, .comm = "slurmstepd", .cgroup = v1});
+  proc.Put(
+      {.pid = 21, .comm = "sleep", .cgroup = "5:memory:/slurm/uid_1/job_7/step_extern/task_0\n"});
+  proc.Put({.pid = 22, .cgroup = "0::/system.slice/slurmstepd.scope/job_8/step_0/slurm\n"});
+  proc.Put({.pid = 23,
+            .environ = std::string("SLURM_JOB_ID=7\0SLURM_SCRIPT_CONTEXT=epilog_slurmd\0", 50)});
+  proc.Put({.pid = 24, .cgroup = "0::/user.slice/user-1.slice/session-1.scope/job_12\n"});
+  ProcScanner scanner(proc.Reader());
+  const ScanResult result = scanner.Scan({});
+  EXPECT_EQ(Pids(result), (std::set<int>{10, 11}));
+  EXPECT_EQ(JobTold(result, 10), "7");
+  EXPECT_EQ(JobTold(result, 11), "8");
+  EXPECT_EQ(result.started[0].start.cgroup, "9:freezer:/slurm_n1/uid_1/job_7/step_0");
+  EXPECT_TRUE(result.started[0].tracked.unranked);
+  EXPECT_FALSE(result.started[1].tracked.unranked);
+}
+
+TEST(ProcScanner, HostileEnvironmentsAreReadWithinBounds) {
+  FakeProc proc;
+  std::string many;
+  for (int i = 0; i < 10'000; ++i) many += "X" + std::to_string(i) + "=1" + '\0';
+  const std::string rank = "RANK=3";
+  const size_t room = (2 << 20) - rank.size() - 3;  // beside "A=" and a terminator
+  proc.Put({.pid = 10, .environ = many + rank});
+  proc.Put({.pid = 11, .environ = "A=" + std::string(room - 1, 'a') + '\0' + rank});
+  proc.Put({.pid = 12, .environ = "A=" + std::string(room, 'a') + '\0' + rank + "1"});
+  proc.Put({.pid = 13, .environ = std::string(4 << 20, 'a')});
+  proc.Put({.pid = 14, .environ = std::string("RANK=\xff\xfe\0", 8)});
+  proc.Put({.pid = 15, .environ = rank, .cgroup = std::string(1 << 20, '/')});
+  ProcScanner scanner(proc.Reader());
+  std::map<int, ProcessStart> told;
+  for (auto& started : scanner.Scan({}).started) told[started.start.key.pid] = started.start;
+  ASSERT_TRUE(told.contains(10) && told.contains(11) && told.contains(14) && told.contains(15));
+  EXPECT_EQ(told[10].env[0].value, "3");
+  EXPECT_EQ(told[11].env[0].value, "3") << "the last of 2 MiB";
+  EXPECT_FALSE(told.contains(12)) << "half a value is another one";
+  EXPECT_FALSE(told.contains(13));
+  EXPECT_EQ(told[14].env[0].value, "\xff\xfe") << "what it means is decided inside";
+  EXPECT_LE(told[15].cgroup.size(), attribution::kCarriedCgroupCap);
+}
+
+TEST(ProcScanner, WhoOnlyNamesAJobDoesNotShowItsMemory) {
+  FakeProc proc;
+  const std::string job = "/system.slice/slurmstepd.scope/job_7";
+  proc.Put({.pid = 10,
+            .environ = std::string("RANK=0\0SLURM_JOB_ID=7\0", 22),
+            .cgroup = "0::/user.slice/user-1.slice\n"});
+  proc.Put({.pid = 11, .cgroup = "0::" + job + "/step_0/user/task_0\n"});
+  proc.Cgroup("user.slice/user-1.slice/memory.current", "5\n");
+  proc.Cgroup(job + "/memory.current", "1000\n");
+  ProcScanner scanner(proc.Reader());
+  EXPECT_EQ(SampleOf(scanner.Scan({}), SignalId::kJobMemoryBytes), 1000.0f);
+}
+
 TEST(ProcScanner, ReadsTheJobsMemoryOfVersionTwo) {
   FakeProc proc;
   const std::string job = "/system.slice/slurmstepd.scope/job_7";

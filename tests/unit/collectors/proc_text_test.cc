@@ -101,6 +101,32 @@ TEST(ParseStatus, ReadsTheRealUidAndTheNamespacedPids) {
   EXPECT_FALSE(ParseStatus("Uid:\t-1\t0\n"));
 }
 
+TEST(ParseEnvironment, IsBoundedHoweverItLooks) {
+  const auto all = [](std::string_view) { return true; };
+  std::string many;
+  for (int i = 0; i < 10'000; ++i) many += "NCCL_" + std::to_string(i) + "=1" + '\0';
+  many += "SLURM_JOB_ID=8841";
+  const Environment environment = ParseEnvironment(many, all);
+  EXPECT_EQ(environment.kept.size(), kMaxKept);
+  EXPECT_TRUE(environment.ranked);
+  EXPECT_EQ(environment.slurm_job_id, "8841") << "without a terminator";
+  const std::string large = "RANK=" + std::string(2 << 20, '1');
+  EXPECT_EQ(ParseEnvironment(large, all).kept[0].value.size(), kMaxValueBytes);
+  EXPECT_TRUE(ParseEnvironment(std::string(2 << 20, 'x'), all).kept.empty());
+  EXPECT_TRUE(ParseEnvironment(std::string(2 << 20, '\0'), all).kept.empty());
+  EXPECT_TRUE(ParseEnvironment(std::string(2 << 20, '='), all).kept.empty());
+  EXPECT_EQ(ParseEnvironment(std::string("SLURM_JOB_ID=1\0SLURM_JOB_ID=2\0", 30), all).slurm_job_id,
+            "1")
+      << "as getenv has it";
+  for (const char* value : {"", "-1", "1x", "99999999999", "\xff"})
+    EXPECT_EQ(ParseEnvironment(std::string("SLURM_JOB_ID=") + value, all).slurm_job_id, "");
+  EXPECT_TRUE(
+      ParseEnvironment(std::string("SLURM_SCRIPT_CONTEXT=prolog_slurmd\0", 36), all).slurm_script);
+  EXPECT_FALSE(
+      ParseEnvironment(std::string("SLURM_SCRIPT_CONTEXT=prolog_task\0", 34), all).slurm_script)
+      << "a rank whose site has a TaskProlog";
+}
+
 TEST(ParseIo, NeedsBothNumbers) {
   const auto io = ParseIo("rchar: 9\nwchar: 8\nread_bytes: 4096\nwrite_bytes: 512\n");
   ASSERT_TRUE(io);
@@ -110,21 +136,46 @@ TEST(ParseIo, NeedsBothNumbers) {
   EXPECT_FALSE(ParseIo("cancelled_write_bytes: 1\nread_bytes: 1\n"));
 }
 
-TEST(ParseCgroup, VersionOneShowsThePathThatNamesTheJob) {
+TEST(ParseCgroup, VersionOneHasAPathPerController) {
   const auto paths = ParseCgroup(
       "9:freezer:/slurm/uid_7/job_5/step_0\n4:cpu,memory:/slurm/uid_7/job_5/step_0/task_1\n"
       "1:name=systemd:/a/b/c/d/e/f/g/h\n0::/system.slice/slurmd.service\n");
   EXPECT_EQ(paths.memory, "/slurm/uid_7/job_5/step_0/task_1");
   EXPECT_EQ(paths.unified, "/system.slice/slurmd.service");
-  EXPECT_EQ(paths.shown, "/slurm/uid_7/job_5/step_0/task_1");
+}
+
+TEST(ParseCgroup, TheDevicesControllerHasAPathOfItsOwn) {
+  EXPECT_EQ(
+      ParseCgroup("9:devices:/slurm/uid_0/job_5/step_0\n4:memory:/slurm/uid_0/job_5\n").devices,
+      "/slurm/uid_0/job_5/step_0");
+  EXPECT_EQ(ParseCgroup("0::/system.slice/job_5\n").devices, "");
+}
+
+TEST(ParseGpuDevices, OnlyWhatIsLeftOfTheDriversNodes) {
+  using Minors = std::vector<int32_t>;
+  EXPECT_EQ(ParseGpuDevices("c 195:3 rwm\nc 195:0 rw\nc 195:255 rwm\nc 195:254 rwm\nb 8:0 rwm\n"
+                            "c 136:* rwm\nc 1:3 rwm\nc 235:1 rwm\n"),
+            (Minors{0, 3}));
+  EXPECT_EQ(ParseGpuDevices("a *:* rwm\n"), Minors{});
+  EXPECT_EQ(ParseGpuDevices("c 195:1 rwm\nc *:* rwm\n"), Minors{});
+  EXPECT_EQ(ParseGpuDevices("c 195:* rwm\n"), Minors{});
+  EXPECT_EQ(ParseGpuDevices("c *:* m\nb *:* m\nc 195:1 rwm\n"), Minors{1})
+      << "as containers have it";
+  EXPECT_EQ(ParseGpuDevices("c 1:3 rwm\nc 195:255 rwm\n"), Minors{}) << "no GPU at all";
+  EXPECT_EQ(ParseGpuDevices(""), Minors{});
+  EXPECT_EQ(
+      ParseGpuDevices("c 195:x rwm\nc 195:-1 r\nc 195\n195:2\nc 195:99999999999 r\nc 195:7 r"),
+      Minors{7});
+  std::string many;
+  for (int i = 0; i < 300; ++i) many += "c 195:" + std::to_string(i % 200) + " rwm\n";
+  EXPECT_EQ(ParseGpuDevices(many).size(), 64u);
 }
 
 TEST(ParseCgroup, VersionTwoHasOnePathAndColonsInIt) {
   const auto paths = ParseCgroup("0::/user.slice/app:x.scope\n");
   EXPECT_EQ(paths.unified, "/user.slice/app:x.scope");
-  EXPECT_EQ(paths.shown, "/user.slice/app:x.scope");
   EXPECT_TRUE(paths.memory.empty());
-  EXPECT_TRUE(ParseCgroup("garbage\n::\n0::relative\n").shown.empty());
+  EXPECT_TRUE(ParseCgroup("garbage\n::\n0::relative\n").unified.empty());
 }
 
 TEST(JobCgroup, CutsBelowTheJob) {

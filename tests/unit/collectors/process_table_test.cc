@@ -41,6 +41,19 @@ TEST(ProcessTable, EndsAreForgottenInTheirOrder) {
   EXPECT_TRUE(table.HasEnded({10'000, 1}));
 }
 
+TEST(ProcessTable, ARunBeginsWithAProcessWhoseParentIsNotTracked) {
+  ProcessTable table;
+  table.AddRoot({5, 1}, "job");
+  EXPECT_EQ(table.begun(), 1);
+  table.Add(Of({5, 1}));  // its facts have come
+  TrackedProcess child = Of({6, 2});
+  child.parent = {5, 1};
+  table.Add(child);
+  EXPECT_EQ(table.begun(), 1);
+  table.Add(Of({7, 3}));
+  EXPECT_EQ(table.begun(), 2);
+}
+
 TEST(ProcessTable, ExitsAreToldWhileAnybodyTellsThem) {
   ProcessTable table;
   const int a = 0, b = 0;
@@ -61,6 +74,26 @@ TEST(ProcessTable, WhoListensHearsOfBirthAndDeath) {
   table.Remove({5, 2});
   table.Remove({5, 1});
   EXPECT_EQ(heard, (std::vector<std::pair<int32_t, bool>>{{5, true}, {5, false}}));
+}
+
+TEST(ProcessTable, WhatHasNoRankTakesAtMostHalfOfTheRoom) {
+  ProcessTable table;
+  const auto unranked = [](int32_t pid) {
+    TrackedProcess process = Of({pid, 1});
+    process.unranked = true;
+    return process;
+  };
+  for (int32_t pid = 1; pid <= static_cast<int32_t>(ProcessTable::kMaxUnranked); ++pid)
+    ASSERT_TRUE(table.Add(unranked(pid)));
+  EXPECT_FALSE(table.Add(unranked(100'000)));
+  EXPECT_EQ(table.dropped(), 1);
+  EXPECT_TRUE(table.Add(Of({100'000, 1}))) << "a rank";
+  EXPECT_TRUE(table.Add(unranked(1))) << "told again";
+  table.Remove({1, 1});
+  EXPECT_TRUE(table.Add(unranked(100'001)));
+  EXPECT_FALSE(table.Add(unranked(100'002)));
+  EXPECT_TRUE(table.Add(Of({2, 1}))) << "an exec has given it a rank";
+  EXPECT_TRUE(table.Add(unranked(100'002)));
 }
 
 }  // namespace

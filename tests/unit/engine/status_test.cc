@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "detectors/model/event_types.h"
 #include "tests/unit/engine/driver.h"
 
 namespace rankscope::engine {
@@ -101,6 +102,149 @@ TEST(LaunchGaps, StandAsTheyWereToldAndAreRestored) {
   expect(after.Find("j1")->ranks.front());
 
   EXPECT_FALSE(OneRank().At(2).launch_gaps_counted);
+}
+
+ProcessStart InJob(int32_t pid, int32_t parent, std::vector<KeyValue> env,
+                   const std::string& comm = "python3") {
+  ProcessStart start;
+  start.key = {pid, 1};
+  start.parent = {parent, 1};
+  start.uid = 1000;
+  start.comm = comm;
+  start.argv = {comm, "train.py"};
+  start.env = std::move(env);
+  start.cgroup = "/system.slice/n1_slurmstepd.scope/job_77/step_0/user/task_0";
+  start.complete = true;
+  return start;
+}
+
+TEST(Places, OfAJobAndItsRanksAreThoseOfTheirCgroupAndEnvironment) {
+  const std::vector<KeyValue> task = {{"SLURM_JOB_ID", "99"},    {"SLURM_JOB_NAME", "llama"},
+                                      {"SLURM_JOB_USER", "ann"}, {"SLURM_PROCID", "0"},
+                                      {"SLURM_NTASKS", "1"},     {"SLURM_JOB_PARTITION", "gpu"}};
+  std::vector<KeyValue> rank = task;
+  rank.insert(rank.end(),
+              {{"RANK", "3"}, {"LOCAL_RANK", "3"}, {"WORLD_SIZE", "8"}, {"MASTER_ADDR", "n1"}});
+  Tape tape;
+  tape.Add(1, InJob(10, 1, task, "bash"));
+  tape.Add(2, InJob(11, 10, rank));
+  tape.Finish(3);
+  Engine engine(Config{}, "n1");
+  Play(tape, engine, 0, tape.size());
+  EXPECT_EQ(engine.Find("99"), nullptr) << "what the environment alone says";
+  const JobStatus* job = engine.Find("77");
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(job->user, "ann");
+  EXPECT_EQ(job->facts.name, "llama");
+  EXPECT_EQ(job->facts.partition, "gpu");
+  EXPECT_EQ(job->world_size, 8);
+  ASSERT_EQ(job->ranks.size(), 1u) << "the shell above it was taken for rank 0";
+  EXPECT_EQ(job->ranks[0].rank, 3);
+  EXPECT_EQ(job->ranks[0].place.step_id, "0");
+  EXPECT_EQ(job->ranks[0].place.node, "n1");
+  EXPECT_EQ(job->ranks[0].place.world_size, 8);
+  EXPECT_EQ(job->ranks[0].place.master_addr, "n1");
+  const std::string said = engine.Explain(11);
+  EXPECT_NE(said.find("job 77: by its cgroup; SLURM_JOB_ID in its environment says 99"), said.npos)
+      << said;
+  EXPECT_NE(said.find("rank 3: by RANK; SLURM_PROCID says 0"), said.npos) << said;
+  EXPECT_NE(engine.Explain(10).find("role: launcher"), said.npos);
+
+  // The same after a restart of the daemon.
+  Engine restored(Config{}, "n1");
+  ASSERT_TRUE(restored.Restore(engine.Save()));
+  EXPECT_EQ(restored.Explain(11), said);
+  EXPECT_EQ(restored.Find("77")->facts.name, "llama");
+}
+
+TEST(Places, AProcessThatSlurmHasMovedIsNoLongerCounted) {
+  Tape tape;
+  tape.Start(1, {10, 1}, {1, 1}, {{"SLURM_JOB_ID", "5"}});
+  tape.Start(2, {11, 1}, {10, 1}, {});
+  tape.Add(3, InJob(11, 10, {{"SLURM_JOB_ID", "77"}, {"SLURM_PROCID", "0"}}));
+  tape.Exit(4, {10, 1}, 0);
+  tape.Finish(10);
+  Engine engine(Config{}, "n1");
+  Play(tape, engine, 0, tape.size());
+  ASSERT_NE(engine.Find("5"), nullptr);
+  EXPECT_FALSE(engine.Find("5")->running);
+  ASSERT_NE(engine.Find("77"), nullptr);
+  EXPECT_TRUE(engine.Find("77")->running);
+}
+
+SchedulerFact Mapping(const std::string& gpus) {
+  SchedulerFact fact;
+  fact.job_id = "77";
+  fact.field = "gpus";
+  fact.value = gpus;
+  fact.origin = "mapping";
+  return fact;
+}
+
+Event Card(int32_t index) {
+  Event card;
+  card.type = WireType(EventType::kGpuIdentity);
+  card.str = {
+      {"gpu_uuid", "GPU-" + std::to_string(index)}, {"bus_id", "0000:01:00"}, {"state", "up"}};
+  card.num = {{"index", index}, {"processes_told", 1}};
+  return card;
+}
+
+TEST(Mapping, AJobWithoutAProcessHasItsCardUntilItIsTakenBack) {
+  Tape tape;
+  tape.Add(1, Mapping("1"));
+  tape.Add(1.5, Card(0));
+  tape.Add(1.5, Card(1));
+  tape.Finish(20);
+  const size_t given = tape.size();
+  tape.Add(21, Mapping(""));
+  tape.Finish(40);
+  Engine engine(Config{}, "n1");
+  Play(tape, engine, 0, given);
+  const JobStatus* job = engine.Find("77");
+  ASSERT_NE(job, nullptr);
+  EXPECT_TRUE(job->running);
+  ASSERT_EQ(job->gpus.size(), 1u);
+  EXPECT_EQ(job->gpus[0].index, 1);
+  EXPECT_EQ(job->gpus[0].source, "mapping");
+  EXPECT_FALSE(job->gpus[0].attached);
+  Play(tape, engine, given, tape.size());
+  job = engine.Find("77");
+  ASSERT_NE(job, nullptr);
+  EXPECT_FALSE(job->running);
+  EXPECT_EQ(job->verdict.state(), proto::FINAL);
+  EXPECT_EQ(job->verdict.code(), "U0") << "nothing is known of how it went";
+  EXPECT_TRUE(job->gpus.empty());
+}
+
+TEST(Mapping, WhatIsNotToldAgainAfterAPauseIsTakenBack) {
+  SourceState up;
+  up.name = "job_mapping";
+  up.state = Availability::kUp;
+  for (const bool again : {true, false}) {
+    Tape tape;
+    tape.Add(1, up);
+    tape.Add(1, Mapping("0"));
+    tape.Add(1.5, Card(0));
+    tape.Finish(5);
+    tape.Add(6, up);
+    if (again) tape.Add(6, Mapping("0"));
+    tape.Finish(10);
+    Engine engine(Config{}, "n1");
+    Play(tape, engine, 0, tape.size());
+    ASSERT_NE(engine.Find("77"), nullptr);
+    EXPECT_EQ(engine.Find("77")->running, again);
+    EXPECT_EQ(engine.Find("77")->gpus.size(), again ? 1u : 0u);
+  }
+}
+
+TEST(Mapping, OfAJobThatIsNotHereNothingIsTakenBack) {
+  Tape tape;
+  tape.Add(1, Mapping(""));
+  tape.Finish(5);
+  Engine engine(Config{}, "n1");
+  Play(tape, engine, 0, tape.size());
+  EXPECT_EQ(engine.Find("77"), nullptr);
 }
 
 }  // namespace

@@ -161,6 +161,75 @@ TEST(IdleCards, HoldMemoryAndRunNothing) {
   EXPECT_FALSE(IdleCards(f).matched) << "who waits for whom is another question";
 }
 
+// One process with two cards that it has never touched.
+features::JobFeatures Untouched(double seconds) {
+  features::JobFeatures f;
+  f.now = {int64_t{10'000} * 1'000'000'000};
+  f.running = f.timed = true;
+  f.world_size = 1;
+  for (int32_t index = 2; index < 4; ++index) {
+    features::UnusedGpu gpu;
+    gpu.index = index;
+    gpu.source = "slurm";
+    gpu.told = true;
+    gpu.looked_seconds = seconds;
+    gpu.evidence = Cite(f, features::EvidenceKind::kGpuUnused);
+    f.gpu.unused.push_back(gpu);
+  }
+  features::RankWait rank;
+  rank.rank = 0;
+  rank.has_run = true;
+  rank.main = WaitClass::kOther;
+  rank.still_seconds = seconds;
+  rank.evidence = Cite(f, features::EvidenceKind::kThreads);
+  f.waits.ranks.push_back(rank);
+  return f;
+}
+
+TEST(NeverAttached, IsAHangAfterTenMinutes) {
+  EXPECT_FALSE(NeverAttached(Untouched(599)).matched);
+  const Finding finding = EvaluateC3(Untouched(600));
+  ASSERT_TRUE(finding.matched);
+  EXPECT_EQ(finding.sub, "never_attached");
+  EXPECT_EQ(finding.tier, proto::TIER_S);
+  EXPECT_THAT(finding.ranks, ElementsAre(0));
+  EXPECT_EQ(finding.shows.size(), 3u);
+}
+
+TEST(NeverAttached, IsNotSaid) {
+  struct Row {
+    std::string_view why;
+    void (*change)(features::JobFeatures& f);
+  };
+  const Row rows[] = {
+      {"nobody says that it has a card", [](auto& f) { f.gpu.unused.clear(); }},
+      {"it is on another", [](auto& f) { f.gpu.gpus.emplace_back(); }},
+      {"told to see none", [](auto& f) { f.gpu.hidden = true; }},
+      {"instances look idle", [](auto& f) { f.gpu.divided = true; }},
+      {"a notebook", [](auto& f) { f.gpu.interactive = true; }},
+      {"steps come, on the CPU", [](auto& f) { f.progress = 1; }},
+      {"who waits for whom is another question", [](auto& f) { f.world_size = 2; }},
+      {"nobody looks at its threads", [](auto& f) { f.waits.ranks.clear(); }},
+      {"it sleeps", [](auto& f) { f.waits.ranks[0].main = WaitClass::kSleep; }},
+      {"it ran a minute ago", [](auto& f) { f.waits.ranks[0].still_seconds = 60; }},
+      {"it has never done anything", [](auto& f) { f.waits.ranks[0].has_run = false; }},
+      {"others work for it", [](auto& f) { f.waits.ranks[0].workers = 2; }},
+      {"processes are not told", [](auto& f) { f.gpu.unused[1].told = false; }},
+      {"something runs there", [](auto& f) { f.gpu.unused[1].ran = true; }},
+      {"a context's memory", [](auto& f) { f.gpu.unused[1].rise = 3e8; }},
+      {"somebody else is there", [](auto& f) { f.gpu.unused[1].foreign_bytes = 1; }},
+      {"the other has been looked at for a minute",
+       [](auto& f) { f.gpu.unused[1].looked_seconds = 60; }},
+      {"it calls CUDA", [](auto& f) { f.launches.ranks.emplace_back(); }},
+  };
+  for (const Row& row : rows) {
+    features::JobFeatures f = Untouched(900);
+    ASSERT_TRUE(NeverAttached(f).matched);
+    row.change(f);
+    EXPECT_FALSE(NeverAttached(f).matched) << row.why;
+  }
+}
+
 TEST(IdlingCards, WhileStepsCome) {
   features::JobFeatures f = Training();
   for (features::RunGpu& gpu : f.gpu.gpus) gpu.engine = gpu.busiest_minute = 0.2;

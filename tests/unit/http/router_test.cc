@@ -43,7 +43,14 @@ class RouterTest : public testing::Test {
     return router_.Handle(request, state_);
   }
 
-  State state_ = StateOf(test::OnNode({test::HealthyJob("8841"), test::HangingJob("a b/c")}));
+  // A node's, which is not beside Slurm's controller.
+  static metrics::Published OfNode(metrics::Published published) {
+    for (metrics::SourceStatus& source : published.agent.sources) source.slurm = nullptr;
+    return published;
+  }
+
+  State state_ =
+      StateOf(OfNode(test::OnNode({test::HealthyJob("8841"), test::HangingJob("a b/c")})));
   Router router_;
 };
 
@@ -181,10 +188,50 @@ TEST_F(RouterTest, EventsHaveTheCauseChainWithItsEvidence) {
             "loss fell from 10.5 to 2.3125 in 120 steps");
 }
 
+TEST_F(RouterTest, EventsBesideTheControllerAreSlurms) {
+  metrics::Published published = test::OnNode({test::HealthyJob("8841")});
+  for (metrics::SourceStatus& source : published.agent.sources) {
+    if (source.slurm == nullptr) continue;
+    SlurmReport report = *source.slurm;
+    auto events = std::make_shared<std::deque<std::shared_ptr<const SlurmEvent>>>();
+    for (const char* job : {"8841", "9"}) {
+      SlurmEvent event;
+      event.number = static_cast<int64_t>(events->size()) + 1;
+      event.wall_ns = int64_t{1795444481} * 1'000'000'000;
+      event.job_id = job;
+      event.kind = "started";
+      event.source = "scontrol";
+      events->push_back(std::make_shared<const SlurmEvent>(std::move(event)));
+    }
+    report.events = events;
+    source.slurm = std::make_shared<const SlurmReport>(std::move(report));
+  }
+  state_ = StateOf(std::move(published));
+  const auto jobs = [&](const std::string& query) {
+    std::string told;
+    const Json document = Json::parse(Ask("/events" + query).body);
+    for (const Json& event : document["events"]) told += event["job_id"].get<std::string>() + " ";
+    return told;
+  };
+  EXPECT_EQ(jobs(""), "8841 9 ");
+  EXPECT_EQ(jobs("?job_id=9"), "9 ");
+  EXPECT_EQ(jobs("?job_id=10"), "");
+  EXPECT_EQ(jobs("?after=1"), "9 ");
+  EXPECT_EQ(jobs("?since=1795444482"), "");
+  EXPECT_EQ(jobs("?since=2026-11-23T14:34:41Z"), "8841 9 ");
+  EXPECT_EQ(Ask("/events?since=yesterday").status, 400);
+  EXPECT_EQ(Ask("/events?after=-x").status, 400);
+  // Of a job that is watched here as well, all in one.
+  const Json both = Json::parse(Ask("/events?job_id=8841").body);
+  EXPECT_EQ(both["code"], "G1");
+  EXPECT_EQ(both["events"].size(), 1u);
+  EXPECT_EQ(both["last"], 2);
+}
+
 TEST_F(RouterTest, AnyBytesOfAJobMakeValidJson) {
   JobStatus job = test::HealthyJob("x\xFF\"\\\n<");
   job.logs[0].stream = "\xC3\x28";
-  state_ = StateOf(test::OnNode({job}));
+  state_ = StateOf(OfNode(test::OnNode({job})));
   for (const char* page : {"/verdict?job_id=", "/evidence?job_id=", "/events?job_id="}) {
     // The control character cannot be asked for, so ask for everything or a job that is not there.
     EXPECT_EQ(Ask(std::string(page) + "x%FF").status, 404);

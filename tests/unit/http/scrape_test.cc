@@ -111,7 +111,7 @@ TEST(GroupsOf, SelectsAndRefuses) {
   EXPECT_EQ(*GroupsOf({{"exclude[]", "rank"}}), rest);
   EXPECT_EQ(GroupsOf({{"collect[]", "ranks"}}).error(),
             "no group of metrics 'ranks'; there are: exporter, gpu, job, log, process, rank, "
-            "source, training, verdict");
+            "slurm, source, training, verdict");
   EXPECT_FALSE(GroupsOf({{"collect[]", ""}}));
   EXPECT_FALSE(GroupsOf({{"exclude[]", "x"}}));
   EXPECT_FALSE(GroupsOf({{"collect[]", "rank"}, {"exclude[]", "job"}}));

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/unit/metrics/published_states.h"
 
@@ -62,6 +64,108 @@ TEST(StatusPage, EscapesEverythingFromTheWorld) {
   EXPECT_THAT(page, Not(HasSubstr("alert(1)</script>")));
   EXPECT_THAT(page, Not(HasSubstr("\x1b")));
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;"));
+}
+
+GpuHistory Card(int32_t index) {
+  GpuHistory gpu;
+  gpu.index = index;
+  gpu.uuid = "GPU-fa4e000" + std::to_string(index) + "-0000-4000-8000-000000000000";
+  gpu.model = "NVIDIA H100 80GB HBM3";
+  gpu.card = "0000:1" + std::to_string(index) + ":00";
+  gpu.state = "up";
+  gpu.ranks = {index};
+  gpu.memory_total_bytes = 80.0 * (1 << 30);
+  gpu.memory_begin_wall_seconds = test::kWallSeconds - 640;
+  gpu.memory_part_seconds = 16;
+  for (int i = 0; i < 40; ++i) gpu.memory_bytes.push_back(static_cast<float>(i) * (1 << 30));
+  gpu.minutes_end_wall_seconds = test::kWallSeconds;
+  const auto none = static_cast<float>(GpuHistory::kNone);
+  gpu.engine.assign(GpuHistory::kMinutes, none);
+  gpu.sm = gpu.throttled = gpu.engine;
+  for (size_t i = 50; i < GpuHistory::kMinutes; ++i) {
+    gpu.engine[i] = 0.97F;
+    gpu.sm[i] = 0.12F;
+    gpu.throttled[i] = i < 52 ? 0.4F : 0;
+  }
+  return gpu;
+}
+
+metrics::Published OnCards(std::vector<GpuHistory> gpus) {
+  JobStatus job = test::HangingJob();
+  job.gpu_history = std::move(gpus);
+  return test::OnNode({job});
+}
+
+// Of the page, what it says of the job's cards.
+std::string Charts(const metrics::Published& published) {
+  const std::string page = StatusPage(published);
+  const size_t begin = page.find("<h3>GPUs</h3>");
+  return begin == std::string::npos ? ""
+                                    : page.substr(begin, page.find("</section>", begin) - begin);
+}
+
+TEST(StatusPage, DrawsTheCardsOfAJob) {
+  metrics::Published published = OnCards({Card(2), Card(3)});
+  published.agent.sources[0].xids = {{"0000:13:00", 79, 1, test::kWallSeconds - 900},
+                                     {"0000:14:00", 48, 1, test::kWallSeconds - 900},
+                                     {"0000:13:00", 13, 1, test::kWallSeconds - 4000}};
+  const std::string page = Charts(published);
+  EXPECT_THAT(page, HasSubstr("<b>GPU 3</b> rank 3 <code>GPU-fa4e0003</code>"));
+  EXPECT_THAT(page, HasSubstr("at most 39.0 GiB of 80.0 GiB"));
+  EXPECT_THAT(page, HasSubstr("in the last minute engine 97 %, SMs 12 %"));
+  EXPECT_THAT(page, HasSubstr("held down by heat or power in 2 minutes"));
+  EXPECT_THAT(page, HasSubstr("<span class=\"critical\">Xid 79</span>")) << "of this hour and card";
+  EXPECT_THAT(page, HasSubstr("<path class=\"xid\" d=\"M180.0 0V52\"/>"))
+      << "a quarter from its end";
+  EXPECT_THAT(page, HasSubstr("<path class=\"engine\" d=\"M200.0 ")) << "ten minutes of sixty";
+  EXPECT_THAT(page, Not(HasSubstr("nan")));
+  EXPECT_THAT(page, Not(HasSubstr("inf")));
+  EXPECT_THAT(page, Not(HasSubstr("GPU-fa4e0003-0000"))) << "short";
+  EXPECT_THAT(StatusPage(OnCards({})), Not(HasSubstr("<h3>GPUs</h3>")));
+}
+
+TEST(StatusPage, WhatACardDoesNotTellIsNotDrawn) {
+  GpuHistory silent = Card(1);
+  silent.memory_bytes.clear();
+  silent.engine.clear();
+  silent.sm.clear();
+  silent.throttled.clear();
+  silent.state = "lost";
+  EXPECT_THAT(StatusPage(OnCards({silent})), HasSubstr("not told"));
+  EXPECT_THAT(StatusPage(OnCards({silent})), HasSubstr("<span class=\"critical\">lost</span>"));
+  EXPECT_THAT(StatusPage(OnCards({silent})), Not(HasSubstr("<path")));
+  EXPECT_THAT(StatusPage(OnCards({GpuHistory{}})), HasSubstr("GPU ?"));
+  GpuHistory old = Card(1);  // without counters of its SMs, and of unknown size and time
+  old.sm.assign(GpuHistory::kMinutes, static_cast<float>(GpuHistory::kNone));
+  old.memory_total_bytes = old.minutes_end_wall_seconds = old.memory_begin_wall_seconds =
+      GpuHistory::kNone;
+  const std::string page = Charts(OnCards({old}));
+  EXPECT_THAT(page, HasSubstr("engine 97 %, SMs \u2013"));
+  EXPECT_THAT(page, Not(HasSubstr("class=\"sm\" d=")));
+  EXPECT_THAT(page, HasSubstr(">at most 39.0 GiB<"));
+  EXPECT_THAT(page, Not(HasSubstr("nan")));
+}
+
+TEST(StatusPage, CardsAreEscapedAndBounded) {
+  const std::string evil = "<b>\"'&";
+  GpuHistory card = Card(1);
+  card.uuid = card.model = card.state = evil;
+  const std::string page = StatusPage(OnCards({card}));
+  EXPECT_THAT(page, HasSubstr("<code>&lt;b&gt;&quot;&#39;&amp;</code>"));
+  EXPECT_THAT(page, Not(HasSubstr("<b>\"")));
+  std::vector<JobStatus> jobs;
+  for (int i = 0; i < 100; ++i) {
+    jobs.push_back(test::HealthyJob(std::to_string(i)));
+    jobs.back().running = i == 99;
+    jobs.back().gpu_history = std::vector<GpuHistory>(8, Card(1));
+  }
+  const std::string without = [jobs]() mutable {
+    for (JobStatus& job : jobs) job.gpu_history.clear();
+    return StatusPage(test::OnNode(jobs));
+  }();
+  const std::string with = StatusPage(test::OnNode(jobs));
+  EXPECT_LT(with.size(), without.size() + 128 * 6000);
+  EXPECT_LT(with.rfind("not drawn"), with.rfind("<figure>")) << "the running one comes first";
 }
 
 std::string Base64(const std::string& bytes) {

@@ -58,5 +58,23 @@ TEST(JobIdOf, KnowsTheAlias) {
   EXPECT_THAT(JobIdOf({{"job_id", ""}}).error(), HasSubstr("job_id is empty"));
 }
 
+TEST(ParseWallTime, SecondsAndRfc3339) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  EXPECT_EQ(ParseWallTime("0"), 0);
+  EXPECT_EQ(ParseWallTime("1795444481"), 1795444481 * kSecond);
+  EXPECT_EQ(ParseWallTime("1795444481.25"), 1795444481 * kSecond + 250'000'000);
+  EXPECT_EQ(ParseWallTime("2026-11-23T14:34:41Z"), 1795444481 * kSecond);
+  EXPECT_EQ(ParseWallTime("2026-11-23T15:34:41.000000001+01:00"), 1795444481 * kSecond + 1);
+  EXPECT_EQ(ParseWallTime("2026-11-23T09:04:41-05:30"), 1795444481 * kSecond);
+  EXPECT_EQ(ParseWallTime("2024-02-29T00:00:00Z"), 1709164800 * kSecond);
+  for (const char* text :
+       {"", "-1", "yesterday", "1795444481s", "1e9", "99999999999", "2026-11-23",
+        "2026-11-23T14:34:41", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z",
+        "2026-11-23T24:00:00Z", "2026-11-23T14:34:61Z", "2026-11-23 14:34:41Z",
+        "2026-11-23T14:34:41Zx", "1969-12-31T23:59:59Z", "1795444481.", "2026-11-23T14:34:41+1"}) {
+    EXPECT_FALSE(ParseWallTime(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace rankscope::http

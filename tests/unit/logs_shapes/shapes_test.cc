@@ -337,12 +337,49 @@ TEST(Shapes, RendezvousNamesTheAddress) {
 TEST(Shapes, XidOfNvlink5) {
   const auto got = RunShapes(
       "NVRM: Xid (PCI:0018:01:00): 145, pid=8767, name=ray::Worker, RLW_RXPIPE Nonfatal XC0 i0 "
-      "Link 13 (0x04 0x08)");
+      "Link 13 (0x0259a0c2 0x00000008 0x0 0x0)");
   ASSERT_THAT(got, SizeIs(1));
   EXPECT_EQ(Field(got[0], "code"), "145");
   EXPECT_EQ(Field(got[0], "bus_id"), "0018:01:00");
   EXPECT_EQ(Field(got[0], "severity"), "Nonfatal");
+  EXPECT_EQ(Field(got[0], "unit"), "RLW_RXPIPE");
   EXPECT_EQ(Field(got[0], "link"), "13");
+  EXPECT_EQ(Field(got[0], "subcode"), "37");
+  EXPECT_EQ(Field(got[0], "made_by"), "peer");
+  EXPECT_EQ(Field(got[0], "status"), "8");
+}
+
+TEST(Shapes, XidOfNvlink5WithAHostileName) {
+  const auto got = RunShapes(
+      "NVRM: Xid (PCI:0018:01:00): 149, pid=8767, name=A Fatal Link 9 , NETIR_LINK_EVT Nonfatal "
+      "XC0 i0 Link -1 (0x00000000 0x00000000)");
+  ASSERT_THAT(got, SizeIs(1));
+  EXPECT_EQ(Field(got[0], "unit"), "NETIR_LINK_EVT");
+  EXPECT_EQ(Field(got[0], "severity"), "Nonfatal");
+  EXPECT_EQ(Field(got[0], "link"), "") << "of no link of its own";
+  EXPECT_EQ(Field(got[0], "made_by"), "");
+}
+
+TEST(Shapes, XidOfNvlink5Damaged) {
+  const std::string head = "NVRM: Xid (PCI:0018:01:00): 147, ";
+  for (const std::string& text :
+       {head, head + "TREX", head + "trex Fatal XC0 i0 Link 1 (0x0)", head + "TREX Deadly XC0 i0",
+        head + std::string(64, 'A') + " Fatal XC0 i0 Link 3 (0x1)", head + std::string(9000, ','),
+        head + std::string(9000, ' ')}) {
+    const auto got = RunShapes(text);
+    ASSERT_THAT(got, SizeIs(1)) << text;
+    EXPECT_EQ(Field(got[0], "unit"), "") << text;
+  }
+  for (const std::string& text :
+       {head + "TREX Fatal", head + "TREX Fatal XC0 i0 Link",
+        head + "TREX Fatal XC0 i0 Link x (0x1)", head + "TREX Fatal XC0 i0 Link 4711 (",
+        head + "TREX Fatal XC0 i0 Link 9999999999 (zz"}) {
+    const auto got = RunShapes(text);
+    ASSERT_THAT(got, SizeIs(1)) << text;
+    EXPECT_EQ(Field(got[0], "severity"), "Fatal") << text;
+    EXPECT_EQ(Field(got[0], "link"), "") << text;
+    EXPECT_EQ(Field(got[0], "subcode") == "" || Field(got[0], "subcode") == "0", true) << text;
+  }
 }
 
 TEST(Shapes, KernelFaultNamesTheLibrary) {

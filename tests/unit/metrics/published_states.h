@@ -55,6 +55,16 @@ inline JobStatus HealthyJob(std::string job_id = "8841") {
   job.user = "ada";
   job.command = "python train.py --lr 3e-4";
   job.world_size = 2;
+  job.facts.name = "llama \"7b\"";
+  job.facts.account = "science";
+  job.facts.partition = "gpu";
+  job.facts.qos = "normal";
+  job.facts.array_job_id = "8840";
+  job.facts.array_task = "1";
+  job.facts.nodes = "1";
+  job.facts.tasks = "2";
+  job.facts.dependency = "afterany:8839";
+  job.facts.launcher = "srun";
   job.verdict_changes = 1;
   job.training = {.recognised = true,
                   .framework = "hf_trainer",
@@ -89,6 +99,7 @@ inline JobStatus HealthyJob(std::string job_id = "8841") {
     RankStatus status;
     status.rank = rank;
     status.local_rank = rank;
+    status.place = {"0", 0, 2, "n1", std::string(64, 'c'), {}, "n1"};
     status.process = {4000 + rank, 777};
     status.alive = true;
     status.cpu_seconds = 33.25 + rank;
@@ -99,6 +110,7 @@ inline JobStatus HealthyJob(std::string job_id = "8841") {
     status.oldest_collective_seconds = 0.015625;
     job.ranks.push_back(status);
   }
+  job.gpus = {{0, "GPU-0", "slurm", true, {0, 1}}, {1, "GPU-1", "slurm", false, {}}};
   job.logs.push_back({"stdout", 120, 9600, 0, 1});
   job.logs.push_back({"stderr", 3, 200, 16, 0});
 
@@ -214,7 +226,8 @@ inline GpuStatus UpGpu(int32_t index) {
   r.recovery_action = 1;
   r.ecc_enabled = r.persistence_enabled = r.mig_enabled = 1;
   r.exclusive = 0;
-  r.mig_instances.resize(2);
+  r.mig_instances = {{"MIG-0", 1 << 20, 1 << 24}, {"MIG-1", 0, std::nullopt}};
+  r.throttled_by_card[2] = true;
   r.compute_processes = {{4000, 1024, -1}, {99, std::nullopt, -1}};
   r.links.push_back({0, true, {1, 2, 3, 4, 5}, 25e9});
   r.links.push_back({1, false, {}, std::nullopt});
@@ -235,6 +248,26 @@ inline metrics::SourceStatus GpuSource(std::vector<GpuStatus> gpus) {
   source.name = "nvml";
   source.state = Availability::kUp;
   source.gpus = std::make_shared<const std::vector<GpuStatus>>(std::move(gpus));
+  return source;
+}
+
+// Of an instance beside the controller, where one node of two is out of service.
+inline metrics::SourceStatus SlurmSource() {
+  metrics::SourceStatus source{"slurm", Availability::kUp, "", 0, 0, kUnknown, {}};
+  source.library_calls = {{"scontrol show job", {0, 0, 40, 2}, 0.75, {{"timeout", 3}}},
+                          {"sacct", {}, 0, {}}};
+  auto report = std::make_shared<SlurmReport>();
+  report->events = std::make_shared<const std::deque<std::shared_ptr<const SlurmEvent>>>();
+  report->counts = {{"submitted", 12}, {"preempted", 0}};
+  report->last_answer_wall_seconds = kWallSeconds - 10;
+  report->nodes = {{"n1", "up", "", "", 0, 0, 1.5, 64, 16, 8, 2, int64_t{1} << 38, int64_t{1} << 36,
+                    int64_t{1} << 37},
+                   {"n2", "down", "not_responding", "Not responding", 3600, 60, -1, 64, 0, 8, 0,
+                    -1, -1, -1}};
+  report->controller = {3,    1,   0,     12,     11,      9, 1,  1,
+                        0.25, 0.5, 0.125, 0.0625, 0.03125, 4, 20, {{"REQUEST_JOB_INFO", 400, 1.5}}};
+  report->controller_known = true;
+  source.slurm = std::move(report);
   return source;
 }
 
@@ -271,6 +304,9 @@ inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
       {"kmsg", Availability::kUp, "", 0, 3, kWallSeconds - 0.5, {{"xid", 2}, {"hung_task", 0}}});
   published.agent.sources.back().xids = {{"0000:18:00", 79, 2, kWallSeconds - 4},
                                          {"0000:ff:00", 13, 1, kWallSeconds - 4}};
+  published.agent.sources.back().xids_heard = true;
+  published.agent.sources.back().sxids = {{24007, true, 1}, {11004, false, 7}};
+  published.agent.sources.back().xids_pending = {{"0000:18:00", {false, true, false}, 79, {}}};
   published.agent.sources.push_back({"cuda",
                                      Availability::kUp,
                                      "launches are counted part of the time",
@@ -282,6 +318,7 @@ inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
                                       {"launch_runtime", {"push", "single_step"}, 64, 0.125, 0},
                                       {"launch_return", {}, 0, 0, 0},
                                       {"call", {"push"}, 4096, 0.03125, 1}}});
+  published.agent.sources.push_back(SlurmSource());
   published.agent.engine = {5120, 1, 7, 0};
   published.agent.recorder_bytes = 40960;
   published.agent.tick_seconds = 0.000244140625;

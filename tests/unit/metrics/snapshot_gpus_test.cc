@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "exporter/metrics/encoder.h"
 #include "exporter/metrics/snapshot.h"
 #include "tests/unit/metrics/published_states.h"
@@ -12,6 +14,7 @@
 namespace rankscope::metrics {
 namespace {
 
+using test::FinishedJob;
 using test::GpuSource;
 using test::HealthyJob;
 using test::LostGpu;
@@ -48,7 +51,8 @@ TEST(SnapshotGpus, AbsentIsNoSeries) {
   const std::string text = Scrape(OnGpuNode({gpu}));
   EXPECT_THAT(text, HasSubstr("rankscope_gpu_up{gpu=\"0\",gpu_uuid=\"GPU-7\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("rankscope_gpu_power_watts{gpu=\"0\",gpu_uuid=\"GPU-7\"} 0\n"));
-  EXPECT_EQ(CountOf(text, "rankscope_gpu_"), 8u);  // these, info and five states of health
+  // These, info, five states of health, and four of what its Xids ask for.
+  EXPECT_EQ(CountOf(text, "rankscope_gpu_"), 12u);
 }
 
 TEST(SnapshotGpus, WhatIsNotUpHasNoNumbers) {
@@ -67,7 +71,45 @@ TEST(SnapshotGpus, WhatIsNotUpHasNoNumbers) {
   EXPECT_THAT(
       text,
       HasSubstr("rankscope_gpu_xid_errors_total{gpu=\"0\",gpu_uuid=\"GPU-0\",xid=\"79\"} 2\n"));
-  EXPECT_EQ(CountOf(text, "rankscope_gpu_"), 3u * 2 + 2 * 5 + 2);
+  EXPECT_THAT(text, HasSubstr("rankscope_gpu_xid_pending_action{gpu=\"0\",gpu_uuid=\"GPU-0\","
+                              "action=\"reboot\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("rankscope_gpu_xid_pending_action{gpu=\"0\",gpu_uuid=\"GPU-0\","
+                              "action=\"none\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("rankscope_gpu_xid_pending_action{gpu=\"1\",gpu_uuid=\"GPU-1\","
+                              "action=\"none\"} 1\n"));
+  EXPECT_EQ(CountOf(text, "rankscope_gpu_"), 3u * 2 + 2 * 5 + 2 + 3 * 4);
+}
+
+TEST(SnapshotGpus, WhereNobodyTellsOfXidsNothingIsSaidOfThem) {
+  Published published = OnGpuNode({UpGpu(0)});
+  for (SourceStatus& source : published.agent.sources) {
+    source.xids_heard = false;
+    source.xids.clear();
+    source.xids_pending.clear();
+  }
+  EXPECT_EQ(CountOf(Scrape(published), "rankscope_gpu_xid_"), 0u);
+}
+
+TEST(SnapshotGpus, WhoseACardIs) {
+  JobStatus other = HealthyJob("8842");
+  other.gpus = {{1, "GPU-1", "uuid", true, {3}}};
+  std::string text = Scrape(OnGpuNode({UpGpu(0)}, {HealthyJob(), other}));
+  EXPECT_THAT(text, HasSubstr("rankscope_job_gpu{job_id=\"8841\",gpu=\"1\",gpu_uuid=\"GPU-1\","
+                              "source=\"slurm\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("rankscope_job_gpu_attached{job_id=\"8841\",gpu=\"1\","
+                              "gpu_uuid=\"GPU-1\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("rankscope_job_gpu_share_ratio{job_id=\"8841\",gpu=\"0\","
+                              "gpu_uuid=\"GPU-0\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("rankscope_job_gpu_share_ratio{job_id=\"8842\",gpu=\"1\","
+                              "gpu_uuid=\"GPU-1\"} 0.5\n"));
+  EXPECT_THAT(text, HasSubstr("rankscope_rank_gpu_info{job_id=\"8842\",rank=\"3\",gpu=\"1\","
+                              "gpu_uuid=\"GPU-1\"} 1\n"));
+  EXPECT_EQ(CountOf(text, "rankscope_rank_gpu_info{job_id=\"8841\""), 2u);
+  // A job that has ended has none, and no part in another's.
+  text = Scrape(OnGpuNode({UpGpu(0)}, {FinishedJob("8841", 1), other}));
+  EXPECT_EQ(CountOf(text, "rankscope_job_gpu{job_id=\"8841\""), 0u);
+  EXPECT_THAT(text, HasSubstr("rankscope_job_gpu_share_ratio{job_id=\"8842\",gpu=\"1\","
+                              "gpu_uuid=\"GPU-1\"} 1\n"));
 }
 
 TEST(SnapshotGpus, LinksAndPlacesAreSummedButInTheFullProfile) {
@@ -86,6 +128,89 @@ TEST(SnapshotGpus, LinksAndPlacesAreSummedButInTheFullProfile) {
   EXPECT_EQ(CountOf(full, "rankscope_gpu_pipe_active_ratio"), kGpuPipes.size());
 }
 
+TEST(SnapshotGpus, ARanksMemoryIsThatOfItsProcess) {
+  JobStatus job = HealthyJob();  // its rank 0 is process 4000, its rank 1 4001
+  GpuStatus gpu = UpGpu(0);
+  gpu.reading.compute_processes = {
+      {4000, 1024, 1}, {4000, 2048, 2}, {4001, std::nullopt, -1}, {99, 7, -1}};
+  const std::string text = Scrape(OnGpuNode({gpu}, {job}));
+  EXPECT_THAT(text,
+              HasSubstr("rankscope_gpu_process_memory_used_bytes{gpu=\"0\",gpu_uuid=\"GPU-0\","
+                        "job_id=\"8841\",rank=\"0\"} 3072\n"));
+  EXPECT_EQ(CountOf(text, "rankscope_gpu_process_memory_used_bytes"), 1u);
+  for (RankStatus& rank : job.ranks) rank.alive = false;  // its pid is another's by now
+  EXPECT_EQ(CountOf(Scrape(OnGpuNode({gpu}, {job})), "rankscope_gpu_process_memory_used_bytes"),
+            0u);
+}
+
+TEST(SnapshotGpus, WhoCountsThrottledTimeIsTold) {
+  const std::string text = Scrape(OnGpuNode({UpGpu(0)}), {.profile = Profile::kFull});
+  EXPECT_THAT(text, HasSubstr("reason=\"sw_power_cap\",source=\"card\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("reason=\"hw_slowdown\",source=\"looks\"} 1\n"));
+}
+
+TEST(SnapshotGpus, DcgmsNamesAreShownWhenTheyAreAskedFor) {
+  GpuStatus gpu = UpGpu(0);
+  gpu.reading.memory_used_bytes = (40.0 * 1024 + 0.5) * 1048576;
+  gpu.reading.energy_joules = 12.3456;
+  gpu.reading.clock_hertz[1] = 1980e6;
+  gpu.reading.memory_temperature_celsius.reset();
+  const Published published = OnGpuNode({gpu, LostGpu(1)});
+  EXPECT_EQ(CountOf(Scrape(published), "DCGM_"), 0u);
+  const std::string text = Scrape(published, {.dcgm_names = true});
+  for (const MetricRow& row : kDcgmRows) {
+    const size_t expected = row.name == "DCGM_FI_DEV_MEMORY_TEMP" ? 0 : 1;
+    EXPECT_EQ(CountOf(text, std::string(row.name) + "{"), expected) << row.name;
+  }
+  const std::string labels =
+      "{gpu=\"0\",UUID=\"GPU-0\",pci_bus_id=\"0000:18:00.0\",device=\"nvidia0\","
+      "modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"n1\",DCGM_FI_DRIVER_VERSION=\"550.54.15\"} ";
+  EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_FB_USED" + labels + "40960\n"));
+  EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" + labels + "12345\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\n"));
+  EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_SM_CLOCK" + labels + "1980\n"));
+  EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_XID_ERRORS" + labels));
+  EXPECT_EQ(CountOf(text, "DCGM_FI_DEV_MEMORY_TEMP"), 0u);
+  EXPECT_EQ(CountOf(text, "DCGM_FI_DEV_POWER_USAGE"), 1u);  // the lost one has none
+  std::string open;
+  AppendOpenMetrics(*SnapshotBuilder({.dcgm_names = true}).Build(published), open);
+  EXPECT_THAT(open, HasSubstr("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION unknown\n"));
+  EXPECT_THAT(open, HasSubstr("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" + labels + "12345\n"));
+}
+
+TEST(SnapshotGpus, DcgmFillsWhatTheCardDoesNotCount) {
+  GpuStatus gpu = UpGpu(0);
+  gpu.reading.gpm = false;
+  gpu.reading.sm_active.reset();
+  Published published = OnGpuNode({gpu, UpGpu(1)});
+  SourceStatus dcgm;
+  dcgm.name = "dcgm";
+  GpuProfile profile;
+  profile.uuid = "GPU-0";
+  profile.sm_active = 0.5;
+  profile.pcie_sent_bytes = 7;
+  dcgm.gpu_profiles = std::make_shared<const std::vector<GpuProfile>>(1, profile);
+  published.agent.sources.push_back(dcgm);
+  const std::string text = Scrape(published);
+  EXPECT_THAT(text, HasSubstr("rankscope_gpu_sm_active_ratio{gpu=\"0\",gpu_uuid=\"GPU-0\"} 0.5\n"));
+  EXPECT_THAT(text, HasSubstr("gpu_uuid=\"GPU-0\",source=\"dcgm\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("gpu_uuid=\"GPU-1\",source=\"gpm\"} 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("rankscope_gpu_pcie_transmit_bytes_total{gpu=\"0\","
+                                  "gpu_uuid=\"GPU-0\"} 7\n")));
+  // A card that has counted its own bytes never has another's: a counter does not jump.
+  SnapshotBuilder builder;
+  std::string first, then;
+  AppendText(*builder.Build(published), first);
+  gpu.reading.pcie_received_bytes = gpu.reading.pcie_sent_bytes = std::nullopt;
+  gpu.reading.nvlink_received_bytes = gpu.reading.nvlink_sent_bytes = std::nullopt;
+  for (SourceStatus& source : published.agent.sources) {
+    if (source.gpus) source.gpus = std::make_shared<const std::vector<GpuStatus>>(1, gpu);
+  }
+  AppendText(*builder.Build(published), then);
+  EXPECT_EQ(CountOf(then, "rankscope_gpu_pcie_transmit_bytes_total"), 0u);
+  EXPECT_EQ(CountOf(Scrape(published), "rankscope_gpu_pcie_transmit_bytes_total"), 1u);
+}
+
 TEST(SnapshotGpus, EightFitBesideAJob) {
   std::vector<GpuStatus> gpus;
   for (int32_t i = 0; i < 8; ++i) gpus.push_back(UpGpu(i));
@@ -94,6 +219,19 @@ TEST(SnapshotGpus, EightFitBesideAJob) {
     EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"" + std::string(reason) +
                                 "\"} 0\n"));
   }
+}
+
+TEST(SnapshotGpus, JobsThatHaveEndedDoNotHideThem) {
+  std::vector<GpuStatus> gpus;
+  for (int32_t i = 0; i < 8; ++i) gpus.push_back(UpGpu(i));
+  std::vector<JobStatus> jobs = {HealthyJob()};
+  for (int i = 0; i < 60; ++i) jobs.push_back(FinishedJob(std::to_string(i), 5));
+  const std::string text = Scrape(OnGpuNode(gpus, jobs));
+  EXPECT_EQ(CountOf(text, "rankscope_gpu_power_watts"), 8u);
+  EXPECT_EQ(CountOf(text, "rankscope_rank_alive"), 2u);
+  EXPECT_THAT(text, HasSubstr("rankscope_verdict{job_id=\"0\""));
+  EXPECT_THAT(text, Not(HasSubstr("rankscope_verdict{job_id=\"9\"")));
+  EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"cap_gpu\"} 0\n"));
 }
 
 TEST(SnapshotGpus, DetailsGoBeforeRanksAndRanksBeforeWhatMatters) {

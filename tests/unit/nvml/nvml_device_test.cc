@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <thread>
 
 #include "tests/unit/nvml/fake.h"
@@ -300,6 +302,33 @@ TEST(NvmlDevice, OneErrorIsOfOneValueOnly) {
   EXPECT_EQ(gpu.reading.ecc_total[0][0], std::nullopt);
   EXPECT_EQ(gpu.reading.sm_active, std::nullopt);
   EXPECT_EQ(gpu.reading.temperature_celsius, 34);
+}
+
+TEST(NvmlDevice, CallsAreTimedAndFailuresCounted) {
+  const Fake fake("gpus 1 hopper\ngpu 0 error nvmlDeviceGetFanSpeed 999\ngpu 0 power none\n");
+  const auto library = Library::Open(FAKE_NVML).library;
+  DeviceReader reader(library, 0);
+  reader.Look(Timestamp{Seconds(1000).ns});
+  reader.Look(Timestamp{Seconds(1001).ns});
+  const std::vector<LibraryCall> calls = library->calls();
+  const auto of = [&calls](std::string_view function) {
+    const auto found = std::find_if(calls.begin(), calls.end(), [function](const auto& call) {
+      return call.function == function;
+    });
+    return found == calls.end() ? LibraryCall{} : *found;
+  };
+  const auto count = [](const LibraryCall& call) {
+    return std::accumulate(call.counts.begin(), call.counts.end(), int64_t{0});
+  };
+  const LibraryCall fan = of("nvmlDeviceGetFanSpeed");
+  EXPECT_EQ(count(fan), 2);
+  ASSERT_EQ(fan.errors.size(), 1u);
+  EXPECT_EQ(fan.errors[0].first, "unknown");
+  EXPECT_EQ(fan.errors[0].second, 2);
+  EXPECT_TRUE(of("nvmlDeviceGetPowerUsage").errors.empty());  // not supported is an answer
+  EXPECT_EQ(count(of("nvmlDeviceGetPowerUsage")), 2);
+  EXPECT_EQ(count(of("nvmlDeviceGetComputeRunningProcesses_v3")), 2);
+  EXPECT_TRUE(of("nvmlDeviceGetMigDeviceHandleByIndex").function.empty());  // never called
 }
 
 TEST(NvmlDevice, SaysWhyItCannotBeLookedAt) {

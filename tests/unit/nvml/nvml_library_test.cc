@@ -74,7 +74,7 @@ TEST(NvmlLibrary, AnOlderOneLacksFunctionsAndStillOpens) {
 }
 
 TEST(NvmlLibrary, WaitsForXids) {
-  const Fake fake("gpus 3 hopper\ngpu 0 xid 13\ngpu 2 xid 79\n");
+  Fake fake("gpus 3 hopper\ngpu 2 xid 31\n");
   const Opening opening = Library::Open(FAKE_NVML);
   ASSERT_NE(opening.library, nullptr);
   const Library& library = *opening.library;
@@ -84,6 +84,7 @@ TEST(NvmlLibrary, WaitsForXids) {
   ASSERT_EQ(library.Call(&Functions::handle_by_index, 2u, &device), kSuccess);
   ASSERT_EQ(library.Call(&Functions::register_events, device, kEventXid, set), kSuccess);
   EventData event{};
+  fake.Say("gpus 3 hopper\ngpu 2 xid 31\ngpu 0 xid 13\ngpu 2 xid 79\n");
   ASSERT_EQ(library.Call(&Functions::event_wait, set, &event, 1000u), kSuccess);
   EXPECT_EQ(event.device, device);
   EXPECT_EQ(event.type, kEventXid);

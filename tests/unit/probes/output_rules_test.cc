@@ -95,6 +95,18 @@ TEST_F(OutputRulesTest, ALauncherIsHeardOnTheJobsOutput) {
   EXPECT_EQ(Ask(20, Regular(1)), Answer::kOutput) << "the script has gone, its child goes on";
 }
 
+TEST_F(OutputRulesTest, SrunsLastWordsAreHeardWhenAllIsGone) {
+  Add(21, 10, ProcessRole::kLauncher, "srun", Regular(1));
+  Add(22, 10, ProcessRole::kLauncher, "cp", Regular(1));
+  for (const int32_t pid : {10, 21, 22}) {
+    processes_[{pid, 100}].alive = false;
+    standard_.erase(pid);
+  }
+  EXPECT_EQ(Ask(21, Regular(1)), Answer::kOutput);
+  EXPECT_EQ(Ask(22, Regular(2)), Answer::kNot) << "whatever a script has copied";
+  EXPECT_EQ(Ask(21, kNull), Answer::kNot);
+}
+
 TEST_F(OutputRulesTest, WhoPassesOnARanksWordsIsNotHeard) {
   Add(21, 10, ProcessRole::kLauncher, "tee", Regular(1));
   EXPECT_EQ(Ask(30, Pipe(7)), Answer::kOutput);
@@ -104,6 +116,11 @@ TEST_F(OutputRulesTest, WhoPassesOnARanksWordsIsNotHeard) {
       << "a filter of something else";
   EXPECT_TRUE(OutputRules::IsRelay("srun"));
   EXPECT_FALSE(OutputRules::IsRelay("torchrun"));
+  EXPECT_TRUE(OutputRules::IsOwnWord("srun", "srun: Job step aborted"));
+  EXPECT_TRUE(
+      OutputRules::IsOwnWord("srun", "slurmstepd-n1: error: *** STEP 10.0 ON n1 CANCELLED"));
+  EXPECT_FALSE(OutputRules::IsOwnWord("srun", "step 7 loss 0.5"));
+  EXPECT_TRUE(OutputRules::IsOwnWord("", "step 7 loss 0.5")) << "whoever is no relay";
 }
 
 TEST_F(OutputRulesTest, WhatAWrapperHearsIsNotHeardAgain) {

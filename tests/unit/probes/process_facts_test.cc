@@ -33,7 +33,7 @@ std::unique_ptr<rs_exec> Exec(const std::string& arguments, const std::string& e
   exec->environment = static_cast<uint32_t>(environment.size());
   std::memcpy(exec->data, arguments.data(), arguments.size());
   std::memcpy(exec->data + arguments.size(), environment.data(), environment.size());
-  exec->cgroup = Cgroup({"job_6", "slurm"});
+  exec->cgroup = Cgroup({"job_6", "uid_1000", "slurm"});
   return exec;
 }
 
@@ -58,7 +58,7 @@ TEST(ProcessFacts, AnExecTellsAll) {
   const std::string environment("HOME=/root\0RANK=3\0SLURM_JOB_ID=99\0", 34);
   const auto exec = Exec(arguments, environment);
   exec->inner_pid = 2;
-  exec->cgroup.v1 = 1;
+  exec->cgroup.v1 = RS_CGROUP_MEMORY;
   const auto facts = FactsOf(*exec, Keep);
   EXPECT_EQ(facts.start.key, (ProcessKey{77, 1234}));
   EXPECT_EQ(facts.start.parent, (ProcessKey{5, 100}));
@@ -70,10 +70,14 @@ TEST(ProcessFacts, AnExecTellsAll) {
   EXPECT_TRUE(facts.environment.ranked);
   EXPECT_EQ(facts.environment.slurm_job_id, "99");
   EXPECT_THAT(facts.start.ns_pids, ElementsAre(77, 2));
-  EXPECT_EQ(facts.start.cgroup, "/slurm/job_6");
-  EXPECT_EQ(facts.cgroup.memory, "/slurm/job_6");
+  EXPECT_EQ(facts.start.cgroup, "/slurm/uid_1000/job_6");
+  EXPECT_EQ(facts.cgroup.memory, "/slurm/uid_1000/job_6");
   EXPECT_EQ(facts.cgroup.unified, "");
+  EXPECT_EQ(facts.owner.job_id, "6");
   EXPECT_TRUE(facts.start.complete);
+  exec->cgroup.v1 = RS_CGROUP_OTHER;  // where a job's memory is not limited
+  EXPECT_EQ(FactsOf(*exec, Keep).cgroup.memory, "");
+  EXPECT_EQ(FactsOf(*exec, Keep).owner.job_id, "6");
 }
 
 TEST(ProcessFacts, WhatWasCutIsNotComplete) {

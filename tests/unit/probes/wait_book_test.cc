@@ -9,6 +9,7 @@
 
 #include <fstream>
 
+#include "exporter/command.h"
 #include "exporter/probes/hang_watch.h"
 #include "exporter/probes/python_stack.h"
 
@@ -146,14 +147,14 @@ TEST(PythonStack, TheMainThreadsFramesByModuleAndFunction) {
 TEST(PythonStack, WhatTakesTooLongOrFailsIsNothing) {
   const std::string folder = "/tmp/rankscope_py_spy_" + std::to_string(getpid());
   mkdir(folder.c_str(), 0700);
-  EXPECT_EQ(FindPySpy({folder}), "");
+  EXPECT_EQ(exporter::FindProgram("py-spy", {folder}), "");
   const std::string path = folder + "/py-spy";
   const auto script = [&path](const std::string& text) {
     std::ofstream(path) << "#!/bin/sh\n" << text;
     chmod(path.c_str(), 0700);
   };
   script("echo \"$@\"\n");
-  ASSERT_EQ(FindPySpy({"/nonexistent", folder}), path);
+  ASSERT_EQ(exporter::FindProgram("py-spy", {"/nonexistent", folder}), path);
   EXPECT_EQ(DumpPython(path, 12, Seconds(5)), "dump --nonblocking --pid 12\n");
   script("echo half; exec sleep 30\n");
   EXPECT_EQ(DumpPython(path, 12, Milliseconds(200)), "");

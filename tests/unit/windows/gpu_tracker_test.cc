@@ -63,6 +63,18 @@ const GpuWindow& Only(const GpuTracker& tracker) {
   return tracker.gpus().at(kUuid);
 }
 
+TEST(GpuTracker, KnowsWhatItsXidAsksForUntilThatIsDone) {
+  GpuTracker tracker;
+  Event waits = Identity();
+  waits.num.push_back({"xid", 95});
+  waits.num.push_back({"xid_ns", At(-60).ns});
+  tracker.OnEvent(waits, {}, At(1));
+  EXPECT_EQ(Only(tracker).xid, 95);
+  EXPECT_EQ(Only(tracker).xid_since, At(-60));
+  tracker.OnEvent(Identity(), {}, At(2));
+  EXPECT_EQ(Only(tracker).xid, 0);
+}
+
 TEST(GpuTracker, IsTheJobsOnceAProcessOfItComputesThere) {
   GpuTracker tracker;
   tracker.OnEvent(Identity(), {}, At(1));
@@ -120,10 +132,32 @@ TEST(GpuTracker, MinutesOfTheEngine) {
   for (int second = 0; second < 301; ++second) {
     tracker.OnSamples(Look({{SignalId::kEngineActivity, second < 60 ? 0.9F : 0.1F}}), At(second));
   }
-  EXPECT_NEAR(Only(tracker).BusiestMinute(4), 0.1, 1e-6);
-  EXPECT_NEAR(Only(tracker).BusiestMinute(5), 0.9, 1e-6);
-  EXPECT_TRUE(std::isnan(Only(tracker).BusiestMinute(6))) << "the last one is not over";
+  EXPECT_NEAR(Only(tracker).engine_minutes.Highest(4), 0.1, 1e-6);
+  EXPECT_NEAR(Only(tracker).engine_minutes.Highest(5), 0.9, 1e-6);
+  EXPECT_TRUE(std::isnan(Only(tracker).engine_minutes.Highest(6))) << "the last one is not over";
   EXPECT_EQ(Only(tracker).active, At(300));
+}
+
+TEST(GpuTracker, MinutesOfTheLastHour) {
+  GpuTracker tracker;
+  constexpr float kHeat = 0x40;
+  for (int second = 60; second < 330; ++second) {
+    if (second >= 120 && second < 170) continue;  // too few looks are left of that minute
+    tracker.OnSamples(Look({{SignalId::kEngineActivity, 0.5F},
+                            {SignalId::kThrottleReasons, second < 90 ? kHeat : 0}}),
+                      At(second));
+  }
+  const std::vector<float> engine = Only(tracker).engine_minutes.Until(5, 6);
+  ASSERT_EQ(engine.size(), 6u);
+  EXPECT_TRUE(std::isnan(engine[0])) << "before its first look";
+  EXPECT_FLOAT_EQ(engine[1], 0.5F);
+  EXPECT_TRUE(std::isnan(engine[2]));
+  EXPECT_FLOAT_EQ(engine[4], 0.5F);
+  EXPECT_FLOAT_EQ(engine[5], 0.5F) << "not over, and already known";
+  EXPECT_FLOAT_EQ(Only(tracker).throttled_minutes.Until(5, 6)[1], 0.5F);
+  EXPECT_FLOAT_EQ(Only(tracker).throttled_minutes.Until(5, 6)[3], 0);
+  EXPECT_TRUE(std::isnan(Only(tracker).sm_minutes.Until(5, 6)[5])) << "it does not tell";
+  EXPECT_TRUE(std::isnan(Only(tracker).engine_minutes.Until(500, 6)[5])) << "long ago";
 }
 
 TEST(GpuTracker, IsBounded) {

@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -133,7 +135,18 @@ class Rank {
       case Act::kExit:
         std::fflush(nullptr);
         _exit(static_cast<int>(happening.value));
+      case Act::kRaise:
+        return Raise(happening.file);
     }
+  }
+
+  static void Raise(const std::string& path) {
+    std::ifstream file(path);
+    if (!file) return;
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    std::fflush(stdout);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    _exit(1);
   }
 
   [[noreturn]] void OutOfMemory(double bytes) {

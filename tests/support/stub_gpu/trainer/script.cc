@@ -15,7 +15,7 @@ constexpr std::pair<std::string_view, Act> kActs[] = {
     {"sleep", Act::kSleep}, {"save", Act::kSave},   {"evaluate", Act::kEvaluate},
     {"leave", Act::kLeave}, {"spin", Act::kSpin},   {"block", Act::kBlock},
     {"slow", Act::kSlow},   {"fault", Act::kFault}, {"allocate", Act::kAllocate},
-    {"exit", Act::kExit},
+    {"exit", Act::kExit},   {"raise", Act::kRaise},
 };
 
 constexpr std::pair<std::string_view, int64_t Script::*> kSettings[] = {
@@ -36,7 +36,7 @@ constexpr std::pair<std::string_view, int64_t Script::*> kSettings[] = {
 };
 
 bool HasValue(Act act) {
-  return act != Act::kLeave && act != Act::kSpin && act != Act::kBlock;
+  return act != Act::kLeave && act != Act::kSpin && act != Act::kBlock && act != Act::kRaise;
 }
 
 Act ReadAct(const std::string& word) {
@@ -60,6 +60,8 @@ Happening ReadHappening(std::istream& words, int rank) {
   words >> word;
   happening.act = ReadAct(word);
   if (HasValue(happening.act)) happening.value = Read<double>(words, word);
+  if (happening.act == Act::kRaise && !(words >> happening.file))
+    throw std::invalid_argument("raise needs a file");
   while (words >> word) {
     if (word == "caught") {
       happening.caught = true;

@@ -24,6 +24,7 @@ enum class Act {
   kAllocate,  // bytes more on the card; ends with an error where they are refused, unless `caught`
   kFault,     // CUDA fails with this code from now on
   kExit,      // with this code
+  kRaise,     // once the file is there: its text on stderr, and the end with 1
 };
 
 struct Happening {
@@ -34,6 +35,7 @@ struct Happening {
   int64_t until = std::numeric_limits<int64_t>::max();  // the step behind the last
   int64_t every = 1;
   bool caught = false;
+  std::string file;
 
   bool Due(int own_rank, int64_t step) const {
     return (rank < 0 || rank == own_rank) && step >= from && step < until &&
@@ -77,6 +79,7 @@ Ranks that train on stub libraries instead of a card. SCRIPT is a file:
   rank 1 allocate 96636764160 at 10 caught
   rank 4 fault 700 at 12
   rank 6 exit 3 at 12
+  rank 7 raise FILE            once FILE is there: says what it holds on stderr, and ends with 1
 
 Libraries: STUB_GPU_LIBRARIES (a folder), else those of the build. Their own counts go to STUB_GPU_COUNTS.
 )";

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Processes of a job that start ranks or wait for them and are none, by their command. Pure. Any
+// thread.
+#pragma once
+
+#include <string_view>
+
+namespace rankscope::attribution {
+
+// The launcher that a command runs: torchrun, accelerate, deepspeed, mpirun, srun, ...; empty:
+// none. What comes behind a program's own name are its arguments: "python train.py --launcher srun"
+// is no launcher.
+std::string_view LauncherIn(std::string_view comm, std::string_view command);
+
+// slurmstepd, the script that sbatch was given, and the sleep that holds a job's extern step.
+bool IsSlurmsOwn(std::string_view comm, std::string_view command);
+
+// What Python's multiprocessing starts: a data loader's worker, its server or its tracker.
+bool IsPoolWorker(std::string_view command);
+
+bool IsShell(std::string_view comm);
+
+}  // namespace rankscope::attribution

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/families/gpu_peers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/standstill.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::GpuFeatures;
+using features::JobFeatures;
+using features::OddGpu;
+using features::RunGpu;
+
+// One SM for each of the communicator's channels: 32 of 132 at most.
+constexpr double kChannels = 0.27;
+constexpr double kPinned = 0.9;  // an engine that never rests
+
+bool Runs(const JobFeatures& f) {
+  return f.running && f.timed && f.Primary() == nullptr && f.world_size > 1 && f.gpu.known();
+}
+
+// Collectives or steps go on, and nothing is being saved or evaluated.
+bool GoesOn(const JobFeatures& f) {
+  if (f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL) return false;
+  const bool collectives = f.store(proto::STORE_NCCL) == Availability::kUp &&
+                           f.collectives.entered > 0 &&
+                           f.collectives.seconds_since_advance < StandstillTimeout(f);
+  const bool text = f.progress > 0 && f.silence_seconds < HangTimeout(f);
+  return collectives || text;
+}
+
+// Enough of it to be used to it: the first steps compile and fill caches.
+bool IsSettled(const JobFeatures& f) {
+  constexpr double kSteps = 50, kCollectives = 1000;
+  return (f.steps_known && f.steps >= kSteps) || f.collectives.entered >= kCollectives;
+}
+
+// All ranks have entered as many: synchronous training, and nobody skips work.
+bool InLockStep(const JobFeatures& f) {
+  const auto& ranks = f.collectives.ranks;
+  if (ranks.size() < 2 || f.collectives.entered <= 0) return false;
+  constexpr double kLate = 0.02;
+  return std::all_of(ranks.begin(), ranks.end(), [&f](const features::RankCollectives& rank) {
+    return rank.entered >= (1 - kLate) * f.collectives.entered;
+  });
+}
+
+std::string Percent(double share) {
+  return Number(std::round(100 * share)) + " %";
+}
+
+std::string Share(double value) {
+  return Number(std::round(100 * value) / 100);
+}
+
+Finding Slow(const JobFeatures& f, std::string_view sub, double seconds) {
+  Finding finding;
+  finding.matched = true;
+  finding.sub = sub;
+  finding.tier = proto::TIER_S;
+  finding.cap = 0.65;
+  finding.symptom = "slow";
+  finding.onset = f.now - Seconds(seconds);
+  return finding;
+}
+
+// What NCCL says it moves its bytes with; null: it does not say.
+const features::Evidence* SlowTransport(const JobFeatures& f) {
+  return f.At(f.network.transport_evidence);
+}
+
+// More than half as much again as the peers, in both minutes, while they wait.
+bool WorksAlone(const OddGpu& odd, const JobFeatures& f) {
+  constexpr double kRatio = 1.5, kDistance = 0.1;
+  if (odd.at < 0 || !(odd.peers <= kChannels) || !(odd.peers_before <= kChannels)) return false;
+  if (odd.own < kRatio * odd.peers || odd.own - odd.peers < kDistance) return false;
+  if (odd.own_before < kRatio * odd.peers_before || odd.own_before - odd.peers_before < kDistance)
+    return false;
+  // The next one is far from it: else a few ranks, or a stage of the pipeline, have more to do.
+  for (size_t i = 0; i < f.gpu.gpus.size(); ++i) {
+    const RunGpu& gpu = f.gpu.gpus[i];
+    if (static_cast<int32_t>(i) == odd.at) continue;
+    if (!(gpu.engine >= kPinned) || !(gpu.sm <= kChannels)) return false;
+  }
+  return true;
+}
+
+// Its engine rests between kernels, and those of all others never do.
+bool RestsAlone(const OddGpu& odd, const JobFeatures& f) {
+  constexpr double kRests = 0.75;
+  if (odd.at < 0 || !(odd.own <= kRests) || !(odd.own_before <= kRests)) return false;
+  const RunGpu& own = f.gpu.gpus[static_cast<size_t>(odd.at)];
+  for (size_t i = 0; i < f.gpu.gpus.size(); ++i) {
+    const RunGpu& gpu = f.gpu.gpus[i];
+    if (static_cast<int32_t>(i) == odd.at) continue;
+    if (!(gpu.engine >= kPinned) || !(gpu.engine_before >= kPinned)) return false;
+    // It must do no less work than they: else they have work and it has none.
+    if (std::isfinite(gpu.sm) && std::isfinite(own.sm) && gpu.sm > kChannels) return false;
+  }
+  return true;
+}
+
+void AddOddCard(const JobFeatures& f, const OddGpu& odd, Finding& finding) {
+  const RunGpu& gpu = f.gpu.gpus[static_cast<size_t>(odd.at)];
+  finding.ranks = gpu.ranks;
+  finding.component = "gpu";
+  Show(odd.evidence, finding);
+  finding.root = finding.shows;
+  if (InLockStep(f)) {
+    // Two stores: as many collectives, and not as much work.
+    finding.tier = proto::TIER_C;
+    finding.cap = 0.85;
+    Show(f.collectives.advance_evidence, finding);
+  }
+  Show(f.step_time_evidence, finding);
+  Show(gpu.throttle_evidence, finding);
+  Show(gpu.latent_evidence, finding);
+  finding.values = {{"gpu", std::to_string(gpu.index)},
+                    {"own", Share(odd.own)},
+                    {"peers", Share(odd.peers)},
+                    {"ratio", Number(std::round(10 * odd.own / odd.peers) / 10)}};
+}
+
+}  // namespace
+
+bool CardsWait(const JobFeatures& f) {
+  // A kernel that computes is never so even: its SMs come and go with the step.
+  constexpr double kSpread = 0.03;
+  return f.gpu.spinning_cards > 0 && !(f.gpu.spin_spread > kSpread);
+}
+
+bool ACardWorks(const JobFeatures& f) {
+  return std::any_of(f.gpu.gpus.begin(), f.gpu.gpus.end(), [](const RunGpu& gpu) {
+    return gpu.spin_seconds <= 0 && gpu.engine >= 0.5 && gpu.sm > kChannels;
+  });
+}
+
+void AddWaitingCards(const JobFeatures& f, Finding& finding) {
+  if (!CardsWait(f)) return;
+  const GpuFeatures& gpu = f.gpu;
+  Show(gpu.spin_evidence, finding);
+  if (finding.tier == proto::TIER_S || finding.tier == proto::TIER_W) {
+    // Text or calls have stopped, and the cards wait: two stores.
+    finding.tier = proto::TIER_C;
+    finding.cap = std::max(finding.cap, 0.85);
+  }
+  if (gpu.cold.empty() || 2 * gpu.cold_cards > gpu.gpus.size()) return;
+  Show(gpu.cold_evidence, finding);
+  if (!finding.ranks.empty()) return;
+  finding.ranks = gpu.cold;
+  if (finding.sub != "lost_peer") finding.sub = "absent_rank";
+  finding.root.push_back(gpu.cold_evidence);
+  std::erase(finding.open, Question::kHangCulprit);
+}
+
+Finding WaitingOnTheFabric(const JobFeatures& f) {
+  if (!Runs(f) || !GoesOn(f) || !IsSettled(f)) return {};
+  if (!(f.gpu.engine_floor >= kPinned) || !(f.gpu.sm_ceiling <= kChannels)) return {};
+  constexpr double kFiveMinutes = 300;
+  Finding finding = Slow(f, "interconnect", kFiveMinutes);
+  finding.component = "fabric";
+  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+  Show(f.gpu.level_evidence, finding);
+  if (SlowTransport(f) != nullptr) {
+    finding.tier = proto::TIER_C;
+    finding.cap = 0.85;
+    Show(f.network.transport_evidence, finding);
+  } else {
+    // Kernels too small for the card look the same, without any collective.
+    finding.cap = 0.5;
+    finding.open = {Question::kWaitOrSmallKernels};
+  }
+  finding.root = finding.shows;
+  Show(f.launches.calls_evidence, finding);
+  Show(f.collectives.advance_evidence, finding);
+  Show(f.step_time_evidence, finding);
+  finding.values = {{"engine", Percent(f.gpu.engine_floor)}, {"sm", Percent(f.gpu.sm_ceiling)}};
+  return finding;
+}
+
+Finding OddCard(const JobFeatures& f) {
+  if (!Runs(f) || !GoesOn(f) || !IsSettled(f) || f.gpu.gpus.size() < 2) return {};
+  constexpr double kTwoMinutes = 120;
+  if (WorksAlone(f.gpu.busiest_sm, f)) {
+    Finding finding = Slow(f, "card", kTwoMinutes);
+    AddOddCard(f, f.gpu.busiest_sm, finding);
+    finding.open = {Question::kStragglerCause};
+    return finding;
+  }
+  if (!RestsAlone(f.gpu.calmest_engine, f)) return {};
+  Finding finding = Slow(f, "host_gaps", kTwoMinutes);
+  AddOddCard(f, f.gpu.calmest_engine, finding);
+  finding.component = "host";
+  finding.open = {Question::kStragglerCause};
+  return finding;
+}
+
+std::string CardsAlike(const JobFeatures& f, features::EvidenceRef& evidence) {
+  constexpr double kAlike = 1.1;
+  const OddGpu& sm = f.gpu.busiest_sm;
+  if (!f.running || sm.at < 0 || !(sm.peers > 0) || sm.own > kAlike * sm.peers) return {};
+  evidence = sm.evidence;
+  return "no card works more than its peers: SMs at most " + Percent(sm.own) + " against " +
+         Percent(sm.peers);
+}
+
+}  // namespace rankscope::families

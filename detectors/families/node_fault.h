@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the kernel's log of the node adds to other families. Pure.
+#pragma once
+
+#include "detectors/families/family.h"
+
+namespace rankscope::families {
+
+// The NVSwitch error, fatal to its device, under which `cause` (a CUDA error that names no fault of
+// the program, a collective that timed out, a peer that was lost) came about; null where there is
+// none.
+const features::NodeFault* SwitchFailedUnder(const features::JobFeatures& f,
+                                             const features::Cause& cause);
+
+// The file server that has not answered for `seconds` or longer while the run stands still in calls
+// on files; null where there is none.
+const features::NodeFault* HangingFileServer(const features::JobFeatures& f, double seconds);
+
+// Fatal errors that the PCIe bus logged shortly before `t`, of the card or of one that is not
+// named.
+features::EvidenceRef BusErrorBefore(const features::JobFeatures& f, std::string_view bus_id,
+                                     Timestamp t);
+
+}  // namespace rankscope::families

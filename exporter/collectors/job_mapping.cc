@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/collectors/job_mapping.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <string_view>
+#include <utility>
+
+#include "detectors/model/observation.h"
+
+namespace rankscope::collectors {
+namespace {
+
+constexpr Duration kLookDeadline = Seconds(5);
+
+bool IsDigits(std::string_view text, size_t cap) {
+  return !text.empty() && text.size() <= cap && text.find_first_not_of("0123456789") == text.npos;
+}
+
+// "3" or "3.1".
+bool IsGpuName(std::string_view name) {
+  const size_t dot = name.find('.');
+  return IsDigits(name.substr(0, dot), 4) &&
+         (dot == name.npos || IsDigits(name.substr(dot + 1), 4));
+}
+
+void ReadJobs(int directory, const char* name, JobMapping::Jobs& jobs) {
+  // A name that leads elsewhere, or to something that makes the reader wait, is none of a prolog's.
+  const int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return;
+  std::string text(JobMapping::kFileCap, '\0');
+  const ssize_t n = read(fd, text.data(), text.size());
+  close(fd);
+  std::string_view rest(text.data(), n > 0 ? static_cast<size_t>(n) : 0);
+  while (!rest.empty()) {
+    const size_t end = rest.find('\n');
+    std::string_view line = rest.substr(0, end);
+    rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+    constexpr size_t kIdDigits = 10;
+    if (IsDigits(line, kIdDigits)) jobs[std::string(line)].insert(name);
+  }
+}
+
+}  // namespace
+
+JobMapping::JobMapping(std::string directory, Duration interval,
+                       std::shared_ptr<ProcessTable> table)
+    : directory_(std::move(directory)), interval_(interval), table_(std::move(table)) {}
+
+JobMapping::~JobMapping() {
+  Stop();
+}
+
+JobMapping::Reading JobMapping::Read(const std::string& directory) {
+  Reading reading;
+  DIR* const stream = opendir(directory.c_str());
+  if (stream == nullptr) return reading;
+  reading.readable = true;
+  for (size_t files = 0; files < kMaxFiles;) {
+    const dirent* const entry = readdir(stream);
+    if (entry == nullptr) break;
+    if (!IsGpuName(entry->d_name)) continue;
+    ++files;
+    ReadJobs(dirfd(stream), entry->d_name, reading.jobs);
+  }
+  closedir(stream);
+  return reading;
+}
+
+Status JobMapping::Start(exporter::EventLoop& loop, Sink& sink) {
+  loop_ = &loop;
+  sink_ = &sink;
+  state_ = Availability::kUnspecified;
+  if (directory_.empty()) {
+    TellState(Availability::kNotApplicable,
+              "slurm.mapping_dir names no directory that a prolog writes");
+    return {};
+  }
+  worker_ = std::make_unique<exporter::Worker>(loop);
+  timer_ = loop.Every(interval_, [this] { Look(); });
+  Look();
+  return {};
+}
+
+void JobMapping::Stop() {
+  if (loop_ == nullptr) return;
+  if (worker_ != nullptr) loop_->Cancel(timer_);
+  worker_.reset();
+  loop_ = nullptr;
+}
+
+void JobMapping::Look() {
+  if (worker_->pending() > 0) return;
+  [[maybe_unused]] const bool submitted = worker_->Submit(
+      [this, directory = directory_]() -> std::function<void()> {
+        return [this, reading = Read(directory)] { Apply(reading); };
+      },
+      kLookDeadline,
+      [this] {
+        TellState(Availability::kDown, "job_mapping: reading " + directory_ +
+                                           " does not return; is it on a file server?");
+      });
+}
+
+void JobMapping::Apply(const Reading& reading) {
+  if (!reading.readable) {
+    // What was told stands: a directory that is gone says nothing about who has which card.
+    TellState(Availability::kDown, "job_mapping: cannot read " + directory_ +
+                                       "; is slurm.mapping_dir where the prolog writes?");
+    return;
+  }
+  if (state_ != Availability::kUp) told_.clear();  // the state makes whoever hears it forget
+  TellState(Availability::kUp, {});
+  for (const auto& [job, gpus] : told_) {
+    if (!reading.jobs.contains(job)) TellJob(job, {});
+  }
+  for (const auto& [job, gpus] : reading.jobs) {
+    const auto known = told_.find(job);
+    if (known == told_.end() || known->second != gpus) TellJob(job, gpus);
+  }
+  told_ = reading.jobs;
+}
+
+void JobMapping::TellJob(const std::string& job, const std::set<std::string>& gpus) {
+  SchedulerFact fact;
+  fact.job_id = job;
+  fact.field = "gpus";
+  fact.origin = "mapping";
+  for (const std::string& gpu : gpus) fact.value += (fact.value.empty() ? "" : ",") + gpu;
+  Tell(std::move(fact));
+  if (!told_.contains(job)) table_->NoteBegun();  // whose cards are told anew
+}
+
+void JobMapping::TellState(Availability state, std::string reason) {
+  if (std::exchange(state_, state) == state) return;
+  SourceState told;
+  told.state = state;
+  told.reason = std::move(reason);
+  Tell(std::move(told));
+}
+
+void JobMapping::Tell(auto kind) {
+  Observation observation;
+  observation.kind = std::move(kind);
+  sink_->Accept(observation);
+}
+
+}  // namespace rankscope::collectors

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Slurm's own commands, by name and with a deadline: every one of them waits for seconds where the
+// controller is down. No libslurm: its structures change with each release. `Commands` is for a
+// worker's thread, `CallBook` for the loop's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "detectors/model/library_call.h"
+#include "detectors/model/result.h"
+#include "exporter/command.h"
+
+namespace rankscope::exporter::slurm {
+
+enum class Call : uint8_t { kJobs, kNodes, kDiagnostics, kAccounting, kOneJob };
+inline constexpr size_t kCalls = 5;
+
+// "scontrol show job"; for the program's life.
+std::string_view NameOf(Call call);
+
+class Commands {
+ public:
+  // `environment`: "SLURM_CONF=..." where it is not the default.
+  Commands(std::vector<std::string> folders, std::vector<std::string> environment);
+
+  // Which of Slurm's commands are missing, and where they were looked for; ok: none.
+  Status Find();
+
+  // `jobs`: numbers, separated by commas, for kAccounting and kOneJob.
+  CommandOutcome Run(Call call, std::string_view jobs, Duration deadline) const;
+
+ private:
+  std::vector<std::string> folders_, environment_;
+  std::string scontrol_, sdiag_, sacct_;
+};
+
+// How the calls have gone, as NVML's are counted.
+class CallBook {
+ public:
+  CallBook();
+  void Note(Call call, const CommandOutcome& outcome);
+  const std::vector<LibraryCall>& calls() const { return calls_; }
+
+ private:
+  std::vector<LibraryCall> calls_;
+};
+
+// One phrase: what went wrong, and what to try; empty: nothing did.
+std::string Complaint(Call call, const CommandOutcome& outcome);
+
+// /usr/bin, /usr/local/bin, /opt/slurm/bin: where packages and sites put them.
+std::vector<std::string> CommandFolders();
+
+}  // namespace rankscope::exporter::slurm

@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/slurm/controller.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "detectors/logs/redactor.h"
+#include "exporter/slurm/text_reader.h"
+
+namespace rankscope::exporter::slurm {
+namespace {
+
+// A line of sacct's columns is some 300 bytes, and a command line has its own limit.
+constexpr size_t kJobsOfOneCall = 100;
+
+// People put keys and passwords on command lines.
+void Mask(SlurmEvent& event) {
+  for (KeyValue& fact : event.facts) logs::Redact(std::span(fact.value.data(), fact.value.size()));
+  logs::Redact(std::span(event.was.data(), event.was.size()));
+  logs::Redact(std::span(event.is.data(), event.is.size()));
+  logs::Redact(std::span(event.reason.data(), event.reason.size()));
+}
+
+template <class T>
+int64_t Or(const std::optional<T>& value) {
+  return value ? static_cast<int64_t>(*value) : -1;
+}
+
+SlurmController Describe(const SlurmDiag& diag) {
+  SlurmController told;
+  told.server_threads = Or(diag.server_threads);
+  told.agent_queue = Or(diag.agent_queue);
+  told.dbd_agent_queue = Or(diag.dbd_agent_queue);
+  told.submitted = Or(diag.submitted);
+  told.started = Or(diag.started);
+  told.completed = Or(diag.completed);
+  told.cancelled = Or(diag.cancelled);
+  told.failed = Or(diag.failed);
+  told.cycle_seconds = diag.cycle_seconds.value_or(-1);
+  told.cycle_max_seconds = diag.cycle_max_seconds.value_or(-1);
+  told.cycle_mean_seconds = diag.cycle_mean_seconds.value_or(-1);
+  told.backfill_seconds = diag.backfill_seconds.value_or(-1);
+  told.backfill_mean_seconds = diag.backfill_mean_seconds.value_or(-1);
+  told.backfill_depth = Or(diag.backfill_depth);
+  told.queue_length = Or(diag.queue_length);
+  // The most frequent ones: types come with each release.
+  constexpr size_t kMostTypes = 40;
+  std::vector<RpcCount> rpcs = diag.rpcs;
+  std::stable_sort(rpcs.begin(), rpcs.end(),
+                   [](const RpcCount& a, const RpcCount& b) { return a.calls > b.calls; });
+  if (rpcs.size() > kMostTypes) rpcs.resize(kMostTypes);
+  for (const RpcCount& rpc : rpcs) told.rpcs.push_back({rpc.name, rpc.calls, rpc.seconds});
+  return told;
+}
+
+}  // namespace
+
+// What one round has brought: one answer after the other, none where the one before has failed,
+// for a controller that does not answer is not asked twice.
+struct Controller::Round {
+  CommandOutcome jobs_call, nodes_call, diagnostics_call;
+  Read<SlurmJob> jobs;
+  Read<SlurmNode> nodes;
+  SlurmDiag diagnostics;
+  bool nodes_asked = false, diagnostics_asked = false;
+};
+
+Controller::Controller(Commands commands, Duration interval, std::string events_file,
+                       WallClock wall_now)
+    : commands_(std::move(commands)),
+      interval_(std::max(interval, kLeastInterval)),
+      events_file_(std::move(events_file)),
+      wall_now_(std::move(wall_now)) {}
+
+Controller::~Controller() {
+  Stop();
+}
+
+Status Controller::Start(EventLoop& loop, Sink& sink) {
+  loop_ = &loop;
+  sink_ = &sink;
+  if (auto found = commands_.Find(); !found) return found;
+  if (!opened_ && !events_file_.empty()) {
+    if (auto opened = store_.Open(events_file_); !opened) disk_error_ = opened.error();
+    for (const auto& event : *store_.events()) {
+      ledger_.Remember(*event);
+      nodes_.Remember(*event);
+    }
+  }
+  opened_ = true;
+  worker_ = std::make_unique<Worker>(loop);
+  timer_ = loop.Every(interval_, [this] { Ask(); });
+  Publish();
+  Ask();
+  return {};
+}
+
+void Controller::Stop() {
+  if (loop_ == nullptr) return;
+  loop_->Cancel(std::exchange(timer_, 0));
+  worker_.reset();
+  loop_ = nullptr;
+}
+
+std::vector<Source::Count> Controller::counts() const {
+  return {{"unreadable", unreadable_}};
+}
+
+void Controller::TellState(Availability state, std::string reason) {
+  SourceState told;
+  told.state = state;
+  told.reason = std::move(reason);
+  Observation observation;
+  observation.kind = std::move(told);
+  sink_->Accept(observation);
+}
+
+void Controller::Ask() {
+  if (worker_->pending() > 0) return;  // one in flight
+  const bool submitted = worker_->Submit(
+      [this, commands = commands_]() -> std::function<void()> {
+        auto round = std::make_shared<Round>();
+        round->jobs_call = commands.Run(Call::kJobs, {}, kDeadline);
+        if (round->jobs_call.end == CommandOutcome::End::kDone) {
+          round->jobs = ReadJobText(round->jobs_call.output);
+          round->jobs_call.output = {};
+          round->nodes_call = commands.Run(Call::kNodes, {}, kDeadline);
+          round->nodes_asked = true;
+          round->nodes = ReadNodeText(round->nodes_call.output);
+          round->nodes_call.output = {};
+        }
+        if (round->nodes_call.end == CommandOutcome::End::kDone) {
+          round->diagnostics_call = commands.Run(Call::kDiagnostics, {}, kDeadline);
+          round->diagnostics_asked = true;
+          round->diagnostics = ReadDiagText(round->diagnostics_call.output);
+        }
+        return [this, round] { Apply(*round); };
+      },
+      // Each call has its own deadline: this one is for a command that cannot even be killed.
+      {4 * kDeadline.ns},
+      [this] {
+        TellState(Availability::kDown, "a call of Slurm's does not come back, not even killed");
+      });
+  if (!submitted) return;  // cannot be: nothing was pending
+}
+
+void Controller::Apply(const Round& round) {
+  const int64_t now = wall_now_() / 1'000'000'000;
+  book_.Note(Call::kJobs, round.jobs_call);
+  if (round.nodes_asked) book_.Note(Call::kNodes, round.nodes_call);
+  if (round.diagnostics_asked) book_.Note(Call::kDiagnostics, round.diagnostics_call);
+  unreadable_ += round.jobs.unreadable + round.nodes.unreadable;
+  if (round.jobs_call.end != CommandOutcome::End::kDone) {
+    TellState(Availability::kDown, Complaint(Call::kJobs, round.jobs_call));
+    Publish();
+    return;
+  }
+  last_answer_wall_seconds_ = static_cast<double>(now);
+  Keep(ledger_.Update(round.jobs.records, now, "scontrol"));
+  std::string partly = Complaint(Call::kNodes, round.nodes_call);
+  if (partly.empty()) {
+    Keep(nodes_.Update(round.nodes.records, now, "scontrol"));
+    partly = Complaint(Call::kDiagnostics, round.diagnostics_call);
+    diagnosed_ = partly.empty();
+    if (diagnosed_) diagnostics_ = Describe(round.diagnostics);
+  }
+  if (partly.empty()) partly = disk_error_;
+  TellState(Availability::kUp, std::move(partly));
+  Publish();
+  AskAccounting();
+}
+
+void Controller::AskAccounting() {
+  const std::vector<std::string> ids = ledger_.TakeUnexplained(kJobsOfOneCall);
+  if (ids.empty()) return;
+  std::string jobs;
+  for (const std::string& id : ids) jobs += (jobs.empty() ? "" : ",") + id;
+  const bool submitted = worker_->Submit(
+      [this, commands = commands_, jobs]() -> std::function<void()> {
+        auto outcome =
+            std::make_shared<CommandOutcome>(commands.Run(Call::kAccounting, jobs, kDeadline));
+        auto read = std::make_shared<Read<SlurmJob>>();
+        if (outcome->end == CommandOutcome::End::kDone) *read = ReadAccountingText(outcome->output);
+        outcome->output = {};
+        return [this, outcome, read] {
+          unreadable_ += read->unreadable;
+          ApplyAccounting(*outcome, read->records);
+        };
+      },
+      {2 * kDeadline.ns}, {});
+  if (!submitted) return;  // the round has just ended: the queue is empty
+}
+
+// Accounting may be off, which is no fault, or behind: what it does not know is not known.
+void Controller::ApplyAccounting(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs) {
+  book_.Note(Call::kAccounting, outcome);
+  if (outcome.end != CommandOutcome::End::kDone) return;
+  Keep(ledger_.Update(jobs, wall_now_() / 1'000'000'000, "sacct"));
+  Publish();
+}
+
+void Controller::Keep(std::vector<SlurmEvent> events) {
+  if (events.empty()) return;
+  for (SlurmEvent& event : events) Mask(event);
+  const Status kept = store_.Add(std::move(events));
+  disk_error_ = kept ? std::string() : kept.error();
+}
+
+void Controller::Publish() {
+  auto report = std::make_shared<SlurmReport>();
+  report->events = store_.events();
+  report->first_kept = store_.first_kept();
+  report->counts = store_.counts();
+  report->nodes = nodes_.States();
+  report->controller = diagnostics_;
+  report->controller_known = diagnosed_;
+  report->last_answer_wall_seconds = last_answer_wall_seconds_;
+  report_ = std::move(report);
+}
+
+}  // namespace rankscope::exporter::slurm

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The one instance beside the controller (`slurm.role: controller`): asks for all jobs, all nodes
+// and the controller's own counts, one call at a time and a round at most every kLeastInterval, and
+// keeps what has happened as events. Accounting, which is another server, is asked about a job that
+// has left the controller's memory or was begun anew. Loop thread only; the calls run on a worker.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exporter/event_loop.h"
+#include "exporter/slurm/commands.h"
+#include "exporter/slurm/event_store.h"
+#include "exporter/slurm/job_ledger.h"
+#include "exporter/slurm/node_ledger.h"
+#include "exporter/source.h"
+#include "exporter/worker.h"
+
+namespace rankscope::exporter::slurm {
+
+class Controller final : public Source {
+ public:
+  // The controller serves its users first: what a round costs it is a read lock of all jobs.
+  static constexpr Duration kLeastInterval = Seconds(30);
+  static constexpr Duration kDeadline = Seconds(10);  // of each call
+
+  using WallClock = std::function<int64_t()>;  // ns since 1970; any thread
+
+  // `events_file`: empty = in memory only.
+  Controller(Commands commands, Duration interval, std::string events_file, WallClock wall_now);
+  ~Controller() override;
+
+  Status Start(EventLoop& loop, Sink& sink) override;
+  void Stop() override;
+  int64_t lost() const override { return ledger_.forgotten(); }
+  std::vector<Count> counts() const override;
+  std::shared_ptr<const SlurmReport> slurm() const override { return report_; }
+  std::vector<LibraryCall> library_calls() const override { return book_.calls(); }
+
+ private:
+  struct Round;
+
+  void Ask();
+  void Apply(const Round& round);
+  void AskAccounting();
+  void ApplyAccounting(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs);
+  void Keep(std::vector<SlurmEvent> events);
+  void Publish();
+  void TellState(Availability state, std::string reason);
+
+  Commands commands_;
+  const Duration interval_;
+  const std::string events_file_;
+  const WallClock wall_now_;
+  EventLoop* loop_ = nullptr;
+  Sink* sink_ = nullptr;
+  std::unique_ptr<Worker> worker_;
+  EventLoop::TimerId timer_ = 0;
+  CallBook book_;
+  JobLedger ledger_;
+  NodeLedger nodes_;
+  EventStore store_;
+  SlurmController diagnostics_;
+  bool opened_ = false, diagnosed_ = false;
+  double last_answer_wall_seconds_ = 0;
+  int64_t unreadable_ = 0;
+  std::string disk_error_;
+  std::shared_ptr<const SlurmReport> report_;
+};
+
+}  // namespace rankscope::exporter::slurm

@@ -1,0 +1,278 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/slurm/node_agent.h"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <utility>
+
+#include "detectors/logs/redactor.h"
+#include "exporter/slurm/event_json.h"
+#include "exporter/slurm/job_ledger.h"
+#include "exporter/slurm/text_reader.h"
+
+namespace rankscope::exporter::slurm {
+namespace {
+
+// A job that is requeued all night has some hundred events of 1 kB.
+constexpr size_t kMostBytes = size_t{4} << 20;
+constexpr size_t kMostTries = 12;
+
+bool IsJobNumber(std::string_view id) {
+  return !id.empty() && id.size() <= 10 &&
+         std::all_of(id.begin(), id.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Accounting's row of a run whose job goes on.
+bool IsRequeued(const SlurmJob& job) {
+  return job.state.empty() && std::find(job.state_flags.begin(), job.state_flags.end(),
+                                        "REQUEUED") != job.state_flags.end();
+}
+
+}  // namespace
+
+NodeAgent::NodeAgent(Commands commands, std::string controller_url,
+                     std::shared_ptr<Questions> questions, Patience patience)
+    : commands_(std::move(commands)),
+      url_text_(std::move(controller_url)),
+      questions_(std::move(questions)),
+      patience_(patience) {}
+
+NodeAgent::~NodeAgent() {
+  Stop();
+}
+
+Status NodeAgent::Start(EventLoop& loop, Sink& sink) {
+  loop_ = &loop;
+  sink_ = &sink;
+  if (!url_text_.empty()) {
+    auto url = collectors::ParseHttpUrl(url_text_);
+    if (!url) return Error{"slurm.controller_url: " + url.error()};
+    url_ = std::move(*url);
+  } else {
+    const Status found = commands_.Find();
+    has_commands_ = found.ok();
+    if (!found) {
+      TellState(Availability::kNotApplicable,
+                found.error() + "; slurm.controller_url may name who knows");
+      return {};
+    }
+  }
+  worker_ = std::make_unique<Worker>(loop);
+  timer_ = loop.Every(Seconds(1), [this] { Beat(); });
+  TellState(Availability::kUp, {});
+  return {};
+}
+
+void NodeAgent::Stop() {
+  if (loop_ == nullptr) return;
+  loop_->Cancel(std::exchange(timer_, 0));
+  worker_.reset();
+  loop_ = nullptr;
+}
+
+void NodeAgent::TellState(Availability state, std::string reason) {
+  SourceState told;
+  told.state = state;
+  told.reason = std::move(reason);
+  Observation observation;
+  observation.kind = std::move(told);
+  sink_->Accept(observation);
+}
+
+void NodeAgent::Beat() {
+  for (Question& question : questions_->Take()) {
+    // Runs without Slurm have names of their own.
+    if (!IsJobNumber(question.job_id)) continue;
+    const Timestamp now = loop_->Now();
+    Pending pending;
+    pending.due = question.ended ? now + patience_.settle : now;
+    pending.deadline = now + patience_.give_up;
+    pending.question = std::move(question);
+    pending_.push_back(std::move(pending));
+    if (pending_.size() > Questions::kMost) {
+      pending_.pop_front();
+      ++lost_;
+    }
+  }
+  Next();
+}
+
+// One call at a time.
+void NodeAgent::Next() {
+  if (worker_->pending() > 0) return;
+  const auto due = std::find_if(pending_.begin(), pending_.end(),
+                                [now = loop_->Now()](const Pending& p) { return p.due <= now; });
+  if (due == pending_.end()) return;
+  const Pending pending = std::move(*due);
+  pending_.erase(due);
+  if (url_text_.empty()) {
+    AskSlurm(pending);
+  } else {
+    AskPage(pending);
+  }
+}
+
+void NodeAgent::Again(Pending pending) {
+  pending.due = loop_->Now() + patience_.retry;
+  ++pending.tries;
+  if (pending.due > pending.deadline || pending.tries > static_cast<int>(kMostTries)) {
+    ++lost_;
+    return;
+  }
+  pending_.push_back(std::move(pending));
+}
+
+void NodeAgent::AskPage(const Pending& pending) {
+  collectors::HttpUrl url = url_;
+  // A path before ours is that of a proxy.
+  if (url.path.ends_with('/')) url.path.pop_back();
+  url.path += "/events?job_id=" + pending.question.job_id;
+  const bool submitted = worker_->Submit(
+      [this, url, pending, patience = std::chrono::milliseconds(patience_.call.ns / 1'000'000)]()
+          -> std::function<void()> {
+        auto page = std::make_shared<collectors::HttpPage>(
+            collectors::FetchPage(url, patience, kMostBytes));
+        return [this, page, pending] { OnPage(pending, *page); };
+      },
+      {2 * patience_.call.ns}, {});
+  if (!submitted) return;  // cannot be: nothing was pending
+}
+
+void NodeAgent::OnPage(Pending pending, const collectors::HttpPage& page) {
+  const auto events = page.error.empty() ? EventsFromJson(page.body) : std::nullopt;
+  if (!events) {
+    TellState(Availability::kDown, url_text_ + " " +
+                                       (page.error.empty() ? "tells no events" : page.error) +
+                                       "; slurm.controller_url names it");
+    Again(std::move(pending));
+    return;
+  }
+  TellState(Availability::kUp, {});
+  bool ended = false, begun = false;
+  if (told_.size() > 4 * Questions::kMost) told_.clear();
+  int64_t& told = told_[pending.question.job_id];
+  // Numbers begin anew where the controller's instance has lost its file.
+  if (events->last < told) told = 0;
+  for (const SlurmEvent& event : events->events) {
+    if (event.job_id != pending.question.job_id) continue;
+    const bool again = event.number <= told;
+    begun = begun || event.kind == "started";
+    // Of a job that was begun anew since, it is the newest that counts.
+    if (event.kind == "started") ended = false;
+    const bool end = !EndOf(event.is).empty() || event.kind == "requeued";
+    ended = ended || end;
+    if (again) continue;
+    for (const KeyValue& fact : event.facts)
+      TellFact(event.job_id, fact.key, fact.value, event.source, event.wall_ns, event.node);
+    TellFact(event.job_id, end ? "state" : "event",
+             end ? (event.kind == "requeued" ? "REQUEUED" : event.is) : event.kind, event.source,
+             event.wall_ns, event.node);
+    if (!event.reason.empty())
+      TellFact(event.job_id, "reason", event.reason, event.source, event.wall_ns, event.node);
+  }
+  told = events->last;
+  if (pending.question.ended ? !ended : !begun) Again(std::move(pending));
+}
+
+void NodeAgent::AskSlurm(const Pending& pending) {
+  // Accounting is another server, and the only one that says who was preempted; the controller is
+  // asked where there is none.
+  const Call call = pending.question.ended && pending.tries < 3 ? Call::kAccounting : Call::kOneJob;
+  const bool submitted = worker_->Submit(
+      [this, commands = commands_, call, pending,
+       deadline = patience_.call]() -> std::function<void()> {
+        auto outcome =
+            std::make_shared<CommandOutcome>(commands.Run(call, pending.question.job_id, deadline));
+        auto read = std::make_shared<Read<SlurmJob>>();
+        if (outcome->end == CommandOutcome::End::kDone)
+          *read = call == Call::kAccounting ? ReadAccountingText(outcome->output)
+                                            : ReadJobText(outcome->output);
+        outcome->output = {};
+        return [this, call, pending, outcome, read] {
+          OnAnswer(pending, call, *outcome, read->records);
+        };
+      },
+      {2 * patience_.call.ns}, {});
+  if (!submitted) return;  // cannot be: nothing was pending
+}
+
+void NodeAgent::OnAnswer(Pending pending, Call call, const CommandOutcome& outcome,
+                         const std::vector<SlurmJob>& jobs) {
+  book_.Note(call, outcome);
+  const bool done = outcome.end == CommandOutcome::End::kDone;
+  const bool accounting = call == Call::kAccounting;
+  if (done || !accounting)
+    TellState(done ? Availability::kUp : Availability::kDown, Complaint(call, outcome));
+  bool ended = false;
+  for (const SlurmJob& job : jobs) {
+    if (job.job_id != pending.question.job_id || !job.step_id.empty()) continue;
+    TellJob(job, accounting ? "sacct" : "scontrol");
+    ended = !EndOf(job.state).empty() || IsRequeued(job) ||
+            (job.state == "PENDING" && job.restarts.value_or(0) > 0);
+  }
+  // The one call of the controller is spent, whatever it gave. Accounting may be behind, or off.
+  if (!accounting || ended) {
+    if (jobs.empty()) ++lost_;
+    return;
+  }
+  if (!done) pending.tries = 3;
+  Again(std::move(pending));
+}
+
+void NodeAgent::TellJob(const SlurmJob& job, std::string_view origin) {
+  const auto fact = [&](std::string field, std::string value, int64_t wall_seconds = 0) {
+    if (value.empty()) return;
+    logs::Redact(std::span(value.data(), value.size()));
+    TellFact(job.job_id, std::move(field), std::move(value), origin, wall_seconds * 1'000'000'000,
+             job.failed_node);
+  };
+  const auto number = [&](std::string field, const std::optional<int64_t>& value) {
+    if (value) fact(std::move(field), std::to_string(*value));
+  };
+  const auto time = [&](std::string field, int64_t value) {
+    if (value > 0) fact(std::move(field), std::to_string(value), value);
+  };
+  const auto exit = [&](std::string field, const std::optional<ExitStatus>& value) {
+    if (value)
+      fact(std::move(field), std::to_string(value->code) + ":" + std::to_string(value->signal));
+  };
+  time("submit", job.submit);
+  time("start", job.start);
+  number("time_limit_seconds", job.time_limit_seconds);
+  number("restarts", job.restarts);
+  number("priority", job.priority);
+  fact("partition", job.partition);
+  fact("dependency", job.dependency);
+  fact("nodes", job.nodes);
+  fact("submit_line", job.submit_line);
+  fact("work_dir", job.work_dir);
+  const bool over = !EndOf(job.state).empty() || IsRequeued(job);
+  if (over) {
+    time("end", job.end);
+    number("elapsed_seconds", job.elapsed_seconds);
+    exit("exit", job.exit);
+    exit("derived_exit", job.derived_exit);
+    fact("by", job.state_by);
+  }
+  fact("reason", job.reason);
+  fact("state", IsRequeued(job) ? "REQUEUED" : job.state, over ? job.end : 0);
+}
+
+void NodeAgent::TellFact(const std::string& job_id, std::string field, std::string value,
+                         std::string_view origin, int64_t wall_ns, const std::string& node) {
+  SchedulerFact told;
+  told.job_id = job_id;
+  told.field = std::move(field);
+  told.value = std::move(value);
+  told.origin = origin;
+  told.wall_ns = wall_ns;
+  told.node = node;
+  Observation observation;
+  observation.kind = std::move(told);
+  sink_->Accept(observation);
+}
+
+}  // namespace rankscope::exporter::slurm

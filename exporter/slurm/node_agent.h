@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a node asks of Slurm: nothing of its own accord. Where `slurm.controller_url` names the
+// instance beside the controller, its /events is read for the jobs that the engine asks about, as
+// often as it takes within a deadline. Else Slurm is asked itself, once when a job has begun and
+// once when one has ended abnormally: four thousand nodes that poll would be a fault of their own.
+// Loop thread only; calls run on a worker.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exporter/collectors/http_page.h"
+#include "exporter/event_loop.h"
+#include "exporter/slurm/commands.h"
+#include "exporter/slurm/questions.h"
+#include "exporter/slurm/records.h"
+#include "exporter/source.h"
+#include "exporter/worker.h"
+
+namespace rankscope::exporter::slurm {
+
+class NodeAgent final : public Source {
+ public:
+  struct Patience {
+    Duration call = Seconds(10);
+    Duration settle = Seconds(3);  // after an end: the controller hears of it from the nodes
+    Duration retry = Seconds(10);  // of /events, and of accounting, which is no controller
+    Duration give_up = Seconds(90);
+  };
+
+  // `controller_url`: empty = none.
+  NodeAgent(Commands commands, std::string controller_url, std::shared_ptr<Questions> questions,
+            Patience patience);
+  ~NodeAgent() override;
+
+  Status Start(EventLoop& loop, Sink& sink) override;
+  void Stop() override;
+  int64_t lost() const override { return lost_; }
+  std::vector<LibraryCall> library_calls() const override { return book_.calls(); }
+
+ private:
+  struct Pending {
+    Question question;
+    Timestamp due, deadline;
+    int tries = 0;
+  };
+
+  void Beat();
+  void Next();
+  void AskPage(const Pending& pending);
+  void AskSlurm(const Pending& pending);
+  void OnPage(Pending pending, const collectors::HttpPage& page);
+  void OnAnswer(Pending pending, Call call, const CommandOutcome& outcome,
+                const std::vector<SlurmJob>& jobs);
+  void Again(Pending pending);
+  void TellJob(const SlurmJob& job, std::string_view origin);
+  void TellFact(const std::string& job_id, std::string field, std::string value,
+                std::string_view origin, int64_t wall_ns, const std::string& node);
+  void TellState(Availability state, std::string reason);
+
+  Commands commands_;
+  const std::string url_text_;
+  const std::shared_ptr<Questions> questions_;
+  const Patience patience_;
+  collectors::HttpUrl url_;
+  bool has_commands_ = false;
+  EventLoop* loop_ = nullptr;
+  Sink* sink_ = nullptr;
+  std::unique_ptr<Worker> worker_;
+  EventLoop::TimerId timer_ = 0;
+  CallBook book_;
+  std::deque<Pending> pending_;
+  std::map<std::string, int64_t> told_;  // by job, the newest event of /events
+  int64_t lost_ = 0;                     // questions that nobody answered
+};
+
+}  // namespace rankscope::exporter::slurm

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the engine wants to know of Slurm, until the source that asks takes it up. Loop thread only.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <utility>
+
+namespace rankscope::exporter::slurm {
+
+struct Question {
+  std::string job_id;
+  bool ended = false;  // it ended abnormally; else: it has begun
+  bool operator==(const Question&) const = default;
+};
+
+class Questions {
+ public:
+  // A node has some jobs at once; the oldest gives way.
+  static constexpr size_t kMost = 64;
+
+  void Ask(Question question) {
+    if (std::find(asked_.begin(), asked_.end(), question) != asked_.end()) return;
+    asked_.push_back(std::move(question));
+    if (asked_.size() > kMost) asked_.pop_front();
+  }
+  std::deque<Question> Take() { return std::exchange(asked_, {}); }
+
+ private:
+  std::deque<Question> asked_;
+};
+
+}  // namespace rankscope::exporter::slurm

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The cards of a job as pictures: memory over the run, engine against SMs over the last hour, and
+// below them when heat or power supply held the card down and when the driver reported an error.
+// SVG inside the page, without scripts, attributes of style or references. About 4 kB a card. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "detectors/gpu_history.h"
+#include "exporter/metrics/published.h"
+
+namespace rankscope::web {
+
+// Nothing at all where the job has no card.
+void AppendGpuCharts(const std::vector<GpuHistory>& gpus,
+                     const std::vector<metrics::SourceStatus>& sources, std::string& out);
+
+}  // namespace rankscope::web

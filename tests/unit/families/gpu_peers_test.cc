@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// C2, D2 and D3 by what the cards of a run show beside each other, at the thresholds, on numbers
+// made by hand.
+#include "detectors/families/gpu_peers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "detectors/families/rows.h"
+
+namespace rankscope::families {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Not;
+
+features::EvidenceRef Cite(features::JobFeatures& f, features::EvidenceKind kind) {
+  features::Evidence evidence;
+  evidence.kind = kind;
+  f.evidence.push_back(evidence);
+  return static_cast<features::EvidenceRef>(f.evidence.size()) - 1;
+}
+
+// Four ranks on a card each, which wait inside collectives for most of a step.
+features::JobFeatures Waiting() {
+  features::JobFeatures f;
+  f.now = {int64_t{10'000} * 1'000'000'000};
+  f.running = f.timed = true;
+  f.world_size = 4;
+  f.processes_alive = 4;
+  f.progress = 100;
+  f.steps = 1000;
+  f.steps_known = true;
+  f.usual_record_seconds = 2;
+  f.silence_seconds = 1;
+  f.stores[proto::STORE_GPU] = Availability::kUp;
+  for (int32_t index = 0; index < 4; ++index) {
+    features::RunGpu gpu;
+    gpu.index = index;
+    gpu.ranks = {index};
+    gpu.worked = true;
+    gpu.engine = gpu.engine_before = 0.99;
+    gpu.sm = gpu.sm_before = 0.12;
+    gpu.activity_evidence = Cite(f, features::EvidenceKind::kGpuActivity);
+    f.gpu.gpus.push_back(gpu);
+  }
+  f.gpu.engine_floor = 0.98;
+  f.gpu.sm_ceiling = 0.13;
+  f.gpu.level_evidence = Cite(f, features::EvidenceKind::kGpuWaits);
+  return f;
+}
+
+// And the third card works all the time.
+features::JobFeatures Late() {
+  features::JobFeatures f = Waiting();
+  features::RunGpu& gpu = f.gpu.gpus[2];
+  gpu.sm = gpu.sm_before = 0.55;
+  f.gpu.sm_ceiling = 0.56;
+  f.gpu.busiest_sm = {2, 0.55, 0.12, 0.55, 0.12, Cite(f, features::EvidenceKind::kGpuPeers)};
+  return f;
+}
+
+TEST(OddCard, WorksWhileItsPeersWait) {
+  const Finding finding = OddCard(Late());
+  ASSERT_TRUE(finding.matched);
+  EXPECT_EQ(finding.sub, "card");
+  EXPECT_THAT(finding.ranks, ElementsAre(2));
+  EXPECT_LE(finding.cap, 0.65) << "one store";
+}
+
+TEST(OddCard, IsSureWhereAllEnterAsMany) {
+  features::JobFeatures f = Late();
+  f.collectives.entered = 5000;
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    features::RankCollectives collectives;
+    collectives.rank = rank;
+    collectives.entered = 5000;
+    f.collectives.ranks.push_back(collectives);
+  }
+  EXPECT_EQ(OddCard(f).tier, proto::TIER_C);
+  f.collectives.ranks[1].entered = 3000;
+  EXPECT_EQ(OddCard(f).tier, proto::TIER_S) << "they do not do the same";
+}
+
+TEST(OddCard, IsNotASecondThatWorks) {
+  features::JobFeatures f = Late();
+  f.gpu.gpus[3].sm = f.gpu.gpus[3].sm_before = 0.5;
+  EXPECT_FALSE(OddCard(f).matched) << "a stage of the pipeline";
+}
+
+TEST(OddCard, IsNotOneMinute) {
+  features::JobFeatures f = Late();
+  f.gpu.busiest_sm.own_before = 0.13;
+  EXPECT_FALSE(OddCard(f).matched);
+}
+
+TEST(OddCard, IsNotWherePeersWorkToo) {
+  features::JobFeatures f = Late();
+  for (const size_t i : {0u, 1u, 3u}) f.gpu.gpus[i].sm = f.gpu.gpus[i].sm_before = 0.36;
+  f.gpu.busiest_sm.peers = f.gpu.busiest_sm.peers_before = 0.36;
+  EXPECT_FALSE(OddCard(f).matched) << "0.55 against 0.36 is no card that waits";
+}
+
+TEST(OddCard, IsNotWhileRankZeroSaves) {
+  features::JobFeatures f = Late();
+  f.phase = proto::PHASE_SAVE;
+  EXPECT_FALSE(OddCard(f).matched);
+}
+
+TEST(OddCard, OfAHostThatDoesNotFeedIt) {
+  features::JobFeatures f = Waiting();
+  features::RunGpu& gpu = f.gpu.gpus[1];
+  gpu.engine = gpu.engine_before = 0.5;
+  gpu.sm = gpu.sm_before = 0.3;
+  f.gpu.calmest_engine = {1, 0.5, 0.99, 0.5, 0.99, Cite(f, features::EvidenceKind::kGpuPeers)};
+  const Finding finding = OddCard(f);
+  ASSERT_TRUE(finding.matched);
+  EXPECT_EQ(finding.sub, "host_gaps");
+  EXPECT_THAT(finding.ranks, ElementsAre(1));
+  for (const size_t i : {0u, 2u, 3u}) f.gpu.gpus[i].sm = 0.6;
+  EXPECT_FALSE(OddCard(f).matched) << "they have work, and it has none: no one waits for it";
+}
+
+TEST(Fabric, IsSuspectedOfCardsThatWait) {
+  const Finding finding = WaitingOnTheFabric(Waiting());
+  ASSERT_TRUE(finding.matched);
+  EXPECT_EQ(finding.sub, "interconnect");
+  EXPECT_LE(finding.cap, 0.5);
+  EXPECT_THAT(finding.open, Contains(Question::kWaitOrSmallKernels));
+}
+
+TEST(Fabric, IsNamedWhereNcclTellsOfSockets) {
+  features::JobFeatures f = Waiting();
+  f.network.transport_evidence = Cite(f, features::EvidenceKind::kTransport);
+  const Finding finding = WaitingOnTheFabric(f);
+  EXPECT_EQ(finding.tier, proto::TIER_C);
+  EXPECT_THAT(finding.open, Not(Contains(Question::kWaitOrSmallKernels)));
+}
+
+TEST(Fabric, IsNotWhereOneCardWorksOrNothingGoesOn) {
+  EXPECT_FALSE(WaitingOnTheFabric(Late()).matched);
+  features::JobFeatures f = Waiting();
+  f.silence_seconds = 1000;
+  EXPECT_FALSE(WaitingOnTheFabric(f).matched) << "a hang";
+  f = Waiting();
+  f.steps = 20;
+  EXPECT_FALSE(WaitingOnTheFabric(f).matched) << "it compiles";
+  f = Waiting();
+  f.world_size = 1;
+  EXPECT_FALSE(WaitingOnTheFabric(f).matched);
+  f = Waiting();
+  f.gpu.sm_ceiling = features::RunGpu::kNone;
+  EXPECT_FALSE(WaitingOnTheFabric(f).matched) << "a card that does not tell of its SMs";
+}
+
+// Nobody has printed a word for long, three cards wait and one has nothing to do.
+features::JobFeatures Frozen() {
+  features::JobFeatures f = Waiting();
+  f.silence_seconds = 1000;
+  f.gpu.spinning = {0, 1, 3};
+  f.gpu.spinning_cards = 3;
+  f.gpu.spin_seconds = 900;
+  f.gpu.spin_sm = 0.12;
+  f.gpu.spin_spread = 0.004;
+  f.gpu.spin_evidence = Cite(f, features::EvidenceKind::kGpuWaits);
+  f.gpu.cold = {2};
+  f.gpu.cold_cards = 1;
+  f.gpu.cold_evidence = Cite(f, features::EvidenceKind::kGpuWaits);
+  for (features::RunGpu& gpu : f.gpu.gpus) gpu.spin_seconds = 900;
+  f.gpu.gpus[2].engine = f.gpu.gpus[2].sm = f.gpu.gpus[2].spin_seconds = 0;
+  f.silence_evidence = Cite(f, features::EvidenceKind::kSilence);
+  return f;
+}
+
+TEST(Frozen, NamesTheRankWhoseCardIsCold) {
+  const Finding finding = EvaluateC2(Frozen());
+  ASSERT_TRUE(finding.matched);
+  EXPECT_EQ(finding.sub, "absent_rank");
+  EXPECT_THAT(finding.ranks, ElementsAre(2));
+  EXPECT_EQ(finding.tier, proto::TIER_C);
+  EXPECT_THAT(finding.open, Not(Contains(Question::kHangCulprit)));
+}
+
+TEST(Frozen, NamesNobodyWhereMostAreCold) {
+  features::JobFeatures f = Frozen();
+  f.gpu.spinning_cards = 1;
+  f.gpu.cold = {1, 2, 3};
+  f.gpu.cold_cards = 3;
+  const Finding finding = EvaluateC2(f);
+  EXPECT_TRUE(finding.ranks.empty());
+  EXPECT_THAT(finding.open, Contains(Question::kHangCulprit));
+}
+
+TEST(Frozen, IsNotWhereACardComputes) {
+  features::JobFeatures f = Frozen();
+  f.gpu.gpus[2].engine = 0.95;
+  f.gpu.gpus[2].sm = 0.6;
+  EXPECT_FALSE(EvaluateC2(f).matched) << "one rank evaluates for the others";
+  f.silence_seconds = 3600;
+  EXPECT_TRUE(EvaluateC2(f).matched) << "for an hour";
+}
+
+}  // namespace
+}  // namespace rankscope::families

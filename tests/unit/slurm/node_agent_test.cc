@@ -1,0 +1,238 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a node asks, and how often: with programs in the place of Slurm's, which note each call.
+
+#include "exporter/slurm/node_agent.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "exporter/slurm/controller.h"
+#include "tests/unit/agent/temporary_directory.h"
+
+namespace rankscope::exporter::slurm {
+namespace {
+
+class Facts final : public Sink {
+ public:
+  void Accept(const Observation& observation) override {
+    if (const auto* fact = std::get_if<SchedulerFact>(&observation.kind)) facts.push_back(*fact);
+    if (const auto* state = std::get_if<SourceState>(&observation.kind)) states.push_back(*state);
+  }
+  std::string Value(std::string_view field) const {
+    std::string value = "(none)";
+    for (const SchedulerFact& fact : facts) {
+      if (fact.field == field) value = fact.value;
+    }
+    return value;
+  }
+  std::vector<SchedulerFact> facts;
+  std::vector<SourceState> states;
+};
+
+class SlurmCommands : public testing::Test {
+ protected:
+  // A program of Slurm's that notes its arguments and does what `body` says.
+  void Install(const std::string& name, const std::string& body) {
+    const std::string path = folder_.path() + "/" + name;
+    std::ofstream(path) << "#!/bin/sh\necho \"" << name << " $*\" >>" << folder_.path()
+                        << "/calls\n"
+                        << body << "\n";
+    chmod(path.c_str(), 0755);
+  }
+  std::string Calls() const {
+    std::ifstream in(folder_.path() + "/calls");
+    std::ostringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+  size_t CallsOf(const std::string& name) const {
+    const std::string calls = Calls();
+    size_t count = 0;
+    for (size_t at = calls.find(name + " "); at != std::string::npos;
+         at = calls.find(name + " ", at + 1))
+      ++count;
+    return count;
+  }
+  Commands Programs() { return Commands({folder_.path()}, {}); }
+
+  void Run(Source& source, double seconds) {
+    EventLoop loop;
+    ASSERT_TRUE(source.Start(loop, facts_));
+    loop.After(Duration{static_cast<int64_t>(seconds * 1e9)}, [&] { loop.Stop(); });
+    loop.Run();
+    source.Stop();
+  }
+
+  NodeAgent::Patience Quick() const {
+    NodeAgent::Patience patience;
+    patience.settle = Milliseconds(1);
+    patience.retry = Milliseconds(100);
+    patience.call = Seconds(5);
+    return patience;
+  }
+
+  TemporaryDirectory folder_;
+  Facts facts_;
+  std::shared_ptr<Questions> questions_ = std::make_shared<Questions>();
+};
+
+constexpr char kRunning[] =
+    "echo 'JobId=7 JobName=a UserId=ada(1000) JobState=RUNNING Reason=None Dependency=afterany:6 "
+    "Restarts=1 ExitCode=0:0 TimeLimit=01:00:00 SubmitTime=1795444481 StartTime=1795444482 "
+    "EndTime=Unknown Partition=gpu NodeList=n[1-2] WorkDir=/home/ada'";
+constexpr char kAccounts[] =
+    "echo 'JobIDRaw|JobID|State|ExitCode|Submit|Start|End'\n"
+    "echo '7|7|PREEMPTED|0:15|1795444481|1795444482|1795444490'";
+
+TEST_F(SlurmCommands, OneCallWhenAJobBegins) {
+  Install("scontrol", kRunning);
+  Install("sacct", "exit 1");
+  questions_->Ask({"7", false});
+  questions_->Ask({"7", false});
+  NodeAgent agent(Programs(), "", questions_, Quick());
+  Run(agent, 2.5);
+  EXPECT_EQ(Calls(), "scontrol --local show job -o 7\n");
+  EXPECT_EQ(facts_.Value("state"), "RUNNING");
+  EXPECT_EQ(facts_.Value("dependency"), "afterany:6");
+  EXPECT_EQ(facts_.Value("restarts"), "1");
+  EXPECT_EQ(facts_.Value("time_limit_seconds"), "3600");
+  EXPECT_EQ(facts_.facts.back().origin, "scontrol");
+}
+
+TEST_F(SlurmCommands, AnEndIsAccountingsToTell) {
+  Install("scontrol", kRunning);
+  Install("sacct", kAccounts);
+  questions_->Ask({"7", true});
+  NodeAgent agent(Programs(), "", questions_, Quick());
+  Run(agent, 2.5);
+  EXPECT_EQ(CallsOf("scontrol"), 0u);
+  EXPECT_EQ(CallsOf("sacct"), 1u);
+  EXPECT_EQ(facts_.Value("state"), "PREEMPTED");
+  EXPECT_EQ(facts_.Value("exit"), "0:15");
+  EXPECT_EQ(facts_.facts.back().wall_ns, 1795444490'000'000'000);
+}
+
+TEST_F(SlurmCommands, WithoutAccountingTheControllerIsAskedOnce) {
+  Install("scontrol",
+          "echo 'JobId=7 JobName=a JobState=TIMEOUT Reason=TimeLimit Restarts=0 "
+          "ExitCode=0:15 SubmitTime=1795444481 StartTime=1795444482 "
+          "EndTime=1795444490 Partition=gpu NodeList=n1 WorkDir=/home/ada'");
+  Install("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1");
+  questions_->Ask({"7", true});
+  NodeAgent agent(Programs(), "", questions_, Quick());
+  Run(agent, 4);
+  EXPECT_EQ(CallsOf("scontrol"), 1u);
+  EXPECT_EQ(CallsOf("sacct"), 1u);
+  EXPECT_EQ(facts_.Value("state"), "TIMEOUT");
+}
+
+TEST_F(SlurmCommands, AccountingThatIsBehindIsAskedAgainAndTheControllerOnceAtMost) {
+  Install("scontrol", kRunning);
+  Install("sacct",
+          "echo 'JobIDRaw|JobID|State|ExitCode|Submit|Start|End'\n"
+          "echo '7|7|RUNNING|0:0|1795444481|1795444482|Unknown'");
+  questions_->Ask({"7", true});
+  NodeAgent agent(Programs(), "", questions_, Quick());
+  Run(agent, 6);
+  EXPECT_EQ(CallsOf("sacct"), 3u);
+  EXPECT_EQ(CallsOf("scontrol"), 1u);
+}
+
+TEST_F(SlurmCommands, AControllerThatDoesNotAnswerIsToldAndNotAskedAgain) {
+  Install("scontrol", "sleep 100");
+  questions_->Ask({"7", false});
+  NodeAgent::Patience patience = Quick();
+  patience.call = Milliseconds(300);
+  NodeAgent agent(Programs(), "", questions_, patience);
+  Run(agent, 3.5);
+  EXPECT_EQ(CallsOf("scontrol"), 1u);
+  ASSERT_FALSE(facts_.states.empty());
+  EXPECT_EQ(facts_.states.back().state, Availability::kDown);
+  EXPECT_NE(facts_.states.back().reason.find("no answer in time"), std::string::npos);
+  EXPECT_EQ(agent.lost(), 1);
+}
+
+TEST_F(SlurmCommands, RunsWithoutSlurmAskNothing) {
+  Install("scontrol", kRunning);
+  for (const char* id : {"run-1234abcd", "proc-00ff", "7; rm -rf /", "-7", "", "99999999999"})
+    questions_->Ask({id, false});
+  NodeAgent agent(Programs(), "", questions_, Quick());
+  Run(agent, 2.2);
+  EXPECT_EQ(Calls(), "");
+}
+
+TEST_F(SlurmCommands, ANodeWithoutSlurmIsNoFault) {
+  NodeAgent agent(Programs(), "", questions_, Quick());
+  Run(agent, 0.1);
+  ASSERT_EQ(facts_.states.size(), 1u);
+  EXPECT_EQ(facts_.states[0].state, Availability::kNotApplicable);
+}
+
+TEST_F(SlurmCommands, QuestionsAreBounded) {
+  for (size_t i = 0; i < 500; ++i) questions_->Ask({std::to_string(i), false});
+  const auto taken = questions_->Take();
+  EXPECT_EQ(taken.size(), Questions::kMost);
+  EXPECT_EQ(taken.back().job_id, "499");
+}
+
+TEST_F(SlurmCommands, TheControllersInstanceAsksOneAfterTheOtherAndNoMoreThanTwiceAMinute) {
+  Install("scontrol", std::string("test $2 = node && exec echo 'NodeName=n1 Arch=x86_64 "
+                                  "CPUAlloc=0 CPUTot=4 CPULoad=0.5 Gres=gpu:2 NodeAddr=127.0.0.1 "
+                                  "Version=22.05.8 OS=Linux 6.1 RealMemory=6000 AllocMem=0 "
+                                  "State=IDLE Partitions=gpu BootTime=1795442708 "
+                                  "SlurmdStartTime=1795444480 CfgTRES=cpu=4 AllocTRES='\n") +
+                          kRunning);
+  Install("sdiag", "echo 'Server thread count:  3'");
+  Controller controller(Programs(), Milliseconds(100), folder_.path() + "/events",
+                        [] { return int64_t{1795444500'000'000'000}; });
+  Run(controller, 2.5);
+  EXPECT_EQ(Calls(), "scontrol --local show job -o\nscontrol show node -o\nsdiag \n");
+  const auto report = controller.slurm();
+  ASSERT_EQ(report->events->size(), 2u);
+  EXPECT_EQ(report->events->back()->kind, "started");
+  ASSERT_EQ(report->nodes.size(), 1u);
+  EXPECT_EQ(report->nodes[0].state, "up");
+  EXPECT_EQ(facts_.states.back().state, Availability::kUp);
+}
+
+TEST_F(SlurmCommands, AControllerThatIsDownIsNotAskedForTheRest) {
+  Install("scontrol",
+          "echo 'slurm_load_jobs error: Unable to contact slurm controller (connect "
+          "failure)' >&2; exit 1");
+  Install("sdiag", "exit 1");
+  Controller controller(Programs(), Seconds(30), "", [] { return int64_t{1}; });
+  Run(controller, 1.5);
+  EXPECT_EQ(Calls(), "scontrol --local show job -o\n");
+  EXPECT_EQ(facts_.states.back().state, Availability::kDown);
+  EXPECT_NE(facts_.states.back().reason.find("Unable to contact slurm controller"),
+            std::string::npos);
+  EXPECT_EQ(controller.library_calls()[0].errors.size(), 1u);
+}
+
+TEST_F(SlurmCommands, SecretsOfACommandLineAreMasked) {
+  Install("scontrol",
+          "test $2 = node && exit 0\necho 'JobId=7 JobName=a JobState=RUNNING "
+          "Reason=None Restarts=0 ExitCode=0:0 SubmitTime=1795444481 "
+          "StartTime=1795444482 EndTime=Unknown Partition=gpu NodeList=n1 "
+          "WorkDir=/home/ada/hf_abcdefghijklmnopqrstuvwxyz0123456789'");
+  Install("sdiag", "true");
+  Controller controller(Programs(), Seconds(30), "", [] { return 1795444500'000'000'000; });
+  Run(controller, 2);
+  for (const auto& event : *controller.slurm()->events) {
+    for (const KeyValue& fact : event->facts)
+      EXPECT_EQ(fact.value.find("hf_abcdefghijklmnop"), std::string::npos) << fact.value;
+  }
+  EXPECT_FALSE(controller.slurm()->events->empty());
+}
+
+}  // namespace
+}  // namespace rankscope::exporter::slurm
