@@ -29,7 +29,7 @@ gpu 2 process 4711 8589934592
 
 
 def uuid(gpu):
-    return f"GPU-fa4e000{gpu}-0000-4000-8000-000000000000"
+    return f"GPU-{0xfa4e0000 + int(gpu):08x}-0000-4000-8000-000000000000"
 
 
 def name(metric, gpu, **labels):
@@ -148,7 +148,11 @@ class CardsOfAProlog(ServeTest, GpuTest):
 
 
 class WhoseCards(ServeTest, GpuTest):
-    """A job's cards by Slurm's numbers, under a cgroup that makes CUDA count from 0 again; one of them nobody uses."""
+    """A job's cards by Slurm's numbers, under a cgroup that makes CUDA count from 0 again; one of them nobody uses.
+
+    Jobs of other tests that run beside this one are on the cards of their LOCAL_RANK: these are none of theirs.
+    """
+    CARDS = 16
 
     def cards(self, daemon, metric, job, *rest):
         """{card: value} of the job's series of this name, which have these labels as well."""
@@ -182,35 +186,35 @@ class WhoseCards(ServeTest, GpuTest):
         return found
 
     def test(self):
-        script = "driver 550.54.15\ngpus 8 hopper\n"
+        script = f"driver 550.54.15\ngpus {self.CARDS} hopper\n"
         daemon = self.start(script)
-        self.wait_up(daemon, list(range(GPUS)))
-        first = {"SLURM_JOB_ID": "8841", "SLURM_JOB_NUM_NODES": "1", "SLURM_JOB_GPUS": "2,3",
+        self.wait_up(daemon, list(range(self.CARDS)))
+        first = {"SLURM_JOB_ID": "8841", "SLURM_JOB_NUM_NODES": "1", "SLURM_JOB_GPUS": "12,13",
                  "CUDA_VISIBLE_DEVICES": "0,1", "GPU_DEVICE_ORDINAL": "0,1"}
         pid = self.job(daemon, "8841", **first)
-        wait_for("the job's cards", lambda: self.cards(daemon, "job_gpu", "8841", 'source="slurm"') == {2: 1, 3: 1})
-        self.assertEqual(self.cards(daemon, "job_gpu_attached", "8841"), {2: 0, 3: 0})
-        self.assertEqual(self.cards(daemon, "job_gpu_share_ratio", "8841"), {2: 1, 3: 1})
+        wait_for("the job's cards", lambda: self.cards(daemon, "job_gpu", "8841", 'source="slurm"') == {12: 1, 13: 1})
+        self.assertEqual(self.cards(daemon, "job_gpu_attached", "8841"), {12: 0, 13: 0})
+        self.assertEqual(self.cards(daemon, "job_gpu_share_ratio", "8841"), {12: 1, 13: 1})
         self.assertEqual(self.cards(daemon, "rank_gpu_info", "8841"), {}, "CUDA's numbers are not the node's")
 
         # Its rank comes to one of them; the other stays the job's.
-        self.say(script + f"gpu 2 process {pid} 8589934592\n")
-        wait_for("the rank on its card", lambda: self.cards(daemon, "job_gpu_attached", "8841") == {2: 1, 3: 0})
-        self.assertEqual(self.cards(daemon, "job_gpu", "8841", 'source="slurm"'), {2: 1, 3: 1})
-        self.assertEqual(self.cards(daemon, "rank_gpu_info", "8841", 'rank="0"'), {2: 1})
+        self.say(script + f"gpu 12 process {pid} 8589934592\n")
+        wait_for("the rank on its card", lambda: self.cards(daemon, "job_gpu_attached", "8841") == {12: 1, 13: 0})
+        self.assertEqual(self.cards(daemon, "job_gpu", "8841", 'source="slurm"'), {12: 1, 13: 1})
+        self.assertEqual(self.cards(daemon, "rank_gpu_info", "8841", 'rank="0"'), {12: 1})
 
         # A second job with a card of the first: each has half.
-        self.job(daemon, "8842", CUDA_VISIBLE_DEVICES=f"{uuid(7)},{uuid(3)}", LOCAL_RANK="1", WORLD_SIZE="2")
-        wait_for("the second job's card", lambda: self.cards(daemon, "job_gpu", "8842", 'source="uuid"') == {3: 1})
-        self.assertEqual(self.cards(daemon, "rank_gpu_info", "8842", 'rank="0"'), {3: 1}, "the one of its LOCAL_RANK")
-        wait_for("shares", lambda: self.cards(daemon, "job_gpu_share_ratio", "8841") == {2: 1, 3: 0.5})
-        self.assertEqual(self.cards(daemon, "job_gpu_share_ratio", "8842"), {3: 0.5})
+        self.job(daemon, "8842", CUDA_VISIBLE_DEVICES=f"{uuid(99)},{uuid(13)}", LOCAL_RANK="1", WORLD_SIZE="2")
+        wait_for("the second job's card", lambda: self.cards(daemon, "job_gpu", "8842", 'source="uuid"') == {13: 1})
+        self.assertEqual(self.cards(daemon, "rank_gpu_info", "8842", 'rank="0"'), {13: 1}, "the one of its LOCAL_RANK")
+        wait_for("shares", lambda: self.cards(daemon, "job_gpu_share_ratio", "8841") == {12: 1, 13: 0.5})
+        self.assertEqual(self.cards(daemon, "job_gpu_share_ratio", "8842"), {13: 0.5})
 
         # Who ends has no cards.
         Path(self.go).touch()
         daemon.verdict("8841")
         daemon.verdict("8842")
-        wait_for("the end", lambda: "rankscope_job_gpu" not in re.sub(r"(?m)^#.*", "", daemon.get("/metrics")[1]))
+        wait_for("the end", lambda: not any(self.cards(daemon, "job_gpu", job) for job in ("8841", "8842")))
 
 
 class OldDriver(ServeTest, GpuTest):
