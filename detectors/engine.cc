@@ -10,17 +10,13 @@
 #include "detectors/attribution/attribution.h"
 #include "detectors/attribution/explanation.h"
 #include "detectors/attribution/gpu_environment.h"
-#include "detectors/judge.h"
+#include "detectors/engine_job.h"
 #include "detectors/logs/kernel_event.h"
-#include "detectors/logs/reader.h"
 #include "detectors/model/archive.h"
 #include "detectors/model/event_types.h"
-#include "detectors/windows/job_window.h"
 
 namespace rankscope::engine {
 namespace {
-
-using features::kStores;
 
 // Python writes a chained traceback in one go; after this much silence what was said is complete.
 constexpr Duration kTextPause = Seconds(2);
@@ -32,45 +28,12 @@ bool Plausible(int64_t ns) {
   return ns > -kMaxTimeNs && ns < kMaxTimeNs;
 }
 
-// What may change a verdict that is final: the scheduler's and the kernel's records, and a job that
-// begins again. Text and exits of leftover processes may not.
-std::string RecordName(const Observation& observation) {
-  if (const auto* fact = std::get_if<SchedulerFact>(&observation.kind))
-    return "scheduler record " + fact->field + "=" + fact->value +
-           (fact->origin.empty() ? "" : " from " + fact->origin);
-  if (const auto* event = std::get_if<KernelEvent>(&observation.kind))
-    return "kernel record " + event->type;
-  if (const auto* start = std::get_if<ProcessStart>(&observation.kind))
-    return "a new process of the job, pid " + std::to_string(start->key.pid);
-  return {};
-}
-
 windows::Speaker SpeakerOf(const attribution::ProcessInfo& process) {
   const bool ranked = process.role == attribution::ProcessRole::kRank;
   const bool worker = process.role == attribution::ProcessRole::kWorker;
   return {ranked ? process.rank : -1, ranked ? process.local_rank : -1, process.key,
           worker ? process.rank : -1, process.comm};
 }
-
-struct Job {
-  windows::JobWindow window;
-  std::map<uint32_t, logs::Reader> readers;  // by stream
-  bool open_text = false;                    // lines came since the readers were flushed
-  Judge judge;
-  JobStatus status;
-  bool dirty = true;
-  bool gpu_seen = false;    // a process of it holds a GPU device
-  bool gpu_absent = false;  // processes were looked at, and hold none
-  std::string record;       // the newest authoritative one since the last evaluation
-  bool first_node = false;  // of a Slurm job: this is the first of its nodes
-  int32_t asked_begin = 0;  // the attempt of which Slurm was asked how it began, and how it ended
-  int32_t asked_end = 0;
-
-  void Touch(const Observation& observation) {
-    dirty = true;
-    if (judge.is_final()) record = RecordName(observation);
-  }
-};
 
 }  // namespace
 
@@ -204,7 +167,7 @@ struct Engine::Impl {
     } else {
       job->Touch(observation);
     }
-    if (process->node_rank == 0 && !process->step_id.empty()) job->first_node = true;
+    if (process->node_rank == 0 && !process->step_id.empty()) job->scheduler.first_node = true;
     for (const auto& [key, rank] : withdrawn) job->window.WithdrawRank(key, rank);
     job->window.OnProcessStart(*process, again && !moved, observation.t);
     job->window.OnArguments(*process, start.argv);
@@ -347,26 +310,6 @@ struct Engine::Impl {
     job->window.OnGpuMapping(std::move(cards), t);
   }
 
-  // Once when an attempt has begun and once when one has ended badly, and on the job's first node
-  // only: a controller has thousands of nodes.
-  static void AskScheduler(const std::string& id, Job& job, Timestamp now,
-                           std::vector<Request>& requests) {
-    if (!job.first_node) return;
-    const int32_t attempt = job.window.attempt().ordinal;
-    const bool ended = job.judge.verdict().state() != proto::LIVE;
-    const bool badly = ended && job.judge.verdict().code() != "G1";
-    if (job.asked_begin >= attempt && (!badly || job.asked_end >= attempt)) return;
-    constexpr Duration kPatience = Seconds(90);
-    if (job.asked_begin < attempt && !ended) {
-      job.asked_begin = attempt;
-      requests.push_back({"scheduler_begin", id, {}, now + kPatience});
-    }
-    if (badly && job.asked_end < attempt) {
-      job.asked_end = attempt;
-      requests.push_back({"scheduler_end", id, {}, now + kPatience});
-    }
-  }
-
   void On(const SchedulerFact& fact, const Observation& observation) {
     if (fact.origin == "mapping") return OnGpuMapping(fact, observation.t);
     Job* job = FindJob(fact.job_id);
@@ -399,53 +342,6 @@ struct Engine::Impl {
     job->window.OnEvent(event, speaker, observation.t);
   }
   void On(const EngineState&, const Observation&) {}  // the driver decides whether to restore
-
-  Availability SourceAvailability(std::string_view name) const {
-    for (const SourceState& source : sources) {
-      if (source.name == name) return source.state;
-    }
-    return Availability::kUnspecified;
-  }
-
-  std::array<Availability, kStores> Stores(const Job& job) const {
-    std::array<Availability, kStores> stores{};
-    stores.fill(Availability::kUnsupported);
-    const auto set = [&stores](proto::Store store, Availability state) {
-      stores[static_cast<size_t>(store)] = state;
-    };
-    if (!job.window.streams().empty() || job.window.wrapped())
-      set(proto::STORE_LOG, Availability::kUp);
-    if (job.window.end().status_known || job.window.processes_seen() > 0)
-      set(proto::STORE_PROCESS, Availability::kUp);
-    for (const auto& [store, source] :
-         {std::pair{proto::STORE_HOST, "procfs"}, std::pair{proto::STORE_KERNEL, "kmsg"},
-          std::pair{proto::STORE_KERNEL, "process"}, std::pair{proto::STORE_SCHEDULER, "slurm"},
-          std::pair{proto::STORE_GPU, "nvml"}, std::pair{proto::STORE_CUDA, "cuda"},
-          std::pair{proto::STORE_NCCL, "nccl"}, std::pair{proto::STORE_FLEET, "fleet"}}) {
-      // Of two sources of one store, one that is up is enough.
-      if (const Availability state = SourceAvailability(source);
-          state != Availability::kUnspecified &&
-          stores[static_cast<size_t>(store)] != Availability::kUp)
-        set(store, state);
-    }
-    // Slurm is asked of a job, and may not have answered: what it has not told rules nothing out.
-    if (job.window.scheduler_told_state()) {
-      set(proto::STORE_SCHEDULER, Availability::kUp);
-    } else if (SourceAvailability("slurm") == Availability::kUp) {
-      set(proto::STORE_SCHEDULER,
-          job.first_node ? Availability::kDown : Availability::kNotApplicable);
-    }
-    // What NCCL and PyTorch report of themselves is theirs, however it came here.
-    if (job.window.now().kernel.reports.any()) set(proto::STORE_NCCL, Availability::kUp);
-    // A card that the job was given is its matter, whether anything of it holds the card or not.
-    if (job.gpu_absent && !job.gpu_seen && !job.window.gpu_claims().given()) {
-      set(proto::STORE_GPU, Availability::kNotApplicable);
-      // Whoever calls the CUDA runtime uses it, on whatever card.
-      if (job.window.now().kernel.launches.ranks().empty())
-        set(proto::STORE_CUDA, Availability::kNotApplicable);
-    }
-    return stores;
-  }
 };
 
 Engine::Engine(Config config, std::string node) : impl_(std::make_unique<Impl>()) {
@@ -484,7 +380,7 @@ Output Engine::Tick(Timestamp now) {
                                  impl_->node,
                                  impl_->wall_offset_ns,
                                  impl_->clock_uncertainty_s,
-                                 impl_->Stores(job),
+                                 StoresOf(job, impl_->sources),
                                  &impl_->sources,
                                  job.record};
       const bool judged = !final_before || !job.record.empty();
@@ -494,7 +390,9 @@ Output Engine::Tick(Timestamp now) {
                      job.status);
       job.dirty = false;
       job.record.clear();
-      Impl::AskScheduler(it->first, job, now, output.requests);
+      const bool live = job.judge.verdict().state() == proto::LIVE;
+      job.scheduler.Ask(it->first, job.window.attempt().ordinal, live,
+                        !live && job.judge.verdict().code() != "G1", now, output.requests);
     }
     if (job.judge.is_final() && now - job.judge.final_since() >= impl_->config.forget_after_end) {
       output.ended.push_back(it->first);
@@ -547,8 +445,7 @@ std::string Engine::Save() const {
   for (auto& [id, job] : impl_->jobs) {
     job.judge.BeforeSave();
     archive(id, job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
-            job.first_node, job.asked_begin, job.asked_end,
-            static_cast<uint64_t>(job.readers.size()));
+            job.scheduler, static_cast<uint64_t>(job.readers.size()));
     for (const auto& [stream, reader] : job.readers) archive(stream, reader.Save());
   }
   return archive.TakeSealed();
@@ -571,7 +468,7 @@ bool Engine::Restore(std::string_view bytes) {
     Job& job = next->jobs[id];
     uint64_t readers = 0;
     archive(job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
-            job.first_node, job.asked_begin, job.asked_end, readers);
+            job.scheduler, readers);
     for (uint64_t r = 0; r < readers && archive.ok(); ++r) {
       uint32_t stream = 0;
       std::string state;

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/engine_job.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rankscope::engine {
+
+using features::kStores;
+
+namespace {
+
+// What may change a verdict that is final: the scheduler's and the kernel's records, and a job that
+// begins again. Text and exits of leftover processes may not.
+std::string RecordName(const Observation& observation) {
+  if (const auto* fact = std::get_if<SchedulerFact>(&observation.kind))
+    return "scheduler record " + fact->field + "=" + fact->value +
+           (fact->origin.empty() ? "" : " from " + fact->origin);
+  if (const auto* event = std::get_if<KernelEvent>(&observation.kind))
+    return "kernel record " + event->type;
+  if (const auto* start = std::get_if<ProcessStart>(&observation.kind))
+    return "a new process of the job, pid " + std::to_string(start->key.pid);
+  return {};
+}
+
+}  // namespace
+
+void Job::Touch(const Observation& observation) {
+  dirty = true;
+  if (judge.is_final()) record = RecordName(observation);
+}
+
+void SchedulerQuestions::Ask(const std::string& job_id, int32_t attempt, bool live,
+                             bool ended_badly, Timestamp now, std::vector<Request>& requests) {
+  if (!first_node) return;
+  constexpr Duration kPatience = Seconds(90);
+  if (live && asked_begin < attempt) {
+    asked_begin = attempt;
+    requests.push_back({"scheduler_begin", job_id, {}, now + kPatience});
+  }
+  if (ended_badly && asked_end < attempt) {
+    asked_end = attempt;
+    requests.push_back({"scheduler_end", job_id, {}, now + kPatience});
+  }
+}
+
+std::array<Availability, kStores> StoresOf(const Job& job,
+                                           const std::vector<SourceState>& sources) {
+  const auto source = [&sources](std::string_view name) {
+    const auto found = std::find_if(sources.begin(), sources.end(),
+                                    [name](const SourceState& each) { return each.name == name; });
+    return found == sources.end() ? Availability::kUnspecified : found->state;
+  };
+  std::array<Availability, kStores> stores{};
+  stores.fill(Availability::kUnsupported);
+  const auto set = [&stores](proto::Store store, Availability state) {
+    stores[static_cast<size_t>(store)] = state;
+  };
+  if (!job.window.streams().empty() || job.window.wrapped())
+    set(proto::STORE_LOG, Availability::kUp);
+  if (job.window.end().status_known || job.window.processes_seen() > 0)
+    set(proto::STORE_PROCESS, Availability::kUp);
+  for (const auto& [store, name] :
+       {std::pair{proto::STORE_HOST, "procfs"}, std::pair{proto::STORE_KERNEL, "kmsg"},
+        std::pair{proto::STORE_KERNEL, "process"}, std::pair{proto::STORE_SCHEDULER, "slurm"},
+        std::pair{proto::STORE_GPU, "nvml"}, std::pair{proto::STORE_CUDA, "cuda"},
+        std::pair{proto::STORE_NCCL, "nccl"}, std::pair{proto::STORE_FLEET, "fleet"}}) {
+    // Of two sources of one store, one that is up is enough.
+    if (const Availability state = source(name);
+        state != Availability::kUnspecified &&
+        stores[static_cast<size_t>(store)] != Availability::kUp)
+      set(store, state);
+  }
+  // Slurm is asked of a job, and may not have answered: what it has not told rules nothing out.
+  if (job.window.scheduler_told_state()) {
+    set(proto::STORE_SCHEDULER, Availability::kUp);
+  } else if (source("slurm") == Availability::kUp) {
+    set(proto::STORE_SCHEDULER,
+        job.scheduler.first_node ? Availability::kDown : Availability::kNotApplicable);
+  }
+  // What NCCL and PyTorch report of themselves is theirs, however it came here.
+  if (job.window.now().kernel.reports.any()) set(proto::STORE_NCCL, Availability::kUp);
+  // A card that the job was given is its matter, whether anything of it holds the card or not.
+  if (job.gpu_absent && !job.gpu_seen && !job.window.gpu_claims().given()) {
+    set(proto::STORE_GPU, Availability::kNotApplicable);
+    // Whoever calls the CUDA runtime uses it, on whatever card.
+    if (job.window.now().kernel.launches.ranks().empty())
+      set(proto::STORE_CUDA, Availability::kNotApplicable);
+  }
+  return stores;
+}
+
+}  // namespace rankscope::engine

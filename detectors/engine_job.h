@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the engine keeps of one job, and what of the world may be judged of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "detectors/engine.h"
+#include "detectors/features/job_features.h"
+#include "detectors/judge.h"
+#include "detectors/logs/reader.h"
+#include "detectors/windows/job_window.h"
+
+namespace rankscope::engine {
+
+// Slurm is asked once when an attempt has begun and once when one has ended badly, and on the job's
+// first node only: a controller has thousands of nodes.
+struct SchedulerQuestions {
+  bool first_node = false;  // of a Slurm job: this is the first of its nodes
+  int32_t asked_begin = 0;  // the attempt of which Slurm was asked how it began, and how it ended
+  int32_t asked_end = 0;
+
+  void Ask(const std::string& job_id, int32_t attempt, bool live, bool ended_badly, Timestamp now,
+           std::vector<Request>& requests);
+
+  template <class A>
+  void Fields(A& a) {
+    a(first_node, asked_begin, asked_end);
+  }
+};
+
+struct Job {
+  windows::JobWindow window;
+  std::map<uint32_t, logs::Reader> readers;  // by stream
+  bool open_text = false;                    // lines came since the readers were flushed
+  Judge judge;
+  JobStatus status;
+  bool dirty = true;
+  bool gpu_seen = false;    // a process of it holds a GPU device
+  bool gpu_absent = false;  // processes were looked at, and hold none
+  std::string record;       // the newest authoritative one since the last evaluation
+  SchedulerQuestions scheduler;
+
+  // An observation that may change a verdict that is final.
+  void Touch(const Observation& observation);
+};
+
+// Which stores say something of this job; `sources`: the newest state of each.
+std::array<Availability, features::kStores> StoresOf(const Job& job,
+                                                     const std::vector<SourceState>& sources);
+
+}  // namespace rankscope::engine
