@@ -44,14 +44,16 @@ class WaitTest(BpfTest):
         config.write_text(f"families: {{collective_hang: {{hang_floor: {FLOOR}s}}}}\n")
         return self.daemon("--config.file", str(config), *flags)
 
-    def train(self, daemon, how, job, before=None, wrapped=False, lines=5):
+    def train(self, daemon, how, job, before=None, wrapped=False, lines=5, starter=()):
         """The pids of its ranks, once they train. Wrapped: where nothing else hears them."""
-        command = [PYTHON, str(TRAINER), how, str(self.STEP), self.file, f"{self.folder}/{job}.pids"]
+        command = [*starter, PYTHON, str(TRAINER), how, str(self.STEP), self.file, f"{self.folder}/{job}.pids"]
         if wrapped:
             command = [BINARY, "run", "--socket", daemon.socket, "--job-id", job, "--dir", f"{self.folder}/{job}", "--", *command]
         with open(f"{self.folder}/{job}.log", "wb") as log:
-            launcher = subprocess.Popen(command, stdout=log, stderr=log, env={**self.environment, "SLURM_JOB_ID": job},
-                                        preexec_fn=before, start_new_session=True)
+            launcher = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
+                                        env={**self.environment, "SLURM_JOB_ID": job}, preexec_fn=before)
+            self.addCleanup(launcher.stdin.close)
+            self.launcher = launcher
         self.addCleanup(self.end, job, launcher)
         pids = wait_for("both ranks", lambda: self.pids(job))
         # Training, and for so long that silence means something.
@@ -124,22 +126,27 @@ class Stopped(WaitTest):
 
 
 class Starved(WaitTest):
+    # Hogs of CPU 0, one for each line it is told, in the session of the ranks: where the kernel shares CPUs among sessions
+    # (sched_autogroup_enabled), priorities say who goes first within one only.
+    STARTER = '"$@" & while read -r; do taskset -c 0 bash -c "while :; do :; done" & done; wait'
+
     def test_a_rank_without_a_cpu_is_named(self):
         if os.cpu_count() < 2:
             self.skipTest("needs two CPUs")
 
         def favoured():
             os.nice(-20)  # whatever else the machine does is not what starves rank 0
+            with contextlib.suppress(OSError):
+                Path("/proc/self/autogroup").write_text("-20")
 
         daemon = self.watched()
-        pids = self.train(daemon, "none", str(FIRST_JOB), before=favoured)
+        pids = self.train(daemon, "none", str(FIRST_JOB), before=favoured, starter=("bash", "-c", self.STARTER, "bash"))
         for pid, cpu in zip(pids, (1, 0)):
             for thread in Path(f"/proc/{pid}/task").iterdir():
                 os.sched_setaffinity(int(thread.name), {cpu})
         begin = time.monotonic()
-        for _ in range(2):
-            hog = subprocess.Popen(["taskset", "-c", "0", "nice", "-n", "-20", sys.executable, "-c", "while True: pass"])
-            self.addCleanup(lambda hog=hog: (hog.kill(), hog.wait()))
+        self.launcher.stdin.write(b"\n\n")
+        self.launcher.stdin.flush()
         verdict = self.awaited(daemon, str(FIRST_JOB), "D3", begin, limit=90)
         self.assertEqual((verdict["sub"], verdict["ranks"]), ("starved", [1]), verdict["shows"])
         self.shown(verdict, f"the main thread of rank 1 (pid {pids[1]}) wanted a CPU and had none for")
