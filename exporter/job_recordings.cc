@@ -10,14 +10,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 #include <optional>
 #include <utility>
 
-#include "exporter/door.h"
 #include "detectors/model/event_types.h"
+#include "exporter/door.h"
 #include "exporter/job_of.h"
 #include "exporter/replay/reading.h"
 #include "exporter/sources.h"
@@ -79,6 +80,18 @@ Kept Keep(const Observation& observation) {
     kept.stream_name = line->stream_name;
   }
   return kept;
+}
+
+// What the scheduler says of a job may come long after its end, and begins nothing.
+bool IsSchedulersWord(const Observation& observation) {
+  const auto* fact = std::get_if<SchedulerFact>(&observation.kind);
+  return fact != nullptr && fact->origin != "mapping";
+}
+
+bool IsOlder(const fs::path& file, Duration age) {
+  std::error_code error;
+  const auto since = fs::file_time_type::clock::now() - fs::last_write_time(file, error);
+  return error || since > std::chrono::nanoseconds(age.ns);
 }
 
 // Every job on the node judges by whose card it is, and by who else computes there.
@@ -222,19 +235,29 @@ void JobRecordings::Restore(const std::function<void(const Observation&)>& deliv
 }
 
 replay::Recorder* JobRecordings::RecorderOf(const std::string& job_id, const Observation& first) {
-  const auto found = live_.find(job_id);
-  if (found != live_.end()) return found->second.get();
-  if (live_.size() >= kMaxLive) return nullptr;
+  const fs::path directory = fs::path(options_.directory) / "jobs" / FileNameOf(job_id);
+  const fs::path mark = directory / "finished";
+  const bool word = IsSchedulersWord(first);
+  std::error_code error;
+  if (const auto found = live_.find(job_id); found != live_.end()) {
+    if (!word && late_.erase(job_id) > 0) fs::remove(mark, error);
+    return found->second.get();
+  }
+  if (live_.size() >= kMaxLive || (word && !fs::exists(directory, error))) return nullptr;
   std::unique_ptr<replay::Recorder>& recorder = live_[job_id];
   if (!trouble_.empty()) return nullptr;
 
-  const fs::path directory = fs::path(options_.directory) / "jobs" / FileNameOf(job_id);
-  std::error_code error;
-  if (fs::exists(directory / "finished", error)) {
-    // The id is used again (a requeue): the earlier life keeps its recording under another name.
-    struct stat info {};
-    stat((directory / "finished").c_str(), &info);
-    fs::rename(directory, directory.string() + '~' + std::to_string(info.st_mtim.tv_sec), error);
+  if (fs::exists(mark, error)) {
+    if (word) {
+      late_.insert(job_id);
+    } else if (std::holds_alternative<RunMark>(first.kind) || IsOlder(mark, options_.remembered)) {
+      // The id is used again: the earlier life keeps its recording under another name.
+      struct stat info {};
+      stat(mark.c_str(), &info);
+      fs::rename(directory, directory.string() + '~' + std::to_string(info.st_mtim.tv_sec), error);
+    } else {
+      fs::remove(mark, error);  // its next attempt
+    }
   }
   const bool is_new = !fs::exists(directory, error);
   fs::create_directory(directory, error);
@@ -277,7 +300,8 @@ void JobRecordings::Accept(const Observation& observation) {
                        std::holds_alternative<Tick>(observation.kind) ||
                        std::holds_alternative<Epoch>(observation.kind) ||
                        std::holds_alternative<SourceState>(observation.kind) ||
-                       std::holds_alternative<KernelEvent>(observation.kind) || IsOfGpu(observation);
+                       std::holds_alternative<KernelEvent>(observation.kind) ||
+                       IsOfGpu(observation);
   if (!of_node) return;
   for (const auto& [id, recorder] : live_) {
     if (recorder) recorder->Accept(observation);
@@ -288,20 +312,29 @@ void JobRecordings::Flush() {
   for (const auto& [id, recorder] : live_) {
     if (recorder) recorder->Flush();
   }
+  for (const std::string& job_id : std::exchange(late_, {})) Close(job_id);
 }
 
 void JobRecordings::Finish(const std::string& job_id) {
   attribution_.ForgetJob(job_id);
+  if (!live_.contains(job_id)) return;
+  late_.erase(job_id);
+  const bool recorded = live_.at(job_id) != nullptr;
+  Close(job_id);
+  if (recorded && !Touch(options_.directory + "/jobs/" + FileNameOf(job_id) + "/finished"))
+    ++own_errors_;
+  EnforceTotal();
+}
+
+void JobRecordings::Close(const std::string& job_id) {
   const auto found = live_.find(job_id);
   if (found == live_.end()) return;
   if (found->second) {
     found->second->Sync();
     closed_bytes_ += found->second->counters().bytes;
     closed_errors_ += found->second->counters().errors;
-    if (!Touch(options_.directory + "/jobs/" + FileNameOf(job_id) + "/finished")) ++own_errors_;
   }
   live_.erase(found);
-  EnforceTotal();
 }
 
 void JobRecordings::EnforceTotal() {

@@ -23,7 +23,7 @@ from cluster import CGROUPS, Cluster, descendants, die_with_parent, why_not
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/serve"), str(ROOT / "tests/replay")]
 import real_runs
-from serve_test import Daemon
+from serve_test import BINARY, Daemon
 
 PATIENCE = 150  # seconds; a time limit of one minute is looked at every half minute
 STILL = ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED")
@@ -115,13 +115,14 @@ class Runner:
             self.wait_for_end(job)
 
 
-def setUpModule():
+def setUpModule(**names):
+    """names: of the cluster's nodes and jobs, see Cluster."""
     global cluster, daemon, runner, folder
     reason = why_not()
     if reason:
         raise unittest.SkipTest(reason)
     began = time.monotonic()
-    cluster = Cluster()
+    cluster = Cluster(**names)
     unittest.addModuleCleanup(cluster.stop)
     print(f"a cluster: {time.monotonic() - began:.1f} s", flush=True)
     folder = cluster.folder / "test"

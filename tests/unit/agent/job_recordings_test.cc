@@ -47,6 +47,15 @@ Observation Line(int64_t seconds, int64_t seq, const std::string& job_id, std::s
   return At(seconds, kRunSource, seq, line);
 }
 
+Observation Told(int64_t seconds, const std::string& job_id, const std::string& origin) {
+  SchedulerFact fact;
+  fact.job_id = job_id;
+  fact.field = "state";
+  fact.value = "FAILED";
+  fact.origin = origin;
+  return At(seconds, 17, seconds, fact);
+}
+
 class JobRecordingsTest : public testing::Test {
  protected:
   std::unique_ptr<JobRecordings> Make(const std::string& boot_id = "boot-1") {
@@ -66,6 +75,16 @@ class JobRecordingsTest : public testing::Test {
     };
     EXPECT_TRUE(replay::ReadRecording(JobDirectory(job_id), callbacks).readable);
     return texts;
+  }
+  template <class Kind>
+  int KindsOf(const std::string& job_id) const {
+    int count = 0;
+    replay::ReadCallbacks callbacks;
+    callbacks.observation = [&](const Observation& observation) {
+      count += std::holds_alternative<Kind>(observation.kind);
+    };
+    EXPECT_TRUE(replay::ReadRecording(JobDirectory(job_id), callbacks).readable);
+    return count;
   }
   std::string JobDirectory(const std::string& job_id) const {
     return directory_.path() + "/state/jobs/" + job_id;
@@ -162,6 +181,44 @@ TEST_F(JobRecordingsTest, AnEarlierBootIsNotContinued) {
   ASSERT_TRUE(recordings->Open().ok());
   recordings->Restore([](const Observation&) { ADD_FAILURE(); }, NotAsked);
   EXPECT_TRUE(recordings->LiveJobs().empty());
+}
+
+TEST_F(JobRecordingsTest, WhatTheSchedulerTellsLateGoesBehindTheRun) {
+  auto recordings = Make();
+  ASSERT_TRUE(recordings->Open().ok());
+  recordings->Accept(Begin(1, "7", 10));
+  recordings->Accept(Line(2, 2, "7", "the run"));
+  recordings->Finish("7");
+  recordings->Accept(Told(12, "7", "sacct"));
+  recordings->Accept(At(13, kRunSource, 9, Tick{}));
+  recordings->Flush();
+  EXPECT_THAT(recordings->LiveJobs(), testing::IsEmpty()) << "a word is no run";
+  EXPECT_THAT(TextsOf("7"), testing::ElementsAre("the run"));
+  EXPECT_EQ(KindsOf<SchedulerFact>("7"), 1);
+  EXPECT_EQ(KindsOf<Tick>("7"), 1) << "it was judged again";
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_.path() + "/state/jobs"), {}), 1);
+  EXPECT_TRUE(fs::exists(JobDirectory("7") + "/finished"));
+  recordings->Accept(Told(14, "8", "sacct"));
+  EXPECT_FALSE(fs::exists(JobDirectory("8"))) << "of a job that did not run here";
+}
+
+TEST_F(JobRecordingsTest, TheNextAttemptGoesOnWhereTheEngineRemembersTheOneBefore) {
+  auto recordings = Make();
+  ASSERT_TRUE(recordings->Open().ok());
+  recordings->Accept(Line(1, 2, "7", "first attempt"));
+  recordings->Finish("7");
+  recordings->Accept(Told(12, "7", "sacct"));
+  recordings->Accept(Line(13, 2, "7", "second attempt"));
+  recordings->Flush();
+  EXPECT_THAT(TextsOf("7"), testing::ElementsAre("first attempt", "second attempt"));
+  EXPECT_THAT(recordings->LiveJobs(), testing::ElementsAre("7"));
+  EXPECT_FALSE(fs::exists(JobDirectory("7") + "/finished"));
+  recordings->Finish("7");
+  fs::last_write_time(JobDirectory("7") + "/finished",
+                      fs::file_time_type::clock::now() - std::chrono::hours(1));
+  recordings->Accept(Line(4000, 2, "7", "another job"));
+  recordings->Flush();
+  EXPECT_THAT(TextsOf("7"), testing::ElementsAre("another job"));
 }
 
 TEST_F(JobRecordingsTest, AReusedIdKeepsTheEarlierLife) {
