@@ -310,6 +310,7 @@ void Agent::Handle(const engine::Output& output) {
     }
     if (verdict.state() == proto::PROVISIONAL || verdict.state() == proto::FINAL) Answer(*job);
   }
+  for (const std::string& job_id : output.ended) recordings_.Forget(job_id);
   for (const engine::Request& request : output.requests) {
     if (request.what == "process_facts") processes_->AskFacts(request.process);
     if (request.what == "scheduler_begin") slurm_questions_->Ask({request.job_id, false});

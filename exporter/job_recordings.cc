@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -86,12 +85,6 @@ Kept Keep(const Observation& observation) {
 bool IsSchedulersWord(const Observation& observation) {
   const auto* fact = std::get_if<SchedulerFact>(&observation.kind);
   return fact != nullptr && fact->origin != "mapping";
-}
-
-bool IsOlder(const fs::path& file, Duration age) {
-  std::error_code error;
-  const auto since = fs::file_time_type::clock::now() - fs::last_write_time(file, error);
-  return error || since > std::chrono::nanoseconds(age.ns);
 }
 
 // Every job on the node judges by whose card it is, and by who else computes there.
@@ -235,29 +228,36 @@ void JobRecordings::Restore(const std::function<void(const Observation&)>& deliv
 }
 
 replay::Recorder* JobRecordings::RecorderOf(const std::string& job_id, const Observation& first) {
+  if (const auto found = live_.find(job_id); found != live_.end()) return found->second.get();
   const fs::path directory = fs::path(options_.directory) / "jobs" / FileNameOf(job_id);
   const fs::path mark = directory / "finished";
   const bool word = IsSchedulersWord(first);
   std::error_code error;
-  if (const auto found = live_.find(job_id); found != live_.end()) {
-    if (!word && late_.erase(job_id) > 0) fs::remove(mark, error);
-    return found->second.get();
+  if (const auto found = resting_.find(job_id); found != resting_.end()) {
+    if (word) {
+      told_.insert(job_id);
+      return found->second.get();
+    }
+    if (!std::holds_alternative<RunMark>(first.kind) && live_.size() < kMaxLive) {
+      // Its next attempt.
+      fs::remove(mark, error);
+      replay::Recorder* const recorder = found->second.get();
+      live_[job_id] = std::move(found->second);
+      resting_.erase(found);
+      told_.erase(job_id);
+      return recorder;
+    }
+    Forget(job_id);
   }
-  if (live_.size() >= kMaxLive || (word && !fs::exists(directory, error))) return nullptr;
+  if (word || live_.size() >= kMaxLive) return nullptr;
   std::unique_ptr<replay::Recorder>& recorder = live_[job_id];
   if (!trouble_.empty()) return nullptr;
 
   if (fs::exists(mark, error)) {
-    if (word) {
-      late_.insert(job_id);
-    } else if (std::holds_alternative<RunMark>(first.kind) || IsOlder(mark, options_.remembered)) {
-      // The id is used again: the earlier life keeps its recording under another name.
-      struct stat info {};
-      stat(mark.c_str(), &info);
-      fs::rename(directory, directory.string() + '~' + std::to_string(info.st_mtim.tv_sec), error);
-    } else {
-      fs::remove(mark, error);  // its next attempt
-    }
+    // The id is used again: the earlier life keeps its recording under another name.
+    struct stat info {};
+    stat(mark.c_str(), &info);
+    fs::rename(directory, directory.string() + '~' + std::to_string(info.st_mtim.tv_sec), error);
   }
   const bool is_new = !fs::exists(directory, error);
   fs::create_directory(directory, error);
@@ -306,35 +306,41 @@ void JobRecordings::Accept(const Observation& observation) {
   for (const auto& [id, recorder] : live_) {
     if (recorder) recorder->Accept(observation);
   }
+  // A replay judges when it was judged.
+  if (!std::holds_alternative<Tick>(observation.kind)) return;
+  for (const std::string& job_id : told_) resting_.at(job_id)->Accept(observation);
 }
 
 void JobRecordings::Flush() {
   for (const auto& [id, recorder] : live_) {
     if (recorder) recorder->Flush();
   }
-  for (const std::string& job_id : std::exchange(late_, {})) Close(job_id);
+  for (const std::string& job_id : told_) resting_.at(job_id)->Flush();
+  told_.clear();
 }
 
 void JobRecordings::Finish(const std::string& job_id) {
   attribution_.ForgetJob(job_id);
-  if (!live_.contains(job_id)) return;
-  late_.erase(job_id);
-  const bool recorded = live_.at(job_id) != nullptr;
-  Close(job_id);
-  if (recorded && !Touch(options_.directory + "/jobs/" + FileNameOf(job_id) + "/finished"))
-    ++own_errors_;
-  EnforceTotal();
-}
-
-void JobRecordings::Close(const std::string& job_id) {
   const auto found = live_.find(job_id);
   if (found == live_.end()) return;
   if (found->second) {
     found->second->Sync();
-    closed_bytes_ += found->second->counters().bytes;
-    closed_errors_ += found->second->counters().errors;
+    if (!Touch(options_.directory + "/jobs/" + FileNameOf(job_id) + "/finished")) ++own_errors_;
+    if (resting_.size() >= kMaxLive) Forget(resting_.begin()->first);
+    resting_[job_id] = std::move(found->second);
   }
   live_.erase(found);
+  EnforceTotal();
+}
+
+void JobRecordings::Forget(const std::string& job_id) {
+  told_.erase(job_id);
+  const auto found = resting_.find(job_id);
+  if (found == resting_.end()) return;
+  found->second->Sync();
+  closed_bytes_ += found->second->counters().bytes;
+  closed_errors_ += found->second->counters().errors;
+  resting_.erase(found);
 }
 
 void JobRecordings::EnforceTotal() {
@@ -360,6 +366,11 @@ void JobRecordings::EnforceTotal() {
             [](const Finished& a, const Finished& b) { return a.when < b.when; });
   for (const Finished& oldest : finished) {
     if (total <= options_.total_bytes) return;
+    std::string resting;
+    for (const auto& [job_id, recorder] : resting_) {
+      if (oldest.directory.filename() == FileNameOf(job_id)) resting = job_id;
+    }
+    Forget(resting);
     fs::remove_all(oldest.directory, error);
     total -= oldest.bytes;
     log_.Info("removed the oldest recording to stay within state.total_bytes",
@@ -393,6 +404,7 @@ int64_t JobRecordings::OpenBytes() const {
   for (const auto& [job_id, recorder] : live_) {
     if (recorder) bytes += recorder->counters().bytes;
   }
+  for (const auto& [job_id, recorder] : resting_) bytes += recorder->counters().bytes;
   return bytes;
 }
 
@@ -401,6 +413,7 @@ int64_t JobRecordings::errors() const {
   for (const auto& [job_id, recorder] : live_) {
     if (recorder) errors += recorder->counters().errors;
   }
+  for (const auto& [job_id, recorder] : resting_) errors += recorder->counters().errors;
   return errors;
 }
 

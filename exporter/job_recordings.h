@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "detectors/attribution/attribution.h"
-#include "detectors/engine.h"
 #include "detectors/model/observation.h"
 #include "detectors/recording.h"
 #include "exporter/logger.h"
@@ -39,8 +38,6 @@ class JobRecordings {
     int64_t job_bytes = 0;
     int64_t total_bytes = 0;
     recording::Header header;
-    // A job that begins again this long after its end is still the one that the engine remembers.
-    Duration remembered = engine::Config{}.forget_after_end;
   };
 
   JobRecordings(Options options, Logger& log);
@@ -62,9 +59,11 @@ class JobRecordings {
   void SetPreamble(std::vector<Observation> preamble) { preamble_ = std::move(preamble); }
 
   void Flush();
-  // The verdict is final: nothing more comes, but what Slurm tells late, which goes behind it, and
-  // the job's next attempt.
+  // The verdict is final. What may still come goes behind it: what Slurm tells late, and the job's
+  // next attempt.
   void Finish(const std::string& job_id);
+  // The engine has forgotten the job: whoever comes with its id is another.
+  void Forget(const std::string& job_id);
   // Removes the oldest finished recordings until all fit.
   void EnforceTotal();
 
@@ -87,7 +86,6 @@ class JobRecordings {
 
  private:
   replay::Recorder* RecorderOf(const std::string& job_id, const Observation& first);
-  void Close(const std::string& job_id);
   std::vector<std::string> Unfinished() const;
   void CheckSuspects(const std::function<void(const std::string&)>& sane);
   int64_t OpenBytes() const;
@@ -99,8 +97,9 @@ class JobRecordings {
   attribution::Attribution attribution_;
   std::string boot_id_;
   std::vector<Observation> preamble_;
-  std::map<std::string, std::unique_ptr<replay::Recorder>> live_;  // null: could not be opened
-  std::set<std::string> late_;  // of live_: finished, and open for the scheduler's word alone
+  std::map<std::string, std::unique_ptr<replay::Recorder>> live_;     // null: could not be opened
+  std::map<std::string, std::unique_ptr<replay::Recorder>> resting_;  // finished, never null
+  std::set<std::string> told_;                                  // of resting_: since the last Flush
   std::map<std::pair<std::string, int>, int64_t> wrapper_seq_;  // by job and slot
   int64_t closed_bytes_ = 0;
   int64_t closed_errors_ = 0;

@@ -196,6 +196,13 @@ TEST_F(JobRecordingsTest, WhatTheSchedulerTellsLateGoesBehindTheRun) {
   EXPECT_THAT(TextsOf("7"), testing::ElementsAre("the run"));
   EXPECT_EQ(KindsOf<SchedulerFact>("7"), 1);
   EXPECT_EQ(KindsOf<Tick>("7"), 1) << "it was judged again";
+  for (int i = 0; i < 9; ++i) {
+    recordings->Accept(Told(20 + i, "7", "sacct"));
+    recordings->Flush();
+  }
+  recordings->Accept(At(40, kRunSource, 10, Tick{}));
+  EXPECT_THAT(TextsOf("7"), testing::ElementsAre("the run")) << "words push no text away";
+  EXPECT_EQ(KindsOf<Tick>("7"), 1) << "nothing had been told";
   EXPECT_EQ(std::distance(fs::directory_iterator(directory_.path() + "/state/jobs"), {}), 1);
   EXPECT_TRUE(fs::exists(JobDirectory("7") + "/finished"));
   recordings->Accept(Told(14, "8", "sacct"));
@@ -214,8 +221,7 @@ TEST_F(JobRecordingsTest, TheNextAttemptGoesOnWhereTheEngineRemembersTheOneBefor
   EXPECT_THAT(recordings->LiveJobs(), testing::ElementsAre("7"));
   EXPECT_FALSE(fs::exists(JobDirectory("7") + "/finished"));
   recordings->Finish("7");
-  fs::last_write_time(JobDirectory("7") + "/finished",
-                      fs::file_time_type::clock::now() - std::chrono::hours(1));
+  recordings->Forget("7");
   recordings->Accept(Line(4000, 2, "7", "another job"));
   recordings->Flush();
   EXPECT_THAT(TextsOf("7"), testing::ElementsAre("another job"));
