@@ -229,6 +229,11 @@ std::vector<Key> Bind(Config& c) {
                 "the one instance beside slurmctld, which asks for all jobs and nodes. off."),
       PageKey("slurm.controller_url", c.slurm.controller_url,
               "Of a node: http://HOST:PORT of that instance, whose /events is read instead."),
+      UrlKey("slurm.restd_url", c.slurm.restd_url,
+             "Of the role controller: http://HOST:PORT/slurm/v0.0.NN of slurmrestd, which is asked "
+             "instead of scontrol, sdiag and sacct."),
+      PathOrNoneKey("slurm.restd_curl_config", c.slurm.restd_curl_config,
+                    "A file of options for the curl that asks it: a token's header, a socket."),
       PathOrNoneKey("slurm.conf", c.slurm.conf,
                     "SLURM_CONF for Slurm's commands, where it is not their default."),
       PathOrNoneKey("slurm.mapping_dir", c.slurm.mapping_dir,

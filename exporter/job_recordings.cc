@@ -308,7 +308,7 @@ void JobRecordings::Accept(const Observation& observation) {
   }
   // A replay judges when it was judged.
   if (!std::holds_alternative<Tick>(observation.kind)) return;
-  for (const std::string& job_id : told_) resting_.at(job_id)->Accept(observation);
+  for (const std::string& told : told_) resting_.at(told)->Accept(observation);
 }
 
 void JobRecordings::Flush() {
@@ -366,11 +366,10 @@ void JobRecordings::EnforceTotal() {
             [](const Finished& a, const Finished& b) { return a.when < b.when; });
   for (const Finished& oldest : finished) {
     if (total <= options_.total_bytes) return;
-    std::string resting;
-    for (const auto& [job_id, recorder] : resting_) {
-      if (oldest.directory.filename() == FileNameOf(job_id)) resting = job_id;
-    }
-    Forget(resting);
+    const auto rests = std::find_if(
+        resting_.begin(), resting_.end(),
+        [&](const auto& each) { return oldest.directory.filename() == FileNameOf(each.first); });
+    if (rests != resting_.end()) Forget(std::string(rests->first));
     fs::remove_all(oldest.directory, error);
     total -= oldest.bytes;
     log_.Info("removed the oldest recording to stay within state.total_bytes",

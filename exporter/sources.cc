@@ -168,12 +168,14 @@ std::unique_ptr<Source> MakeSlurm(const SourceContext& context) {
   if (settings.role == "off") return std::make_unique<NoSlurm>();
   std::vector<std::string> environment;
   if (!settings.conf.empty()) environment.push_back("SLURM_CONF=" + settings.conf);
-  slurm::Commands commands(slurm::CommandFolders(), std::move(environment));
   if (settings.role == "controller") {
+    slurm::Commands commands(slurm::CommandFolders(), std::move(environment),
+                             {settings.restd_url, settings.restd_curl_config});
     return std::make_unique<slurm::Controller>(
         std::move(commands), context.config.FindSource("slurm")->interval,
         context.config.state.dir + "/slurm-events.jsonl", run::WallNowNs);
   }
+  slurm::Commands commands(slurm::CommandFolders(), std::move(environment));
   return std::make_unique<slurm::NodeAgent>(std::move(commands), settings.controller_url,
                                             context.slurm_questions, slurm::NodeAgent::Patience{});
 }

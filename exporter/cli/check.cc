@@ -144,7 +144,9 @@ Finding CheckGpu() {
 Finding CheckSlurm(const exporter::Config& config) {
   const exporter::Config::Slurm& slurm = config.slurm;
   if (slurm.role == "off") return {"slurm", "off", "slurm.role is off"};
-  exporter::slurm::Commands commands(exporter::slurm::CommandFolders(), {});
+  exporter::slurm::RestService rest;
+  if (slurm.role == "controller") rest.url = slurm.restd_url;
+  exporter::slurm::Commands commands(exporter::slurm::CommandFolders(), {}, rest);
   const Status found = commands.Find();
   if (slurm.role == "controller") {
     if (!found) return {"slurm", "no", found.error()};

@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::string_view kNames[kCalls] = {"scontrol show job", "scontrol show node", "sdiag",
                                              "sacct", "scontrol show job of one"};
+constexpr std::string_view kRestNames[kCalls] = {"slurmrestd jobs", "slurmrestd nodes",
+                                                 "slurmrestd diag", "slurmrestd accounting",
+                                                 "slurmrestd job"};
 constexpr std::string_view kEnds[] = {"ok", "failed", "timeout", "too_long", "not_started"};
 
 // All of them are columns of 22.05. A job's name is its owner's words: it stands last but for the
@@ -30,14 +33,20 @@ std::string FirstLine(std::string_view text) {
 
 }  // namespace
 
-std::string_view NameOf(Call call) {
-  return kNames[static_cast<size_t>(call)];
+std::string_view NameOf(Call call, Asked asked) {
+  return (asked == Asked::kRest ? kRestNames : kNames)[static_cast<size_t>(call)];
 }
 
-Commands::Commands(std::vector<std::string> folders, std::vector<std::string> environment)
-    : folders_(std::move(folders)), environment_(std::move(environment)) {}
+Commands::Commands(std::vector<std::string> folders, std::vector<std::string> environment,
+                   RestService rest)
+    : folders_(std::move(folders)), environment_(std::move(environment)), rest_(std::move(rest)) {}
 
 Status Commands::Find() {
+  if (asked() == Asked::kRest) {
+    curl_ = FindProgram("curl", {"/usr/bin", "/usr/local/bin"});
+    if (!curl_.empty()) return {};
+    return Error{"slurm.restd_url is asked by curl, which is not installed"};
+  }
   scontrol_ = FindProgram("scontrol", folders_);
   sdiag_ = FindProgram("sdiag", folders_);
   sacct_ = FindProgram("sacct", folders_);
@@ -47,7 +56,38 @@ Status Commands::Find() {
   return Error{"no Slurm on this node: scontrol is not in " + where};
 }
 
+CommandLine Commands::RestLine(Call call, std::string_view job, Duration deadline) const {
+  // The controller's part and that of accounting lie beside each other: /slurm/v*, /slurmdb/v*.
+  constexpr std::string_view kPart = "/slurm/";
+  std::string url = rest_.url;
+  while (url.ends_with('/')) url.pop_back();
+  if (const size_t at = url.rfind(kPart); call == Call::kAccounting && at != std::string::npos)
+    url.replace(at, kPart.size(), "/slurmdb/");
+  constexpr std::string_view kPaths[kCalls] = {"/jobs", "/nodes", "/diag", "/job/", "/job/"};
+  url += kPaths[static_cast<size_t>(call)];
+  url += job;
+  CommandLine line;
+  line.deadline = deadline;
+  // No .curlrc of whoever runs this, no proxy; what curl itself gives up it says why.
+  line.argv = {curl_,
+               "--disable",
+               "--silent",
+               "--show-error",
+               "--fail",
+               "--noproxy",
+               "*",
+               "--proto",
+               "=http,https",
+               "--max-time",
+               std::to_string(std::max<int64_t>(1, static_cast<int64_t>(deadline.seconds()) - 1))};
+  if (!rest_.curl_config.empty())
+    line.argv.insert(line.argv.end(), {"--config", rest_.curl_config});
+  line.argv.insert(line.argv.end(), {"--header", "Accept: application/json", "--url", url});
+  return line;
+}
+
 CommandOutcome Commands::Run(Call call, std::string_view jobs, Duration deadline) const {
+  if (asked() == Asked::kRest) return RunCommand(RestLine(call, jobs, deadline));
   CommandLine line;
   line.environment = environment_;
   line.deadline = deadline;
@@ -81,8 +121,9 @@ CommandOutcome Commands::Run(Call call, std::string_view jobs, Duration deadline
   return RunCommand(line);
 }
 
-CallBook::CallBook() {
-  for (const std::string_view name : kNames) calls_.push_back({name, {}, 0, {}});
+CallBook::CallBook(Asked asked) {
+  for (size_t call = 0; call < kCalls; ++call)
+    calls_.push_back({NameOf(static_cast<Call>(call), asked), {}, 0, {}});
 }
 
 void CallBook::Note(Call call, const CommandOutcome& outcome) {
@@ -105,20 +146,21 @@ void CallBook::Note(Call call, const CommandOutcome& outcome) {
   }
 }
 
-std::string Complaint(Call call, const CommandOutcome& outcome) {
+std::string Complaint(Call call, const CommandOutcome& outcome, Asked asked) {
   using End = CommandOutcome::End;
-  const std::string name(NameOf(call));
+  const std::string name(NameOf(call, asked));
+  const std::string remedy =
+      asked == Asked::kRest ? "; slurm.restd_url names it" : "; `scontrol ping` says who answers";
   switch (outcome.end) {
     case End::kDone:
       return {};
     case End::kFailed: {
       const std::string said = FirstLine(outcome.complaint);
       return name + ": " +
-             (said.empty() ? "exit status " + std::to_string(outcome.exit_code) : said) +
-             "; `scontrol ping` says who answers";
+             (said.empty() ? "exit status " + std::to_string(outcome.exit_code) : said) + remedy;
     }
     case End::kLate:
-      return name + ": no answer in time; `scontrol ping` says who answers";
+      return name + ": no answer in time" + remedy;
     case End::kTooLong:
       return name + ": more text than anybody can use";
     case End::kNotStarted:

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Slurm's own commands, by name and with a deadline: every one of them waits for seconds where the
-// controller is down. No libslurm: its structures change with each release. `Commands` is for a
-// worker's thread, `CallBook` for the loop's.
+// controller is down. Beside the controller slurmrestd may be asked instead, by curl, which knows
+// its sockets, tokens and certificates. No libslurm: its structures change with each release.
+// `Commands` is for a worker's thread, `CallBook` for the loop's.
 #pragma once
 
 #include <array>
@@ -21,29 +22,43 @@ namespace rankscope::exporter::slurm {
 enum class Call : uint8_t { kJobs, kNodes, kDiagnostics, kAccounting, kOneJob };
 inline constexpr size_t kCalls = 5;
 
-// "scontrol show job"; for the program's life.
-std::string_view NameOf(Call call);
+struct RestService {
+  std::string url;          // http://HOST:PORT/slurm/v0.0.*; empty: there is none
+  std::string curl_config;  // a file of curl's options: a token's header, unix-socket; empty: none
+};
+
+enum class Asked : uint8_t { kCommands, kRest };
+
+// "scontrol show job", "slurmrestd jobs"; for the program's life.
+std::string_view NameOf(Call call, Asked asked = Asked::kCommands);
 
 class Commands {
  public:
   // `environment`: "SLURM_CONF=..." where it is not the default.
-  Commands(std::vector<std::string> folders, std::vector<std::string> environment);
+  Commands(std::vector<std::string> folders, std::vector<std::string> environment,
+           RestService rest = {});
+
+  // Who is asked, which decides whether the answers are texts or JSON.
+  Asked asked() const { return rest_.url.empty() ? Asked::kCommands : Asked::kRest; }
 
   // Which of Slurm's commands are missing, and where they were looked for; ok: none.
   Status Find();
 
-  // `jobs`: numbers, separated by commas, for kAccounting and kOneJob.
+  // `jobs`: numbers, separated by commas, for kAccounting and kOneJob; of slurmrestd one.
   CommandOutcome Run(Call call, std::string_view jobs, Duration deadline) const;
 
  private:
+  CommandLine RestLine(Call call, std::string_view job, Duration deadline) const;
+
   std::vector<std::string> folders_, environment_;
-  std::string scontrol_, sdiag_, sacct_;
+  RestService rest_;
+  std::string scontrol_, sdiag_, sacct_, curl_;
 };
 
 // How the calls have gone, as NVML's are counted.
 class CallBook {
  public:
-  CallBook();
+  explicit CallBook(Asked asked = Asked::kCommands);
   void Note(Call call, const CommandOutcome& outcome);
   const std::vector<LibraryCall>& calls() const { return calls_; }
 
@@ -52,7 +67,7 @@ class CallBook {
 };
 
 // One phrase: what went wrong, and what to try; empty: nothing did.
-std::string Complaint(Call call, const CommandOutcome& outcome);
+std::string Complaint(Call call, const CommandOutcome& outcome, Asked asked = Asked::kCommands);
 
 // /usr/bin, /usr/local/bin, /opt/slurm/bin: where packages and sites put them.
 std::vector<std::string> CommandFolders();

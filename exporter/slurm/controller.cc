@@ -4,10 +4,12 @@
 #include "exporter/slurm/controller.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <utility>
 
 #include "detectors/logs/redactor.h"
+#include "exporter/slurm/json_reader.h"
 #include "exporter/slurm/text_reader.h"
 
 namespace rankscope::exporter::slurm {
@@ -15,6 +17,16 @@ namespace {
 
 // A line of sacct's columns is some 300 bytes, and a command line has its own limit.
 constexpr size_t kJobsOfOneCall = 100;
+// slurmrestd is asked of one job at a time, one after the other.
+constexpr size_t kJobsOfRest = 20;
+
+bool ByRest(const Commands& commands) {
+  return commands.asked() == Asked::kRest;
+}
+
+std::string_view SourceOf(const Commands& commands) {
+  return ByRest(commands) ? "slurmrestd" : "scontrol";
+}
 
 // People put keys and passwords on command lines.
 void Mask(SlurmEvent& event) {
@@ -73,7 +85,8 @@ Controller::Controller(Commands commands, Duration interval, std::string events_
     : commands_(std::move(commands)),
       interval_(std::max(interval, kLeastInterval)),
       events_file_(std::move(events_file)),
-      wall_now_(std::move(wall_now)) {}
+      wall_now_(std::move(wall_now)),
+      book_(commands_.asked()) {}
 
 Controller::~Controller() {
   Stop();
@@ -125,17 +138,20 @@ void Controller::Ask() {
         auto round = std::make_shared<Round>();
         round->jobs_call = commands.Run(Call::kJobs, {}, kDeadline);
         if (round->jobs_call.end == CommandOutcome::End::kDone) {
-          round->jobs = ReadJobText(round->jobs_call.output);
+          round->jobs = ByRest(commands) ? ReadJobJson(round->jobs_call.output)
+                                         : ReadJobText(round->jobs_call.output);
           round->jobs_call.output = {};
           round->nodes_call = commands.Run(Call::kNodes, {}, kDeadline);
           round->nodes_asked = true;
-          round->nodes = ReadNodeText(round->nodes_call.output);
+          round->nodes = ByRest(commands) ? ReadNodeJson(round->nodes_call.output)
+                                          : ReadNodeText(round->nodes_call.output);
           round->nodes_call.output = {};
         }
         if (round->nodes_call.end == CommandOutcome::End::kDone) {
           round->diagnostics_call = commands.Run(Call::kDiagnostics, {}, kDeadline);
           round->diagnostics_asked = true;
-          round->diagnostics = ReadDiagText(round->diagnostics_call.output);
+          round->diagnostics = ByRest(commands) ? ReadDiagJson(round->diagnostics_call.output)
+                                                : ReadDiagText(round->diagnostics_call.output);
         }
         return [this, round] { Apply(*round); };
       },
@@ -154,16 +170,16 @@ void Controller::Apply(const Round& round) {
   if (round.diagnostics_asked) book_.Note(Call::kDiagnostics, round.diagnostics_call);
   unreadable_ += round.jobs.unreadable + round.nodes.unreadable;
   if (round.jobs_call.end != CommandOutcome::End::kDone) {
-    TellState(Availability::kDown, Complaint(Call::kJobs, round.jobs_call));
+    TellState(Availability::kDown, Complaint(Call::kJobs, round.jobs_call, commands_.asked()));
     Publish();
     return;
   }
   last_answer_wall_seconds_ = static_cast<double>(now);
-  Keep(ledger_.Update(round.jobs.records, now, "scontrol"));
-  std::string partly = Complaint(Call::kNodes, round.nodes_call);
+  Keep(ledger_.Update(round.jobs.records, now, SourceOf(commands_)));
+  std::string partly = Complaint(Call::kNodes, round.nodes_call, commands_.asked());
   if (partly.empty()) {
-    Keep(nodes_.Update(round.nodes.records, now, "scontrol"));
-    partly = Complaint(Call::kDiagnostics, round.diagnostics_call);
+    Keep(nodes_.Update(round.nodes.records, now, SourceOf(commands_)));
+    partly = Complaint(Call::kDiagnostics, round.diagnostics_call, commands_.asked());
     diagnosed_ = partly.empty();
     if (diagnosed_) diagnostics_ = Describe(round.diagnostics);
   }
@@ -174,31 +190,42 @@ void Controller::Apply(const Round& round) {
 }
 
 void Controller::AskAccounting() {
-  const std::vector<std::string> ids = ledger_.TakeUnexplained(kJobsOfOneCall);
+  const bool rest = ByRest(commands_);
+  std::vector<std::string> ids = ledger_.TakeUnexplained(rest ? kJobsOfRest : kJobsOfOneCall);
   if (ids.empty()) return;
-  std::string jobs;
-  for (const std::string& id : ids) jobs += (jobs.empty() ? "" : ",") + id;
+  if (!rest) {
+    std::string all;
+    for (const std::string& id : ids) all += (all.empty() ? "" : ",") + id;
+    ids = {all};
+  }
   const bool submitted = worker_->Submit(
-      [this, commands = commands_, jobs]() -> std::function<void()> {
-        auto outcome =
-            std::make_shared<CommandOutcome>(commands.Run(Call::kAccounting, jobs, kDeadline));
+      [this, commands = commands_, ids, rest]() -> std::function<void()> {
+        auto outcome = std::make_shared<CommandOutcome>();
         auto read = std::make_shared<Read<SlurmJob>>();
-        if (outcome->end == CommandOutcome::End::kDone) *read = ReadAccountingText(outcome->output);
+        for (const std::string& id : ids) {
+          *outcome = commands.Run(Call::kAccounting, id, kDeadline);
+          if (outcome->end != CommandOutcome::End::kDone) break;
+          Read<SlurmJob> some =
+              rest ? ReadAccountingJson(outcome->output) : ReadAccountingText(outcome->output);
+          read->unreadable += some.unreadable;
+          std::move(some.records.begin(), some.records.end(), std::back_inserter(read->records));
+        }
         outcome->output = {};
         return [this, outcome, read] {
           unreadable_ += read->unreadable;
           ApplyAccounting(*outcome, read->records);
         };
       },
-      {2 * kDeadline.ns}, {});
+      {static_cast<int64_t>(ids.size() + 1) * kDeadline.ns}, {});
   if (!submitted) return;  // the round has just ended: the queue is empty
 }
 
 // Accounting may be off, which is no fault, or behind: what it does not know is not known.
 void Controller::ApplyAccounting(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs) {
   book_.Note(Call::kAccounting, outcome);
-  if (outcome.end != CommandOutcome::End::kDone) return;
-  Keep(ledger_.Update(jobs, wall_now_() / 1'000'000'000, "sacct"));
+  if (outcome.end != CommandOutcome::End::kDone && jobs.empty()) return;
+  Keep(ledger_.Update(jobs, wall_now_() / 1'000'000'000,
+                      ByRest(commands_) ? "slurmrestd" : "sacct"));
   Publish();
 }
 

@@ -60,7 +60,7 @@ class Controller final : public Source {
   Sink* sink_ = nullptr;
   std::unique_ptr<Worker> worker_;
   EventLoop::TimerId timer_ = 0;
-  CallBook book_;
+  CallBook book_;  // of who is asked
   JobLedger ledger_;
   NodeLedger nodes_;
   EventStore store_;

@@ -338,6 +338,39 @@ class Hooks(unittest.TestCase):
         self.assertEqual(set(cluster.run("sinfo", "-h", "-N", "-o", "%T").split()) - {"idle", "mixed", "allocated"}, set())
 
 
+class Rest(unittest.TestCase):
+    """The controller's role by slurmrestd. The version in its paths is that of this Slurm's plugins."""
+
+    def test_events_and_nodes(self):
+        version = max(re.findall(r"v0\.0\.\d+", subprocess.run(
+            ["slurmrestd", "-s", "list"], capture_output=True, text=True,
+            env={**cluster.environment, "SLURMRESTD_SECURITY": "disable_user_check"}).stderr))
+        cluster.tell("start", "slurmrestd")
+        self.addCleanup(cluster.tell, "stop", "slurmrestd")
+        where = folder / "rest"
+        where.mkdir()
+        (where / "curl").write_text(f'unix-socket = "{cluster.folder}/slurmrestd.sock"\n')
+        (where / "config.yaml").write_text(
+            f'slurm: {{role: controller, restd_url: "http://localhost/slurm/{version}", '
+            f'restd_curl_config: "{where}/curl"}}\nmetrics: {{profile: full}}\n')
+        other = Daemon(where, "--config", str(where / "config.yaml"), preexec=die_with_parent)
+        self.addCleanup(other.stop)
+
+        def events(job):
+            found = json.loads(other.get(f"/events?job_id={job}")[1])["events"]
+            self.assertEqual({event["source"] for event in found} - {"slurmrestd"}, set())
+            return [event["kind"] for event in found]
+        for name, kind in (("completed", "completed"), ("failed", "failed"), ("time_limit", "timeout")):
+            runner.wait_for(f"{name} by slurmrestd", lambda: kind in events(runner.jobs[name]))
+        self.assertEqual(other.metric('rankscope_source_up{source="slurm"}'), 1)
+        page = other.get("/metrics")[1]
+        for node in cluster.nodes:
+            self.assertRegex(page, rf'(?m)^rankscope_slurm_node_gpus\{{[^}}]*node="{node}"[^}}]*\}} 2$')
+        job = runner.submit("srun " + cases.train(runner, 600))
+        self.addCleanup(cluster.run, "scancel", job)
+        runner.wait_for("a job that begins", lambda: "started" in events(job))
+
+
 class CleanUp(unittest.TestCase):
     def test_nothing_is_left_of_a_cluster_whose_test_was_killed(self):
         script = ("import time; from cluster import Cluster; made = Cluster(); made.submit('sleep 600'); "
