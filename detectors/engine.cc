@@ -63,6 +63,7 @@ struct Engine::Impl {
     }
     Job& job = jobs[id];
     job.window = windows::JobWindow(id, t);
+    job.window.OnBoot(node, boot_id);
     return &job;
   }
 
@@ -94,6 +95,7 @@ struct Engine::Impl {
     wall_offset_ns = epoch.wall_offset_ns;
     clock_uncertainty_s = static_cast<double>(epoch.uncertainty_ns) * 1e-9;
     if (!epoch.boot_id.empty()) boot_id = epoch.boot_id;
+    for (auto& [id, job] : jobs) job.window.OnBoot(node, boot_id);
   }
 
   void On(const rankscope::Tick&, const Observation&) {}  // the driver calls Engine::Tick
@@ -317,9 +319,9 @@ struct Engine::Impl {
     job->Touch(observation);
     // Slurm tells late, and when it was.
     Timestamp t = observation.t;
-    if (fact.wall_ns > 0 && wall_offset_ns > 0)
-      t = std::min(t, Timestamp{fact.wall_ns - wall_offset_ns});
-    job->window.OnSchedulerFact(fact, t);
+    const bool clocked = fact.wall_ns > 0 && Plausible(fact.wall_ns) && wall_offset_ns > 0;
+    if (clocked) t = std::min(t, Timestamp{fact.wall_ns - wall_offset_ns});
+    job->window.OnSchedulerFact(fact, t, clocked);
   }
 
   void On(const Event& event, const Observation& observation) {

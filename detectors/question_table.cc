@@ -42,8 +42,7 @@ constexpr std::array kQuestions = {
                 "whether learning rate, precision or data made it diverge: the configuration is "
                 "not in the text",
                 proto::STORE_LOG, "", ""},
-    QuestionRow{Question::kHungOrSlow,
-                "whether it still made progress at the limit: the text carries no times",
+    QuestionRow{Question::kHungOrSlow, "whether it still made progress at the limit: {quiet}",
                 proto::STORE_PROCESS, "", ""},
     QuestionRow{Question::kCorrectness,
                 "whether the model learned: no readable loss to judge it by", proto::STORE_LOG, "",
@@ -93,6 +92,32 @@ constexpr std::array kQuestions = {
                 proto::STORE_KERNEL, "nvidia-smi -q -i {gpu} -d CLOCK,PERFORMANCE,PCI on its node",
                 "a clock, a link width or a throttle reason unlike its peers' means the card; none "
                 "means its host or its data"},
+    QuestionRow{
+        Question::kWhyNodeFailed, "why the node failed: what its board saw is not read",
+        proto::STORE_KERNEL, "ipmitool sel list; ls /sys/fs/pstore; last -x | head",
+        "on the node that failed: a power, fan or temperature event, or the last words of a "
+        "kernel that died; "
+        "nothing means its network or its Slurm daemon"},
+    QuestionRow{Question::kNodeOrDaemon,
+                "whether the node itself went down, or only its Slurm daemon or its network",
+                proto::STORE_HOST, "uptime -s; systemctl status slurmd",
+                "on that node: booted after the end of the run means that it went down, before it "
+                "the daemon or the "
+                "network"},
+    QuestionRow{Question::kWhoRequeued,
+                "who put the job back into the queue: its owner, an operator, or its own script",
+                proto::STORE_SCHEDULER, "grep -i requeue slurmctld.log | grep -w {job_id}",
+                "slurmctld writes down each requeue, and at its debug levels whose it was"},
+    QuestionRow{Question::kLastCheckpoint,
+                "whether the save that the end came into is complete: its files are not seen",
+                proto::STORE_KERNEL,
+                "ls -lt --time-style=full-iso in the folder of the checkpoints",
+                "as many files, and as large, as in the one before: complete; fewer, smaller or a "
+                "temporary name: not"},
+    QuestionRow{Question::kRerun, "whether the job has run again, and how that ended",
+                proto::STORE_SCHEDULER,
+                "sacct -D -X -j {job_id} --format=JobID,State,Start,End,NodeList",
+                "a row for each run; COMPLETED in the last of them means that it has recovered"},
 };
 
 }  // namespace

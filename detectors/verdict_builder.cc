@@ -301,6 +301,7 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
   AddSentences(remedy.verify, values, resolution->mutable_verify());
   verdict.set_retry_outlook(finding.retry != proto::RETRY_OUTLOOK_UNSPECIFIED ? finding.retry
                                                                               : remedy.retry);
+  verdict.set_wasted_gpu_seconds(finding.wasted_gpu_seconds);
   AddOpenQuestions(context, values, verdict);
   AddFamilies(context, evidence, verdict);
 

@@ -118,6 +118,13 @@ constexpr std::array kKinds = {
     KindRow{EvidenceKind::kGpuCards, "gpu_cards"},
     KindRow{EvidenceKind::kGpuUnused, "gpu_processes"},
     KindRow{EvidenceKind::kGpuOutside, "gpu_processes"},
+    KindRow{EvidenceKind::kSchedulerRun, "scheduler_run"},
+    KindRow{EvidenceKind::kSchedulerRestarts, "scheduler_restarts"},
+    KindRow{EvidenceKind::kTimeLimit, "time_limit"},
+    KindRow{EvidenceKind::kNodeState, "node_state"},
+    KindRow{EvidenceKind::kBoot, "boot_id"},
+    KindRow{EvidenceKind::kLostWork, "lost_work"},
+    KindRow{EvidenceKind::kFinalSave, "checkpoint"},
 };
 
 std::string Said(const Evidence& evidence) {
@@ -228,16 +235,6 @@ std::string RendezvousText(const Evidence& evidence) {
   if (sub == "join") return text + "not all ranks came";
   if (sub == "store_lost") return text + "the store" + peer + " went away";
   return text + (sub.empty() ? std::string("see the line") : std::string(sub)) + peer;
-}
-
-std::string SchedulerText(const Evidence& evidence) {
-  const std::string_view sub = evidence.Capture("sub");
-  if (sub == "time_limit") return "the scheduler ended the run at its time limit";
-  if (sub == "preemption") return "the scheduler preempted the run";
-  if (sub == "requeue") return "the scheduler requeued the run";
-  if (sub == "node_failure") return "the scheduler ended the run because a node failed";
-  if (sub == "cancelled") return "the run was cancelled" + Optional(" by ", evidence.Capture("by"));
-  return "the scheduler ended the run" + Optional(": ", sub);
 }
 
 std::string NonFiniteText(const Evidence& evidence, const std::string& value) {
@@ -365,7 +362,7 @@ std::string LandmarkText(const Evidence& e, const std::string& value, const std:
     case EvidenceKind::kGpuOutside:
       return GpuText(e);
     default:
-      return {};
+      return SchedulerText(e);
   }
 }
 

@@ -145,4 +145,23 @@ std::string Counted(double count, std::string_view noun) {
   return Number(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
+std::string Lasting(double seconds) {
+  constexpr int64_t kMinute = 60, kHour = 3600, kDay = 86400;
+  constexpr double kLongest = 1e12;  // a stranger's number
+  if (!(seconds >= 0)) return Number(seconds) + " s";
+  const auto whole = static_cast<int64_t>(std::llround(std::min(seconds, kLongest)));
+  const auto two = [](int64_t large, std::string_view name, int64_t small, std::string_view unit) {
+    std::string text = std::to_string(large) + std::string(name);
+    return small == 0 ? text : text + " " + std::to_string(small) + std::string(unit);
+  };
+  if (whole < 2 * kMinute) return std::to_string(whole) + " s";
+  if (whole < 2 * kHour) return std::to_string((whole + kMinute / 2) / kMinute) + " min";
+  if (whole < 2 * kDay) {
+    const int64_t minutes = (whole + kMinute / 2) / kMinute;
+    return two(minutes / 60, " h", minutes % 60, " min");
+  }
+  const int64_t hours = (whole + kHour / 2) / kHour;
+  return two(hours / 24, " d", hours % 24, " h");
+}
+
 }  // namespace rankscope::families

@@ -42,7 +42,12 @@ enum class Question : uint8_t {
   kCompilerAlive,       // whether the compiler, or whoever holds its lock, still works
   kWaitOrSmallKernels,  // whether cards wait in collectives, or run kernels that do not fill them
   kStragglerCause,      // why one card does more, or less, than its peers
-  kLast = kStragglerCause,
+  kWhyNodeFailed,
+  kNodeOrDaemon,    // whether the node itself went down
+  kWhoRequeued,     // owner, operator or the job's own script
+  kLastCheckpoint,  // whether the save that the end came into is complete
+  kRerun,           // what became of it after it was put back
+  kLast = kRerun,
 };
 inline constexpr int kQuestions = static_cast<int>(Question::kLast) + 1;
 
@@ -65,7 +70,8 @@ struct Finding {
   std::vector<features::EvidenceRef> shows;  // in the order of the story
   std::vector<features::EvidenceRef> root;   // of shows: what began it
   std::vector<Question> open;
-  features::Captures values;  // for the sentences
+  double wasted_gpu_seconds = 0;  // 0 = not known, or none
+  features::Captures values;      // for the sentences
   Timestamp onset;
 };
 
@@ -115,5 +121,7 @@ double HangTimeout(const features::JobFeatures& f);
 std::string Number(double value);
 // "1 step", "200 steps".
 std::string Counted(double count, std::string_view noun);
+// "45 s", "12 min", "4 h 10 min", "24 h", "3 d 2 h": as exact as people say it.
+std::string Lasting(double seconds);
 
 }  // namespace rankscope::families

@@ -1,25 +1,39 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// F1, F2, F3 and X20: somebody other than the program ended the run. A time limit is a disposition,
-// not a cause: it is the answer only when nothing failed and nothing hung.
+// F1 and F2: the scheduler took the nodes away, because one failed or because it wanted them back.
+#include "detectors/families/scheduler.h"
+
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
-#include "detectors/families/sender.h"
-#include "detectors/families/standstill.h"
 
 namespace rankscope::families {
-namespace {
 
 using features::Cause;
 using features::JobFeatures;
+using features::SchedulerFeatures;
 using logs::IncidentKind;
+
+namespace {
 
 constexpr int32_t kLeave = 88;  // of causes that are requests to stop, and none but them
 constexpr double kTheProgramsWord = 0.65;
+
+struct RerunRow {
+  std::string_view rerun, text;  // of one that failed Slurm's word follows
+};
+constexpr RerunRow kReruns[] = {
+    {"completed", "the job has run again since, and completed"},
+    {"running", "the job runs again"},
+    {"waiting", "the job waits in the queue to run again"},
+    {"failed", "the job has run again since, and ended as "},
+};
+
+}  // namespace
 
 const Cause* PrimarySchedulerEnd(const JobFeatures& f, std::string_view sub) {
   const Cause* primary = f.Primary();
@@ -34,14 +48,18 @@ Finding SchedulerFinding(const JobFeatures& f, std::string_view sub) {
   finding.domain = proto::DOMAIN_SCHEDULER;
   finding.component = "scheduler";
   // The scheduler's own record proves; its daemon's line in the job's output is one voice.
-  if (f.Primary()->candidate->store == proto::STORE_SCHEDULER) finding.tier = proto::TIER_P;
+  for (const Cause& cause : f.causes) {
+    const bool same = cause.role == Cause::Role::kInitiating &&
+                      cause.incident().kind == IncidentKind::kSchedulerEnd &&
+                      cause.incident().sub == f.Primary()->incident().sub;
+    if (same && cause.candidate->store == proto::STORE_SCHEDULER) finding.tier = proto::TIER_P;
+  }
   Show(f.last_progress_evidence, finding);
   Show(f.leave.save, finding);
   Show(f.leave.evaluation, finding);
   return finding;
 }
 
-// A program that says why it was told to stop; the request itself may have come first.
 const Cause* Notice(const JobFeatures& f, std::string_view sub) {
   const Cause* primary = f.Primary();
   if (primary == nullptr || primary->precedence < kLeave) return nullptr;
@@ -54,7 +72,6 @@ const Cause* Notice(const JobFeatures& f, std::string_view sub) {
   return nullptr;
 }
 
-// One voice, and the program's: it may have taken any signal for a preemption.
 Finding NoticeFinding(const JobFeatures& f, std::string_view sub, const Cause& notice) {
   Finding finding = FromPrimary(f);
   finding.sub = sub;
@@ -75,6 +92,11 @@ Finding NoticeFinding(const JobFeatures& f, std::string_view sub, const Cause& n
 RuledOut NoSchedulerText(const JobFeatures& f, std::string_view what) {
   if (f.exit_known && f.exit_code == 0)
     return Excluded("the command exited with 0", {f.exit_evidence});
+  const SchedulerFeatures& s = f.scheduler;
+  if (s.judged >= 0) {
+    const features::RecordedRun& run = s.runs[static_cast<size_t>(s.judged)];
+    if (run.ended) return Excluded("the record of the run says " + run.state, {run.evidence});
+  }
   if (f.store(proto::STORE_SCHEDULER) == Availability::kUp) return NoSuchText(f, what);
   if (const Cause* primary = f.Primary()) {
     if (primary->incident().kind != IncidentKind::kSchedulerEnd && primary->precedence < 80) {
@@ -85,6 +107,65 @@ RuledOut NoSchedulerText(const JobFeatures& f, std::string_view what) {
   return NotDecidable(proto::STORE_SCHEDULER);
 }
 
+void AddLostWork(const JobFeatures& f, Finding& finding) {
+  const features::LostWork& lost = f.lost;
+  if (!std::isfinite(lost.seconds)) return;
+  // One quote of the save is enough.
+  const features::Evidence* const saved = f.At(f.leave.save);
+  const features::Evidence* const cited = f.At(lost.evidence);
+  if (saved != nullptr && cited != nullptr && saved->offset == cited->offset &&
+      saved->stream == cited->stream)
+    std::erase(finding.shows, f.leave.save);
+  Show(lost.evidence, finding);
+  finding.wasted_gpu_seconds = lost.gpu_seconds;
+  finding.values.push_back({lost.saved ? "lost" : "lost_all", Lasting(lost.seconds)});
+}
+
+void AddHistory(const JobFeatures& f, Finding& finding) {
+  const SchedulerFeatures& s = f.scheduler;
+  for (const features::RecordedRun& run : s.runs) Show(run.evidence, finding);
+  Show(s.rerun_evidence, finding);
+  std::string text = "whether the job has run again is not known";
+  for (const RerunRow& row : kReruns) {
+    if (row.rerun != s.rerun) continue;
+    text = row.text;
+    if (row.rerun == "failed") text += s.rerun_state;
+  }
+  finding.values.push_back({"rerun", std::move(text)});
+  if (s.rerun.empty()) finding.open.push_back(Question::kRerun);
+}
+
+namespace {
+
+// What the record says of the node, and what that leaves open.
+void JudgeNode(const JobFeatures& f, Finding& finding) {
+  const SchedulerFeatures& s = f.scheduler;
+  finding.values.push_back({"the_node", s.failed_node.empty() ? "the node" : s.failed_node});
+  if (!s.node_class.empty() && s.node_class != "none" && s.node_class != "other")
+    finding.values.push_back({"node_class", s.node_class});
+  Show(s.node_evidence, finding);
+  Show(s.boot_evidence, finding);
+  const bool booted = s.boot == SchedulerFeatures::Boot::kAnother || s.node_class == "rebooted";
+  if (booted) {
+    finding.sub = "rebooted";
+  } else {
+    finding.open.push_back(Question::kNodeOrDaemon);
+    if (s.boot == SchedulerFeatures::Boot::kSame) {
+      finding.open.pop_back();
+      finding.advice = "not_booted";
+    }
+  }
+  finding.open.push_back(Question::kWhyNodeFailed);
+}
+
+// Nothing that failed of itself comes before it, and text that has times goes on until near it:
+// survivors may wait for a lost node as long as the scheduler does before it says so.
+bool ProgressedToTheEnd(const JobFeatures& f) {
+  constexpr double kNodeTimeout = 300;
+  return !f.timed || f.progress == 0 ||
+         f.silence_seconds <= std::max(kNodeTimeout, HangTimeout(f)) + 60;
+}
+
 }  // namespace
 
 Finding EvaluateF1(const JobFeatures& f) {
@@ -92,119 +173,53 @@ Finding EvaluateF1(const JobFeatures& f) {
   Finding finding = SchedulerFinding(f, "node_failure");
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "node";
+  // A node's state that met the run's end, without the job's own record.
+  if (f.Primary()->incident().shape == "node_record") finding.tier = proto::TIER_C;
+  if (!ProgressedToTheEnd(f)) {
+    // It stood long before the node was lost.
+    finding.cap = 0.7;
+    Show(f.silence_evidence, finding);
+  }
+  JudgeNode(f, finding);
+  AddHistory(f, finding);
+  AddLostWork(f, finding);
   return finding;
 }
 RuledOut RuleOutF1(const JobFeatures& f) {
   return NoSchedulerText(f, "no node failure");
 }
 
+namespace {
+
+Finding JudgeReturn(const JobFeatures& f, Finding finding) {
+  const Cause* const primary = f.Primary();
+  const bool recorded = primary->candidate->store == proto::STORE_SCHEDULER;
+  // The record has a word of its own for preemption.
+  if (finding.sub == "requeue" && recorded) finding.open.push_back(Question::kWhoRequeued);
+  AddHistory(f, finding);
+  AddLostWork(f, finding);
+  const std::string& rerun = f.scheduler.rerun;
+  if (rerun == "completed") finding.advice = "recovered";
+  if (rerun == "failed") finding.advice = "lost";
+  return finding;
+}
+
+}  // namespace
+
 Finding EvaluateF2(const JobFeatures& f) {
-  if (PrimarySchedulerEnd(f, "preemption") != nullptr) return SchedulerFinding(f, "preemption");
-  if (PrimarySchedulerEnd(f, "requeue") != nullptr) return SchedulerFinding(f, "requeue");
+  if (PrimarySchedulerEnd(f, "preemption") != nullptr)
+    return JudgeReturn(f, SchedulerFinding(f, "preemption"));
+  if (PrimarySchedulerEnd(f, "requeue") != nullptr)
+    return JudgeReturn(f, SchedulerFinding(f, "requeue"));
   // A job that is requeued because its time is over ended by its time limit.
   if (Notice(f, "time_limit") != nullptr) return {};
   for (const std::string_view sub : {"preemption", "requeue"}) {
-    if (const Cause* notice = Notice(f, sub)) return NoticeFinding(f, sub, *notice);
+    if (const Cause* notice = Notice(f, sub)) return JudgeReturn(f, NoticeFinding(f, sub, *notice));
   }
   return {};
 }
 RuledOut RuleOutF2(const JobFeatures& f) {
   return NoSchedulerText(f, "no preemption and no requeue");
-}
-
-Finding EvaluateF3(const JobFeatures& f) {
-  const Cause* notice = Notice(f, "time_limit");
-  if (notice == nullptr && PrimarySchedulerEnd(f, "time_limit") == nullptr) return {};
-  Finding finding =
-      notice != nullptr ? NoticeFinding(f, "unknown", *notice) : SchedulerFinding(f, "unknown");
-  if (f.timed && f.progress > 0) {
-    finding.sub = f.silence_seconds < HangTimeout(f) ? "slow" : "stalled";
-    finding.shows.push_back(f.silence_evidence);
-  } else if (CallsCounted(f)) {
-    // No word of it, but its calls say whether it still moved.
-    finding.sub = Advances(f) ? "slow" : "stalled";
-    Show(f.collectives.advance_evidence, finding);
-    Show(f.launches.idle_evidence, finding);
-  } else if (f.progress > 0) {
-    finding.sub = "slow";
-    finding.open.push_back(Question::kHungOrSlow);
-  } else {
-    finding.open.push_back(Question::kHungOrSlow);
-  }
-  if (std::isfinite(f.total_steps) && std::isfinite(f.step_seconds) && f.steps_known &&
-      f.total_steps > f.steps) {
-    finding.values.push_back(
-        {"remaining_seconds", Number((f.total_steps - f.steps) * f.step_seconds)});
-  }
-  return finding;
-}
-RuledOut RuleOutF3(const JobFeatures& f) {
-  return NoSchedulerText(f, "no time limit");
-}
-
-Finding EvaluateX20(const JobFeatures& f) {
-  const Cause* primary = f.Primary();
-  if (primary == nullptr) {
-    // Killed from outside without a word: only the wait status speaks.
-    if (!f.ended || !f.exit_known || (f.exit_code != 143 && f.exit_code != 130)) return {};
-    Finding finding;
-    finding.matched = true;
-    finding.sub = f.exit_code == 143 ? "sigterm" : "sigint";
-    finding.signal = f.exit_code - 128;
-    finding.tier = f.exit_signal != 0 ? proto::TIER_P : proto::TIER_S;
-    finding.cap = 0.85;  // the signal is proved, that it came from outside is inferred
-    finding.symptom = "ended_by_scheduler";
-    finding.component = "external";
-    finding.shows = finding.root = {f.exit_evidence};
-    if (f.last_progress_evidence != features::kNoEvidence)
-      finding.shows.push_back(f.last_progress_evidence);
-    finding.open.push_back(Question::kWhoCancelled);
-    return finding;
-  }
-  const logs::Incident& incident = primary->incident();
-  const bool cancelled =
-      incident.kind == IncidentKind::kSchedulerEnd && incident.sub == "cancelled";
-  const bool told = incident.kind == IncidentKind::kTerminated ||
-                    (incident.kind == IncidentKind::kSignalDeath &&
-                     (incident.signal == 15 || incident.signal == 2));
-  if (!cancelled && !told) return {};
-  Finding finding = cancelled ? SchedulerFinding(f, "cancelled") : FromPrimary(f);
-  if (told) {
-    finding.sub = incident.signal == 2 ? "sigint" : "sigterm";
-    if (finding.signal == 0) finding.signal = 15;
-    finding.symptom = "ended_by_scheduler";
-    finding.component = "external";
-    finding.domain = proto::DOMAIN_UNKNOWN;
-    // A lone word may have been printed by anything.
-    finding.cap = incident.sub == "bare" && finding.tier == proto::TIER_S ? 0.5 : 0.85;
-    if (f.last_progress_evidence != features::kNoEvidence)
-      finding.shows.push_back(f.last_progress_evidence);
-    const Cause* const sent = FindSender(f, *primary);
-    const std::string_view by = sent == nullptr ? std::string_view() : FieldOf(*sent, "sent_by");
-    if (!by.empty() && by != "kernel" && by != "itself") {
-      JudgeSender(*sent, by, finding);
-      return finding;
-    }
-  }
-  if (const std::string_view by = FieldOf(*primary, "by"); cancelled && !by.empty()) {
-    finding.advice = "cancelled_by";
-    finding.values.push_back({"by", std::string(by)});
-  } else {
-    finding.open.push_back(Question::kWhoCancelled);
-  }
-  return finding;
-}
-
-RuledOut RuleOutX20(const JobFeatures& f) {
-  if (f.running) return Excluded("the run is going on");
-  if (f.exit_known && f.exit_code == 0)
-    return Excluded("the command exited with 0", {f.exit_evidence});
-  for (const Cause& cause : f.causes) {
-    if (cause.role == Cause::Role::kCascade && cause.precedence >= 80) {
-      return Excluded("the termination follows an earlier failure", {cause.evidence});
-    }
-  }
-  return NoSuchText(f, "no cancellation and no termination signal");
 }
 
 }  // namespace rankscope::families

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// X10, X12 and X19: ranks that do not wait for the same thing, a compiler that everybody waits for,
-// restarts that lead nowhere.
+// X10 and X12: ranks that do not wait for the same thing, a compiler that everybody waits for.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -101,17 +100,6 @@ bool EndedByWaiting(const logs::Incident& incident) {
           (incident.sub == "time_limit" || incident.sub == "cancelled")) ||
          incident.kind == IncidentKind::kTerminated ||
          incident.kind == IncidentKind::kCollectiveTimeout ||
-         (incident.kind == IncidentKind::kSignalDeath &&
-          (incident.signal == 15 || incident.signal == 2));
-}
-
-// An event that says nothing of why attempts keep ending.
-bool ExplainsNothing(const logs::Incident& incident) {
-  return (incident.kind == IncidentKind::kSchedulerEnd &&
-          (incident.sub == "requeue" || incident.sub == "preemption" ||
-           incident.sub == "cancelled")) ||
-         incident.kind == IncidentKind::kTerminated ||
-         incident.kind == IncidentKind::kNonZeroExit || incident.kind == IncidentKind::kPeerLost ||
          (incident.kind == IncidentKind::kSignalDeath &&
           (incident.signal == 15 || incident.signal == 2));
 }
@@ -244,45 +232,6 @@ RuledOut RuleOutX12(const JobFeatures& f) {
       primary != nullptr && !EndedByWaiting(primary->incident()))
     return Excluded("the run was ended by an event, not by waiting", {primary->evidence});
   return NotDecidable(proto::STORE_PROCESS);
-}
-
-Finding EvaluateX19(const JobFeatures& f) {
-  constexpr int64_t kStorm = 5;
-  constexpr int64_t kNoAdvance = 3;
-  const features::RestartFeatures& restarts = f.restarts;
-  const bool stuck = restarts.without_advance >= kNoAdvance;
-  if (restarts.count < kStorm && !stuck) return {};
-  if (const Cause* primary = f.Primary();
-      primary != nullptr && !ExplainsNothing(primary->incident()))
-    return {};
-  // Whatever it took, it got there.
-  if (f.train_end || (f.exit_known && f.exit_code == 0)) return {};
-  if (f.Primary() == nullptr && restarts.without_advance == 0) return {};
-  Finding finding = FromPrimary(f);
-  finding.matched = true;
-  finding.sub = stuck ? "no_advance" : "storm";
-  finding.tier = proto::TIER_S;
-  finding.domain = proto::DOMAIN_UNKNOWN;
-  finding.component = "job";
-  finding.symptom = "all_ranks_crashed";
-  finding.shows.insert(finding.shows.begin(), restarts.evidence);
-  finding.root = {restarts.evidence};
-  Show(f.last_progress_evidence, finding);
-  Show(f.leave.save, finding);
-  finding.values = {{"restarts", std::to_string(restarts.count)},
-                    {"stuck", std::to_string(restarts.without_advance)}};
-  finding.open.push_back(Question::kWhyExit);
-  return finding;
-}
-
-RuledOut RuleOutX19(const JobFeatures& f) {
-  if (f.restarts.count > 0) {
-    return Excluded(std::to_string(f.restarts.count) + " restarts, of the newest attempts " +
-                        std::to_string(f.restarts.without_advance) + " came no further",
-                    {f.restarts.evidence});
-  }
-  if (f.lines > 0) return NoSuchText(f, "no restart");
-  return NotDecidable(proto::STORE_SCHEDULER);
 }
 
 }  // namespace rankscope::families

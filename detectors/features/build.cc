@@ -11,6 +11,7 @@
 #include "detectors/features/cite.h"
 #include "detectors/features/landmarks.h"
 #include "detectors/features/loss_features.h"
+#include "detectors/features/scheduler.h"
 
 namespace rankscope::features {
 namespace {
@@ -84,6 +85,7 @@ class Builder {
     DescribeGpus(window_, citer_, f_);
     DescribeFaults(window_, citer_, f_);
     DescribeJobCards(job_, window_, citer_, f_);
+    DescribeNodeRecord(job_, window_, citer_, f_);
     f_.causes = earlier_ ? OrderCausesOf(job_, window_, job_.previous_attempt().ordinal, f_)
                          : OrderCauses(job_, f_);
     for (Cause& cause : f_.causes) {
@@ -93,6 +95,8 @@ class Builder {
         ++cause.quotes;
       }
     }
+    DescribeRecord(job_, window_, citer_, f_);
+    DescribeLostWork(job_, window_, citer_, f_);
     return std::move(f_);
   }
 

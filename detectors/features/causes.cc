@@ -254,6 +254,19 @@ class Orderer {
     }
   }
 
+  // A card that fails may take its node with it, and a node does not break a card. The record's
+  // times are cut to whole seconds, so what the kernel saw in that second may seem to be later.
+  void DemoteWhatACardDid() {
+    for (Cause& act : causes_) {
+      if (act.role != Role::kInitiating || act.incident().sub != "node_failure") continue;
+      const bool card = AnyInitiating([&act](const Cause& cause) {
+        return cause.incident().kind == IncidentKind::kXid && cause.precedence == 20 &&
+               cause.incident().t - act.incident().t <= kSimultaneous;
+      });
+      if (card) act.role = Role::kCascade;
+    }
+  }
+
   // The kernel saw another process of the job send the signal that this one ended by.
   bool KilledByJob(const Cause& death) const {
     if (death.incident().kind != IncidentKind::kSignalDeath) return false;
@@ -340,6 +353,7 @@ class Orderer {
   void DemoteConsequences() {
     SetWordsBesideTheKernels();
     DemoteWhatTheSchedulerDid();
+    DemoteWhatACardDid();
     DemoteAbortsOfSurvivors();
     DemoteWhatTheLauncherDid();
     SetOldXidsAside();

@@ -116,8 +116,16 @@ enum class EvidenceKind : uint8_t {
   kGpuCards,
   kGpuUnused,
   kGpuOutside,
+  // Of an end from outside (detectors/wording_scheduler.cc).
+  kSchedulerRun,       // a run of the job, as the scheduler's record has it
+  kSchedulerRestarts,  // how often it was put back
+  kTimeLimit,
+  kNodeState,
+  kBoot,       // whether the node was booted under the run
+  kLostWork,   // what was trained since the last completed checkpoint
+  kFinalSave,  // a save that the end came into
 };
-inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kGpuOutside) + 1;
+inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kFinalSave) + 1;
 
 // Values of an evidence by name, for the sentences: "type", "message", "signal", "host", ...
 using Captures = std::vector<KeyValue>;

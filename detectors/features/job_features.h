@@ -19,6 +19,7 @@
 #include "detectors/features/launch_features.h"
 #include "detectors/features/network_features.h"
 #include "detectors/features/report_features.h"
+#include "detectors/features/scheduler_features.h"
 #include "detectors/features/storage_features.h"
 #include "detectors/features/wait_features.h"
 #include "detectors/logs/record.h"
@@ -171,6 +172,7 @@ struct CompilerFeatures {
 
 struct RestartFeatures {
   int64_t count = 0;
+  int64_t recent = 0;  // of them, in the half hour before the last end; all, where nothing is timed
   int64_t without_advance = 0;  // attempts at the end, in a row, that came no further
   double best_step = -1;
   EvidenceRef evidence = kNoEvidence;
@@ -253,6 +255,8 @@ struct JobFeatures {
   CollectiveFeatures collectives;
   ReportFeatures reports;
   GpuFeatures gpu;
+  SchedulerFeatures scheduler;
+  LostWork lost;
   std::vector<NodeFault> faults;  // in order of their first lines
 
   std::vector<InferredIncident> inferred;

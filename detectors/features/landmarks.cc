@@ -216,6 +216,9 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
   RestartFeatures& restarts = f.restarts;
   if (&window != &job.now()) return;
   restarts.count = job.attempt().ordinal - 1 - static_cast<int64_t>(job.earlier().size());
+  restarts.recent = f.timed ? 0 : restarts.count;
+  constexpr Duration kHalfHour = Seconds(1800);
+  const Timestamp last = job.end().ended ? std::min(job.end().t, f.now) : f.now;
   // Attempts at the end, this one among them, that came no further than those before.
   double best = -1;
   const auto follow = [&](int64_t progress, double highest) {
@@ -225,10 +228,11 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
   };
   for (const windows::EarlierAttempt& earlier : job.earlier()) {
     ++restarts.count;
+    if (!f.timed || last - earlier.end < kHalfHour) ++restarts.recent;
     follow(earlier.progress, earlier.highest_step);
     if (!earlier.finished) continue;
     // A training that came to its end was not restarted: what follows is another.
-    restarts.count = 0;
+    restarts.count = restarts.recent = 0;
     restarts.without_advance = 0;
     best = -1;
   }

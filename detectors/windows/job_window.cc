@@ -454,7 +454,7 @@ bool JobWindow::BeginsAgain(const logs::Progress& progress) const {
   return true;
 }
 
-void JobWindow::RememberAttempt() {
+void JobWindow::RememberAttempt(Timestamp t) {
   EarlierAttempt earlier;
   earlier.progress = current_.progress;
   earlier.first_step = current_.clock.first_step();
@@ -465,12 +465,13 @@ void JobWindow::RememberAttempt() {
   const MarkerSeen& ended = current_.marker(MarkerKind::kSaveEnd);
   earlier.saved = ended.count > 0 ? ended : current_.marker(MarkerKind::kSaveBegin);
   earlier.finished = current_.marker(MarkerKind::kTrainEnd).count > 0;
+  earlier.end = t;
   if (earlier_.size() == kMaxEarlier) earlier_.pop_front();
   earlier_.push_back(std::move(earlier));
 }
 
 void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
-  RememberAttempt();
+  RememberAttempt(t);
   // What is seen below the text is seen of processes, and trackers forget a rank's with its
   // process.
   KernelView kernel;

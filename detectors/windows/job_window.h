@@ -38,6 +38,7 @@
 #include "detectors/windows/phase_machine.h"
 #include "detectors/windows/reward_tracker.h"
 #include "detectors/windows/sample_rings.h"
+#include "detectors/windows/scheduler_history.h"
 #include "detectors/windows/step_clock.h"
 #include "detectors/windows/surroundings.h"
 #include "detectors/windows/training_tracker.h"
@@ -90,6 +91,7 @@ struct MarkerSeen {
 
 // What is remembered of an attempt once it is over and judged: what the next one should continue.
 struct EarlierAttempt {
+  Timestamp end;
   int64_t progress = 0;
   double first_step = logs::kAbsent;
   double highest_step = logs::kAbsent;
@@ -100,7 +102,7 @@ struct EarlierAttempt {
 
   template <class A>
   void Fields(A& a) {
-    a(progress, first_step, highest_step, loss_noise, first_loss, last_loss, saved, finished);
+    a(end, progress, first_step, highest_step, loss_noise, first_loss, last_loss, saved, finished);
   }
 };
 
@@ -182,6 +184,18 @@ struct JobEnd {
   }
 };
 
+// The boot of the node that the job began under, and the one that it was met under since.
+struct BootSeen {
+  static constexpr size_t kIdCap = 64;
+  std::string node;
+  std::string id, again;  // `again`: empty = the same
+
+  template <class A>
+  void Fields(A& a) {
+    a(node, id, again);
+  }
+};
+
 class JobWindow {
  public:
   static constexpr size_t kMaxStreams = 4096;
@@ -223,7 +237,10 @@ class JobWindow {
   // `sender`: null when it is no process of a job.
   void OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target,
                 const attribution::ProcessInfo* sender, Timestamp t);
-  void OnSchedulerFact(const SchedulerFact& fact, Timestamp t);
+  // `clocked`: t is when it happened; else when it was told.
+  void OnSchedulerFact(const SchedulerFact& fact, Timestamp t, bool clocked = false);
+  // Under which boot this node is, whenever that is told.
+  void OnBoot(std::string_view node, std::string_view boot_id);
   // `read`: what its text says, where that is a failure.
   void OnKernelEvent(const KernelEvent& event, const attribution::ProcessInfo* victim,
                      const std::optional<logs::Incident>& read, Timestamp t);
@@ -254,6 +271,8 @@ class JobWindow {
   const Surroundings& surroundings() const { return surroundings_; }
   const GpuClaims& gpu_claims() const { return gpu_claims_; }
   const std::vector<KeyValue>& scheduler_fields() const { return scheduler_fields_; }
+  const SchedulerHistory& scheduler() const { return scheduler_; }
+  const BootSeen& boot() const { return boot_; }
   // Whether the scheduler has told of a state in which the job does not go on.
   bool scheduler_told_state() const;
   int64_t processes_seen() const { return processes_seen_; }
@@ -283,7 +302,8 @@ class JobWindow {
       processes_alive_, last_process_exit_, last_text_, ranked_text_, terminal_, terminal_reported_,
       progress_since_terminal_, root_, ended_attempts_, restart_balance_, begin_stream_,
       begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
-      progress_stream_, last_words_, earlier_, pending_signals_, ended_well_, gpu_claims_);
+      progress_stream_, last_words_, earlier_, pending_signals_, ended_well_, gpu_claims_,
+      scheduler_, boot_);
     while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
   }
 
@@ -294,6 +314,10 @@ class JobWindow {
   void NoteCommandDeath(Timestamp t);
   void TakeStatusOfRanks();
   bool IsTold(const logs::Incident& xid, Timestamp t) const;
+  int32_t AttemptOf(const SchedulerRun* run, Timestamp t, bool clocked) const;
+  void TakeSchedulerState(const SchedulerFact& fact, const SchedulerRun* run, Timestamp t,
+                          bool clocked);
+  void TakeReturnToQueue(const SchedulerFact& fact, Timestamp t);
   void TakeRequest(const attribution::ProcessInfo& process, bool counts, Timestamp t);
   void TakeSignal(const attribution::ProcessInfo& process, bool counts);
   void NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t);
@@ -303,7 +327,7 @@ class JobWindow {
   enum class Processes : uint8_t { kNew, kSame };
   void BeginAttempt(Timestamp t, Processes processes = Processes::kNew);
   void ConfirmSuspected(Timestamp t);
-  void RememberAttempt();
+  void RememberAttempt(Timestamp t);
   bool BeginsAgain(const logs::Progress& progress) const;
 
   std::string job_id_;
@@ -329,6 +353,8 @@ class JobWindow {
   std::map<uint32_t, StreamWindow> streams_;
   std::map<int32_t, RankWindow> ranks_;
   std::vector<KeyValue> scheduler_fields_;
+  SchedulerHistory scheduler_;
+  BootSeen boot_;
   Surroundings surroundings_;
   GpuClaims gpu_claims_;  // of all attempts: a restart does not change what the job was given
   std::map<int32_t, bool> ended_well_;  // by rank: its newest process exited with 0

@@ -130,56 +130,113 @@ void JobWindow::TakeSignal(const attribution::ProcessInfo& process, bool counts)
 }
 
 bool JobWindow::scheduler_told_state() const {
-  constexpr std::string_view kGoOn[] = {"PENDING",   "CONFIGURING", "RUNNING",
-                                        "SUSPENDED", "STOPPED",     "COMPLETING"};
-  return std::any_of(scheduler_fields_.begin(), scheduler_fields_.end(), [&](const auto& each) {
-    return each.key == "state" &&
-           std::find(std::begin(kGoOn), std::end(kGoOn), each.value) == std::end(kGoOn);
-  });
+  const std::vector<SchedulerRun>& runs = scheduler_.runs();
+  return (!scheduler_.state().empty() && !SchedulerStateGoesOn(scheduler_.state())) ||
+         std::any_of(runs.begin(), runs.end(), [](const SchedulerRun& run) { return run.ended(); });
 }
 
-void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t) {
+void JobWindow::OnBoot(std::string_view node, std::string_view boot_id) {
+  const std::string id(boot_id.substr(0, BootSeen::kIdCap));
+  if (id.empty()) return;
+  boot_.node = node;
+  if (boot_.id.empty()) boot_.id = id;
+  boot_.again = id == boot_.id ? std::string() : id;
+}
+
+void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t, bool clocked) {
   constexpr size_t kMaxFacts = 64;
+  constexpr size_t kMaxName = 64;
+  constexpr size_t kMaxValue = size_t{64} << 10;  // a submit line; others are a word or a path
+  if (fact.field.size() > kMaxName) return;
+  const std::string_view value = std::string_view(fact.value).substr(0, kMaxValue);
   const auto known = std::find_if(scheduler_fields_.begin(), scheduler_fields_.end(),
                                   [&](const auto& each) { return each.key == fact.field; });
   if (known != scheduler_fields_.end()) {
-    // What is read again is told again.
-    if (std::exchange(known->value, fact.value) == fact.value) return;
+    known->value = value;
   } else if (scheduler_fields_.size() < kMaxFacts) {
-    scheduler_fields_.push_back({fact.field, fact.value});
+    scheduler_fields_.push_back({fact.field, std::string(value)});
   }
-  if (fact.field != "state") return;
+  const SchedulerHistory::State state = scheduler_.OnFact(fact, t, clocked);
+  if (!state.changed) return;  // what is read again is told again
+  if (SchedulerStateWaits(scheduler_.state())) {
+    TakeReturnToQueue(fact, t);
+  } else {
+    TakeSchedulerState(fact, state.run, t, clocked);
+  }
+}
+
+// Of which attempt here an end that the record tells is; 0 = of one that was not here. The record's
+// times are cut to whole seconds.
+int32_t JobWindow::AttemptOf(const SchedulerRun* run, Timestamp t, bool clocked) const {
+  constexpr Duration kWholeSeconds = Seconds(1);
+  if (!clocked) return attempt_.ordinal;
+  if ((run != nullptr ? run->end_t : t) + kWholeSeconds < current_.begin)
+    return attempt_.ordinal - 1;
+  const bool later = end_.ended && run != nullptr && run->clocked && run->start_t > end_.t;
+  return later ? 0 : attempt_.ordinal;
+}
+
+void JobWindow::TakeSchedulerState(const SchedulerFact& fact, const SchedulerRun* run, Timestamp t,
+                                   bool clocked) {
   struct StateRow {
     std::string_view state, sub;
   };
   constexpr StateRow kStates[] = {{"TIMEOUT", "time_limit"},  {"PREEMPTED", "preemption"},
                                   {"REQUEUED", "requeue"},    {"NODE_FAIL", "node_failure"},
                                   {"CANCELLED", "cancelled"}, {"OUT_OF_MEMORY", "oom"}};
-  for (const StateRow& row : kStates) {
-    if (!fact.value.starts_with(row.state)) continue;
-    Candidate candidate;
-    candidate.incident.kind =
-        row.sub == "oom" ? IncidentKind::kHostOom : IncidentKind::kSchedulerEnd;
-    candidate.incident.sub = row.sub;
-    candidate.incident.shape = "scheduler_state";
-    candidate.incident.fields = {
-        {"field", fact.field}, {"value", fact.value}, {"origin", fact.origin}};
-    if (row.sub == "cancelled") {
-      // sacct: "CANCELLED by 1000"; other texts say who in a field of its own, and some do not.
-      constexpr std::string_view kBy = "CANCELLED by ";
-      std::string by(fact.value.starts_with(kBy) ? fact.value.substr(kBy.size()) : "");
-      for (const KeyValue& each : scheduler_fields_) {
-        if (by.empty() && each.key == "by") by = each.value;
-      }
-      const bool number = by.find_first_not_of("0123456789") == std::string::npos;
-      if (!by.empty()) candidate.incident.fields.push_back({"by", number ? "uid " + by : by});
+  const std::string& state = scheduler_.state();
+  const auto* const row = std::find_if(
+      std::begin(kStates), std::end(kStates),
+      [&state](const StateRow& each) { return std::string_view(state).starts_with(each.state); });
+  if (row == std::end(kStates)) return;
+  Candidate candidate;
+  candidate.incident.kind =
+      row->sub == "oom" ? IncidentKind::kHostOom : IncidentKind::kSchedulerEnd;
+  candidate.incident.sub = row->sub;
+  candidate.incident.shape = "scheduler_state";
+  std::vector<KeyValue>& fields = candidate.incident.fields;
+  fields = {{"field", fact.field}, {"value", state}, {"origin", scheduler_.state_origin()}};
+  if (row->sub == "cancelled") {
+    // sacct: "CANCELLED by 1000"; other texts say who in a field of its own, and some do not.
+    constexpr std::string_view kBy = "CANCELLED by ";
+    std::string by = state.starts_with(kBy) ? state.substr(kBy.size()) : std::string();
+    if (by.empty() && run != nullptr) by = run->by;
+    for (const KeyValue& each : scheduler_fields_) {
+      if (by.empty() && run == nullptr && each.key == "by") by = each.value;
     }
-    candidate.incident.t = t;
-    candidate.store = proto::STORE_SCHEDULER;
-    candidate.attempt = attempt_.ordinal;
-    candidate.progress_before = current_.progress;
-    incidents_.Add(std::move(candidate));
+    const bool number = by.find_first_not_of("0123456789") == std::string::npos;
+    if (!by.empty()) fields.push_back({"by", number ? "uid " + by : by});
   }
+  if (run != nullptr && run->start > 0) fields.push_back({"run_start", std::to_string(run->start)});
+  if (run != nullptr && !run->failed_node.empty()) fields.push_back({"node", run->failed_node});
+  candidate.incident.t = t;
+  candidate.store = proto::STORE_SCHEDULER;
+  candidate.attempt = AttemptOf(run, t, clocked);
+  candidate.progress_before = current_.progress;
+  incidents_.Add(std::move(candidate));
+}
+
+// Without accounting only the controller is left to say what became of a job that has ended here:
+// that it waits again, and has been restarted once more than the attempt that was here. Why, it
+// does not say.
+void JobWindow::TakeReturnToQueue(const SchedulerFact& fact, Timestamp t) {
+  if (!end_.ended || scheduler_.restarts() <= attempt_.slurm_restart) return;
+  const std::vector<SchedulerRun>& runs = scheduler_.runs();
+  if (!runs.empty() && runs.back().ended()) return;  // which is said of the run itself
+  Candidate candidate;
+  candidate.incident.kind = IncidentKind::kSchedulerEnd;
+  candidate.incident.sub = "requeue";
+  candidate.incident.shape = "scheduler_restarts";
+  candidate.incident.fields = {{"field", "restarts"},
+                               {"value", std::to_string(scheduler_.restarts())},
+                               {"origin", std::string(fact.origin.substr(0, 64))}};
+  // It is submitted anew when it is put back.
+  const Timestamp submitted = scheduler_.submitted();
+  candidate.incident.t = submitted > current_.begin ? std::min(submitted, t) : t;
+  candidate.store = proto::STORE_SCHEDULER;
+  candidate.attempt = attempt_.ordinal;
+  candidate.progress_before = current_.progress;
+  incidents_.Add(std::move(candidate));
 }
 
 // The driver's library and the kernel's log tell of the same error, in either order.

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "detectors/verdict_json.h"
+#include "exporter/slurm/host_list.h"
 
 namespace rankscope::exporter::slurm {
 namespace {
@@ -39,6 +41,39 @@ Json ToJson(const SlurmEvent& event) {
   }
   return out;
 }
+
+// What befell the nodes that a job had, while it had them and a little before and after: a node is
+// called down only when it has been silent for SlurmdTimeout, 300 s by default.
+class NodesOfJob {
+ public:
+  NodesOfJob(const SlurmReport& report, const std::string& job_id) {
+    if (job_id.empty()) return;
+    bool goes_on = false;
+    for (const auto& event : *report.events) {
+      if (event->job_id != job_id) continue;
+      const bool started = event->kind == "started";
+      const bool paused =
+          event->kind == "suspended" || event->kind == "resumed" || event->kind == "updated";
+      goes_on = started || (goes_on && paused);
+      if (started && begin_ns_ == INT64_MAX) begin_ns_ = event->wall_ns;
+      end_ns_ = std::max(end_ns_, event->wall_ns);
+      for (const KeyValue& fact : event->facts) {
+        if (fact.key != "nodes") continue;
+        for (std::string& name : ExpandHostList(fact.value).names) names_.insert(std::move(name));
+      }
+    }
+    if (goes_on) end_ns_ = INT64_MAX - kAfterNs;
+  }
+  bool Had(const SlurmEvent& event) const {
+    return event.job_id.empty() && names_.contains(event.node) && begin_ns_ != INT64_MAX &&
+           event.wall_ns >= begin_ns_ && event.wall_ns <= end_ns_ + kAfterNs;
+  }
+
+ private:
+  static constexpr int64_t kAfterNs = int64_t{600} * 1'000'000'000;
+  std::set<std::string> names_;
+  int64_t begin_ns_ = INT64_MAX, end_ns_ = 0;
+};
 
 std::string Print(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -94,9 +129,10 @@ std::string EventsToJson(const SlurmReport& report, const EventQuery& query) {
   out["last"] = report.events->empty() ? report.first_kept - 1 : report.events->back()->number;
   out["first_kept"] = report.first_kept;
   Json& events = out["events"] = Json::array();
+  const NodesOfJob nodes(report, query.job_id);
   for (const auto& event : *report.events) {
     if (event->number <= query.after || event->wall_ns < query.since_ns) continue;
-    if (!query.job_id.empty() && event->job_id != query.job_id) continue;
+    if (!query.job_id.empty() && event->job_id != query.job_id && !nodes.Had(*event)) continue;
     events.push_back(ToJson(*event));
   }
   return Print(out);

@@ -20,8 +20,8 @@ std::string EventToJson(const SlurmEvent& event);
 // nullopt: no such object, or of a kind that is not on the list.
 std::optional<SlurmEvent> EventFromJson(std::string_view line);
 
-// {"schema":1,"last":7,"first_kept":1,"events":[...]}; of the job if one is named, of `since` (ns)
-// or later, with numbers above `after`.
+// {"schema":1,"last":7,"first_kept":1,"events":[...]}; of the job if one is named, and of the nodes
+// that it had at the time; of `since` (ns) or later, with numbers above `after`.
 struct EventQuery {
   std::string job_id;  // empty = all jobs and nodes
   int64_t since_ns = INT64_MIN;

@@ -157,8 +157,9 @@ void NodeAgent::OnPage(Pending pending, const collectors::HttpPage& page) {
   // Numbers begin anew where the controller's instance has lost its file.
   if (events->last < told) told = 0;
   for (const SlurmEvent& event : events->events) {
-    if (event.job_id != pending.question.job_id) continue;
     const bool again = event.number <= told;
+    if (event.job_id.empty() && !again) TellNode(pending.question.job_id, event);
+    if (event.job_id != pending.question.job_id) continue;
     begun = begun || event.kind == "started";
     // Of a job that was begun anew since, it is the newest that counts.
     if (event.kind == "started") ended = false;
@@ -167,14 +168,28 @@ void NodeAgent::OnPage(Pending pending, const collectors::HttpPage& page) {
     if (again) continue;
     for (const KeyValue& fact : event.facts)
       TellFact(event.job_id, fact.key, fact.value, event.source, event.wall_ns, event.node);
+    if (!event.reason.empty())
+      TellFact(event.job_id, "reason", event.reason, event.source, event.wall_ns, event.node);
+    // The last of a run's facts, by which the others are taken for one record.
     TellFact(event.job_id, end ? "state" : "event",
              end ? (event.kind == "requeued" ? "REQUEUED" : event.is) : event.kind, event.source,
              event.wall_ns, event.node);
-    if (!event.reason.empty())
-      TellFact(event.job_id, "reason", event.reason, event.source, event.wall_ns, event.node);
   }
   told = events->last;
   if (pending.question.ended ? !ended : !begun) Again(std::move(pending));
+}
+
+// What befell a node of the job's.
+void NodeAgent::TellNode(const std::string& job_id, const SlurmEvent& event) {
+  if (event.node.empty()) return;
+  const auto tell = [&](std::string field, const std::string& value) {
+    TellFact(job_id, std::move(field), value, event.source, event.wall_ns, event.node);
+  };
+  tell("node_reason", event.reason);
+  for (const KeyValue& fact : event.facts) {
+    if (fact.key == "class") tell("node_reason_class", fact.value);
+  }
+  tell("node_state", event.is);
 }
 
 void NodeAgent::AskSlurm(const Pending& pending) {
@@ -243,6 +258,7 @@ void NodeAgent::TellJob(const SlurmJob& job, std::string_view origin) {
   time("start", job.start);
   number("time_limit_seconds", job.time_limit_seconds);
   number("restarts", job.restarts);
+  number("gpus", job.gpus);
   number("priority", job.priority);
   fact("partition", job.partition);
   fact("dependency", job.dependency);

@@ -46,6 +46,20 @@ std::string Lower(std::string name, size_t prefix) {
   return name;
 }
 
+// All sentences that claim or advise something.
+std::string SaidBy(const proto::Verdict& verdict) {
+  std::string said;
+  for (const auto& evidence : verdict.shows()) said += evidence.text() + "\n";
+  for (const auto& implication : verdict.implies()) said += implication.text() + "\n";
+  for (const auto& sentence : verdict.resolution().immediate()) said += sentence + "\n";
+  return said;
+}
+std::string AskedBy(const proto::Verdict& verdict) {
+  std::string asked;
+  for (const auto& open : verdict.cannot_decide()) asked += open.question() + "\n";
+  return asked;
+}
+
 void CheckKey(const std::string& key, const YAML::Node& value, const proto::Verdict& verdict) {
   if (key == "at") return;
   if (key == "code") {
@@ -90,6 +104,15 @@ void CheckKey(const std::string& key, const YAML::Node& value, const proto::Verd
   } else if (key == "ruled_out") {
     for (const std::string& code : Words(value))
       EXPECT_EQ(StateOf(verdict, code), "RULED_OUT") << code;
+  } else if (key == "says") {
+    for (const std::string& text : Words(value)) EXPECT_THAT(SaidBy(verdict), HasSubstr(text));
+  } else if (key == "asks") {
+    for (const std::string& text : Words(value)) EXPECT_THAT(AskedBy(verdict), HasSubstr(text));
+  } else if (key == "does_not_ask") {
+    for (const std::string& text : Words(value))
+      EXPECT_THAT(AskedBy(verdict), testing::Not(HasSubstr(text)));
+  } else if (key == "wasted_gpu_seconds") {
+    EXPECT_NEAR(verdict.wasted_gpu_seconds(), value.as<double>(), 1);
   } else if (key == "cites") {
     std::string cited;
     for (const auto& evidence : verdict.shows()) cited += evidence.cite().log().line() + "\n";

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "detectors/model/event_types.h"
 #include "tests/unit/engine/driver.h"
 
 namespace rankscope::engine {
@@ -160,6 +161,113 @@ TEST(SchedulerFacts, ARecordHasTheTimeThatItTells) {
   const proto::Verdict& verdict = engine.Find("77")->verdict;
   EXPECT_EQ(verdict.code(), "F2");
   EXPECT_LE(verdict.onset_ns(), fact.wall_ns);
+}
+
+// --- what an end from outside has cost, and what the rows say of it ---
+
+constexpr int64_t kWall = 1'750'000'000;  // of the tape's monotonic 0, in seconds
+
+void TellRow(Tape& tape, double told, double start, double end, const char* state) {
+  const auto fact = [&](const char* field, double value, double at) {
+    SchedulerFact fact;
+    fact.job_id = "77";
+    fact.field = field;
+    fact.value = std::to_string(kWall + static_cast<int64_t>(kStart + value));
+    fact.origin = "sacct";
+    fact.wall_ns = AtSecond(at).ns + kWall * 1'000'000'000;
+    if (fact.field == "state") fact.value = state;
+    if (fact.field == "gpus") fact.value = "4";
+    tape.Add(told, fact);
+  };
+  fact("gpus", 0, start);
+  fact("start", start, start);
+  fact("end", end, end);
+  fact("state", end, end);
+}
+
+void WriteFile(Tape& tape, double second, const char* name, bool complete) {
+  Event event;
+  event.type = WireType(EventType::kCheckpointWritten);
+  event.process = kTask;
+  event.str = {{"name", name}, {"directory", "out"}};
+  event.num = {{"bytes", 1 << 20}, {"complete", complete ? 1 : 0}, {"seconds", 1}};
+  tape.Add(second, event);
+}
+
+proto::Verdict JudgedAsOf77(Tape& tape) {
+  tape.Finish(60);
+  Engine engine({}, "n1");
+  Play(tape, engine, 0, tape.size());
+  return engine.Find("77")->verdict;
+}
+
+std::string Shown(const proto::Verdict& verdict, std::string_view signal) {
+  for (const proto::Evidence& evidence : verdict.shows()) {
+    if (evidence.signal() == signal) return evidence.text();
+  }
+  return {};
+}
+
+TEST(LostWork, IsCountedFromTheNewestSaveOfWhichAllFilesAreComplete) {
+  Tape tape = OnNode("0");
+  WriteFile(tape, 15, "a.pt", true);
+  WriteFile(tape, 25, "b.pt", true);
+  WriteFile(tape, 39.5, "c.pt", false);
+  tape.Train(12, 21, 50, 0.9);
+  EndBy(tape, 40, 15);
+  TellRow(tape, 45, 0, 40, "PREEMPTED");
+  const proto::Verdict verdict = JudgedAsOf77(tape);
+  EXPECT_EQ(verdict.code(), "F2");
+  // Begun a second before b.pt was complete.
+  EXPECT_NEAR(verdict.wasted_gpu_seconds(), 4 * 16.1, 0.5);
+  EXPECT_NE(Shown(verdict, "lost_work").find("(out/b.pt)"), std::string::npos)
+      << Shown(verdict, "lost_work");
+}
+
+TEST(LostWork, ASaveThatTheLimitCutIsNamed) {
+  Tape tape = OnNode("0");
+  tape.Train(12, 21, 50, 0.9);
+  WriteFile(tape, 15, "a.pt", true);
+  WriteFile(tape, 39.5, "c.pt", false);
+  EndBy(tape, 40, 15);
+  TellRow(tape, 45, 0, 40, "TIMEOUT");
+  const proto::Verdict verdict = JudgedAsOf77(tape);
+  EXPECT_EQ(verdict.code(), "F3");
+  EXPECT_EQ(verdict.sub(), "in_save");
+  EXPECT_NE(Shown(verdict, "checkpoint").find("out/c.pt"), std::string::npos);
+  for (const proto::Open& open : verdict.cannot_decide())
+    EXPECT_EQ(open.question().find("whether the save"), std::string::npos);
+}
+
+TEST(LostWork, NothingIsLostOfARunThatEndedWell) {
+  Tape tape = OnNode("0");
+  tape.Train(12, 21, 50, 0.9);
+  EndBy(tape, 40, 0);
+  TellRow(tape, 45, 0, 40, "COMPLETED");
+  const proto::Verdict verdict = JudgedAsOf77(tape);
+  EXPECT_EQ(verdict.wasted_gpu_seconds(), 0);
+  EXPECT_EQ(Shown(verdict, "lost_work"), "");
+}
+
+// A state that was kept over a reboot, and an epoch of another boot.
+TEST(Boot, ARestoredJobKnowsTheBootThatItBeganUnder) {
+  Tape tape = OnNode("0");
+  EndBy(tape, 40, 9);
+  Engine before({}, "n1");
+  tape.Finish(20);
+  PlayUntil(tape, before, 0, 20);
+  Engine after({}, "n1");
+  ASSERT_TRUE(after.Restore(before.Save()));
+  Tape rest("77");
+  rest.Add(41, Epoch{kWall * 1'000'000'000, 1000, "boot-2"});
+  EndBy(rest, 41, 9);
+  TellRow(rest, 45, 0, 40, "NODE_FAIL");
+  rest.Finish(60);
+  Play(rest, after, 1, rest.size());  // but for the epoch that every tape begins with
+  const proto::Verdict& verdict = after.Find("77")->verdict;
+  EXPECT_EQ(verdict.code(), "F1");
+  EXPECT_EQ(verdict.sub(), "rebooted");
+  EXPECT_NE(Shown(verdict, "boot_id").find("booted after the run had begun"), std::string::npos);
 }
 
 }  // namespace

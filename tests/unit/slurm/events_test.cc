@@ -175,5 +175,27 @@ TEST(SlurmEventsDocument, OfOneJobSinceAndAfter) {
   EXPECT_EQ(numbers_of({"99", INT64_MIN, 0}), Numbers{});
 }
 
+TEST(SlurmEventsDocument, OfAJobWithItsNodesWhileItHadThem) {
+  const auto node = [](const char* name, int64_t at) {
+    SlurmEvent event = Event("", "node_down", at);
+    event.node = name;
+    event.is = "down";
+    return event;
+  };
+  SlurmEvent started = Event("7", "started", 100);
+  started.facts = {{"nodes", "n[1-2]"}};
+  SlurmEvent failed = Event("7", "node_fail", 500);
+  failed.is = "NODE_FAIL";
+  EventStore store;
+  ASSERT_TRUE(store.Add({node("n1", 50), started, node("n2", 480), node("n3", 490), failed,
+                         node("n1", 1100), node("n1", 1101)}));
+  SlurmReport report;
+  report.events = store.events();
+  const auto page = EventsFromJson(EventsToJson(report, {"7", INT64_MIN, 0}));
+  std::vector<int64_t> numbers;
+  for (const SlurmEvent& event : page->events) numbers.push_back(event.number);
+  EXPECT_EQ(numbers, (std::vector<int64_t>{2, 3, 5, 6}));
+}
+
 }  // namespace
 }  // namespace rankscope::exporter::slurm

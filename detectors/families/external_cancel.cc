@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// X20: somebody outside asked the run to stop: a user, a script, an operator.
+#include <string>
+
+#include "detectors/families/rows.h"
+#include "detectors/families/scheduler.h"
+#include "detectors/families/sender.h"
+
+namespace rankscope::families {
+
+using features::Cause;
+using features::JobFeatures;
+using logs::IncidentKind;
+
+Finding EvaluateX20(const JobFeatures& f) {
+  const Cause* primary = f.Primary();
+  if (primary == nullptr) {
+    // Killed from outside without a word: only the wait status speaks.
+    if (!f.ended || !f.exit_known || (f.exit_code != 143 && f.exit_code != 130)) return {};
+    Finding finding;
+    finding.matched = true;
+    finding.sub = f.exit_code == 143 ? "sigterm" : "sigint";
+    finding.signal = f.exit_code - 128;
+    finding.tier = f.exit_signal != 0 ? proto::TIER_P : proto::TIER_S;
+    finding.cap = 0.85;  // the signal is proved, that it came from outside is inferred
+    finding.symptom = "ended_by_scheduler";
+    finding.component = "external";
+    finding.shows = finding.root = {f.exit_evidence};
+    if (f.last_progress_evidence != features::kNoEvidence)
+      finding.shows.push_back(f.last_progress_evidence);
+    finding.open.push_back(Question::kWhoCancelled);
+    return finding;
+  }
+  const logs::Incident& incident = primary->incident();
+  const bool cancelled =
+      incident.kind == IncidentKind::kSchedulerEnd && incident.sub == "cancelled";
+  const bool told = incident.kind == IncidentKind::kTerminated ||
+                    (incident.kind == IncidentKind::kSignalDeath &&
+                     (incident.signal == 15 || incident.signal == 2));
+  if (!cancelled && !told) return {};
+  Finding finding = cancelled ? SchedulerFinding(f, "cancelled") : FromPrimary(f);
+  if (told) {
+    finding.sub = incident.signal == 2 ? "sigint" : "sigterm";
+    if (finding.signal == 0) finding.signal = 15;
+    finding.symptom = "ended_by_scheduler";
+    finding.component = "external";
+    finding.domain = proto::DOMAIN_UNKNOWN;
+    // A lone word may have been printed by anything.
+    finding.cap = incident.sub == "bare" && finding.tier == proto::TIER_S ? 0.5 : 0.85;
+    if (f.last_progress_evidence != features::kNoEvidence)
+      finding.shows.push_back(f.last_progress_evidence);
+    const Cause* const sent = FindSender(f, *primary);
+    const std::string_view by = sent == nullptr ? std::string_view() : FieldOf(*sent, "sent_by");
+    if (!by.empty() && by != "kernel" && by != "itself") {
+      JudgeSender(*sent, by, finding);
+      return finding;
+    }
+  }
+  if (const std::string_view by = FieldOf(*primary, "by"); cancelled && !by.empty()) {
+    finding.advice = "cancelled_by";
+    finding.values.push_back({"by", std::string(by)});
+  } else {
+    finding.open.push_back(Question::kWhoCancelled);
+  }
+  return finding;
+}
+
+RuledOut RuleOutX20(const JobFeatures& f) {
+  if (f.running) return Excluded("the run is going on");
+  if (f.exit_known && f.exit_code == 0)
+    return Excluded("the command exited with 0", {f.exit_evidence});
+  for (const Cause& cause : f.causes) {
+    if (cause.role == Cause::Role::kCascade && cause.precedence >= 80) {
+      return Excluded("the termination follows an earlier failure", {cause.evidence});
+    }
+  }
+  return NoSuchText(f, "no cancellation and no termination signal");
+}
+
+}  // namespace rankscope::families

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// X19: attempts that follow each other without getting anywhere. Attempts that were here are
+// counted here; of those that ran elsewhere the scheduler's record tells, by its rows or by a count
+// alone.
+#include <cmath>
+#include <string>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+#include "detectors/families/scheduler.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::Cause;
+using features::JobFeatures;
+using logs::IncidentKind;
+
+constexpr int64_t kStorm = 5;      // ends within half an hour
+constexpr int64_t kNoAdvance = 3;  // attempts in a row that came no further
+
+// An event that says nothing of why attempts keep ending.
+bool ExplainsNothing(const logs::Incident& incident) {
+  return (incident.kind == IncidentKind::kSchedulerEnd &&
+          (incident.sub == "requeue" || incident.sub == "preemption" ||
+           incident.sub == "cancelled")) ||
+         incident.kind == IncidentKind::kTerminated ||
+         incident.kind == IncidentKind::kNonZeroExit || incident.kind == IncidentKind::kPeerLost ||
+         (incident.kind == IncidentKind::kSignalDeath &&
+          (incident.signal == 15 || incident.signal == 2));
+}
+
+// Of the runs that the record has, as many ended within half an hour.
+bool StormOfRecord(const JobFeatures& f) {
+  return f.scheduler.runs_told && f.scheduler.runs_in_half_hour >= kStorm;
+}
+
+// All that is known of the runs before is how many they were. A run that ends as soon as each of
+// them must have, had they filled half an hour together, is one more of them; but not one that the
+// scheduler took its nodes from, which says nothing of the others.
+bool StormByCount(const JobFeatures& f) {
+  constexpr double kHalfHour = 1800;
+  const features::SchedulerFeatures& s = f.scheduler;
+  if (!f.ended || s.runs_told || s.restarts < kStorm) return false;
+  const double seconds =
+      std::isfinite(s.judged_seconds) ? s.judged_seconds : (f.now - f.begin).seconds();
+  if (seconds * static_cast<double>(s.restarts) > kHalfHour) return false;
+  const Cause* primary = f.Primary();
+  return primary == nullptr || primary->incident().kind != IncidentKind::kSchedulerEnd;
+}
+
+}  // namespace
+
+Finding EvaluateX19(const JobFeatures& f) {
+  const features::RestartFeatures& restarts = f.restarts;
+  const features::SchedulerFeatures& s = f.scheduler;
+  const bool stuck = restarts.without_advance >= kNoAdvance;
+  const bool recorded = StormOfRecord(f);
+  const bool here = stuck || restarts.recent >= kStorm;
+  if (!here && !recorded && !StormByCount(f)) return {};
+  if (const Cause* primary = f.Primary();
+      primary != nullptr && !ExplainsNothing(primary->incident()))
+    return {};
+  // Whatever it took, it got there.
+  if (f.train_end || (f.exit_known && f.exit_code == 0)) return {};
+  // What goes on, or ended without a word, has not failed.
+  if (f.Primary() == nullptr && restarts.without_advance == 0 && (here || !f.ended)) return {};
+  if (s.rerun == "completed") return {};
+  Finding finding = FromPrimary(f);
+  finding.matched = true;
+  finding.sub = stuck ? "no_advance" : "storm";
+  finding.tier = recorded ? proto::TIER_P : here ? proto::TIER_S : proto::TIER_W;
+  if (recorded && !here) finding.cap = 0.85;  // that they were in vain is inferred
+  finding.domain = proto::DOMAIN_UNKNOWN;
+  finding.component = "job";
+  finding.symptom = "all_ranks_crashed";
+  finding.root.clear();
+  if (here) finding.root.push_back(restarts.evidence);
+  if (!here && !recorded) finding.root.push_back(s.restarts_evidence);
+  finding.shows.insert(finding.shows.begin(), finding.root.begin(), finding.root.end());
+  if (recorded) {
+    for (const features::RecordedRun& run : s.runs) Show(run.evidence, finding);
+    if (!here) finding.root.push_back(s.runs.back().evidence);
+  }
+  Show(f.last_progress_evidence, finding);
+  Show(f.leave.save, finding);
+  const int64_t count = here ? restarts.count : recorded ? s.runs_in_half_hour : s.restarts;
+  finding.values = {{"restarts", std::to_string(count)},
+                    {"stuck", std::to_string(restarts.without_advance)}};
+  if (!here) finding.advice = recorded ? "recorded" : "by_count";
+  finding.open.push_back(Question::kWhyExit);
+  return finding;
+}
+
+RuledOut RuleOutX19(const JobFeatures& f) {
+  const features::SchedulerFeatures& s = f.scheduler;
+  if (f.restarts.count > 0) {
+    return Excluded(std::to_string(f.restarts.count) + " restarts, of the newest attempts " +
+                        std::to_string(f.restarts.without_advance) + " came no further",
+                    {f.restarts.evidence});
+  }
+  if (s.runs_told) {
+    return Excluded("of the runs that the record has, " + std::to_string(s.runs_in_half_hour) +
+                        " ended within half an hour of the last",
+                    {s.runs.back().evidence});
+  }
+  if (f.lines > 0) return NoSuchText(f, "no restart");
+  return NotDecidable(proto::STORE_SCHEDULER);
+}
+
+}  // namespace rankscope::families

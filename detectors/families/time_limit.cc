@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// F3: ended at its time limit. A limit is a disposition, not a cause: it is the answer only when
+// nothing failed and nobody gave up waiting, and then it says whether the run was slow or stood.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+#include "detectors/families/scheduler.h"
+#include "detectors/families/standstill.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::Cause;
+using features::JobFeatures;
+
+// A run whose newest record is so young was moving: two records, or steps, of its own.
+double MovingSeconds(const JobFeatures& f) {
+  double seconds = 60;
+  if (std::isfinite(f.usual_record_seconds))
+    seconds = std::max(seconds, 2 * f.usual_record_seconds);
+  if (std::isfinite(f.step_seconds)) seconds = std::max(seconds, 2 * f.step_seconds);
+  return seconds;
+}
+
+// How much longer it would have taken.
+void AddNeed(const JobFeatures& f, Finding& finding) {
+  const features::SchedulerFeatures& s = f.scheduler;
+  if (std::isfinite(s.limit_seconds)) {
+    Show(s.limit_evidence, finding);
+    finding.values.push_back({"limit", Lasting(s.limit_seconds)});
+  }
+  const bool known = std::isfinite(f.total_steps) && std::isfinite(f.step_seconds) &&
+                     f.steps_known && f.total_steps > f.steps && f.step_seconds > 0;
+  if (!known) return;
+  Show(f.steps_evidence, finding);
+  Show(f.step_time_evidence, finding);
+  const double left = f.total_steps - f.steps;
+  const std::string_view name = std::isfinite(s.limit_seconds) ? "needed" : "missing";
+  finding.values.push_back({std::string(name), Lasting(left * f.step_seconds)});
+  finding.values.push_back({"steps_left", Counted(left, "step")});
+}
+
+void JudgeByText(const JobFeatures& f, Finding& finding) {
+  Show(f.silence_evidence, finding);
+  const bool advances = Advances(f);
+  if (f.silence_seconds >= HangTimeout(f) && !advances) {
+    finding.sub = "stalled";
+  } else if (f.lost.in_save) {
+    finding.sub = "in_save";
+    // Else the kernel has answered it.
+    if (!f.lost.save_cut) finding.open.push_back(Question::kLastCheckpoint);
+  } else if (f.silence_seconds <= MovingSeconds(f) || advances) {
+    finding.sub = "slow";
+  } else {
+    finding.open.push_back(Question::kHungOrSlow);
+    finding.values.push_back({"quiet", "the last record was " + Lasting(f.silence_seconds) +
+                                           " old, longer than usual and too short for a hang"});
+  }
+}
+
+}  // namespace
+
+Finding EvaluateF3(const JobFeatures& f) {
+  const Cause* notice = Notice(f, "time_limit");
+  if (notice == nullptr && PrimarySchedulerEnd(f, "time_limit") == nullptr) return {};
+  Finding finding =
+      notice != nullptr ? NoticeFinding(f, "unknown", *notice) : SchedulerFinding(f, "unknown");
+  if (f.timed && f.progress > 0) {
+    JudgeByText(f, finding);
+  } else if (CallsCounted(f)) {
+    // No word of it, but its calls say whether it still moved.
+    finding.sub = Advances(f) ? "slow" : "stalled";
+    Show(f.collectives.advance_evidence, finding);
+    Show(f.launches.idle_evidence, finding);
+  } else {
+    if (f.progress > 0) finding.sub = "slow";
+    finding.open.push_back(Question::kHungOrSlow);
+    finding.values.push_back({"quiet", "the text carries no times"});
+  }
+  if (finding.sub == "in_save" || f.lost.save_cut) Show(f.lost.save_evidence, finding);
+  const features::CollectiveFeatures& c = f.collectives;
+  if (finding.sub == "stalled" && !c.absent.empty()) {
+    // Who was not in the collective that the others stood in.
+    Show(c.absent_evidence, finding);
+    Show(c.waiting_evidence, finding);
+    if (2 * c.absent.size() <= c.ranks.size()) finding.ranks = c.absent;
+    finding.open.push_back(Question::kHangTrigger);
+  }
+  AddNeed(f, finding);
+  AddLostWork(f, finding);
+  return finding;
+}
+
+RuledOut RuleOutF3(const JobFeatures& f) {
+  return NoSchedulerText(f, "no time limit");
+}
+
+}  // namespace rankscope::families

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Storms and limits, built by hand: where the rules begin and where they end.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "detectors/families/rows.h"
+#include "detectors/families/scheduler.h"
+
+namespace rankscope::families {
+namespace {
+
+using features::JobFeatures;
+
+features::EvidenceRef Cite(JobFeatures& f) {
+  f.evidence.emplace_back();
+  return static_cast<features::EvidenceRef>(f.evidence.size() - 1);
+}
+
+// A run that somebody ended; the candidate lives as long as the run.
+struct Ended {
+  JobFeatures f;
+  std::shared_ptr<windows::Candidate> candidate = std::make_shared<windows::Candidate>();
+
+  explicit Ended(std::string_view sub) {
+    f.ended = true;
+    f.running = false;
+    f.timed = true;
+    f.begin = {int64_t{1'000} * 1'000'000'000};
+    f.now = {int64_t{2'000} * 1'000'000'000};
+    if (sub.empty()) return;
+    candidate->incident.kind = logs::IncidentKind::kSchedulerEnd;
+    candidate->incident.sub = sub;
+    candidate->store = proto::STORE_SCHEDULER;
+    features::Cause cause;
+    cause.candidate = candidate.get();
+    cause.precedence = sub == "time_limit" ? 80 : 10;
+    cause.evidence = Cite(f);
+    f.causes.push_back(cause);
+  }
+};
+
+TEST(Lasting, IsAsPeopleSayIt) {
+  EXPECT_EQ(Lasting(0), "0 s");
+  EXPECT_EQ(Lasting(45.4), "45 s");
+  EXPECT_EQ(Lasting(119), "119 s");
+  EXPECT_EQ(Lasting(720), "12 min");
+  EXPECT_EQ(Lasting(7199), "120 min");
+  EXPECT_EQ(Lasting(7200), "2 h");
+  EXPECT_EQ(Lasting(15'000), "4 h 10 min");
+  EXPECT_EQ(Lasting(86'400), "24 h");
+  EXPECT_EQ(Lasting(266'400), "3 d 2 h");
+  EXPECT_FALSE(Lasting(1e300).empty());
+  EXPECT_FALSE(Lasting(-1).empty());
+  EXPECT_FALSE(Lasting(std::numeric_limits<double>::quiet_NaN()).empty());
+}
+
+void AddRuns(JobFeatures& f, int64_t recent) {
+  f.scheduler.runs_told = true;
+  f.scheduler.runs_in_half_hour = recent;
+  f.scheduler.runs.push_back({"REQUEUED", true, 60, Cite(f)});
+  f.scheduler.runs.push_back({"REQUEUED", true, 60, Cite(f)});
+}
+
+TEST(RestartStorm, FiveEndsInHalfAnHour) {
+  Ended run("requeue");
+  AddRuns(run.f, 4);
+  EXPECT_FALSE(EvaluateX19(run.f).matched);
+  run.f.scheduler.runs_in_half_hour = 5;
+  EXPECT_EQ(EvaluateX19(run.f).sub, "storm");
+  EXPECT_LE(EvaluateX19(run.f).cap, 0.85);
+  run.f.scheduler.rerun = "completed";
+  EXPECT_FALSE(EvaluateX19(run.f).matched) << "it got there";
+  run.f.scheduler.rerun.clear();
+  run.f.exit_known = true;
+  EXPECT_FALSE(EvaluateX19(run.f).matched) << "it got there";
+}
+
+TEST(RestartStorm, AFailureOfItsOwnIsTheAnswer) {
+  Ended run("requeue");
+  AddRuns(run.f, 9);
+  run.candidate->incident.kind = logs::IncidentKind::kException;
+  EXPECT_FALSE(EvaluateX19(run.f).matched);
+}
+
+TEST(RestartStorm, RestartsHereCountByTheirTimes) {
+  Ended run("requeue");
+  run.f.restarts.count = 7;
+  run.f.restarts.recent = 4;
+  run.f.restarts.evidence = Cite(run.f);
+  EXPECT_FALSE(EvaluateX19(run.f).matched) << "seven, over days";
+  run.f.restarts.recent = 5;
+  EXPECT_TRUE(EvaluateX19(run.f).matched);
+  run.f.restarts.recent = 0;
+  run.f.restarts.without_advance = 2;
+  EXPECT_FALSE(EvaluateX19(run.f).matched);
+  run.f.restarts.without_advance = 3;
+  EXPECT_EQ(EvaluateX19(run.f).sub, "no_advance");
+}
+
+TEST(RestartStorm, ACountAloneIsAGuess) {
+  Ended run("");
+  run.f.scheduler.restarts = 5;
+  run.f.scheduler.restarts_evidence = Cite(run.f);
+  run.f.scheduler.judged_seconds = 360;
+  const Finding guess = EvaluateX19(run.f);
+  EXPECT_TRUE(guess.matched);
+  EXPECT_EQ(guess.tier, proto::TIER_W);
+  run.f.scheduler.judged_seconds = 361;
+  EXPECT_FALSE(EvaluateX19(run.f).matched) << "five such runs do not fit into half an hour";
+  run.f.scheduler.judged_seconds = 10;
+  run.f.scheduler.restarts = 4;
+  EXPECT_FALSE(EvaluateX19(run.f).matched);
+  run.f.scheduler.restarts = 50;
+  run.f.scheduler.runs_told = true;
+  EXPECT_FALSE(EvaluateX19(run.f).matched) << "the record knows better";
+  run.f.scheduler.runs_told = false;
+  run.f.ended = false;
+  run.f.running = true;
+  EXPECT_FALSE(EvaluateX19(run.f).matched) << "it runs";
+}
+
+JobFeatures& AtTheLimit(Ended& run, double silence) {
+  run.f.progress = 100;
+  run.f.phase = proto::PHASE_TRAIN;
+  run.f.usual_record_seconds = run.f.p99_record_seconds = run.f.step_seconds = 20;
+  run.f.silence_seconds = silence;
+  run.f.silence_evidence = Cite(run.f);
+  return run.f;
+}
+
+TEST(TimeLimit, SlowStalledOrNeither) {
+  for (const auto& [silence, sub] : {std::pair<double, std::string_view>{0, "slow"},
+                                     {60, "slow"},
+                                     {61, "unknown"},
+                                     {199, "unknown"},
+                                     {200, "stalled"}}) {
+    Ended run("time_limit");
+    const Finding finding = EvaluateF3(AtTheLimit(run, silence));
+    EXPECT_EQ(finding.sub, sub) << silence;
+    EXPECT_EQ(std::count(finding.open.begin(), finding.open.end(), Question::kHungOrSlow),
+              sub == "unknown");
+  }
+}
+
+TEST(TimeLimit, SaysHowMuchLongerItNeeded) {
+  Ended run("time_limit");
+  JobFeatures& f = AtTheLimit(run, 10);
+  f.step_seconds = 15;
+  f.steps = 3000;
+  f.steps_known = true;
+  const auto value = [&](std::string_view key) {
+    for (const KeyValue& each : EvaluateF3(f).values) {
+      if (each.key == key) return each.value;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(value("needed"), "") << "no total";
+  f.total_steps = 4000;
+  EXPECT_EQ(value("missing"), "4 h 10 min");
+  EXPECT_EQ(value("limit"), "");
+  f.scheduler.limit_seconds = 86400;
+  EXPECT_EQ(value("limit"), "24 h");
+  EXPECT_EQ(value("needed"), "4 h 10 min");
+  f.steps = 4000;
+  EXPECT_EQ(value("needed"), "") << "it was done";
+}
+
+TEST(TimeLimit, ASaveThatWasCutIsAnsweredByTheKernel) {
+  Ended run("time_limit");
+  JobFeatures& f = AtTheLimit(run, 10);
+  f.lost.in_save = true;
+  f.lost.save_evidence = Cite(f);
+  const auto asks = [&] {
+    const Finding finding = EvaluateF3(f);
+    EXPECT_EQ(finding.sub, "in_save");
+    return std::count(finding.open.begin(), finding.open.end(), Question::kLastCheckpoint);
+  };
+  EXPECT_EQ(asks(), 1);
+  f.lost.save_cut = true;
+  EXPECT_EQ(asks(), 0);
+}
+
+TEST(LostWork, CountsCardsOnlyWhereTheyAreKnown) {
+  Ended run("preemption");
+  EXPECT_EQ(EvaluateF2(run.f).wasted_gpu_seconds, 0);
+  run.f.lost.seconds = 540;
+  run.f.lost.saved = true;
+  run.f.lost.evidence = Cite(run.f);
+  EXPECT_EQ(EvaluateF2(run.f).wasted_gpu_seconds, 0);
+  run.f.lost.gpu_seconds = 540 * 16;
+  EXPECT_EQ(EvaluateF2(run.f).wasted_gpu_seconds, 8640);
+}
+
+TEST(NodeDown, AStandstillLongBeforeIsLessSure) {
+  Ended run("node_failure");
+  JobFeatures& f = AtTheLimit(run, 10);
+  f.usual_record_seconds = f.p99_record_seconds = f.step_seconds = 1;
+  EXPECT_EQ(EvaluateF1(f).cap, 1);
+  f.silence_seconds = 360;
+  EXPECT_EQ(EvaluateF1(f).cap, 1) << "as long as the scheduler waits";
+  f.silence_seconds = 3600;
+  EXPECT_LE(EvaluateF1(f).cap, 0.7);
+}
+
+}  // namespace
+}  // namespace rankscope::families
