@@ -52,7 +52,10 @@ Finding SchedulerFinding(const JobFeatures& f, std::string_view sub) {
     const bool same = cause.role == Cause::Role::kInitiating &&
                       cause.incident().kind == IncidentKind::kSchedulerEnd &&
                       cause.incident().sub == f.Primary()->incident().sub;
-    if (same && cause.candidate->store == proto::STORE_SCHEDULER) finding.tier = proto::TIER_P;
+    if (!same || cause.candidate->store != proto::STORE_SCHEDULER) continue;
+    finding.tier = proto::TIER_P;
+    // Who is told to stop may leave in order, and srun of 22.05 does when its node fails.
+    finding.contradiction = 1;
   }
   Show(f.last_progress_evidence, finding);
   Show(f.leave.save, finding);
@@ -90,13 +93,13 @@ Finding NoticeFinding(const JobFeatures& f, std::string_view sub, const Cause& n
 }
 
 RuledOut NoSchedulerText(const JobFeatures& f, std::string_view what) {
-  if (f.exit_known && f.exit_code == 0)
-    return Excluded("the command exited with 0", {f.exit_evidence});
   const SchedulerFeatures& s = f.scheduler;
   if (s.judged >= 0) {
     const features::RecordedRun& run = s.runs[static_cast<size_t>(s.judged)];
     if (run.ended) return Excluded("the record of the run says " + run.state, {run.evidence});
   }
+  if (f.exit_known && f.exit_code == 0)
+    return Excluded("the command exited with 0", {f.exit_evidence});
   if (f.store(proto::STORE_SCHEDULER) == Availability::kUp) return NoSuchText(f, what);
   if (const Cause* primary = f.Primary()) {
     if (primary->incident().kind != IncidentKind::kSchedulerEnd && primary->precedence < 80) {

@@ -30,8 +30,7 @@ STILL = ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED")
 
 # What accounting says of each attempt; what the product is to say of the job once it reads Slurm, too; and what it says
 # today, from the processes' environments, their ends, and the lines that slurmstepd writes. The last column is asserted,
-# as far as it goes: who reaches more tightens it, nobody loosens it. `F2, G1` are the verdicts of two attempts: today the
-# second one is seen only if it begins before the first one's verdict is final.
+# as far as it goes: who reaches more tightens it, nobody loosens it. `F2, G1` are the verdicts of two attempts.
 EXPECTED = {
     # case               Slurm                       to be said           said today
     "completed":        ("COMPLETED",               "G1 healthy",         "G1 healthy"),
@@ -42,8 +41,8 @@ EXPECTED = {
     "time_limit":       ("TIMEOUT",                 "F3",                 "F3"),
     "time_limit_hung":  ("TIMEOUT",                 "F3",                 "F3"),
     "out_of_memory":    ("FAILED",                  "A2 host_oom",        "A2 host_oom"),
-    "requeued":         ("REQUEUED, COMPLETED",     "F2 requeue, G1",     "F2 requeue"),
-    "preempted":        ("PREEMPTED, COMPLETED",    "F2 preemption, G1",  "F2 preemption"),
+    "requeued":         ("REQUEUED, COMPLETED",     "F2 requeue, G1",     "F2 requeue, G1"),
+    "preempted":        ("PREEMPTED, COMPLETED",    "F2 preemption, G1",  "F2 preemption, G1"),
     "preempting":       ("COMPLETED",               "G1 healthy",         "G1 healthy"),
     "array, 1":         ("FAILED",                  "U0 abnormal_exit",   "U0"),
     "array, 2":         ("COMPLETED",               "G1 healthy",         "G1 healthy"),
