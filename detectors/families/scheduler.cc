@@ -155,7 +155,10 @@ void JudgeNode(const JobFeatures& f, Finding& finding) {
     finding.open.push_back(Question::kNodeOrDaemon);
     if (s.boot == SchedulerFeatures::Boot::kSame) {
       finding.open.pop_back();
-      finding.advice = "not_booted";
+      // Whoever has given another reason knows better.
+      constexpr std::string_view kSilent[] = {"", "none", "other", "not_responding"};
+      if (std::find(std::begin(kSilent), std::end(kSilent), s.node_class) != std::end(kSilent))
+        finding.advice = "not_booted";
     }
   }
   finding.open.push_back(Question::kWhyNodeFailed);

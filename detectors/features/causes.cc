@@ -259,6 +259,7 @@ class Orderer {
   void DemoteWhatACardDid() {
     for (Cause& act : causes_) {
       if (act.role != Role::kInitiating || act.incident().sub != "node_failure") continue;
+      if (act.candidate->store != proto::STORE_SCHEDULER) continue;
       const bool card = AnyInitiating([&act](const Cause& cause) {
         return cause.incident().kind == IncidentKind::kXid && cause.precedence == 20 &&
                cause.incident().t - act.incident().t <= kSimultaneous;
