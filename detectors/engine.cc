@@ -14,6 +14,7 @@
 #include "detectors/logs/kernel_event.h"
 #include "detectors/model/archive.h"
 #include "detectors/model/event_types.h"
+#include "detectors/summarize_job.h"
 
 namespace rankscope::engine {
 namespace {
@@ -395,6 +396,7 @@ Output Engine::Tick(Timestamp now) {
       const bool live = job.judge.verdict().state() == proto::LIVE;
       job.scheduler.Ask(it->first, job.window.attempt().ordinal, live,
                         !live && job.judge.verdict().code() != "G1", now, output.requests);
+      if (!job.judge.is_final()) job.scheduler.AskParents(job.window, now, output.requests);
     }
     if (job.judge.is_final() && now - job.judge.final_since() >= impl_->config.forget_after_end) {
       output.ended.push_back(it->first);
@@ -418,6 +420,12 @@ std::vector<const JobStatus*> Engine::Jobs() const {
 const JobStatus* Engine::Find(std::string_view job_id) const {
   const Job* job = impl_->FindJob(job_id);
   return job == nullptr || job->status.job_id.empty() ? nullptr : &job->status;
+}
+
+std::optional<JobSummary> Engine::Summarize(std::string_view job_id, Timestamp now) const {
+  const Job* job = impl_->FindJob(job_id);
+  if (job == nullptr) return std::nullopt;
+  return SummarizeJob(job->window, job->judge.verdict(), impl_->wall_offset_ns, now);
 }
 
 std::string Engine::Explain(int32_t pid) const {

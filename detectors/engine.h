@@ -8,11 +8,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "detectors/job_status.h"
+#include "detectors/model/job_summary.h"
 #include "detectors/model/observation.h"
 #include "detectors/model/sink.h"
 
@@ -31,10 +33,11 @@ struct Config {
 // What the engine asks of the world; executed by workers, answered by observations. Replay ignores
 // them.
 struct Request {
-  std::string what;  // process_facts | scheduler_begin | scheduler_end
+  std::string what;  // process_facts | scheduler_begin | scheduler_end | job_summary
   std::string job_id;
   ProcessKey process;
   Timestamp deadline;
+  std::string other{};  // job_summary: the job that this one may go on from, or this one itself
 };
 
 struct Output {
@@ -57,6 +60,8 @@ class Engine final : public Sink {
   // All jobs known, by job id. References are valid until the next call of Accept or Tick.
   std::vector<const JobStatus*> Jobs() const;
   const JobStatus* Find(std::string_view job_id) const;
+  // What is left of a job for the one that goes on from it; nullopt: it is not known here.
+  std::optional<JobSummary> Summarize(std::string_view job_id, Timestamp now) const;
 
   // How a process came to its job and rank, as text lines; empty when unknown. For `rankscope
   // explain`.

@@ -15,9 +15,13 @@ namespace {
 // What may change a verdict that is final: the scheduler's and the kernel's records, and a job that
 // begins again. Text and exits of leftover processes may not.
 std::string RecordName(const Observation& observation) {
-  if (const auto* fact = std::get_if<SchedulerFact>(&observation.kind))
+  if (const auto* fact = std::get_if<SchedulerFact>(&observation.kind);
+      fact != nullptr && fact->field == "parent_summary") {
+    return "what is left of an earlier job, from " + fact->origin;
+  } else if (fact != nullptr) {
     return "scheduler record " + fact->field + "=" + fact->value +
            (fact->origin.empty() ? "" : " from " + fact->origin);
+  }
   if (const auto* event = std::get_if<KernelEvent>(&observation.kind))
     return "kernel record " + event->type;
   if (const auto* start = std::get_if<ProcessStart>(&observation.kind))
@@ -44,6 +48,22 @@ void SchedulerQuestions::Ask(const std::string& job_id, int32_t attempt, bool li
     asked_end = attempt;
     requests.push_back({"scheduler_end", job_id, {}, now + kPatience});
   }
+}
+
+void SchedulerQuestions::AskParents(const windows::JobWindow& window, Timestamp now,
+                                    std::vector<Request>& requests) {
+  // The epilog writes a comment up to 40 s after the end, and accounting is seconds behind.
+  constexpr Duration kPatience = Seconds(100);
+  if (!first_node || asked_parents) return;
+  std::vector<std::string> parents;
+  if (window.attempt().slurm_restart > 0 && window.earlier().empty())
+    parents.push_back(window.job_id());
+  for (const SlurmDependency& dependency : window.parents().Dependencies()) {
+    if (parents.size() < windows::ParentJobs::kMost) parents.push_back(dependency.job_id);
+  }
+  asked_parents = !parents.empty();
+  for (std::string& parent : parents)
+    requests.push_back({"job_summary", window.job_id(), {}, now + kPatience, std::move(parent)});
 }
 
 std::array<Availability, kStores> StoresOf(const Job& job,

@@ -24,13 +24,17 @@ struct SchedulerQuestions {
   bool first_node = false;  // of a Slurm job: this is the first of its nodes
   int32_t asked_begin = 0;  // the attempt of which Slurm was asked how it began, and how it ended
   int32_t asked_end = 0;
+  bool asked_parents = false;
 
   void Ask(const std::string& job_id, int32_t attempt, bool live, bool ended_badly, Timestamp now,
            std::vector<Request>& requests);
+  // What is left of the jobs that this one waited for, or of itself where it was begun anew and the
+  // runs before it were not seen here; once.
+  void AskParents(const windows::JobWindow& window, Timestamp now, std::vector<Request>& requests);
 
   template <class A>
   void Fields(A& a) {
-    a(first_node, asked_begin, asked_end);
+    a(first_node, asked_begin, asked_end, asked_parents);
   }
 };
 

@@ -118,6 +118,13 @@ constexpr std::array kQuestions = {
                 proto::STORE_SCHEDULER,
                 "sacct -D -X -j {job_id} --format=JobID,State,Start,End,NodeList",
                 "a row for each run; COMPLETED in the last of them means that it has recovered"},
+    QuestionRow{Question::kFollowMeant,
+                "whether this run was to go on from job {parent}: a job may wait for another for "
+                "other reasons",
+                proto::STORE_SCHEDULER,
+                "sacct -X -j {parent},{job_id} --format=JobID,JobName%40,SubmitLine%200",
+                "the same program with the same settings means a rerun; other settings mean "
+                "another run of a series"},
 };
 
 }  // namespace

@@ -125,6 +125,8 @@ constexpr std::array kKinds = {
     KindRow{EvidenceKind::kBoot, "boot_id"},
     KindRow{EvidenceKind::kLostWork, "lost_work"},
     KindRow{EvidenceKind::kFinalSave, "checkpoint"},
+    KindRow{EvidenceKind::kRerun, "rerun"},
+    KindRow{EvidenceKind::kParentJob, "earlier_job"},
 };
 
 std::string Said(const Evidence& evidence) {
@@ -285,7 +287,8 @@ std::string LandmarkText(const Evidence& e, const std::string& value, const std:
     case EvidenceKind::kLastLine:
       return "the last line of its output" + Quoted(e);
     case EvidenceKind::kResumeFlag:
-      return "the command asks to go on from a checkpoint" + Optional(": ", e.Capture("flag"));
+      return std::string(e.store == proto::STORE_SCHEDULER ? "the submit line" : "the command") +
+             " asks to go on from a checkpoint" + Optional(": ", e.Capture("flag"));
     case EvidenceKind::kCheckpointRead:
       return "a checkpoint is read" + Optional(": ", e.Capture("text")) +
              Optional(", of step ", value);
@@ -361,6 +364,9 @@ std::string LandmarkText(const Evidence& e, const std::string& value, const std:
     case EvidenceKind::kGpuUnused:
     case EvidenceKind::kGpuOutside:
       return GpuText(e);
+    case EvidenceKind::kRerun:
+    case EvidenceKind::kParentJob:
+      return ResumeText(e);
     default:
       return SchedulerText(e);
   }

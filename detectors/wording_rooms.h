@@ -13,6 +13,7 @@ namespace rankscope::engine {
 std::string NetworkText(const features::Evidence& evidence);
 std::string SchedulerText(const features::Evidence& evidence);
 std::string StorageText(const features::Evidence& evidence);
+std::string ResumeText(const features::Evidence& evidence);
 std::string WaitText(const features::Evidence& evidence);
 std::string LaunchText(const features::Evidence& evidence);
 std::string CollectiveText(const features::Evidence& evidence);

@@ -47,7 +47,8 @@ enum class Question : uint8_t {
   kWhoRequeued,     // owner, operator or the job's own script
   kLastCheckpoint,  // whether the save that the end came into is complete
   kRerun,           // what became of it after it was put back
-  kLast = kRerun,
+  kFollowMeant,         // whether a run that waited for another was to go on from it
+  kLast = kFollowMeant,
 };
 inline constexpr int kQuestions = static_cast<int>(Question::kLast) + 1;
 

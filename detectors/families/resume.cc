@@ -3,7 +3,8 @@
 
 // E2: a resume that did not resume. A checkpoint that cannot be loaded says so; one that was never
 // loaded, or only in part, shows in where the training begins again. That a run should have resumed
-// must be said by somebody: the command, the program, or an earlier attempt that left a checkpoint.
+// must be said by somebody: the command, the submit line, the program, the scheduler that begins it
+// anew, or an earlier attempt, here or elsewhere, that left a checkpoint.
 #include <cmath>
 
 #include "detectors/families/curve.h"
@@ -15,6 +16,7 @@ namespace {
 using features::Cause;
 using features::JobFeatures;
 using features::kNoEvidence;
+using features::ParentFeatures;
 using features::ResumeFeatures;
 
 // Training records before the beginning can be judged.
@@ -31,15 +33,27 @@ bool BeginsAtTheBeginning(const ResumeFeatures& resume) {
          resume.first_step <= 1 + std::max(resume.interval, 1.0);
 }
 
+// The losses of the run before.
+struct LossBefore {
+  double first, last, noise;
+  double fallen() const { return first - last; }
+  double scatter() const { return 6 * noise; }
+};
+
 // Where the loss begins: with the earlier attempt's beginning, and clear of its end.
-bool LossBeginsAgain(const JobFeatures& f) {
-  const ResumeFeatures& resume = f.resume;
+bool LossBeginsAgain(const JobFeatures& f, const LossBefore& before) {
   const double head = f.loss.first_three;
-  if (!std::isfinite(head) || !std::isfinite(resume.earlier_first_loss))
-    return true;  // says nothing
-  const double fallen = resume.earlier_first_loss - resume.earlier_last_loss;
-  const double noise = 6 * resume.earlier_noise;
-  return fallen <= noise || head > resume.earlier_last_loss + std::max(noise, 0.5 * fallen);
+  if (!std::isfinite(head) || !std::isfinite(before.first)) return true;  // says nothing
+  return before.fallen() <= before.scatter() ||
+         head > before.last + std::max(before.scatter(), 0.5 * before.fallen());
+}
+
+// It begins where the run before began, too, and that run's loss had clearly fallen since. Another
+// model, or another set of data, begins elsewhere.
+bool LossBeginsLike(const JobFeatures& f, const LossBefore& before) {
+  const double head = f.loss.first_three;
+  return before.fallen() > before.scatter() &&
+         std::abs(head - before.first) <= std::max(before.scatter(), 0.25 * before.fallen());
 }
 
 // Whatever the text says: less than this of a checkpoint is a look at what kind of file it is.
@@ -58,12 +72,40 @@ struct Silent {
 Silent AfterEarlierAttempt(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
   const bool again = BeginsAtTheBeginning(resume) && resume.first_step < resume.earlier_last_step;
-  if (!resume.earlier || resume.load_seen || !again || !LossBeginsAgain(f)) return {};
+  const LossBefore before{resume.earlier_first_loss, resume.earlier_last_loss,
+                          resume.earlier_noise};
+  if (!resume.earlier || resume.load_seen || !again || !LossBeginsAgain(f, before)) return {};
   if (HasReadCheckpoint(f)) return {};
   // Without a word of a restart it may be another program of the same script.
   return {"not_loaded",
           resume.restarted ? proto::TIER_S : proto::TIER_W,
           {resume.earlier_save_evidence, resume.earlier_loss_evidence, f.first_progress_evidence}};
+}
+
+// The same where the run before was on other nodes, or was another job: its summary tells of it.
+// Who only waited for that job may be anything, so much has to agree, and the finding stays weak.
+Silent AfterParent(const JobFeatures& f) {
+  const ResumeFeatures& resume = f.resume;
+  const ParentFeatures& parent = resume.parent;
+  if (!parent.known || parent.finished || !parent.saved || resume.fresh) return {};
+  if (resume.load_seen || HasReadCheckpoint(f)) return {};
+  if (!BeginsAtTheBeginning(resume) || !(resume.first_step < parent.last_step)) return {};
+  const LossBefore before{parent.first_loss, parent.last_loss, parent.noise};
+  if (!LossBeginsAgain(f, before)) return {};
+  const bool alike = parent.same_program && parent.same_length && LossBeginsLike(f, before);
+  if (!parent.rerun && (!alike || resume.weights_read)) return {};
+  Silent silent{"not_loaded",
+                parent.rerun ? proto::TIER_S : proto::TIER_W,
+                {parent.rerun_evidence, parent.evidence, f.first_progress_evidence}};
+  // Beside the scheduler's word that it is a rerun, the kernel's or the program's that it looked
+  // for what to go on from. A first start of something else looks, too.
+  for (const features::EvidenceRef looked :
+       {f.storage.missing_evidence, f.no_checkpoint_evidence}) {
+    if (looked == kNoEvidence) continue;
+    if (parent.rerun) silent.tier = proto::TIER_C;
+    silent.root.push_back(looked);
+  }
+  return silent;
 }
 
 // The command asks for a checkpoint, and the training begins without one.
@@ -113,8 +155,11 @@ Silent AfterMiss(const JobFeatures& f) {
   if (resume.looked_elsewhere) {
     return {"not_loaded", proto::TIER_S, {f.no_checkpoint_evidence, f.leave.save}};
   }
-  if (resume.restarts > 0 && !resume.earlier)  // what the first attempt left is not known
+  const bool nothing_left = resume.parent.known && (resume.parent.finished || !resume.parent.saved);
+  if (resume.restarts > 0 && !resume.earlier && !nothing_left) {
+    // What the run before left is not known.
     return {"not_loaded", proto::TIER_W, {f.no_checkpoint_evidence, f.first_progress_evidence}};
+  }
   return {};
 }
 
@@ -130,11 +175,46 @@ Silent InPart(const JobFeatures& f) {
 
 Silent SilentResume(const JobFeatures& f) {
   if (f.Primary() != nullptr || f.progress < kFewRecords) return {};
-  for (const auto look : {AfterEarlierAttempt, AfterFlag, AfterAnnouncement, AfterMiss, InPart}) {
+  Silent weak;
+  for (const auto look :
+       {AfterEarlierAttempt, AfterParent, AfterFlag, AfterAnnouncement, AfterMiss, InPart}) {
     Silent silent = look(f);
-    if (!silent.sub.empty()) return silent;
+    if (silent.sub.empty()) continue;
+    if (silent.tier != proto::TIER_W) return silent;
+    if (weak.sub.empty()) weak = std::move(silent);
   }
-  return {};
+  return weak;
+}
+
+// Both tell of the same file where one's name ends with the other's.
+bool SameFile(std::string_view a, std::string_view b) {
+  return a.ends_with(b) || b.ends_with(a);
+}
+
+// What stands between the run before and a verdict; empty: nothing is known of one.
+RuledOut RuleOutByParent(const JobFeatures& f) {
+  const ResumeFeatures& resume = f.resume;
+  const ParentFeatures& parent = resume.parent;
+  if (parent.job_id.empty() || resume.flag_evidence != kNoEvidence) return {};
+  const std::string who = parent.kind == "restart" ? "the run before" : "job " + parent.job_id;
+  if (!parent.known) {
+    return NotDecidable(proto::STORE_SCHEDULER,
+                        "nothing is left of " + who + " where it was looked for");
+  }
+  if (parent.finished)
+    return Excluded(who + " had said that it was done", {parent.rerun_evidence, parent.evidence});
+  if (!parent.saved)
+    return Excluded(who + " left no checkpoint", {parent.rerun_evidence, parent.evidence});
+  if (!resume.counts_within_epochs && f.progress > 0 && !BeginsAtTheBeginning(resume) &&
+      std::isfinite(resume.first_step) && std::isfinite(parent.last_step)) {
+    return Excluded("training went on at step " + Number(resume.first_step) + ", where " + who +
+                        " had come to step " + Number(parent.last_step),
+                    {parent.evidence, f.first_progress_evidence});
+  }
+  return NotDecidable(proto::STORE_SCHEDULER,
+                      who + " left a checkpoint" +
+                          (parent.wrote.empty() ? "" : ", " + parent.wrote) +
+                          "; whether this run was to go on from it is not said");
 }
 
 }  // namespace
@@ -167,7 +247,21 @@ Finding EvaluateE2(const JobFeatures& f) {
   finding.values = {{"part", f.resume.partial.empty() ? "state" : f.resume.partial}};
   if (std::isfinite(f.resume.first_step))
     finding.values.push_back({"first_step", Number(f.resume.first_step)});
+  const ParentFeatures& parent = f.resume.parent;
+  Show(parent.rerun_evidence, finding);
+  Show(parent.evidence, finding);
+  if (!parent.wrote.empty() && !f.resume.looked.empty() && finding.sub == "not_loaded" &&
+      !SameFile(parent.wrote, f.resume.looked)) {
+    finding.advice = "elsewhere";
+    finding.values.push_back({"wrote", parent.wrote});
+    finding.values.push_back({"looked", f.resume.looked});
+  }
   Show(f.storage.missing_evidence, finding);
+  if (finding.tier == proto::TIER_W && parent.known && !parent.rerun &&
+      f.resume.flag_evidence == kNoEvidence) {
+    finding.open.push_back(Question::kFollowMeant);
+    finding.values.push_back({"parent", parent.job_id});
+  }
   // The files are seen: what is open is only whether it was meant.
   if (!f.storage.seen) finding.open.push_back(Question::kResumeMeant);
   return finding;
@@ -187,6 +281,7 @@ RuledOut RuleOutE2(const JobFeatures& f) {
   }
   if (HasReadCheckpoint(f) && f.storage.read_evidence != kNoEvidence)
     return Excluded("a checkpoint was read", {f.storage.read_evidence});
+  if (RuledOut out = RuleOutByParent(f); !out.by.empty()) return out;
   // Text shows a load that fails or contradicts itself; whether a resume was meant that nobody
   // mentions is the scheduler's and the disk's.
   return NotDecidable(proto::STORE_SCHEDULER);

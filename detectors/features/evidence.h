@@ -124,8 +124,11 @@ enum class EvidenceKind : uint8_t {
   kBoot,       // whether the node was booted under the run
   kLostWork,   // what was trained since the last completed checkpoint
   kFinalSave,  // a save that the end came into
+  // Of a run that goes on from another (detectors/wording_resume.cc).
+  kRerun,      // whom the run follows: a dependency, a restart
+  kParentJob,  // what is left of that job
 };
-inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kFinalSave) + 1;
+inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kParentJob) + 1;
 
 // Values of an evidence by name, for the sentences: "type", "message", "signal", "host", ...
 using Captures = std::vector<KeyValue>;

@@ -18,6 +18,7 @@
 #include "detectors/features/gpu_features.h"
 #include "detectors/features/launch_features.h"
 #include "detectors/features/network_features.h"
+#include "detectors/features/parent_features.h"
 #include "detectors/features/report_features.h"
 #include "detectors/features/scheduler_features.h"
 #include "detectors/features/storage_features.h"
@@ -111,7 +112,8 @@ struct LeaveFeatures {
 
 // Was it meant to go on from a checkpoint, and did it?
 struct ResumeFeatures {
-  EvidenceRef flag_evidence = kNoEvidence;  // the command asks for it
+  EvidenceRef flag_evidence = kNoEvidence;  // the command, or the submit line, asks for it
+  bool fresh = false;                       // the command wants a checkpoint to begin anew from
   bool announced = false;                   // the program says that it resumes
   bool load_seen = false;                   // or that it reads a checkpoint, for whatever purpose
   EvidenceRef load_evidence = kNoEvidence;
@@ -119,6 +121,8 @@ struct ResumeFeatures {
   int64_t restarts = 0;           // by the scheduler or the launcher
   bool restarted = false;         // this attempt is a rerun of the one before, somebody says so
   bool looked_elsewhere = false;  // for a checkpoint that is not where this run saves
+  std::string looked;             // for what, where it was not found
+  bool weights_read = false;      // of whatever checkpoint, before it saved
   double first_step = logs::kAbsent;
   double interval = 1;  // steps between records
   bool counts_within_epochs = false;
@@ -133,6 +137,7 @@ struct ResumeFeatures {
   double earlier_noise = 0;
   EvidenceRef earlier_save_evidence = kNoEvidence;
   EvidenceRef earlier_loss_evidence = kNoEvidence;
+  ParentFeatures parent;
 };
 
 // What the optimizer says of its dynamic loss scale.

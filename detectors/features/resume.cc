@@ -4,7 +4,10 @@
 // Whether a run was meant to go on from a checkpoint, and whether it did.
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
+#include <cstdio>
+#include <tuple>
 
 #include "detectors/features/landmarks.h"
 #include "detectors/windows/statistics.h"
@@ -41,6 +44,8 @@ constexpr std::string_view kNo[] = {"", "None", "none", "null", "False", "false"
 constexpr std::string_view kFresh[] = {"--finetune",      "--fine-tune",       "--reset-optimizer",
                                        "--no-load-optim", "--reset_optimizer", "--weights-only"};
 
+constexpr double kSigmaOfMad = 1.4826;  // of a normal distribution
+
 template <class List>
 bool Among(const List& list, std::string_view text) {
   return std::find(std::begin(list), std::end(list), text) != std::end(list);
@@ -54,15 +59,20 @@ std::string_view ValueOf(const std::vector<std::string>& argv, std::string_view 
   return {};
 }
 
+bool IsFresh(const std::vector<std::string>& argv) {
+  return std::any_of(argv.begin(), argv.end(),
+                     [](const std::string& word) { return Among(kFresh, word); });
+}
+
 // "--resume=x", "--resume x" or "--resume"; empty: not asked.
 std::string FlagOf(const std::vector<std::string>& argv) {
   // To load from where one saves asks for a checkpoint if there is one.
   const std::string_view load = ValueOf(argv, "--load");
   if (!load.empty() && load == ValueOf(argv, "--save")) return {};
+  if (IsFresh(argv)) return {};
   std::string found;
   for (size_t i = 1; i < argv.size(); ++i) {
     const std::string_view word = argv[i];
-    if (Among(kFresh, word)) return {};
     if (!found.empty()) continue;
     if (word == "--init_from=resume" || word == "--init-from=resume") found = word;
     const size_t equals = word.find('=');
@@ -118,6 +128,152 @@ bool WarmsUpAgain(const windows::AttemptWindow& window) {
   return rates[0] < 0.3 * slope * first_step;
 }
 
+// The command's own word, else the submit line's.
+void DescribeFlag(const windows::JobWindow& job, Citer& citer, ResumeFeatures& resume) {
+  const windows::SchedulerWord& line = job.parents().submit_line();
+  const std::vector<std::string> submitted = SplitSubmitLine(line.value);
+  resume.fresh = IsFresh(job.argv()) || IsFresh(submitted);
+  Evidence evidence;
+  evidence.kind = EvidenceKind::kResumeFlag;
+  evidence.begin = evidence.end = job.begin();
+  if (const std::string flag = FlagOf(job.argv()); !flag.empty()) {
+    evidence.store = proto::STORE_PROCESS;
+    evidence.process = job.root();
+    evidence.captures = {{"flag", flag}};
+  } else if (const std::string told = FlagOf(submitted); !told.empty() && !resume.fresh) {
+    evidence.store = proto::STORE_SCHEDULER;
+    evidence.captures = {
+        {"flag", told}, {"field", line.field}, {"value", line.value}, {"origin", line.origin}};
+  } else {
+    return;
+  }
+  resume.flag_evidence = citer.Add(std::move(evidence));
+}
+
+// Says that this run follows that job, and who says so.
+EvidenceRef CiteRerun(const windows::JobWindow& job, const ParentFeatures& parent, Citer& citer) {
+  Evidence evidence;
+  evidence.kind = EvidenceKind::kRerun;
+  evidence.begin = evidence.end = job.begin();
+  evidence.captures = {{"kind", parent.kind}, {"parent", parent.job_id}};
+  if (parent.kind == "restart") {
+    evidence.store = proto::STORE_PROCESS;
+    evidence.process = job.root();
+    evidence.observed = job.attempt().slurm_restart;
+    return citer.Add(std::move(evidence));
+  }
+  const windows::SchedulerWord& word = job.parents().dependency();
+  evidence.store = proto::STORE_SCHEDULER;
+  evidence.begin = evidence.end = word.t;
+  evidence.captures.push_back({"field", word.field});
+  evidence.captures.push_back({"value", word.value});
+  evidence.captures.push_back({"origin", word.origin});
+  return citer.Add(std::move(evidence));
+}
+
+EvidenceRef CiteParent(const windows::ParentJob& told, const ParentFeatures& parent, Citer& citer) {
+  const JobSummary& summary = told.summary;
+  Evidence evidence;
+  evidence.kind = EvidenceKind::kParentJob;
+  evidence.store = proto::STORE_SCHEDULER;
+  evidence.begin = evidence.end = told.t;
+  if (std::isfinite(summary.last_step)) evidence.observed = summary.last_step;
+  if (std::isfinite(summary.total_steps)) evidence.expected = summary.total_steps;
+  const auto number = [&evidence](std::string_view key, double value) {
+    if (!std::isfinite(value)) return;
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g", value);
+    evidence.captures.push_back({std::string(key), text});
+  };
+  evidence.captures = {{"parent", parent.kind == "restart" ? "" : parent.job_id},
+                       {"node", summary.node},
+                       {"program", summary.program},
+                       {"code", summary.code},
+                       {"records", std::to_string(summary.records)},
+                       {"finished", summary.finished ? "yes" : ""},
+                       {"wrote", parent.wrote},
+                       {"field", "parent_summary"},
+                       {"value", told.line},
+                       {"origin", told.origin}};
+  number("loss", summary.last_loss);
+  if (!summary.checkpoints.empty()) {
+    number("bytes", summary.checkpoints.front().bytes);
+    number("saved_step", summary.checkpoints.front().step);
+  }
+  return citer.Add(std::move(evidence));
+}
+
+// Of several that it waited for, the last one that trained.
+const windows::ParentJob* ChooseParent(const windows::JobWindow& job) {
+  const windows::ParentJob* chosen = nullptr;
+  for (const windows::ParentJob& each : job.parents().all()) {
+    const bool itself = each.job_id == job.job_id();
+    // What is left of this very run, or of a later one, is no earlier one's.
+    if (itself && each.known && each.summary.restarts >= job.attempt().slurm_restart) continue;
+    if (itself) return &each;
+    const auto rank = [](const windows::ParentJob& of) {
+      return std::tuple(of.known, of.summary.records > 0, of.summary.end_wall_seconds);
+    };
+    if (chosen == nullptr || rank(each) > rank(*chosen)) chosen = &each;
+  }
+  return chosen;
+}
+
+void DescribeParent(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                    Citer& citer, ParentFeatures& parent) {
+  const windows::ParentJob* told = job.earlier().empty() ? ChooseParent(job) : nullptr;
+  if (told == nullptr) return;
+  parent.job_id = told->job_id;
+  parent.known = told->known;
+  if (told->job_id == job.job_id()) {
+    parent.kind = "restart";
+  } else {
+    const std::vector<SlurmDependency> dependencies = job.parents().Dependencies();
+    const auto named =
+        std::find_if(dependencies.begin(), dependencies.end(),
+                     [told](const SlurmDependency& each) { return each.job_id == told->job_id; });
+    if (named != dependencies.end()) parent.kind = named->kind;
+  }
+  parent.rerun = parent.kind == "restart" || parent.kind == "afternotok";
+  parent.rerun_evidence = CiteRerun(job, parent, citer);
+  if (!told->known) return;
+  const JobSummary& summary = told->summary;
+  const std::string program = ProgramOf(job.argv());
+  parent.finished = summary.finished;
+  parent.saved = !summary.checkpoints.empty();
+  parent.same_program = !program.empty() && program == summary.program;
+  const double steps = window.clock.total_steps();
+  parent.same_length = !(std::abs(steps - summary.total_steps) > 0);
+  parent.records = summary.records;
+  parent.last_step = summary.last_step;
+  parent.first_loss = summary.first_loss;
+  parent.last_loss = summary.last_loss;
+  if (summary.loss_mad > 0) parent.noise = summary.loss_mad * kSigmaOfMad;
+  if (parent.saved) parent.wrote = summary.checkpoints.front().path;
+  parent.evidence = CiteParent(*told, parent, citer);
+}
+
+// The kernel saw a checkpoint read before the first save: of this training or of another.
+bool WeightsRead(const windows::StorageTracker& storage) {
+  constexpr int64_t kLook = 1024;  // what kind of file is it?
+  return std::any_of(storage.read().begin(), storage.read().end(), [&](const auto& file) {
+    const bool before = storage.saves() == 0 || file.end <= storage.first_save();
+    return before && file.bytes >= kLook;
+  });
+}
+
+// What was looked for and is not there: by the kernel's word, else by the program's.
+std::string Looked(const windows::AttemptWindow& window) {
+  const windows::StorageTracker& storage = window.kernel.storage;
+  for (const windows::FileFailure& failure : storage.failures()) {
+    if (failure.error != ENOENT || failure.kind != "checkpoint") continue;
+    if (storage.saves() > 0 && failure.first > storage.first_save()) continue;
+    const bool bare = failure.directory.empty() || failure.directory == "/";
+    return (bare ? "" : failure.directory + "/") + failure.name;
+  }
+  return window.marker(MarkerKind::kNoCheckpoint).text;
+}
+
 }  // namespace
 
 void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow& window,
@@ -150,15 +306,12 @@ void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow&
   }
 
   const bool current = &window == &job.now();
-  if (const std::string flag = FlagOf(job.argv()); current && !flag.empty()) {
-    Evidence evidence;
-    evidence.kind = EvidenceKind::kResumeFlag;
-    evidence.store = proto::STORE_PROCESS;
-    evidence.process = job.root();
-    evidence.begin = evidence.end = job.begin();
-    evidence.captures = {{"flag", flag}};
-    resume.flag_evidence = citer.Add(std::move(evidence));
+  if (current) {
+    DescribeFlag(job, citer, resume);
+    DescribeParent(job, window, citer, resume.parent);
   }
+  resume.weights_read = WeightsRead(window.kernel.storage);
+  resume.looked = Looked(window);
   resume.restarts = job.attempt().slurm_restart + job.attempt().elastic_restart;
   resume.restarted = resume.restarts > 0 || window.marker(MarkerKind::kRestart).count > 0;
   for (const windows::Candidate& candidate : job.incidents().all()) {

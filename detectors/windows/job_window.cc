@@ -188,6 +188,7 @@ void JobWindow::OnEnvironment(const attribution::ProcessInfo& process,
                               const std::vector<KeyValue>& environment, Timestamp t) {
   if (process.role != attribution::ProcessRole::kRank) return;
   surroundings_.OnEnvironment(environment, process.key, process.rank, t);
+  parents_.OnEnvironment(environment, t);
   current_.kernel.network.OnEnvironment(environment);
 }
 

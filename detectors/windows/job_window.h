@@ -35,6 +35,7 @@
 #include "detectors/windows/last_words.h"
 #include "detectors/windows/loss_scale_tracker.h"
 #include "detectors/windows/loss_tracker.h"
+#include "detectors/windows/parent_job.h"
 #include "detectors/windows/phase_machine.h"
 #include "detectors/windows/reward_tracker.h"
 #include "detectors/windows/sample_rings.h"
@@ -273,6 +274,7 @@ class JobWindow {
   const std::vector<KeyValue>& scheduler_fields() const { return scheduler_fields_; }
   const SchedulerHistory& scheduler() const { return scheduler_; }
   const BootSeen& boot() const { return boot_; }
+  const ParentJobs& parents() const { return parents_; }
   // Whether the scheduler has told of a state in which the job does not go on.
   bool scheduler_told_state() const;
   int64_t processes_seen() const { return processes_seen_; }
@@ -303,7 +305,7 @@ class JobWindow {
       progress_since_terminal_, root_, ended_attempts_, restart_balance_, begin_stream_,
       begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
       progress_stream_, last_words_, earlier_, pending_signals_, ended_well_, gpu_claims_,
-      scheduler_, boot_);
+      scheduler_, boot_, parents_);
     while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
   }
 
@@ -355,6 +357,7 @@ class JobWindow {
   std::vector<KeyValue> scheduler_fields_;
   SchedulerHistory scheduler_;
   BootSeen boot_;
+  ParentJobs parents_;
   Surroundings surroundings_;
   GpuClaims gpu_claims_;  // of all attempts: a restart does not change what the job was given
   std::map<int32_t, bool> ended_well_;  // by rank: its newest process exited with 0

@@ -149,6 +149,8 @@ void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t, bool clo
   constexpr size_t kMaxValue = size_t{64} << 10;  // a submit line; others are a word or a path
   if (fact.field.size() > kMaxName) return;
   const std::string_view value = std::string_view(fact.value).substr(0, kMaxValue);
+  parents_.OnSchedulerFact(fact, t);
+  if (fact.field == "parent_summary") return;  // of another job, and there may be several
   const auto known = std::find_if(scheduler_fields_.begin(), scheduler_fields_.end(),
                                   [&](const auto& each) { return each.key == fact.field; });
   if (known != scheduler_fields_.end()) {
