@@ -30,6 +30,8 @@ constexpr Duration kJudgeDelay = Milliseconds(150);
 constexpr int64_t kHouseKeepingTicks = 60;
 // A wrapper looks for its daemon each second.
 constexpr Duration kWrapperPatience = Seconds(10);
+// Of a restored job: as long as the engine gives.
+constexpr Duration kParentPatience = Seconds(100);
 // How long an HTTP thread may wait for the loop: less than the daemon has to end in.
 constexpr Duration kExplainPatience = Milliseconds(500);
 
@@ -114,6 +116,9 @@ Status Agent::Start() {
                                                            run::WallNowNs(), config_.state.keep)
                                           : recordings;
   if (recordings.ok() && !verdicts.ok()) log_.Warn("state", {{"reason", verdicts.error()}});
+  const Status summaries =
+      recordings.ok() ? summaries_.Open(config_.state.dir + "/summaries") : recordings;
+  if (recordings.ok() && !summaries.ok()) log_.Warn("state", {{"reason", summaries.error()}});
   CheckTrouble();
 
   engine_.Accept(OfAgent(epoch));
@@ -125,6 +130,10 @@ Status Agent::Start() {
   recordings_.SetPreamble(std::move(preamble));
 
   ready_ = true;
+  for (engine::Request request : std::exchange(parents_asked_, {})) {
+    request.deadline = loop_.Now() + kParentPatience;
+    FindParent(request);
+  }
   tick_timer_ = loop_.Every(kTick, [this] { OnTick(); });
   Publish(loop_.Now(), 0);
   return {};
@@ -192,6 +201,7 @@ void Agent::StartSources() {
   context.before_judging = [this](std::function<void()> tell) {
     before_judging_.push_back(std::move(tell));
   };
+  context.on_summary = [this](const JobSummary& summary) { Keep(summary); };
   context.who = [this](const ProcessKey& key) { return recordings_.Find(key); };
   context.on_wrapper_end = [this](const std::string& job_id) {
     Judge();
@@ -232,6 +242,12 @@ void Agent::Pass(const Observation& observation) {
       processes_->NoteWrapped(mark->root);
       processes_->AddRoot(mark->root, mark->job_id);
     }
+  }
+  if (const auto* fact = std::get_if<SchedulerFact>(&observation.kind);
+      fact != nullptr && fact->field == "parent_summary") {
+    std::erase_if(parents_asked_, [fact](const engine::Request& asked) {
+      return asked.job_id == fact->job_id && fact->value.starts_with(asked.other + " ");
+    });
   }
   waiting_room_.Accept(observation, loop_.Now());
   const auto* exit = std::get_if<ProcessExit>(&observation.kind);
@@ -306,6 +322,7 @@ void Agent::Handle(const engine::Output& output) {
         ++verdict_errors_;
         log_.Warn("a verdict is not on disk", {{"job_id", job_id}, {"reason", status.error()}});
       }
+      KeepSummary(job_id);
       recordings_.Finish(job_id);
     }
     if (verdict.state() == proto::PROVISIONAL || verdict.state() == proto::FINAL) Answer(*job);
@@ -315,6 +332,61 @@ void Agent::Handle(const engine::Output& output) {
     if (request.what == "process_facts") processes_->AskFacts(request.process);
     if (request.what == "scheduler_begin") slurm_questions_->Ask({request.job_id, false});
     if (request.what == "scheduler_end") slurm_questions_->Ask({request.job_id, true});
+    if (request.what == "job_summary") FindParent(request);
+  }
+  GiveUpParents(loop_.Now());
+}
+
+void Agent::KeepSummary(const std::string& job_id) {
+  if (const auto summary = engine_.Summarize(job_id, loop_.Now())) Keep(*summary);
+}
+
+void Agent::Keep(const JobSummary& summary) {
+  const Status status = summaries_.Put(summary);
+  if (status.ok()) return;
+  ++verdict_errors_;
+  log_.Warn("what is left of a job is not on disk",
+            {{"job_id", summary.job_id}, {"reason", status.error()}});
+}
+
+void Agent::FindParent(const engine::Request& request) {
+  if (!ready_) {  // of a recording; the answer may be in it, and Slurm's source is not there yet
+    parents_asked_.push_back(request);
+    return;
+  }
+  if (const auto summary = ReadJobSummary(summaries_.Find(request.other))) {
+    TellParent(request, JobSummaryToText(*summary), "state");
+    // A job that is begun anew each time elsewhere may have come further since it was here.
+    const JobStatus* job = request.other == request.job_id ? engine_.Find(request.job_id) : nullptr;
+    if (job == nullptr || summary->restarts + 1 >= job->attempt.slurm_restart) return;
+  }
+  // Of several thousand jobs that wait for others a node runs a few.
+  constexpr size_t kMostAsked = 256;
+  if (parents_asked_.size() < kMostAsked) parents_asked_.push_back(request);
+  slurm_questions_->Ask({request.job_id, false, request.other});
+}
+
+void Agent::TellParent(const engine::Request& request, std::string_view found,
+                       std::string_view origin) {
+  SchedulerFact told;
+  told.job_id = request.job_id;
+  told.field = "parent_summary";
+  told.value = request.other + " " + std::string(found);
+  told.origin = origin;
+  Pass(OfAgent(std::move(told)));
+}
+
+// Who could be asked has not answered, or there is nobody: then this is what is known.
+void Agent::GiveUpParents(Timestamp now) {
+  if (!ready_) return;
+  for (size_t i = 0; i < parents_asked_.size();) {
+    if (parents_asked_[i].deadline > now) {
+      ++i;
+      continue;
+    }
+    const engine::Request late = std::move(parents_asked_[i]);
+    parents_asked_.erase(parents_asked_.begin() + static_cast<ptrdiff_t>(i));
+    TellParent(late, "unknown", "state");
   }
 }
 
@@ -357,6 +429,7 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   }
   std::sort(published->jobs.begin(), published->jobs.end(),
             [](const JobStatus& a, const JobStatus& b) { return a.job_id < b.job_id; });
+  published->summaries = summaries_.all();
   if (!trouble_.empty()) {
     for (JobStatus& job : published->jobs) {
       if (job.running) job.verdict.mutable_data_quality()->add_notes("not recorded: " + trouble_);

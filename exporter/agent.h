@@ -6,10 +6,12 @@
 // thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "detectors/engine.h"
@@ -19,6 +21,7 @@
 #include "exporter/http/listener.h"
 #include "exporter/http/state.h"
 #include "exporter/job_recordings.h"
+#include "exporter/job_summaries.h"
 #include "exporter/logger.h"
 #include "exporter/metrics/snapshot.h"
 #include "exporter/slurm/questions.h"
@@ -62,6 +65,13 @@ class Agent {
   // Ticks the engine now; recorded, so that a replay judges at the same instants.
   void Judge();
   void Handle(const engine::Output& output);
+  // What is left of a job whose verdict is final.
+  void KeepSummary(const std::string& job_id);
+  void Keep(const JobSummary& summary);
+  // Looks for what is left of the job that another may go on from, and says what was found.
+  void FindParent(const engine::Request& request);
+  void TellParent(const engine::Request& request, std::string_view found, std::string_view origin);
+  void GiveUpParents(Timestamp now);
   void Answer(const JobStatus& job);
   void Publish(Timestamp now, double tick_seconds);
   void CheckTrouble();
@@ -77,6 +87,8 @@ class Agent {
   double start_wall_seconds_ = 0;
   engine::Engine engine_;
   VerdictStore verdicts_;
+  JobSummaries summaries_;
+  std::vector<engine::Request> parents_asked_;  // of Slurm's source, and not answered yet
   JobRecordings recordings_;
   std::shared_ptr<collectors::ProcessTable> processes_;
   std::shared_ptr<slurm::Questions> slurm_questions_ = std::make_shared<slurm::Questions>();

@@ -173,7 +173,7 @@ std::unique_ptr<Source> MakeSlurm(const SourceContext& context) {
                              {settings.restd_url, settings.restd_curl_config});
     return std::make_unique<slurm::Controller>(
         std::move(commands), context.config.FindSource("slurm")->interval,
-        context.config.state.dir + "/slurm-events.jsonl", run::WallNowNs);
+        context.config.state.dir + "/slurm-events.jsonl", run::WallNowNs, context.on_summary);
   }
   slurm::Commands commands(slurm::CommandFolders(), std::move(environment));
   return std::make_unique<slurm::NodeAgent>(std::move(commands), settings.controller_url,

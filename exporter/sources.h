@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "detectors/model/job_summary.h"
 #include "exporter/collectors/xid_ledger.h"
 #include "exporter/config.h"
 #include "exporter/slurm/questions.h"
@@ -45,6 +46,8 @@ struct SourceContext {
   std::function<void(std::function<void()> tell)> before_judging;
   // What the engine wants to know of Slurm.
   std::shared_ptr<slurm::Questions> slurm_questions = std::make_shared<slurm::Questions>();
+  // What is left of a job that ran on other nodes.
+  std::function<void(const JobSummary& summary)> on_summary = nullptr;
   // Two sources tell of the same ones.
   std::shared_ptr<collectors::XidLedger> xids = std::make_shared<collectors::XidLedger>();
 };

@@ -193,4 +193,32 @@ std::string EventsJson(const JobStatus* job, const SlurmReport& report,
   return Print(out);
 }
 
+std::string SummaryJson(const JobSummary& summary, std::string_view line) {
+  Json out;
+  out["schema"] = 1;
+  out["job_id"] = summary.job_id;
+  out["end_timestamp_seconds"] =
+      summary.end_wall_seconds > 0 ? Json(summary.end_wall_seconds) : Json();
+  out["restarts"] = summary.restarts;
+  out["code"] = summary.code;
+  out["node"] = summary.node;
+  out["program"] = summary.program.empty() ? Json() : Json(summary.program);
+  out["records"] = summary.records;
+  out["first_step"] = summary.first_step;
+  out["last_step"] = summary.last_step;
+  out["total_steps"] = summary.total_steps;
+  out["first_loss"] = summary.first_loss;
+  out["last_loss"] = summary.last_loss;
+  out["loss_mad"] = summary.loss_mad;
+  out["finished"] = summary.finished;
+  out["saves"] = summary.saves;
+  out["checkpoints"] = Json::array();
+  for (const JobSummary::Checkpoint& checkpoint : summary.checkpoints) {
+    out["checkpoints"].push_back(
+        {{"path", checkpoint.path}, {"bytes", checkpoint.bytes}, {"step", checkpoint.step}});
+  }
+  out["line"] = std::string(line);
+  return Print(out);
+}
+
 }  // namespace rankscope::http

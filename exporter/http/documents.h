@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The JSON documents of /evidence and /events. Absent numbers are null. Pure; any thread.
+// The JSON documents of /evidence, /events and /summary. Absent numbers are null. Pure; any thread.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "detectors/job_status.h"
+#include "detectors/model/job_summary.h"
 #include "detectors/model/slurm_report.h"
 #include "exporter/slurm/event_json.h"
 
@@ -21,5 +23,8 @@ std::string EventsJson(const JobStatus& job);
 // these.
 std::string EventsJson(const JobStatus* job, const SlurmReport& report,
                        const exporter::slurm::EventQuery& query);
+
+// What is left of a job; `line`: as it is kept.
+std::string SummaryJson(const JobSummary& summary, std::string_view line);
 
 }  // namespace rankscope::http

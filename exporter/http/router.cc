@@ -167,6 +167,27 @@ Response Events(const Question& question) {
   return Tagged(question.request, kJson, EventsJson(job, *report, *query) + "\n");
 }
 
+// As kept for those who go on from a job: text is the line itself.
+Response Summary(const Question& question) {
+  const Result<std::optional<std::string>> job_id = JobIdOf(question.parameters);
+  if (!job_id) return Problem(400, job_id.error());
+  if (!*job_id) return Problem(400, "no job is named; ask with ?job_id=");
+  const auto& lines = question.state.published->summaries;
+  std::string_view line;
+  if (lines != nullptr) {
+    if (const auto found = lines->find(**job_id); found != lines->end()) line = found->second;
+  }
+  const std::optional<JobSummary> summary = ReadJobSummary(line);
+  if (!summary) {
+    return Problem(404, "nothing is left of job '" + (*job_id)->substr(0, 100) +
+                            "' here; a job leaves something when its verdict is final");
+  }
+  constexpr std::array<Offer, 2> kOffers = {{{kJson}, {"text/plain"}}};
+  if (Choose(question.request.JoinedHeader("Accept"), kOffers).offer == 1)
+    return Tagged(question.request, kPlainText, std::string(line) + "\n");
+  return Tagged(question.request, kJson, SummaryJson(*summary, line) + "\n");
+}
+
 Response Explain(const Question& question) {
   if (!question.options.explain) return Problem(404, "this process does not attribute processes");
   int32_t pid = 0;
@@ -211,9 +232,10 @@ struct Route {
 };
 
 constexpr Route kRoutes[] = {
-    {"/", StatusPage},    {"/-/healthy", Healthy},     {"/-/ready", Ready},
-    {"/events", Events},  {"/evidence", Evidence},     {"/explain", Explain},
-    {"/health", Healthy}, {"/metrics", Metrics, true}, {"/verdict", Verdict, true},
+    {"/", StatusPage},           {"/-/healthy", Healthy},     {"/-/ready", Ready},
+    {"/events", Events},         {"/evidence", Evidence},     {"/explain", Explain},
+    {"/health", Healthy},        {"/metrics", Metrics, true}, {"/summary", Summary, true},
+    {"/verdict", Verdict, true},
 };
 
 // Compresses for whoever asks. The strong tag of the plain bytes becomes a weak one, as these are

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -87,6 +89,8 @@ struct Published {
   double wall_seconds = 0;
   AgentStatus agent;
   std::vector<JobStatus> jobs;  // by job id; a finished job stays a while
+  // What is left of jobs, a line each (detectors/model/job_summary.h), by job id; null: of none.
+  std::shared_ptr<const std::map<std::string, std::string, std::less<>>> summaries = nullptr;
 };
 
 class Publisher {

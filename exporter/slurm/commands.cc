@@ -9,11 +9,12 @@
 namespace rankscope::exporter::slurm {
 namespace {
 
-constexpr std::string_view kNames[kCalls] = {"scontrol show job", "scontrol show node", "sdiag",
-                                             "sacct", "scontrol show job of one"};
+constexpr std::string_view kNames[kCalls] = {
+    "scontrol show job",        "scontrol show node", "sdiag", "sacct",
+    "scontrol show job of one", "sacct of comments"};
 constexpr std::string_view kRestNames[kCalls] = {"slurmrestd jobs", "slurmrestd nodes",
                                                  "slurmrestd diag", "slurmrestd accounting",
-                                                 "slurmrestd job"};
+                                                 "slurmrestd job",  "slurmrestd comments"};
 constexpr std::string_view kEnds[] = {"ok", "failed", "timeout", "too_long", "not_started"};
 
 // All of them are columns of 22.05. A job's name is its owner's words: it stands last but for the
@@ -61,9 +62,11 @@ CommandLine Commands::RestLine(Call call, std::string_view job, Duration deadlin
   constexpr std::string_view kPart = "/slurm/";
   std::string url = rest_.url;
   while (url.ends_with('/')) url.pop_back();
-  if (const size_t at = url.rfind(kPart); call == Call::kAccounting && at != std::string::npos)
+  if (const size_t at = url.rfind(kPart);
+      (call == Call::kAccounting || call == Call::kComment) && at != std::string::npos)
     url.replace(at, kPart.size(), "/slurmdb/");
-  constexpr std::string_view kPaths[kCalls] = {"/jobs", "/nodes", "/diag", "/job/", "/job/"};
+  constexpr std::string_view kPaths[kCalls] = {"/jobs", "/nodes", "/diag",
+                                               "/job/", "/job/",  "/job/"};
   url += kPaths[static_cast<size_t>(call)];
   url += job;
   CommandLine line;
@@ -93,7 +96,8 @@ CommandOutcome Commands::Run(Call call, std::string_view jobs, Duration deadline
   line.deadline = deadline;
   // Seconds since 1970, whatever zone the controller is in. sacct of 22.05 cannot read its own
   // default time in that format; its local times are read as well.
-  if (call != Call::kAccounting) line.environment.emplace_back("SLURM_TIME_FORMAT=%s");
+  if (call != Call::kAccounting && call != Call::kComment)
+    line.environment.emplace_back("SLURM_TIME_FORMAT=%s");
   // --local: of this cluster only, or scontrol asks the controller first whether it has others.
   switch (call) {
     case Call::kJobs:
@@ -111,6 +115,15 @@ CommandOutcome Commands::Run(Call call, std::string_view jobs, Duration deadline
     case Call::kAccounting:
       // Requeued jobs have a row for each run only with -D; without -X their steps come as well.
       line.argv = {sacct_, "-P", "-D", "-X", "-j", std::string(jobs), kAccountingColumns};
+      break;
+    case Call::kComment:
+      line.argv = {sacct_,
+                   "-P",
+                   "-X",
+                   std::string("--delimiter=") + kCommentSeparator,
+                   "-j",
+                   std::string(jobs),
+                   "--format=JobIDRaw,JobID,Comment,AdminComment"};
       break;
   }
   if (line.argv[0].empty()) {

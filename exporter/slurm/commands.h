@@ -19,8 +19,8 @@
 
 namespace rankscope::exporter::slurm {
 
-enum class Call : uint8_t { kJobs, kNodes, kDiagnostics, kAccounting, kOneJob };
-inline constexpr size_t kCalls = 5;
+enum class Call : uint8_t { kJobs, kNodes, kDiagnostics, kAccounting, kOneJob, kComment };
+inline constexpr size_t kCalls = 6;
 
 struct RestService {
   std::string url;          // http://HOST:PORT/slurm/v0.0.*; empty: there is none
@@ -31,6 +31,9 @@ enum class Asked : uint8_t { kCommands, kRest };
 
 // "scontrol show job", "slurmrestd jobs"; for the program's life.
 std::string_view NameOf(Call call, Asked asked = Asked::kCommands);
+
+// Between the columns of kComment: comments hold anything but this.
+inline constexpr char kCommentSeparator = '\x1f';
 
 class Commands {
  public:
@@ -44,7 +47,7 @@ class Commands {
   // Which of Slurm's commands are missing, and where they were looked for; ok: none.
   Status Find();
 
-  // `jobs`: numbers, separated by commas, for kAccounting and kOneJob; of slurmrestd one.
+  // `jobs`: numbers, separated by commas, for kAccounting, kOneJob and kComment; of slurmrestd one.
   CommandOutcome Run(Call call, std::string_view jobs, Duration deadline) const;
 
  private:

@@ -36,9 +36,42 @@ void Mask(SlurmEvent& event) {
   logs::Redact(std::span(event.reason.data(), event.reason.size()));
 }
 
+// A run of a job is over, whether the job goes on or not.
+bool IsEnd(const SlurmEvent& event) {
+  return !event.job_id.empty() && (!EndOf(event.is).empty() || event.kind == "requeued");
+}
+
 template <class T>
 int64_t Or(const std::optional<T>& value) {
   return value ? static_cast<int64_t>(*value) : -1;
+}
+
+struct Accounts {
+  CommandOutcome call;  // the last one
+  Read<SlurmJob> jobs;
+};
+
+// Accounting's rows of these jobs; `call`: kAccounting or kComment. A worker's thread.
+Accounts AskAccounts(const Commands& commands, Call call, std::vector<std::string> ids) {
+  const bool rest = ByRest(commands);
+  if (!rest) {
+    std::string all;
+    for (const std::string& id : ids) all += (all.empty() ? "" : ",") + id;
+    ids = {all};
+  }
+  Accounts accounts;
+  for (const std::string& id : ids) {
+    accounts.call = commands.Run(call, id, Controller::kDeadline);
+    if (accounts.call.end != CommandOutcome::End::kDone) break;
+    Read<SlurmJob> read = rest ? ReadAccountingJson(accounts.call.output)
+                          : call == Call::kComment
+                              ? ReadAccountingText(accounts.call.output, kCommentSeparator)
+                              : ReadAccountingText(accounts.call.output);
+    accounts.jobs.unreadable += read.unreadable;
+    std::move(read.records.begin(), read.records.end(), std::back_inserter(accounts.jobs.records));
+  }
+  accounts.call.output = {};
+  return accounts;
 }
 
 SlurmController Describe(const SlurmDiag& diag) {
@@ -81,11 +114,12 @@ struct Controller::Round {
 };
 
 Controller::Controller(Commands commands, Duration interval, std::string events_file,
-                       WallClock wall_now)
+                       WallClock wall_now, OnSummary on_summary)
     : commands_(std::move(commands)),
       interval_(std::max(interval, kLeastInterval)),
       events_file_(std::move(events_file)),
       wall_now_(std::move(wall_now)),
+      on_summary_(std::move(on_summary)),
       book_(commands_.asked()) {}
 
 Controller::~Controller() {
@@ -101,6 +135,10 @@ Status Controller::Start(EventLoop& loop, Sink& sink) {
     for (const auto& event : *store_.events()) {
       ledger_.Remember(*event);
       nodes_.Remember(*event);
+      // What ended while nobody was here, as far as its comment may still be on its way.
+      const int64_t ended = event->wall_ns / 1'000'000'000;
+      if (IsEnd(*event) && ended + CommentQueue::kAgain > wall_now_() / 1'000'000'000)
+        comments_.Add(event->job_id, ended);
     }
   }
   opened_ = true;
@@ -190,30 +228,15 @@ void Controller::Apply(const Round& round) {
 }
 
 void Controller::AskAccounting() {
-  const bool rest = ByRest(commands_);
-  std::vector<std::string> ids = ledger_.TakeUnexplained(rest ? kJobsOfRest : kJobsOfOneCall);
-  if (ids.empty()) return;
-  if (!rest) {
-    std::string all;
-    for (const std::string& id : ids) all += (all.empty() ? "" : ",") + id;
-    ids = {all};
-  }
+  const std::vector<std::string> ids =
+      ledger_.TakeUnexplained(ByRest(commands_) ? kJobsOfRest : kJobsOfOneCall);
+  if (ids.empty()) return AskComments();
   const bool submitted = worker_->Submit(
-      [this, commands = commands_, ids, rest]() -> std::function<void()> {
-        auto outcome = std::make_shared<CommandOutcome>();
-        auto read = std::make_shared<Read<SlurmJob>>();
-        for (const std::string& id : ids) {
-          *outcome = commands.Run(Call::kAccounting, id, kDeadline);
-          if (outcome->end != CommandOutcome::End::kDone) break;
-          Read<SlurmJob> some =
-              rest ? ReadAccountingJson(outcome->output) : ReadAccountingText(outcome->output);
-          read->unreadable += some.unreadable;
-          std::move(some.records.begin(), some.records.end(), std::back_inserter(read->records));
-        }
-        outcome->output = {};
-        return [this, outcome, read] {
-          unreadable_ += read->unreadable;
-          ApplyAccounting(*outcome, read->records);
+      [this, commands = commands_, ids]() -> std::function<void()> {
+        auto accounts = std::make_shared<Accounts>(AskAccounts(commands, Call::kAccounting, ids));
+        return [this, accounts] {
+          unreadable_ += accounts->jobs.unreadable;
+          ApplyAccounting(accounts->call, accounts->jobs.records);
         };
       },
       {static_cast<int64_t>(ids.size() + 1) * kDeadline.ns}, {});
@@ -227,11 +250,41 @@ void Controller::ApplyAccounting(const CommandOutcome& outcome, const std::vecto
   Keep(ledger_.Update(jobs, wall_now_() / 1'000'000'000,
                       ByRest(commands_) ? "slurmrestd" : "sacct"));
   Publish();
+  AskComments();
+}
+
+void Controller::AskComments() {
+  if (!on_summary_) return;
+  const int64_t now = wall_now_() / 1'000'000'000;
+  const std::vector<std::string> ids =
+      ByRest(commands_) ? comments_.TakeDue(now, kJobsOfRest) : comments_.TakeDue(now);
+  if (ids.empty()) return;
+  const bool submitted = worker_->Submit(
+      [this, commands = commands_, ids]() -> std::function<void()> {
+        auto accounts = std::make_shared<Accounts>(AskAccounts(commands, Call::kComment, ids));
+        return [this, accounts] { ApplyComments(accounts->call, accounts->jobs.records); };
+      },
+      {static_cast<int64_t>(ids.size() + 1) * kDeadline.ns}, {});
+  if (!submitted) return;  // the call before has just ended: the queue is empty
+}
+
+// A comment is its writer's words: what is no summary of that very job says nothing.
+void Controller::ApplyComments(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs) {
+  book_.Note(Call::kComment, outcome);
+  for (const SlurmJob& job : jobs) {
+    if (const std::optional<JobSummary> summary = SummaryInComment(job)) {
+      comments_.Done(job.job_id);
+      on_summary_(*summary);
+    }
+  }
 }
 
 void Controller::Keep(std::vector<SlurmEvent> events) {
   if (events.empty()) return;
-  for (SlurmEvent& event : events) Mask(event);
+  for (SlurmEvent& event : events) {
+    if (IsEnd(event)) comments_.Add(event.job_id, event.wall_ns / 1'000'000'000);
+    Mask(event);
+  }
   const Status kept = store_.Add(std::move(events));
   disk_error_ = kept ? std::string() : kept.error();
 }

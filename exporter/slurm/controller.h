@@ -12,8 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "detectors/model/job_summary.h"
 #include "exporter/event_loop.h"
 #include "exporter/slurm/commands.h"
+#include "exporter/slurm/comment_queue.h"
 #include "exporter/slurm/event_store.h"
 #include "exporter/slurm/job_ledger.h"
 #include "exporter/slurm/node_ledger.h"
@@ -30,8 +32,12 @@ class Controller final : public Source {
 
   using WallClock = std::function<int64_t()>;  // ns since 1970; any thread
 
-  // `events_file`: empty = in memory only.
-  Controller(Commands commands, Duration interval, std::string events_file, WallClock wall_now);
+  // What is left of a job, as its comment tells it.
+  using OnSummary = std::function<void(const JobSummary& summary)>;
+
+  // `events_file`: empty = in memory only. `on_summary`: null = comments are not read.
+  Controller(Commands commands, Duration interval, std::string events_file, WallClock wall_now,
+             OnSummary on_summary = nullptr);
   ~Controller() override;
 
   Status Start(EventLoop& loop, Sink& sink) override;
@@ -47,6 +53,8 @@ class Controller final : public Source {
   void Ask();
   void Apply(const Round& round);
   void AskAccounting();
+  void AskComments();
+  void ApplyComments(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs);
   void ApplyAccounting(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs);
   void Keep(std::vector<SlurmEvent> events);
   void Publish();
@@ -56,6 +64,8 @@ class Controller final : public Source {
   const Duration interval_;
   const std::string events_file_;
   const WallClock wall_now_;
+  const OnSummary on_summary_;
+  CommentQueue comments_;
   EventLoop* loop_ = nullptr;
   Sink* sink_ = nullptr;
   std::unique_ptr<Worker> worker_;

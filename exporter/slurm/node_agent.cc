@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "detectors/logs/redactor.h"
+#include "detectors/model/job_summary.h"
+#include "exporter/slurm/comment_queue.h"
 #include "exporter/slurm/event_json.h"
 #include "exporter/slurm/job_ledger.h"
 #include "exporter/slurm/text_reader.h"
@@ -23,6 +25,23 @@ constexpr size_t kMostTries = 12;
 bool IsJobNumber(std::string_view id) {
   return !id.empty() && id.size() <= 10 &&
          std::all_of(id.begin(), id.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// "7", "7_3"
+bool IsParent(std::string_view id) {
+  const size_t sign = id.find('_');
+  return IsJobNumber(id.substr(0, sign)) &&
+         (sign == std::string_view::npos || IsJobNumber(id.substr(sign + 1)));
+}
+
+// What the comments of that job hold of it.
+std::string SummaryOf(const std::vector<SlurmJob>& jobs, std::string_view parent) {
+  for (const SlurmJob& job : jobs) {
+    const bool task = !job.array_task.empty() && job.array_job_id + "_" + job.array_task == parent;
+    if (job.job_id != parent && !task) continue;
+    if (const auto summary = SummaryInComment(job)) return JobSummaryToText(*summary);
+  }
+  return {};
 }
 
 // Accounting's row of a run whose job goes on.
@@ -47,13 +66,13 @@ NodeAgent::~NodeAgent() {
 Status NodeAgent::Start(EventLoop& loop, Sink& sink) {
   loop_ = &loop;
   sink_ = &sink;
+  const Status found = commands_.Find();
+  has_commands_ = found.ok();
   if (!url_text_.empty()) {
     auto url = collectors::ParseHttpUrl(url_text_);
     if (!url) return Error{"slurm.controller_url: " + url.error()};
     url_ = std::move(*url);
   } else {
-    const Status found = commands_.Find();
-    has_commands_ = found.ok();
     if (!found) {
       TellState(Availability::kNotApplicable,
                 found.error() + "; slurm.controller_url may name who knows");
@@ -86,6 +105,7 @@ void NodeAgent::Beat() {
   for (Question& question : questions_->Take()) {
     // Runs without Slurm have names of their own.
     if (!IsJobNumber(question.job_id)) continue;
+    if (!question.parent.empty() && !IsParent(question.parent)) continue;
     const Timestamp now = loop_->Now();
     Pending pending;
     pending.due = question.ended ? now + patience_.settle : now;
@@ -108,7 +128,9 @@ void NodeAgent::Next() {
   if (due == pending_.end()) return;
   const Pending pending = std::move(*due);
   pending_.erase(due);
-  if (url_text_.empty()) {
+  if (!pending.question.parent.empty()) {
+    AskParent(pending);
+  } else if (url_text_.empty()) {
     AskSlurm(pending);
   } else {
     AskPage(pending);
@@ -139,6 +161,55 @@ void NodeAgent::AskPage(const Pending& pending) {
       },
       {2 * patience_.call.ns}, {});
   if (!submitted) return;  // cannot be: nothing was pending
+}
+
+void NodeAgent::AskParent(const Pending& pending) {
+  const bool submitted = worker_->Submit(
+      [this, pending, commands = commands_, url = url_, by_page = !url_text_.empty(),
+       by_command = has_commands_, deadline = patience_.call]() mutable -> std::function<void()> {
+        const std::string& parent = pending.question.parent;
+        std::string line;
+        if (by_page) {
+          if (url.path.ends_with('/')) url.path.pop_back();
+          url.path += "/summary?job_id=" + parent;
+          const auto page = collectors::FetchPage(
+              url, std::chrono::milliseconds(deadline.ns / 1'000'000), kMostBytes);
+          if (page.error.empty()) line = FindJobSummary(page.body);
+        }
+        std::string_view origin = "controller";
+        auto outcome = std::make_shared<CommandOutcome>();
+        const bool asked = line.empty() && by_command;
+        if (asked) {
+          *outcome = commands.Run(Call::kComment, parent, deadline);
+          origin = "accounting";
+          if (outcome->end == CommandOutcome::End::kDone)
+            line =
+                SummaryOf(ReadAccountingText(outcome->output, kCommentSeparator).records, parent);
+          outcome->output = {};
+        }
+        return [this, pending, line, origin, asked, outcome] {
+          if (asked) book_.Note(Call::kComment, *outcome);
+          OnParent(pending, line, origin);
+        };
+      },
+      {3 * patience_.call.ns}, {});
+  if (!submitted) return;  // cannot be: nothing was pending
+}
+
+void NodeAgent::OnParent(Pending pending, const std::string& line, std::string_view origin) {
+  const std::string parent = pending.question.parent;
+  if (!line.empty()) {
+    TellFact(pending.question.job_id, "parent_summary", parent + " " + line, origin, 0, {});
+    return;
+  }
+  // The comment is written within a minute of the end: at 10, 30 and 70 s it is looked for again.
+  pending.due = loop_->Now() + Duration{patience_.retry.ns << std::min(pending.tries, 8)};
+  ++pending.tries;
+  if (pending.due <= pending.deadline) {
+    pending_.push_back(std::move(pending));
+    return;
+  }
+  TellFact(pending.question.job_id, "parent_summary", parent + " unknown", origin, 0, {});
 }
 
 void NodeAgent::OnPage(Pending pending, const collectors::HttpPage& page) {

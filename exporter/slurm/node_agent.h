@@ -5,6 +5,8 @@
 // instance beside the controller, its /events is read for the jobs that the engine asks about, as
 // often as it takes within a deadline. Else Slurm is asked itself, once when a job has begun and
 // once when one has ended abnormally: four thousand nodes that poll would be a fault of their own.
+// What is left of a job that another goes on from is asked of the instance beside the controller,
+// then of accounting, which is no controller, a few times while its comment may be on its way.
 // Loop thread only; calls run on a worker.
 #pragma once
 
@@ -56,6 +58,8 @@ class NodeAgent final : public Source {
   void Next();
   void AskPage(const Pending& pending);
   void AskSlurm(const Pending& pending);
+  void AskParent(const Pending& pending);
+  void OnParent(Pending pending, const std::string& line, std::string_view origin);
   void OnPage(Pending pending, const collectors::HttpPage& page);
   void OnAnswer(Pending pending, Call call, const CommandOutcome& outcome,
                 const std::vector<SlurmJob>& jobs);

@@ -15,6 +15,8 @@ namespace rankscope::exporter::slurm {
 struct Question {
   std::string job_id;
   bool ended = false;  // it ended abnormally; else: it has begun
+  // Not empty: what is left of this job is asked for, which job_id may go on from.
+  std::string parent{};
   bool operator==(const Question&) const = default;
 };
 

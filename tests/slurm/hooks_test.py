@@ -39,14 +39,17 @@ class Answers(http.server.ThreadingHTTPServer):
 
     def __init__(self, *texts):
         super().__init__(("127.0.0.1", 0), AnswerOnce)
-        self.texts, self.asked = list(texts), []
+        self.texts, self.asked, self.summary = list(texts), [], None
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
 class AnswerOnce(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.asked.append((self.path, self.headers["Accept"]))
-        text = self.server.texts[0] if len(self.server.texts) == 1 else self.server.texts.pop(0)
+        if "/summary?" in self.path:
+            text = self.server.summary
+        else:
+            text = self.server.texts[0] if len(self.server.texts) == 1 else self.server.texts.pop(0)
         self.send_response(404 if text is None else 200)
         self.end_headers()
         self.wfile.write((text or "").encode())
@@ -258,7 +261,29 @@ class Digest(HookTest):
     def test_the_verdict_in_a_line(self):
         self.end_job(VERDICT)
         self.assertEqual(self.written(), ("Comment", self.DIGEST))
-        self.assertEqual(self.server.asked, [("/n1/verdict?job_id=41", "text/plain")])
+        self.assertEqual(self.server.asked, [("/n1/verdict?job_id=41", "text/plain"),
+                                             ("/n1/summary?job_id=41", "text/plain")])
+
+    SUMMARY = "rs1 job:41 end:1795444490 try:0 code:^a2 node:n1 prog:train.py step:5:400 of:1000 loss:2.61:0.702 " \
+              "mad:0.0131 records:80 saves:2 ckpt:/scratch/^run~207/step_400.pt:91000000:400 ."
+
+    def with_summary(self, summary):
+        server = Answers(VERDICT)
+        server.summary = summary
+        self.end_job(server=server)
+        return self.written()[1]
+
+    def test_what_is_left_of_the_job_comes_behind_the_first_line(self):
+        self.assertEqual(self.with_summary(self.SUMMARY + "\n"), self.DIGEST.replace(": ", "; " + self.SUMMARY + " ", 1))
+
+    def test_of_a_long_summary_the_words_that_fit(self):
+        value = self.with_summary(self.SUMMARY[:-1] + "ckpt:" + "x" * 400 + ":1:2 .\n")
+        self.assertIn("; " + self.SUMMARY + " rank 1 ended by", value)
+
+    def test_a_summary_of_another_job_or_of_other_bytes_is_none(self):
+        for summary in (self.SUMMARY.replace("41", "411", 1), self.SUMMARY.replace("train", "Train"), "<html>", "\0" * 5000,
+                        self.SUMMARY.replace("n1", "n1]"), "rs1 job:41 $(x)"):
+            self.assertEqual(self.with_summary(summary), self.DIGEST, summary[:60])
 
     def test_the_users_comment_comes_first(self):
         self.accounted["Comment"] = "grid search, part 7"
@@ -314,7 +339,8 @@ class Digest(HookTest):
     def test_the_next_node_when_the_first_does_not_know(self):
         self.end_job(None, VERDICT)
         self.assertEqual(self.written()[1], self.DIGEST)
-        self.assertEqual([path for path, _ in self.server.asked], ["/n1/verdict?job_id=41", "/n2/verdict?job_id=41"])
+        self.assertEqual([path for path, _ in self.server.asked],
+                         ["/n1/verdict?job_id=41", "/n2/verdict?job_id=41", "/n2/summary?job_id=41"])
 
     def test_what_is_no_verdict_of_this_job_is_not_written(self):
         for text in (None, "", "<html>", VERDICT.replace("41", "411"), "\0" * 5000, "x" * 1000000):

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "exporter/slurm/comment_queue.h"
 #include "exporter/slurm/controller.h"
 #include "tests/unit/agent/temporary_directory.h"
 
@@ -159,6 +160,96 @@ TEST_F(SlurmCommands, AControllerThatDoesNotAnswerIsToldAndNotAskedAgain) {
   EXPECT_EQ(facts_.states.back().state, Availability::kDown);
   EXPECT_NE(facts_.states.back().reason.find("no answer in time"), std::string::npos);
   EXPECT_EQ(agent.lost(), 1);
+}
+
+constexpr char kLine[] =
+    "rs1 job:6 end:1795444490 try:0 code:^f3 node:n1 prog:train.py step:5:200 records:40 saves:1 "
+    "ckpt:/s/step_200.pt:91000000:200 .";
+
+std::string Comments(const std::string& comment, const std::string& admin = "") {
+  return "printf 'JobIDRaw\\037JobID\\037Comment\\037AdminComment\\n'\nprintf '6\\0376\\037" +
+         comment + "\\037" + admin + "\\n'";
+}
+
+TEST_F(SlurmCommands, WhatIsLeftOfAJobIsInItsComment) {
+  Install("scontrol", kRunning);
+  for (const auto& [comment, admin] :
+       {std::pair{"grid | 7 [rankscope f3 timeout final; " + std::string(kLine) + " more]",
+                  std::string("paid by b")},
+        std::pair{std::string("Grid 7"), "[rankscope f3 final; " + std::string(kLine) + "]"}}) {
+    facts_.facts.clear();
+    Install("sacct", Comments(comment, admin));
+    questions_->Ask({"7", false, "6"});
+    NodeAgent agent(Programs(), "", questions_, Quick());
+    Run(agent, 2.2);
+    EXPECT_EQ(facts_.Value("parent_summary"), "6 " + std::string(kLine));
+    ASSERT_EQ(facts_.facts.size(), 1u);
+    EXPECT_EQ(facts_.facts[0].job_id, "7");
+    EXPECT_EQ(facts_.facts[0].origin, "accounting");
+  }
+  EXPECT_EQ(CallsOf("scontrol"), 0u);
+  EXPECT_EQ(CallsOf("sacct"), 2u);
+}
+
+TEST_F(SlurmCommands, WhereNothingIsLeftThatIsSaidAfterAFewTries) {
+  Install("scontrol", kRunning);
+  // Another job's line says nothing of this one.
+  Install("sacct", Comments("rs1 job:66 step:5:200 ."));
+  questions_->Ask({"7", false, "6"});
+  NodeAgent::Patience patience = Quick();
+  patience.retry = Milliseconds(50);
+  patience.give_up = Milliseconds(450);  // as 10 s stand to 90
+  NodeAgent agent(Programs(), "", questions_, patience);
+  Run(agent, 6);
+  EXPECT_EQ(facts_.Value("parent_summary"), "6 unknown");
+  EXPECT_EQ(facts_.facts.size(), 1u);
+  EXPECT_LE(CallsOf("sacct"), 4u);
+  EXPECT_EQ(CallsOf("scontrol"), 0u);
+}
+
+TEST_F(SlurmCommands, AParentIsAJobsNumber) {
+  Install("scontrol", kRunning);
+  Install("sacct", Comments(kLine));
+  for (const char* id : {"6;x", "$(x)", "-6", "6_", "_6", "6_x", "6,8", "run-12ab"})
+    questions_->Ask({"7", false, id});
+  NodeAgent agent(Programs(), "", questions_, Quick());
+  Run(agent, 2.2);
+  EXPECT_EQ(Calls(), "");
+}
+
+TEST_F(SlurmCommands, TheControllersInstanceKeepsWhatIsLeftOfJobsThatEnded) {
+  Install("scontrol",
+          "test $2 = node && exit 0\necho 'JobId=6 JobName=a JobState=TIMEOUT Reason=TimeLimit "
+          "Restarts=0 ExitCode=0:15 SubmitTime=1795444481 StartTime=1795444482 "
+          "EndTime=1795444490 Partition=gpu NodeList=n1 WorkDir=/home/ada'");
+  Install("sdiag", "true");
+  Install("sacct", Comments(kLine));
+  std::vector<std::string> kept;
+  const auto run = [&](int64_t now) {
+    Controller controller(
+        Programs(), Seconds(30), folder_.path() + "/events", [now] { return now * 1'000'000'000; },
+        [&](const JobSummary& summary) { kept.push_back(JobSummaryToText(summary)); });
+    Run(controller, 2);
+  };
+  run(1795444500);  // ten seconds after the end: the comment may be on its way
+  EXPECT_EQ(CallsOf("sacct"), 0u);
+  run(1795444590);  // begun anew; the events are known from its file
+  EXPECT_EQ(CallsOf("sacct"), 1u);
+  EXPECT_EQ(kept, std::vector<std::string>{kLine});
+}
+
+TEST(CommentQueue, AsksTwiceAndForgetsWhatWasFound) {
+  CommentQueue queue;
+  queue.Add("1", 1000);
+  queue.Add("2", 1010);
+  EXPECT_EQ(queue.TakeDue(1089), "");
+  EXPECT_EQ(queue.TakeDue(1100), "1,2");
+  EXPECT_EQ(queue.TakeDue(1101), "");
+  queue.Done("1");
+  EXPECT_EQ(queue.TakeDue(1100 + 510), "2");
+  EXPECT_EQ(queue.TakeDue(99999), "");
+  for (int i = 0; i < 10000; ++i) queue.Add(std::to_string(i), i);
+  EXPECT_EQ(queue.size(), CommentQueue::kMost);
 }
 
 TEST_F(SlurmCommands, RunsWithoutSlurmAskNothing) {

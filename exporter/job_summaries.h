@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What is left of jobs when their verdicts have long been forgotten: a line each, DIR/JOB, replaced
+// as a whole. For a run that goes on days later. A disk that refuses costs the files, never the
+// daemon. Loop thread only, but for what all() hands out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "detectors/model/job_summary.h"
+#include "detectors/model/result.h"
+
+namespace rankscope::exporter {
+
+class JobSummaries {
+ public:
+  // At most 1 kB each: 4 MiB of memory, 16 MiB of a disk with blocks of 4 kB. A node that ends a
+  // job each ten minutes keeps a month. Those that ended first go first.
+  static constexpr size_t kMost = 4096;
+
+  // Lines by job id; immutable once handed out.
+  using Lines = std::map<std::string, std::string, std::less<>>;
+
+  explicit JobSummaries(size_t most = kMost) : most_(most) {}
+
+  // Reads what is there; an unreadable file is skipped and named in the error, the others are kept.
+  Status Open(const std::string& directory);
+
+  // Keeps in memory in any case; the error is the disk's. Of a job that is known, what it had
+  // trained and saved before stays where `summary` has nothing of it.
+  Status Put(const JobSummary& summary);
+
+  // Its line; empty: it is not known.
+  std::string_view Find(std::string_view job_id) const;
+  size_t size() const { return lines_->size(); }
+  std::shared_ptr<const Lines> all() const { return lines_; }
+
+ private:
+  void MakeRoom(Lines& lines);
+
+  const size_t most_;
+  std::string directory_;
+  std::shared_ptr<const Lines> lines_ = std::make_shared<const Lines>();
+};
+
+}  // namespace rankscope::exporter
