@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "detectors/model/job_summary.h"
 #include "exporter/slurm/records.h"

@@ -5,6 +5,7 @@
 
 #include "exporter/slurm/node_agent.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -242,12 +243,12 @@ TEST(CommentQueue, AsksTwiceAndForgetsWhatWasFound) {
   CommentQueue queue;
   queue.Add("1", 1000);
   queue.Add("2", 1010);
-  EXPECT_EQ(queue.TakeDue(1089), "");
-  EXPECT_EQ(queue.TakeDue(1100), "1,2");
-  EXPECT_EQ(queue.TakeDue(1101), "");
+  EXPECT_THAT(queue.TakeDue(1089), testing::IsEmpty());
+  EXPECT_THAT(queue.TakeDue(1100), testing::ElementsAre("1", "2"));
+  EXPECT_THAT(queue.TakeDue(1101), testing::IsEmpty());
   queue.Done("1");
-  EXPECT_EQ(queue.TakeDue(1100 + 510), "2");
-  EXPECT_EQ(queue.TakeDue(99999), "");
+  EXPECT_THAT(queue.TakeDue(1100 + 510), testing::ElementsAre("2"));
+  EXPECT_THAT(queue.TakeDue(99999), testing::IsEmpty());
   for (int i = 0; i < 10000; ++i) queue.Add(std::to_string(i), i);
   EXPECT_EQ(queue.size(), CommentQueue::kMost);
 }
