@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "detectors/describe_gpus.h"
+#include "detectors/describe_timeline.h"
 #include "detectors/judge.h"
 #include "detectors/windows/checkpoint_summary.h"
 
@@ -212,6 +213,10 @@ void DescribeStatus(const windows::JobWindow& job, const attribution::Attributio
   status.checkpoints = {};
   DescribeCheckpoints(job, wall_offset_ns, now, status.checkpoints);
   DescribePorts(job.now().kernel.rdma, status.rdma);
+  if (const windows::SuspensionTracker& suspension = job.suspension(); suspension.known()) {
+    status.suspension.now = suspension.Suspended(now) ? 1 : 0;
+    status.suspension.total_seconds = suspension.Total(now).seconds();
+  }
   DescribeRanks(job, processes, wall_offset_ns, status.ranks);
   status.gpu_history = DescribeGpus(job.now().kernel.gpus, wall_offset_ns);
   DescribeGpus(job, status.gpus);
@@ -238,6 +243,7 @@ void DescribeStatus(const windows::JobWindow& job, const attribution::Attributio
         {stream.name, stream.lines, stream.bytes, stream.lost_bytes, stream.redactions});
   }
   status.verdict = judge.verdict();
+  status.timeline = DescribeTimeline(job, status.verdict, wall_offset_ns, now);
 }
 
 }  // namespace rankscope::engine

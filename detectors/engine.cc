@@ -171,6 +171,8 @@ struct Engine::Impl {
       job->Touch(observation);
     }
     if (process->node_rank == 0 && !process->step_id.empty()) job->scheduler.first_node = true;
+    // Slurm names the node to each task; a step may be known by the cgroup alone.
+    if (!process->step_id.empty() || !process->node_name.empty()) job->scheduler.scheduled = true;
     for (const auto& [key, rank] : withdrawn) job->window.WithdrawRank(key, rank);
     job->window.OnProcessStart(*process, again && !moved, observation.t);
     job->window.OnArguments(*process, start.argv);
@@ -323,6 +325,10 @@ struct Engine::Impl {
     const bool clocked = fact.wall_ns > 0 && Plausible(fact.wall_ns) && wall_offset_ns > 0;
     if (clocked) t = std::min(t, Timestamp{fact.wall_ns - wall_offset_ns});
     job->window.OnSchedulerFact(fact, t, clocked);
+    const int32_t attempt = job->window.attempt().ordinal;
+    if (!job->window.scheduler_told_state() || job->scheduler.told_attempt == attempt) return;
+    job->scheduler.told_attempt = attempt;
+    job->scheduler.told_end = observation.t;
   }
 
   void On(const Event& event, const Observation& observation) {
@@ -385,7 +391,11 @@ Output Engine::Tick(Timestamp now) {
                                  impl_->clock_uncertainty_s,
                                  StoresOf(job, impl_->sources),
                                  &impl_->sources,
-                                 job.record};
+                                 job.record,
+                                 SchedulerMayTell(job, impl_->sources),
+                                 job.scheduler.told_attempt == job.window.attempt().ordinal
+                                     ? job.scheduler.told_end
+                                     : Timestamp{}};
       const bool judged = !final_before || !job.record.empty();
       if (judged && job.judge.Evaluate(job.window, context, now))
         output.changed.push_back(it->first);

@@ -6,6 +6,7 @@
 // loop thread. Knows no clock: `now` is handed in.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,8 +27,13 @@ struct Config {
   Duration rendezvous_suspect = Seconds(120);
   Duration rendezvous_fire = Seconds(300);
   Duration final_after_end = Seconds(2);     // streams drained and this long after the last process
+  // The same where a scheduler can still tell how the job ended, or begin it anew, and has not.
+  Duration final_after_scheduler = Seconds(15);
   Duration forget_after_end = Seconds(600);  // a finished job's state leaves memory
   int32_t max_jobs = 64;
+
+  // A verdict is final this long after the end at the latest, streams that stay open apart.
+  Duration LongestEnd() const { return std::max(final_after_end, final_after_scheduler); }
 };
 
 // What the engine asks of the world; executed by workers, answered by observations. Replay ignores

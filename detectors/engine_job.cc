@@ -66,6 +66,13 @@ void SchedulerQuestions::AskParents(const windows::JobWindow& window, Timestamp 
     requests.push_back({"job_summary", window.job_id(), {}, now + kPatience, std::move(parent)});
 }
 
+bool SchedulerMayTell(const Job& job, const std::vector<SourceState>& sources) {
+  return job.scheduler.scheduled &&
+         std::any_of(sources.begin(), sources.end(), [](const SourceState& each) {
+           return each.name == "slurm" && each.state == Availability::kUp;
+         });
+}
+
 std::array<Availability, kStores> StoresOf(const Job& job,
                                            const std::vector<SourceState>& sources) {
   const auto source = [&sources](std::string_view name) {

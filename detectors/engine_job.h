@@ -25,6 +25,9 @@ struct SchedulerQuestions {
   int32_t asked_begin = 0;  // the attempt of which Slurm was asked how it began, and how it ended
   int32_t asked_end = 0;
   bool asked_parents = false;
+  bool scheduled = false;      // Slurm has started it
+  int32_t told_attempt = 0;    // the newest attempt whose end Slurm has told
+  Timestamp told_end;          // and when it did
 
   void Ask(const std::string& job_id, int32_t attempt, bool live, bool ended_badly, Timestamp now,
            std::vector<Request>& requests);
@@ -34,7 +37,7 @@ struct SchedulerQuestions {
 
   template <class A>
   void Fields(A& a) {
-    a(first_node, asked_begin, asked_end, asked_parents);
+    a(first_node, asked_begin, asked_end, asked_parents, scheduled, told_attempt, told_end);
   }
 };
 
@@ -53,6 +56,9 @@ struct Job {
   // An observation that may change a verdict that is final.
   void Touch(const Observation& observation);
 };
+
+// Whether a scheduler that answers has started the job, and will tell how it ended.
+bool SchedulerMayTell(const Job& job, const std::vector<SourceState>& sources);
 
 // Which stores say something of this job; `sources`: the newest state of each.
 std::array<Availability, features::kStores> StoresOf(const Job& job,

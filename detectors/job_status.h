@@ -132,6 +132,34 @@ struct LogStatus {
   int64_t redactions = 0;
 };
 
+// Whether the job is suspended on this node; absent where nobody tells of its processes' states.
+struct SuspensionStatus {
+  double now = kUnknown;  // 0 or 1
+  double total_seconds = kUnknown;
+};
+
+// Something that happened to the job, for people to look at.
+struct JobMark {
+  double wall_seconds = kUnknown;
+  std::string_view kind;  // of kJobMarkKinds, or of kSlurmEventKinds
+  std::string text;       // what more is known; may be anything
+};
+inline constexpr std::string_view kJobMarkKinds[] = {
+    "submitted", "began", "started", "suspended", "resumed", "restarted", "told", "ended"};
+
+// A stretch of the job's time on this node. `until` NaN: it goes on.
+struct JobSpan {
+  double from_wall_seconds = kUnknown, until_wall_seconds = kUnknown;
+  bool suspended = false;  // within an attempt; else an attempt
+  int32_t attempt = 0;
+  std::string code;  // of an attempt that is over: its verdict
+};
+
+struct JobTimeline {
+  std::vector<JobMark> marks;  // by time
+  std::vector<JobSpan> spans;  // attempts, then suspensions, each by time
+};
+
 struct JobStatus {
   std::string job_id;
   std::string user;  // uid as text when no name is known
@@ -145,6 +173,8 @@ struct JobStatus {
   TrainingStatus training;
   CheckpointStatus checkpoints;
   RdmaStatus rdma;
+  SuspensionStatus suspension;
+  JobTimeline timeline;
   std::vector<RankStatus> ranks;
   std::vector<GpuHistory> gpu_history;  // that it computes on or has, by index
   std::vector<JobGpuStatus> gpus;       // by index

@@ -29,15 +29,25 @@ bool SameAnswer(const proto::Verdict& a, const proto::Verdict& b) {
          std::equal(a.ranks().begin(), a.ranks().end(), b.ranks().begin(), b.ranks().end());
 }
 
+// That nothing moves, or too slowly, says nothing of a job that is suspended, nor of one that has
+// just been: numbers are of the newest one or two minutes. What stood before stands, and an event
+// tells more.
+bool OfSuspension(const Finding& finding, const JobFeatures& f) {
+  constexpr double kHangSeconds = 60, kSlowSeconds = 120;
+  if (!f.running || f.Primary() != nullptr) return false;
+  return (finding.symptom == "hang" && f.suspension.seconds_ago < kHangSeconds) ||
+         (finding.symptom == "slow" && f.suspension.seconds_ago < kSlowSeconds);
+}
+
 }  // namespace
 
-Judge::Choice Judge::Choose(const JobFeatures& f) {
+Judge::Choice Judge::Choose(const JobFeatures& f, std::string_view standing) {
   Choice choice;
   for (const bool incident : {true, false}) {
     for (const FamilyRow& row : families::Families()) {
       if (row.incident != incident) continue;
       Finding finding = row.evaluate(f);
-      if (!finding.matched) continue;
+      if (!finding.matched || (row.code != standing && OfSuspension(finding, f))) continue;
       choice.family = &row;
       choice.finding = std::move(finding);
       return choice;
@@ -76,14 +86,20 @@ Judge::Choice Judge::Hold(Choice choice, const JobFeatures& f, Timestamp now) {
 }
 
 proto::State Judge::NextState(const windows::JobWindow& job, const JobFeatures& f,
-                              const Config& config, Timestamp now) const {
+                              const JudgeContext& context, Timestamp now) const {
   if (!f.ended) return proto::LIVE;
+  // What is told late amends; only another attempt begins anew.
+  if (is_final() && verdict_.attempt().ordinal() == job.attempt().ordinal) return proto::FINAL;
+  const Config& config = *context.config;
   const windows::JobEnd& end = job.end();
   if (end.streams_closed) {
     // Without the wrapper's word the end is that of the last process.
     const Timestamp ended = end.ended ? end.t : job.last_process_exit();
     const Timestamp drained = std::max(ended, end.streams_closed_t);
-    if (now - drained >= config.final_after_end) return proto::FINAL;
+    const bool waits = context.scheduled && context.scheduler_told.ns == 0;
+    if (waits && now - drained < config.final_after_scheduler) return proto::PROVISIONAL;
+    const Timestamp told = std::min(context.scheduler_told, drained + config.final_after_scheduler);
+    if (now - std::max(drained, told) >= config.final_after_end) return proto::FINAL;
   } else if (now - end.t >= kStreamsGrace) {
     return proto::FINAL;
   }
@@ -150,8 +166,8 @@ bool Judge::Evaluate(windows::JobWindow& job, const JudgeContext& context, Times
   f.hang_floor_seconds = context.config->hang_floor.seconds();
   f.rendezvous_suspect_seconds = context.config->rendezvous_suspect.seconds();
   f.rendezvous_fire_seconds = context.config->rendezvous_fire.seconds();
-  const proto::State state = NextState(job, f, *context.config, now);
-  const Choice choice = Hold(Choose(f), f, now);
+  const proto::State state = NextState(job, f, context, now);
+  const Choice choice = Hold(Choose(f, raised_), f, now);
   if (choice.family == nullptr) return false;
 
   proto::Verdict next = BuildVerdict(

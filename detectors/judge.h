@@ -6,6 +6,8 @@
 // here and nowhere else.
 //
 //   live --the command ended--> provisional --streams drained + final_after_end--> final
+//     ^                           |               (or _scheduler, while Slurm may tell more)  |
+//     +--- a new process of it ---+-----------------------------------------------------------+
 //
 // Single writer, loop thread.
 #pragma once
@@ -31,6 +33,8 @@ struct JudgeContext {
   std::array<Availability, features::kStores> stores{};
   const std::vector<SourceState>* sources = nullptr;
   std::string_view record;  // the authoritative record that asks for this evaluation; empty = none
+  bool scheduled = false;    // a scheduler that answers has started it
+  Timestamp scheduler_told;  // and told this attempt's end; 0 = not yet
 };
 
 class Judge {
@@ -58,11 +62,12 @@ class Judge {
     families::Finding finding;
   };
 
-  static Choice Choose(const features::JobFeatures& f);
+  // `standing`: the code that stands; empty = none.
+  static Choice Choose(const features::JobFeatures& f, std::string_view standing = {});
   Choice Hold(Choice choice, const features::JobFeatures& f, Timestamp now);
   void SummarizePrevious(windows::JobWindow& job, const JudgeContext& context);
   proto::State NextState(const windows::JobWindow& job, const features::JobFeatures& f,
-                         const Config& config, Timestamp now) const;
+                         const JudgeContext& context, Timestamp now) const;
   void DescribeData(const windows::JobWindow& job, const JudgeContext& context,
                     proto::Verdict& verdict) const;
 

@@ -85,6 +85,10 @@ constexpr std::array kRows = {
     WarningRow{"gpu_half_idle", "gpu", "gpu_engine_active", "info", "",
                "look at what the ranks wait for between steps: data, the host, blocking calls; or "
                "give the card larger batches"},
+    WarningRow{"suspended", "job", "suspended", "warning", "",
+               "scontrol resume, where Slurm has suspended it; thaw its cgroup or send SIGCONT to "
+               "its processes, where somebody else has"},
+    WarningRow{"was_suspended", "job", "suspended", "info", "", "none: it goes on"},
     WarningRow{"host_hardware", "host", "kernel_log", "warning", "",
                "save soon; let the node be looked at when the run is over"},
     WarningRow{"file_server_silent", "storage", "kernel_log", "warning", "",

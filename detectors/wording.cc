@@ -127,6 +127,7 @@ constexpr std::array kKinds = {
     KindRow{EvidenceKind::kFinalSave, "checkpoint"},
     KindRow{EvidenceKind::kRerun, "rerun"},
     KindRow{EvidenceKind::kParentJob, "earlier_job"},
+    KindRow{EvidenceKind::kSuspended, "suspended"},
 };
 
 std::string Said(const Evidence& evidence) {
@@ -335,6 +336,7 @@ std::string LandmarkText(const Evidence& e, const std::string& value, const std:
     case EvidenceKind::kStopped:
     case EvidenceKind::kStarved:
     case EvidenceKind::kStorageWait:
+    case EvidenceKind::kSuspended:
       return WaitText(e);
     case EvidenceKind::kLaunches:
     case EvidenceKind::kCudaCalls:
@@ -518,7 +520,9 @@ std::string EvidenceText(const Evidence& e) {
       return "the last training record" + At(e) + Optional(", loss ", value);
     case EvidenceKind::kSilence:
       return "no training record for " + value + " s" +
-             Optional(", against ", expected, " s between records before");
+             Optional(", against ", expected, " s between records before") +
+             Optional(", not counting ", std::string(e.Capture("suspended")),
+                      " s in which the job was suspended");
     case EvidenceKind::kNoProgress:
       return "no training record in a known form in " + value + (value == "1" ? " line" : " lines");
     case EvidenceKind::kLinesRead:

@@ -84,6 +84,21 @@ std::string StackText(const Evidence& e) {
   return text;
 }
 
+std::string SuspensionText(const Evidence& e) {
+  const std::string seconds = Number(std::round(e.observed.value_or(0)));
+  const std::string times(e.Capture("times"));
+  if (!times.empty()) {
+    return "the job was suspended" + (times == "1" ? "" : " " + times + " times") + " for " +
+           seconds + " s" + (times == "1" ? "" : " in all") + ", which count for no silence of it";
+  }
+  const std::string all(e.Capture("processes"));
+  const std::string whom = all == "1" ? "its process" : "all " + all + " of its processes";
+  return "the job has been suspended for " + seconds + " s: " +
+         (e.Capture("by") == "freezer"
+              ? "the freezer of cgroups holds " + whom + " on this node"
+              : whom + " on this node are stopped by a signal");
+}
+
 }  // namespace
 
 std::string WaitText(const Evidence& e) {
@@ -106,6 +121,8 @@ std::string WaitText(const Evidence& e) {
       return "the main thread of " + Who(e) + " wanted a CPU and had none for " + Percent(value) +
              " of the last " + std::string(e.Capture("seconds")) + " s, and ran for " +
              std::string(e.Capture("running")) + " %";
+    case EvidenceKind::kSuspended:
+      return SuspensionText(e);
     case EvidenceKind::kStorageWait:
       return (e.Capture("who") == "main" ? "the main thread of " + Who(e)
                                          : "a process that " + Who(e) + " has started") +

@@ -230,21 +230,7 @@ Finding EvaluateX14(const JobFeatures& f) {
   if (!Watched(f)) return {};
   Finding finding;
   constexpr double kPauseSeconds = 10, kRecentSeconds = 60;
-  if (IsSuspended(f)) {
-    const auto shortest = std::min_element(
-        f.waits.ranks.begin(), f.waits.ranks.end(),
-        [](const RankWait& a, const RankWait& b) { return a.stopped_seconds < b.stopped_seconds; });
-    if (shortest->stopped_seconds < kPauseSeconds) return {};
-    finding.sub = "suspended";
-    finding.tier = proto::TIER_S;
-    for (const RankWait& rank : f.waits.ranks) {
-      finding.ranks.push_back(rank.rank);
-      constexpr size_t kShown = 4;
-      if (finding.shows.size() < kShown) Show(rank.stopped_evidence, finding);
-    }
-    finding.values = {{"seconds", Number(shortest->stopped_seconds)}};
-    finding.onset = f.now - Seconds(shortest->stopped_seconds);
-  } else if (f.waits.gap_seconds >= kPauseSeconds && f.waits.gap_age_seconds < kRecentSeconds) {
+  if (f.waits.gap_seconds >= kPauseSeconds && f.waits.gap_age_seconds < kRecentSeconds) {
     finding.sub = "host";
     finding.tier = proto::TIER_S;
     finding.domain = proto::DOMAIN_INFRASTRUCTURE;

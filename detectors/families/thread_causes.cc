@@ -184,13 +184,6 @@ ThreadCause CauseOfRank(const JobFeatures& f, const RankWait& rank) {
   return row == nullptr ? ThreadCause{} : Made(f, *row, rank);
 }
 
-bool IsSuspended(const JobFeatures& f) {
-  const auto& ranks = f.waits.ranks;
-  return ranks.size() > 1 && std::all_of(ranks.begin(), ranks.end(), [](const RankWait& rank) {
-           return rank.stopped_seconds > 0 && !rank.traced;
-         });
-}
-
 ThreadCause CauseOfStandstill(const JobFeatures& f) {
   std::vector<std::pair<const RankWait*, const SubRow*>> told;
   size_t waiting = 0, stopped = 0;
@@ -234,7 +227,7 @@ void AddThreadCause(const JobFeatures& f, Finding& finding) {
   constexpr double kLongPhase = 600;
   const bool saving = f.silence_seconds < kLongPhase &&
                       std::any_of(f.waits.ranks.begin(), f.waits.ranks.end(), WorksOnFiles);
-  if (paused || saving || IsSuspended(f)) {
+  if (paused || saving || f.suspension.now) {
     finding = {};
     return;
   }
@@ -253,7 +246,7 @@ void AddThreadCause(const JobFeatures& f, Finding& finding) {
 
 Finding StandstillOfThreads(const JobFeatures& f) {
   if (!f.running || !f.timed || f.Primary() != nullptr || f.progress >= kProgressForSilence ||
-      f.train_end || IsSuspended(f))
+      f.train_end || f.suspension.now)
     return {};
   const ThreadCause cause = CauseOfStandstill(f);
   if (!cause.proved || (f.now - cause.onset).seconds() < f.hang_floor_seconds) return {};

@@ -44,7 +44,4 @@ Finding RankOfSlowStorage(const features::JobFeatures& f);
 // Why there is none such; empty where threads do not tell.
 std::string NobodyStarved(const features::JobFeatures& f);
 
-// Every rank of the job is stopped at once: its scheduler or its user has suspended it.
-bool IsSuspended(const features::JobFeatures& f);
-
 }  // namespace rankscope::families

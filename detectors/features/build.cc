@@ -67,6 +67,7 @@ class Builder {
   JobFeatures Run() {
     DescribeRun();
     DescribeText();
+    DescribeSuspension(job_, earlier_, citer_, f_);
     DescribeTime();
     f_.loss = BuildLossFeatures(window_.loss);
     CiteLoss();
@@ -74,7 +75,7 @@ class Builder {
     DescribeResume(job_, window_, citer_, f_);
     DescribeLossScale(window_, citer_, f_);
     DescribeReward(window_, citer_, f_);
-    DescribeCompiler(window_, citer_, f_);
+    DescribeCompiler(job_, window_, citer_, f_);
     DescribeRestarts(job_, window_, citer_, f_);
     DescribeNetwork(job_, window_, citer_, f_);
     DescribeStorage(job_, window_, citer_, f_);
@@ -233,7 +234,7 @@ class Builder {
     f_.timed = job_.last_text() > job_.begin() || f_.now - job_.begin() > Seconds(30);
     const Timestamp until = f_.ended && !earlier_ && job_.end().ended ? job_.end().t : f_.now;
     const Timestamp since = window_.progress > 0 ? window_.clock.last_progress() : window_.begin;
-    f_.silence_seconds = std::max(0.0, (until - since).seconds());
+    f_.silence_seconds = job_.RunningSeconds(since, until);
     f_.usual_record_seconds = window_.clock.MedianRecordSeconds();
     f_.p99_record_seconds = window_.clock.P99RecordSeconds();
     f_.step_seconds = window_.clock.MedianStepSeconds();
@@ -245,7 +246,7 @@ class Builder {
       evidence.unit = "s";
       f_.step_time_evidence = Add(std::move(evidence));
     }
-    f_.phase_seconds = std::max(0.0, (until - window_.phase.since()).seconds());
+    f_.phase_seconds = job_.RunningSeconds(window_.phase.since(), until);
     f_.longest_save_seconds = window_.phase.longest_save_seconds();
     f_.longest_eval_seconds = window_.phase.longest_eval_seconds();
     if (window_.progress > 0 && f_.timed) {
@@ -254,6 +255,8 @@ class Builder {
       if (std::isfinite(f_.usual_record_seconds)) evidence.expected = f_.usual_record_seconds;
       evidence.unit = "s";
       evidence.end = until;
+      if (const Duration suspended = job_.suspension().Within(since, until); suspended.ns > 0)
+        evidence.captures.push_back({"suspended", std::to_string(suspended.ns / 1'000'000'000)});
       f_.silence_evidence = Add(std::move(evidence));
     }
   }

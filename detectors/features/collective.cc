@@ -20,10 +20,6 @@ using windows::RankCollective;
 // A watchdog asks ten times a second; silent for this long, it does not run any more.
 constexpr double kWatchdogSilence = 10;
 
-double Since(Timestamp now, Timestamp then) {
-  return std::max(0.0, (now - then).seconds());
-}
-
 class CollectiveDescriber {
  public:
   CollectiveDescriber(const windows::JobWindow& job, const windows::AttemptWindow& window,
@@ -52,6 +48,9 @@ class CollectiveDescriber {
   }
 
  private:
+  // The job's time, which stands while it is suspended.
+  double Since(Timestamp then) const { return job_.RunningSeconds(then, now_); }
+
   bool Counts(const RankCollective& seen) const {
     return seen.counted() && (seen.alive() || f_.ended);
   }
@@ -67,8 +66,8 @@ class CollectiveDescriber {
     out.rank = rank;
     out.process = seen.process();
     out.entered = seen.entered();
-    out.seconds_since_entered = Since(now_, seen.last_entered());
-    out.asked = seen.ever_asked() && Since(now_, seen.last_asked()) <= kWatchdogSilence;
+    out.seconds_since_entered = Since(seen.last_entered());
+    out.asked = seen.ever_asked() && (now_ - seen.last_asked()).seconds() <= kWatchdogSilence;
     out.in_flight = out.asked ? seen.in_flight() : 0;
     out.written_bytes = seen.written_since();
     out.cpu_share =
@@ -76,7 +75,7 @@ class CollectiveDescriber {
     const RankCalls* calls = CallsOf(rank);
     out.seconds_since_launch = std::numeric_limits<double>::infinity();
     if (calls != nullptr && calls->launched())
-      out.seconds_since_launch = Since(now_, calls->last_launch());
+      out.seconds_since_launch = Since(calls->last_launch());
     // Watchdogs know; where none asks, whoever does not come back from the card may be waiting.
     if (out_.asked) {
       out.wait_seconds = out.asked ? seen.FlightSeconds(now_) : 0;
@@ -94,7 +93,7 @@ class CollectiveDescriber {
     for (const RankCollectives& rank : out_.ranks) {
       const RankCollective& seen = view_.collectives.ranks().at(rank.rank);
       out_.seconds_since_advance =
-          std::min(out_.seconds_since_advance, Since(now_, seen.last_advance()));
+          std::min(out_.seconds_since_advance, Since(seen.last_advance()));
       out_.entered = std::max(out_.entered, seen.entered());
       out_.completed = std::max(out_.completed, seen.completed());
       usual.push_back(seen.pauses().Median());

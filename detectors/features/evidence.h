@@ -127,8 +127,9 @@ enum class EvidenceKind : uint8_t {
   // Of a run that goes on from another (detectors/wording_resume.cc).
   kRerun,      // whom the run follows: a dependency, a restart
   kParentJob,  // what is left of that job
+  kSuspended,
 };
-inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kParentJob) + 1;
+inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kSuspended) + 1;
 
 // Values of an evidence by name, for the sentences: "type", "message", "signal", "host", ...
 using Captures = std::vector<KeyValue>;

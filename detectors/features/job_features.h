@@ -183,6 +183,17 @@ struct RestartFeatures {
   EvidenceRef evidence = kNoEvidence;
 };
 
+// Whether all of the job stands still because somebody wants it to.
+struct SuspensionFeatures {
+  bool now = false;
+  double seconds_ago = logs::kAbsent;  // 0 while it goes on
+  double seconds = 0;        // of the one that goes on
+  double total_seconds = 0;  // of all
+  int64_t times = 0;         // that are over
+  EvidenceRef evidence = kNoEvidence;       // of the one that goes on
+  EvidenceRef past_evidence = kNoEvidence;  // of those that are over
+};
+
 struct JobFeatures {
   // The run.
   std::string job_id;
@@ -236,7 +247,8 @@ struct JobFeatures {
   CompilerFeatures compiler;
   RestartFeatures restarts;
 
-  // Time; meaningful only when `timed`.
+  // Time; meaningful only when `timed`. While it is suspended the job's time stands.
+  SuspensionFeatures suspension;
   double silence_seconds = 0;  // since the last training record, up to now or the end
   double usual_record_seconds = logs::kAbsent;
   double p99_record_seconds = logs::kAbsent;

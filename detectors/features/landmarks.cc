@@ -198,7 +198,8 @@ void DescribeReward(const windows::AttemptWindow& window, Citer& citer, JobFeatu
   }
 }
 
-void DescribeCompiler(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f) {
+void DescribeCompiler(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                      Citer& citer, JobFeatures& f) {
   const windows::MarkerSeen& begun = window.marker(MarkerKind::kCompileBegin);
   const windows::MarkerSeen& ended = window.marker(MarkerKind::kCompileEnd);
   if (begun.count == 0) return;
@@ -207,7 +208,7 @@ void DescribeCompiler(const windows::AttemptWindow& window, Citer& citer, JobFea
   f.compiler.open = ended.count == 0 || later;
   f.compiler.last_thing = f.compiler.open && window.progress_at_compile == window.progress;
   f.compiler.what = begun.text;
-  f.compiler.seconds = std::max(0.0, (f.now - begun.last).seconds());
+  f.compiler.seconds = job.RunningSeconds(begun.last, f.now);
   f.compiler.evidence = citer.AddMarker(EvidenceKind::kCompiling, begun);
 }
 

@@ -21,9 +21,12 @@ void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow&
                     Citer& citer, JobFeatures& f);
 void DescribeLossScale(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
 void DescribeReward(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
-void DescribeCompiler(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
+void DescribeCompiler(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                      Citer& citer, JobFeatures& f);
 void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindow& window,
                       Citer& citer, JobFeatures& f);
+// Where it stands still because somebody wants it to; suspension.cc
+void DescribeSuspension(const windows::JobWindow& job, bool earlier, Citer& citer, JobFeatures& f);
 // network.cc, storage.cc and so on
 void DescribeNetwork(const windows::JobWindow& job, const windows::AttemptWindow& window,
                      Citer& citer, JobFeatures& f);

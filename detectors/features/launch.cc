@@ -64,7 +64,7 @@ class LaunchDescriber {
     out.process = calls.process();
     out.launches = calls.launches();
     const Timestamp since = calls.launched() ? calls.last_launch() : calls.first();
-    out.seconds_since_launch = std::max(0.0, (now_ - since).seconds());
+    out.seconds_since_launch = job_.RunningSeconds(since, now_);  // the job's time
     out.longest_pause = calls.pauses().second;
     out.sync_seconds = calls.SyncSeconds(now_);
     out.counted_share = calls.counted_share();

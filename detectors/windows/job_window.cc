@@ -134,7 +134,8 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
     ++processes_seen_;
     ++processes_alive_;
   }
-  if (!wrapped_ && !end_.ended && command_.empty()) command_ = process.command;
+  const bool over = !wrapped_ && end_.ended;
+  if (!wrapped_ && !over && command_.empty()) command_ = process.command;
   if (!wrapped_) {
     end_ = {};  // a job known only by its processes lives while one does
     // The first of them is there before whom it starts.
@@ -142,6 +143,12 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   }
   if (process.role == attribution::ProcessRole::kLauncher)
     current_.kernel.network.OnCommand(process.command);
+  // What was requeued begins with its script, wherever its ranks come to run.
+  if (over && process.slurm_restart > attempt_.slurm_restart) {
+    BeginAttempt(t);
+    attempt_.slurm_restart = process.slurm_restart;
+    attempt_.elastic_restart = 0;
+  }
   if (process.role != attribution::ProcessRole::kRank) return;
   world_size_ = std::max(world_size_, process.world_size);
   Attempt next = attempt_;
@@ -170,6 +177,7 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
 
 void JobWindow::OnProcessLeft(const ProcessKey& key, Timestamp t) {
   std::erase_if(ranks_, [&key](const auto& entry) { return entry.second.process == key; });
+  suspension_.OnProcessGone(key, t);
   --processes_seen_;
   processes_alive_ = std::max<int64_t>(0, processes_alive_ - 1);
   if (wrapped_ || processes_alive_ > 0) return;
@@ -203,6 +211,7 @@ void JobWindow::OnArguments(const attribution::ProcessInfo& process,
 void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp t) {
   processes_alive_ = std::max<int64_t>(0, processes_alive_ - 1);
   last_process_exit_ = t;
+  suspension_.OnProcessGone(process.key, t);
   current_.kernel.OnProcessExit(process.key);
   if (wrapped_ && end_.wrapper_lost && !end_.ended && process.key == root_) {
     // The wrapper cannot tell any more how its command ended; the kernel does.
@@ -298,7 +307,7 @@ void JobWindow::OnRecord(const logs::Record& record, uint32_t stream, const LogL
 void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, Timestamp t) {
   const auto add = [&](AttemptWindow& attempt) {
     attempt.loss.Add(progress, line.stream, line.offset, line.text, t);
-    attempt.clock.Add(progress, t);
+    attempt.clock.Add(progress, t, suspension_.Within(attempt.clock.last_progress(), t));
     attempt.phase.OnProgress(t);
     attempt.training.Add({progress, line.stream, line.offset, line.text, t, attempt.progress});
     attempt.reward.Add(progress, line.stream, line.offset, line.text, t);
@@ -478,6 +487,10 @@ void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
   KernelView kernel;
   if (processes == Processes::kSame) kernel = current_.kernel;
   if (ended_attempts_.size() == kMaxEnded) ended_attempts_.pop_front();
+  // An attempt ends with its last process, and the next one may begin much later.
+  const bool gone = processes == Processes::kNew && last_process_exit_ > current_.begin;
+  attempt_spans_.push_back({attempt_, current_.begin, gone ? last_process_exit_ : t});
+  if (attempt_spans_.size() > kMaxSpans) attempt_spans_.pop_front();
   ended_attempts_.push_back({attempt_, t, std::move(current_)});
   current_ = {};
   current_.begin = t;

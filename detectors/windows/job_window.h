@@ -42,6 +42,7 @@
 #include "detectors/windows/scheduler_history.h"
 #include "detectors/windows/step_clock.h"
 #include "detectors/windows/surroundings.h"
+#include "detectors/windows/suspension_tracker.h"
 #include "detectors/windows/training_tracker.h"
 
 namespace rankscope::windows {
@@ -150,6 +151,31 @@ struct EndedAttempt {
   }
 };
 
+// When an attempt began and ended, for people to look at.
+struct AttemptSpan {
+  Attempt attempt;
+  Timestamp begin, end;
+
+  template <class A>
+  void Fields(A& a) {
+    a(attempt, begin, end);
+  }
+};
+
+// What the scheduler has told of the job's life, and when it was.
+struct SchedulerMark {
+  Timestamp t;
+  std::string field;  // submit | start | state | event
+  std::string value;
+  std::string reason;  // as it was told with it; empty = none
+  std::string origin;
+
+  template <class A>
+  void Fields(A& a) {
+    a(t, field, value, reason, origin);
+  }
+};
+
 struct RankWindow {
   int32_t rank = -1;
   int32_t local_rank = -1;
@@ -203,6 +229,9 @@ class JobWindow {
   static constexpr size_t kMaxRanks = 4096;
   static constexpr size_t kMaxEnded = 16;  // attempts between two ticks; of more, the newest
   static constexpr size_t kMaxEarlier = 16;
+  static constexpr size_t kMaxSpans = 16;
+  static constexpr size_t kMaxSchedulerMarks = 48;  // of a job that is requeued all night the newest
+  static constexpr size_t kMarkTextCap = 96;
   static constexpr size_t kMaxPendingSignals = 512;  // one to each rank of a large node, twice
 
   JobWindow() = default;
@@ -271,12 +300,21 @@ class JobWindow {
   const std::map<int32_t, RankWindow>& ranks() const { return ranks_; }
   const Surroundings& surroundings() const { return surroundings_; }
   const GpuClaims& gpu_claims() const { return gpu_claims_; }
+  const SuspensionTracker& suspension() const { return suspension_; }
+  // Seconds between the two in which the job was not suspended; 0 where `to` is the earlier one.
+  double RunningSeconds(Timestamp from, Timestamp to) const {
+    const double seconds = (to - from).seconds() - suspension_.Within(from, to).seconds();
+    return seconds > 0 ? seconds : 0;
+  }
   const std::vector<KeyValue>& scheduler_fields() const { return scheduler_fields_; }
   const SchedulerHistory& scheduler() const { return scheduler_; }
   const BootSeen& boot() const { return boot_; }
   const ParentJobs& parents() const { return parents_; }
   // Whether the scheduler has told of a state in which the job does not go on.
   bool scheduler_told_state() const;
+  const std::deque<SchedulerMark>& scheduler_marks() const { return scheduler_marks_; }
+  // Of attempts that are over, oldest first; of more than kMaxSpans the newest.
+  const std::deque<AttemptSpan>& attempt_spans() const { return attempt_spans_; }
   int64_t processes_seen() const { return processes_seen_; }
   int64_t processes_alive() const { return processes_alive_; }
   Timestamp last_process_exit() const { return last_process_exit_; }
@@ -305,8 +343,11 @@ class JobWindow {
       progress_since_terminal_, root_, ended_attempts_, restart_balance_, begin_stream_,
       begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
       progress_stream_, last_words_, earlier_, pending_signals_, ended_well_, gpu_claims_,
-      scheduler_, boot_, parents_);
+      scheduler_, boot_, parents_, suspension_, scheduler_state_attempt_, scheduler_marks_,
+      mark_reason_, attempt_spans_);
     while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
+    while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
+    while (attempt_spans_.size() > kMaxSpans) attempt_spans_.pop_front();
   }
 
  private:
@@ -315,6 +356,7 @@ class JobWindow {
   void OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line, Timestamp t);
   void NoteCommandDeath(Timestamp t);
   void TakeStatusOfRanks();
+  void NoteSchedulerMark(const SchedulerFact& fact, Timestamp t);
   bool IsTold(const logs::Incident& xid, Timestamp t) const;
   int32_t AttemptOf(const SchedulerRun* run, Timestamp t, bool clocked) const;
   void TakeSchedulerState(const SchedulerFact& fact, const SchedulerRun* run, Timestamp t,
@@ -358,8 +400,13 @@ class JobWindow {
   SchedulerHistory scheduler_;
   BootSeen boot_;
   ParentJobs parents_;
+  std::deque<SchedulerMark> scheduler_marks_;
+  std::deque<AttemptSpan> attempt_spans_;
+  std::string mark_reason_;  // told before what it is the reason of
+  int32_t scheduler_state_attempt_ = 0;  // of which attempt the newest state is
   Surroundings surroundings_;
   GpuClaims gpu_claims_;  // of all attempts: a restart does not change what the job was given
+  SuspensionTracker suspension_;
   std::map<int32_t, bool> ended_well_;  // by rank: its newest process exited with 0
   ProcessKey root_;
   int64_t processes_seen_ = 0;

@@ -20,6 +20,7 @@ using logs::Role;
 void JobWindow::OnEvent(const Event& event, const Speaker& speaker, Timestamp t) {
   current_.kernel.OnEvent(event, speaker, t);
   if (suspected_) suspected_->kernel.OnEvent(event, speaker, t);
+  suspension_.OnEvent(event, t);
 }
 
 void JobWindow::OnGpuEnvironment(const attribution::ProcessInfo& process,
@@ -45,6 +46,7 @@ void JobWindow::OnGpuMapping(std::vector<attribution::GpuName> cards, Timestamp 
 void JobWindow::OnSample(const Speaker& speaker, const SampleBatch& batch, Timestamp t) {
   current_.kernel.OnSamples(batch, speaker, t);
   if (suspected_) suspected_->kernel.OnSamples(batch, speaker, t);
+  suspension_.OnSamples(batch, speaker, t);
   const int32_t rank = speaker.rank;
   if (rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(rank))) return;
   RankWindow& window = ranks_[rank];
@@ -131,8 +133,11 @@ void JobWindow::TakeSignal(const attribution::ProcessInfo& process, bool counts)
 
 bool JobWindow::scheduler_told_state() const {
   const std::vector<SchedulerRun>& runs = scheduler_.runs();
-  return (!scheduler_.state().empty() && !SchedulerStateGoesOn(scheduler_.state())) ||
-         std::any_of(runs.begin(), runs.end(), [](const SchedulerRun& run) { return run.ended(); });
+  const bool state = scheduler_state_attempt_ == attempt_.ordinal && !scheduler_.state().empty() &&
+                     !SchedulerStateGoesOn(scheduler_.state());
+  return state || std::any_of(runs.begin(), runs.end(), [this](const SchedulerRun& run) {
+           return run.ended() && AttemptOf(&run, run.end_t, run.clocked) == attempt_.ordinal;
+         });
 }
 
 void JobWindow::OnBoot(std::string_view node, std::string_view boot_id) {
@@ -143,7 +148,33 @@ void JobWindow::OnBoot(std::string_view node, std::string_view boot_id) {
   boot_.again = id == boot_.id ? std::string() : id;
 }
 
+void JobWindow::NoteSchedulerMark(const SchedulerFact& fact, Timestamp t) {
+  const auto cut = [](const std::string& text) { return text.substr(0, kMarkTextCap); };
+  if (fact.field == "reason") {
+    // It is told with what it is the reason of, before that or behind it.
+    const bool behind = !scheduler_marks_.empty() && scheduler_marks_.back().t == t &&
+                        scheduler_marks_.back().field != "submit";
+    const std::string reason = fact.value == "None" ? std::string() : cut(fact.value);
+    (behind ? scheduler_marks_.back().reason : mark_reason_) = reason;
+  }
+  constexpr std::string_view kFields[] = {"submit", "start", "state", "event"};
+  if (std::find(std::begin(kFields), std::end(kFields), fact.field) == std::end(kFields)) return;
+  // Times are told as numbers, too; theirs is `t`.
+  const bool timed = fact.field == "submit" || fact.field == "start";
+  SchedulerMark mark{t, fact.field, timed ? std::string() : cut(fact.value), {}, cut(fact.origin)};
+  const bool known = std::any_of(scheduler_marks_.begin(), scheduler_marks_.end(),
+                                 [&mark](const SchedulerMark& each) {
+                                   return each.t == mark.t && each.field == mark.field &&
+                                          each.value == mark.value;
+                                 });
+  if (known) return;
+  if (!timed) mark.reason = std::exchange(mark_reason_, {});
+  scheduler_marks_.push_back(std::move(mark));
+  if (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
+}
+
 void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t, bool clocked) {
+  NoteSchedulerMark(fact, t);
   constexpr size_t kMaxFacts = 64;
   constexpr size_t kMaxName = 64;
   constexpr size_t kMaxValue = size_t{64} << 10;  // a submit line; others are a word or a path
@@ -163,6 +194,8 @@ void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t, bool clo
   if (SchedulerStateWaits(scheduler_.state())) {
     TakeReturnToQueue(fact, t);
   } else {
+    if (!SchedulerStateGoesOn(scheduler_.state()))
+      scheduler_state_attempt_ = AttemptOf(state.run, t, clocked);
     TakeSchedulerState(fact, state.run, t, clocked);
   }
 }

@@ -16,7 +16,7 @@ constexpr Duration kTogether = Milliseconds(2);
 
 }  // namespace
 
-void StepClock::Add(const logs::Progress& progress, Timestamp t) {
+void StepClock::Add(const logs::Progress& progress, Timestamp t, Duration suspended) {
   const double previous_step = last_step_;
   if (!progress.step_text.empty() && std::isfinite(progress.step)) {
     if (records_ == 0) first_step_ = progress.step;
@@ -34,6 +34,9 @@ void StepClock::Add(const logs::Progress& progress, Timestamp t) {
                         previous_step == last_step_ && t - last_arrival_ < Seconds(1);
   if (records_ == 0) {
     first_arrival_ = last_arrival_ = t;
+  } else if (suspended.ns > 0) {
+    last_arrival_ = t;
+    same_arrival_ = 1;
   } else if (!repeated) {
     const Duration since = t - last_arrival_;
     if (since > kTogether) {

@@ -20,7 +20,8 @@ class StepClock {
   static constexpr size_t kWarmUp = 5;  // first timings, left out: compilation, caches
   static constexpr size_t kEarly = 20;  // timings that make the run's own baseline
 
-  void Add(const logs::Progress& progress, Timestamp t);
+  // `suspended`: for how long since the last record the run was; such an interval tells nothing.
+  void Add(const logs::Progress& progress, Timestamp t, Duration suspended = {});
 
   int64_t records() const { return records_; }
   double last_step() const { return last_step_; }  // NaN: the dialect prints none

@@ -62,7 +62,7 @@ class RunJudge final : public Sink {
 
   run::Judgement Judge() {
     player_.CatchUp();
-    const int ticks = static_cast<int>(config_.final_after_end.seconds()) + kMoreTicks;
+    const int ticks = static_cast<int>(config_.LongestEnd().seconds()) + kMoreTicks;
     for (int i = 0; i < ticks && !Final(); ++i) player_.TickOn();
     const JobStatus* job = engine_.Find(job_id_);
     if (job == nullptr) return {};

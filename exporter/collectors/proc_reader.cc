@@ -160,6 +160,17 @@ MemoryCgroup ProcReader::Memory(const std::string& directory, bool v1) const {
   return memory;
 }
 
+std::optional<CgroupPaths> ProcReader::Cgroup(int32_t pid) const {
+  const auto text = ReadFile(OfProcess(pid, "cgroup"), kSmallFile);
+  return text ? std::optional<CgroupPaths>(ParseCgroup(*text)) : std::nullopt;
+}
+
+std::optional<bool> ProcReader::Frozen(const std::string& directory, bool v1) const {
+  const std::string base = cgroup_ + (v1 ? "/freezer" : "") + directory;
+  const auto text = ReadFile(base + (v1 ? "/freezer.state" : "/cgroup.events"), kSmallFile);
+  return text ? ParseFrozen(*text, v1) : std::nullopt;
+}
+
 std::string ProcReader::BootId() const {
   auto text = ReadFile(proc_ + "/sys/kernel/random/boot_id", kSmallFile).value_or("");
   while (!text.empty() && text.back() == '\n') text.pop_back();

@@ -48,6 +48,9 @@ class ProcReader {
   std::optional<int64_t> HostMemoryAvailable() const;
   std::optional<int64_t> HostOomKills() const;
   MemoryCgroup Memory(const std::string& directory, bool v1) const;
+  std::optional<CgroupPaths> Cgroup(int32_t pid) const;
+  // Whether the processes of the cgroup stand still by its freezer, or that of one above it.
+  std::optional<bool> Frozen(const std::string& directory, bool v1) const;
   std::string BootId() const;
 
  private:

@@ -48,7 +48,8 @@ void Add(SampleBatch& batch, SignalId signal, std::optional<int64_t> value) {
 
 struct ProcScanner::Pass {
   ScanResult result;
-  std::map<int32_t, TrackedProcess> alive;  // tracked and seen in this pass
+  std::map<int32_t, TrackedProcess> alive;               // tracked and seen in this pass
+  std::map<std::string, std::optional<int64_t>> frozen;  // by the directory that freezes
   bool first = false;
 };
 
@@ -97,10 +98,34 @@ void ProcScanner::ScanTracked(const ScanRequest& request, Pass& pass) {
       Add(batch, SignalId::kReadBytes, io->read_bytes);
       Add(batch, SignalId::kWriteBytes, io->write_bytes);
     }
+    Add(batch, SignalId::kProcessFrozen, FrozenCgroup(tracked.key, pass));
     const int32_t gpus = has_gpus_ ? reader_.OpenGpus(tracked.key.pid) : 0;
     Add(batch, SignalId::kGpuDevicesOpen, gpus);
     pass.result.samples.push_back(std::move(batch));
   }
+  std::erase_if(freezers_, [&pass](const auto& entry) {
+    const auto alive = pass.alive.find(entry.first.pid);
+    return alive == pass.alive.end() || alive->second.key != entry.first;
+  });
+}
+
+// The machine's own cgroup, the root, has no freezer. Ranks share theirs: each is read once a scan.
+// A process may be moved after its start, as Slurm's tasks are: where it is is looked up again.
+std::optional<int64_t> ProcScanner::FrozenCgroup(const ProcessKey& key, Pass& pass) {
+  const auto [known, fresh] = freezers_.try_emplace(key);
+  Freezer& freezer = known->second;
+  if (fresh || (key.pid + scans_) % kRelookScans == 0) {
+    const auto paths = reader_.Cgroup(key.pid);
+    freezer.v1 = paths && !paths->freezer.empty();
+    freezer.directory = !paths ? std::string() : freezer.v1 ? paths->freezer : paths->unified;
+  }
+  if (freezer.directory.empty() || freezer.directory == "/") return std::nullopt;
+  const auto [found, unread] = pass.frozen.try_emplace(freezer.directory);
+  if (unread) {
+    const auto frozen = reader_.Frozen(freezer.directory, freezer.v1);
+    if (frozen) found->second = *frozen ? 1 : 0;
+  }
+  return found->second;
 }
 
 bool ProcScanner::Wanted(const StatLine& stat, const ProcessFacts& facts, const Pass& pass) const {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -49,10 +50,16 @@ class ProcScanner {
     std::string comm;
     int looks = 0;
   };
+  // Which cgroup's freezer holds a process: sources that tell of processes know it of some only.
+  struct Freezer {
+    std::string directory;
+    bool v1 = false;
+  };
   struct Pass;
 
   void ScanTracked(const ScanRequest& request, Pass& pass);
   void ScanOthers(const ScanRequest& request, Pass& pass);
+  std::optional<int64_t> FrozenCgroup(const ProcessKey& key, Pass& pass);
   bool Wanted(const StatLine& stat, const ProcessFacts& facts, const Pass& pass) const;
   void AddStarted(const StatLine& stat, ProcessFacts facts, Pass& pass);
   void ScanHost(Pass& pass) const;
@@ -64,6 +71,7 @@ class ProcScanner {
   double tick_seconds_;
   bool has_gpus_ = false;
   std::unordered_map<int32_t, Nobody> nobodies_;
+  std::map<ProcessKey, Freezer> freezers_;  // of those that are tracked
   // v1 counts a kill in the victim's own directory, which is gone soon after: the last counts, by
   // job and directory.
   std::map<std::string, std::map<std::string, int64_t>> v1_oom_kills_;

@@ -168,9 +168,21 @@ CgroupPaths ParseCgroup(std::string_view text) {
       const std::string_view controller = TakeUntil(controllers, ',');
       if (controller == "memory") paths.memory = path;
       if (controller == "devices") paths.devices = path;
+      if (controller == "freezer") paths.freezer = path;
     }
   }
   return paths;
+}
+
+// FREEZING: some of it still moves.
+std::optional<bool> ParseFrozen(std::string_view text, bool v1) {
+  if (v1) {
+    const std::string_view state = TakeUntil(text, '\n');
+    if (state != "FROZEN" && state != "FREEZING" && state != "THAWED") return std::nullopt;
+    return state == "FROZEN";
+  }
+  const auto frozen = FindNumber(text, "frozen");
+  return frozen ? std::optional<bool>(*frozen == 1) : std::nullopt;
 }
 
 // "c 195:0 rwm"; Documentation/admin-guide/cgroup-v1/devices.rst. 195 is the driver's major number,

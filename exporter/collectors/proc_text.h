@@ -69,6 +69,7 @@ struct CgroupPaths {
   std::string unified;  // cgroup v2; "/" on a v1 machine
   std::string memory;   // the v1 memory controller; empty on v2
   std::string devices;  // the v1 devices controller; empty on v2
+  std::string freezer;  // the v1 freezer controller; empty on v2
 };
 CgroupPaths ParseCgroup(std::string_view text);
 
@@ -79,6 +80,9 @@ std::string_view JobCgroup(std::string_view path);
 // Numbers of the GPUs' device nodes that a devices.list of cgroup v1 lets be opened, rising; empty
 // where it lets all, or none.
 std::vector<int32_t> ParseGpuDevices(std::string_view text);
+
+// A freezer.state of cgroup v1, or a cgroup.events of v2: whether all that is in it stands still.
+std::optional<bool> ParseFrozen(std::string_view text, bool v1);
 
 // "key 12" or "key:   12 kB" on a line of its own; kB are multiplied out.
 std::optional<int64_t> FindNumber(std::string_view text, std::string_view key);

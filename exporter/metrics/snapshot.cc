@@ -200,6 +200,9 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
                  std::to_string(job.attempt.slurm_restart), facts.dependency, facts.launcher}),
       1);
   Add(MetricNamed("rankscope_job_running"), labels, Flag(job.running));
+  Add(MetricNamed("rankscope_job_suspended"), labels, job.suspension.now);
+  Add(MetricNamed("rankscope_job_suspended_seconds_total"), labels,
+           job.suspension.total_seconds);
   if (job.world_size > 0) Add(MetricNamed("rankscope_job_world_size"), labels, job.world_size);
 
   constexpr MetricId kEvidence = MetricNamed("rankscope_evidence_available");

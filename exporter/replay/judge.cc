@@ -83,7 +83,7 @@ class Judge {
   // The recording has ended; a run that has ended too becomes final in the seconds after it.
   void Settle() {
     player_.CatchUp();
-    const int ticks = static_cast<int>(options_.config.final_after_end.seconds()) + kMoreTicks;
+    const int ticks = static_cast<int>(options_.config.LongestEnd().seconds()) + kMoreTicks;
     for (int i = 0; i < ticks && !Settled(); ++i) player_.TickOn();
   }
 

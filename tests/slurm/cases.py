@@ -114,7 +114,7 @@ def suspended(run):
     job = run.submit("srun " + train(run, 100))
     until_step(run, job, 30)
     run.cluster.run("scontrol", "suspend", job)
-    time.sleep(5)
+    run.while_suspended = run.wait_for("the word that it is suspended", lambda: run.verdict_that_warns(job, "suspended"))
     run.cluster.run("scontrol", "resume", job)
     return job
 

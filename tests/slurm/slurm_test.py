@@ -79,6 +79,10 @@ class Runner:
             time.sleep(0.2)
         return value
 
+    def verdict_that_warns(self, job, kind):
+        verdict = daemon.verdicts().get(job, {"warnings": []})
+        return verdict if any(warning["kind"] == kind for warning in verdict["warnings"]) else None
+
     def wait_for_end(self, job):
         self.wait_for(f"the end of job {job}", lambda: self.cluster.job(job).get("JobState") not in STILL)
 
@@ -184,6 +188,15 @@ class MoreThanTheFamily(unittest.TestCase):
                              ("cancelled", r"rank 0 ended by SIGTERM, sent by pid \d+ \(slurmstepd\)")):
             shown = [shown["text"] for shown in self.verdict(name)["shows"]]
             self.assertTrue(any(re.match(wanted, text) for text in shown), shown)
+
+    def test_what_a_suspended_job_is_said_to_be(self):
+        verdict = runner.while_suspended
+        said = [warning["text"] for warning in verdict["warnings"] if warning["kind"] == "suspended"]
+        self.assertRegex(said[0], r"^the job has been suspended for \d+ s: the freezer of cgroups holds .* on this node$")
+        self.assertEqual((verdict["state"], verdict["code"]), ("live", "G1"), verdict)
+        kinds = [warning["kind"] for warning in self.verdict("suspended")["warnings"]]
+        self.assertIn("was_suspended", kinds)
+        self.assertNotIn("suspended", kinds)
 
     def test_the_limit_that_was_reached_is_the_jobs(self):
         job = runner.jobs["out_of_memory"]

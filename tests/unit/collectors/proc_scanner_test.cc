@@ -260,6 +260,40 @@ TEST(ProcScanner, AJobsCgroupMakesAProcessTheJobsWhateverItsEnvironment) {
   EXPECT_FALSE(result.started[1].tracked.unranked);
 }
 
+TEST(ProcScanner, WhetherAProcessIsFrozenItsCgroupSays) {
+  FakeProc proc;
+  const std::string rank("RANK=0\0", 7);
+  proc.Put({.pid = 10, .environ = rank, .cgroup = "9:freezer:/slurm_n1/uid_1/job_7/step_0\n"});
+  ProcScanner scanner(proc.Reader());
+  const ScanRequest request = Request(scanner.Scan({}));
+  EXPECT_EQ(SampleOf(scanner.Scan(request), SignalId::kProcessFrozen), std::nullopt);
+  proc.Cgroup("freezer/slurm_n1/uid_1/job_7/step_0/freezer.state", "THAWED\n");
+  EXPECT_EQ(SampleOf(scanner.Scan(request), SignalId::kProcessFrozen), 0.0f);
+  proc.Cgroup("freezer/slurm_n1/uid_1/job_7/step_0/freezer.state", "FROZEN\n");
+  EXPECT_EQ(SampleOf(scanner.Scan(request), SignalId::kProcessFrozen), 1.0f);
+}
+
+TEST(ProcScanner, TheFreezerOfVersionTwoIsThatOfItsOnePath) {
+  FakeProc proc;
+  const std::string rank("RANK=0\0", 7);
+  proc.Put({.pid = 10, .environ = rank, .cgroup = "0::/s.scope/job_7/step_0/user/task_0\n"});
+  proc.Put({.pid = 11, .environ = rank, .cgroup = "0::/\n"});
+  proc.Cgroup("s.scope/job_7/step_0/user/task_0/cgroup.events", "populated 1\nfrozen 1\n");
+  proc.Cgroup("cgroup.events", "frozen 1\n");
+  ProcScanner scanner(proc.Reader());
+  const ScanResult result = scanner.Scan(Request(scanner.Scan({})));
+  int64_t told = 0;
+  for (const SampleBatch& batch : result.samples) {
+    for (const Sample& sample : batch.samples) {
+      if (sample.signal != SignalId::kProcessFrozen) continue;
+      ++told;
+      EXPECT_EQ(batch.subject.process.pid, 10) << "the root has no freezer";
+      EXPECT_EQ(sample.value, 1.0f);
+    }
+  }
+  EXPECT_EQ(told, 1);
+}
+
 TEST(ProcScanner, HostileEnvironmentsAreReadWithinBounds) {
   FakeProc proc;
   std::string many;

@@ -151,6 +151,20 @@ TEST(ParseCgroup, TheDevicesControllerHasAPathOfItsOwn) {
   EXPECT_EQ(ParseCgroup("0::/system.slice/job_5\n").devices, "");
 }
 
+TEST(ParseFrozen, OnlyAWholeWordCounts) {
+  EXPECT_EQ(ParseFrozen("FROZEN\n", true), true);
+  EXPECT_EQ(ParseFrozen("FREEZING\n", true), false) << "some of it still moves";
+  EXPECT_EQ(ParseFrozen("THAWED\n", true), false);
+  EXPECT_EQ(ParseFrozen("populated 1\nfrozen 1\n", false), true);
+  EXPECT_EQ(ParseFrozen("populated 1\nfrozen 0\n", false), false);
+  EXPECT_EQ(ParseFrozen("populated 1\n", false), std::nullopt) << "before Linux 5.2";
+  for (const char* text : {"", "frozen", "frozen x\n", "FROZEN", "x FROZEN\n"}) {
+    EXPECT_NE(ParseFrozen(text, false), true) << text;
+  }
+  EXPECT_EQ(ParseFrozen("x FROZEN\n", true), std::nullopt);
+  EXPECT_EQ(ParseCgroup("9:freezer:/slurm/job_5/step_0\n0::/\n").freezer, "/slurm/job_5/step_0");
+}
+
 TEST(ParseGpuDevices, OnlyWhatIsLeftOfTheDriversNodes) {
   using Minors = std::vector<int32_t>;
   EXPECT_EQ(ParseGpuDevices("c 195:3 rwm\nc 195:0 rw\nc 195:255 rwm\nc 195:254 rwm\nb 8:0 rwm\n"

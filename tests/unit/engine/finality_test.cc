@@ -134,6 +134,131 @@ TEST(Finality, AFinishedJobLeavesMemory) {
   EXPECT_TRUE(engine.Jobs().empty());
 }
 
+// --- Slurm's jobs ---
+
+constexpr ProcessKey kScript{100, 9}, kTask{101, 10}, kScriptAgain{200, 19}, kTaskAgain{201, 20};
+
+// A batch script and its task, as slurmstepd starts them.
+void StartAttempt(Tape& tape, double second, ProcessKey script, ProcessKey task, int restart) {
+  std::vector<KeyValue> env = {{"SLURM_JOB_ID", "j1"},
+                               {"SLURM_NODEID", "0"},
+                               {"SLURMD_NODENAME", "n1"},
+                               {"SLURM_RESTART_COUNT", std::to_string(restart)}};
+  tape.Start(second, script, {1, 1}, env, {"bash", "script"});
+  env.insert(env.end(), {{"SLURM_STEP_ID", "0"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}});
+  tape.Start(second + 0.2, task, script, env);
+}
+
+void EndAttempt(Tape& tape, double second, ProcessKey script, ProcessKey task, int32_t status) {
+  tape.Exit(second, task, status);
+  tape.Exit(second + 0.1, script, status);
+}
+
+Tape OfSlurm(Availability slurm = Availability::kUp) {
+  Tape tape;
+  tape.Add(0.1, SourceState{17, "slurm", slurm, "", 0, Seconds(30)});
+  StartAttempt(tape, 0.3, kScript, kTask, 0);
+  EndAttempt(tape, 8.2, kScript, kTask, Killed(15));
+  return tape;
+}
+
+TEST(FinalityOfSlurm, ItsWordIsWaitedFor) {
+  Tape tape = OfSlurm();
+  tape.Finish(40);
+  EXPECT_EQ(StateAt(tape, 23), proto::PROVISIONAL);
+  EXPECT_EQ(StateAt(tape, 24), proto::FINAL);
+}
+
+TEST(FinalityOfSlurm, AndNotWhereNobodyCanGiveIt) {
+  for (const Availability slurm : {Availability::kDown, Availability::kNotApplicable}) {
+    Tape tape = OfSlurm(slurm);
+    tape.Finish(40);
+    EXPECT_EQ(StateAt(tape, 11), proto::FINAL);
+  }
+  Tape other;  // beside Slurm, and none of its jobs
+  other.Add(0.1, SourceState{17, "slurm", Availability::kUp, "", 0, Seconds(30)});
+  other.Begin(0.2);
+  other.End(8.3, 0);
+  other.Closed(8.4);
+  other.Finish(40);
+  EXPECT_EQ(StateAt(other, 11), proto::FINAL);
+}
+
+TEST(FinalityOfSlurm, OnceItHasToldTheFirstFinalVerdictHasIt) {
+  Tape tape = OfSlurm();
+  tape.State(14.5, "state", "RUNNING");
+  tape.State(16.5, "state", "PREEMPTED");
+  tape.Finish(40);
+  EXPECT_EQ(StateAt(tape, 18), proto::PROVISIONAL);
+  Engine engine({}, "n1");
+  PlayUntil(tape, engine, 0, 19);
+  EXPECT_EQ(VerdictOf(engine).state(), proto::FINAL);
+  EXPECT_EQ(VerdictOf(engine).code(), "F2");
+  EXPECT_EQ(VerdictOf(engine).amended_by(), "");
+}
+
+TEST(FinalityOfSlurm, ARecordThatComesLateHoldsNothingUp) {
+  Tape tape = OfSlurm();
+  tape.State(22.8, "state", "PREEMPTED");
+  tape.Finish(40);
+  EXPECT_EQ(StateAt(tape, 25), proto::FINAL) << "2 s after 15 s at the latest";
+}
+
+// Slurm begins what it has requeued after two minutes, unless it is set up otherwise.
+TEST(FinalityOfSlurm, ARequeuedAttemptIsTheSameJobsHoweverLate) {
+  for (const double begin : {14.5, 130.5}) {
+    Tape tape = OfSlurm();
+    tape.State(12.5, "state", "PREEMPTED");
+    StartAttempt(tape, begin, kScriptAgain, kTaskAgain, 1);
+    tape.Train(begin + 1, 1, 60, 0.1);
+    tape.Finish(begin + 60);
+    Engine engine({}, "n1");
+    size_t at = PlayUntil(tape, engine, 0, begin - 0.1);
+    EXPECT_EQ(VerdictOf(engine).state() == proto::FINAL, begin > 100);
+    at = PlayUntil(tape, engine, at, begin + 8);
+    const proto::Verdict live = VerdictOf(engine);
+    EXPECT_EQ(live.state(), proto::LIVE);
+    EXPECT_EQ(live.attempt().ordinal(), 2);
+    EXPECT_EQ(live.attempt().slurm_restart(), 1);
+    ASSERT_EQ(live.attempts_size(), 1);
+    EXPECT_EQ(live.attempts(0).code(), "F2");
+    EXPECT_EQ(live.code(), "G1") << "what ended the first attempt is none of the second's";
+    EXPECT_EQ(live.amended_by(), "");
+    EXPECT_TRUE(engine.Find("j1")->running);
+  }
+}
+
+TEST(FinalityOfSlurm, TheSecondAttemptEndsByItselfAndIsWaitedForAgain) {
+  Tape tape = OfSlurm();
+  tape.State(12.5, "state", "PREEMPTED");
+  StartAttempt(tape, 130.5, kScriptAgain, kTaskAgain, 1);
+  tape.Train(132, 1, 60, 0.1);
+  EndAttempt(tape, 140.2, kScriptAgain, kTaskAgain, Killed(15));
+  tape.State(150.5, "state", "PREEMPTED");  // again, as the first was
+  tape.Finish(200);
+  EXPECT_EQ(StateAt(tape, 150), proto::PROVISIONAL);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_EQ(verdict.state(), proto::FINAL);
+  EXPECT_EQ(verdict.code(), "F2");
+  ASSERT_EQ(verdict.attempts_size(), 1);
+  EXPECT_EQ(verdict.attempts(0).code(), "F2");
+}
+
+TEST(FinalityOfSlurm, AScriptThatDiesBeforeItsRanksIsAnAttemptOfItsOwn) {
+  Tape tape = OfSlurm();
+  tape.State(12.5, "state", "PREEMPTED");
+  tape.Start(130.5, kScriptAgain, {1, 1},
+             {{"SLURM_JOB_ID", "j1"}, {"SLURMD_NODENAME", "n1"}, {"SLURM_RESTART_COUNT", "1"}},
+             {"bash", "script"});
+  tape.Exit(131.2, kScriptAgain, Exited(1));
+  tape.Finish(160);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_EQ(verdict.attempt().ordinal(), 2);
+  EXPECT_NE(verdict.code(), "F2");
+  ASSERT_EQ(verdict.attempts_size(), 1);
+  EXPECT_EQ(verdict.attempts(0).code(), "F2");
+}
+
 // --- the wrapper is gone ---
 
 TEST(WrapperLost, WithoutAnybodyElseItIsOver) {

@@ -92,6 +92,7 @@ inline JobStatus HealthyJob(std::string job_id = "8841") {
                      .full_in_seconds = 100,
                      .work_at_risk_seconds = 11};
   job.rdma = {.received_bytes = 2147483648, .sent_bytes = 1073741824, .ports_down = 1};
+  job.suspension = {.now = 0, .total_seconds = 35};
   job.rdma.errors.fill(-1);
   job.rdma.errors[0] = 12;
   job.rdma.errors[3] = 0;
