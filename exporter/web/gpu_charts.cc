@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 
+#include "exporter/web/job_marks.h"
 #include "exporter/web/status_page.h"
 
 namespace rankscope::web {
@@ -98,7 +99,7 @@ bool Knows(std::span<const float> values) {
   return std::any_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
 }
 
-void AppendMemory(const GpuHistory& gpu, std::string& out) {
+void AppendMemory(const GpuHistory& gpu, const JobTimeline& timeline, std::string& out) {
   if (!Knows(gpu.memory_bytes)) return AppendRow("memory", "not told", out);
   float peak = 0;
   for (const float value : gpu.memory_bytes)
@@ -107,11 +108,13 @@ void AppendMemory(const GpuHistory& gpu, std::string& out) {
   std::string said = "at most " + Gibibytes(peak);
   if (sized) said += " of " + Gibibytes(gpu.memory_total_bytes);
   AppendRow("memory", said, out);
-  OpenPicture("memory used over the run, " + said, kHeight, out);
-  AppendPath("memory", Line(gpu.memory_bytes, sized ? gpu.memory_total_bytes : peak, true), out);
-  out.append("</svg>");
   const double seconds = gpu.memory_part_seconds * static_cast<double>(gpu.memory_bytes.size());
   const double end = gpu.memory_begin_wall_seconds + seconds;
+  OpenPicture("memory used over the run, " + said, kHeight, out);
+  AppendPath("suspended",
+             SuspendedBands(timeline, gpu.memory_begin_wall_seconds, end, kWidth, kHeight), out);
+  AppendPath("memory", Line(gpu.memory_bytes, sized ? gpu.memory_total_bytes : peak, true), out);
+  out.append("</svg>");
   AppendTimes(Clock(gpu.memory_begin_wall_seconds) + " begin",
               Clock(end) + " after " + Duration(seconds), out);
 }
@@ -170,8 +173,8 @@ std::string Told(const GpuHistory& gpu, const std::vector<Mark>& marks) {
   return said + "</span>";
 }
 
-void AppendActivity(const GpuHistory& gpu, const std::vector<metrics::SourceStatus>& sources,
-                    std::string& out) {
+void AppendActivity(const GpuHistory& gpu, const JobTimeline& timeline,
+                    const std::vector<metrics::SourceStatus>& sources, std::string& out) {
   const std::vector<Mark> marks = MarksOf(gpu, sources);
   const bool known = Knows(gpu.engine) || Knows(gpu.sm);
   if (!known && marks.empty()) return AppendRow("engine and SMs", "not told", out);
@@ -179,6 +182,11 @@ void AppendActivity(const GpuHistory& gpu, const std::vector<metrics::SourceStat
   AppendRow("<span class=\"engine\">engine</span> and <span class=\"sm\">SMs</span>",
             Share(Newest(gpu.engine)) + " and " + Share(Newest(gpu.sm)), out);
   OpenPicture("engine and SMs in the last hour; in the last minute " + now, kHeight + kStrip, out);
+  const double newest = gpu.minutes_end_wall_seconds;
+  AppendPath("suspended",
+             SuspendedBands(timeline, newest - 60.0 * GpuHistory::kMinutes, newest, kWidth,
+                            kHeight + kStrip),
+             out);
   if (Knows(gpu.sm)) AppendPath("sm", Line(gpu.sm, 1, true), out);
   if (Knows(gpu.engine)) AppendPath("engine", Line(gpu.engine, 1, false), out);
   AppendMarks(gpu, marks, out);
@@ -220,15 +228,15 @@ void AppendCaption(const GpuHistory& gpu, std::string& out) {
 
 }  // namespace
 
-void AppendGpuCharts(const std::vector<GpuHistory>& gpus,
-                     const std::vector<metrics::SourceStatus>& sources, std::string& out) {
-  if (gpus.empty()) return;
+void AppendGpuCharts(const JobStatus& job, const std::vector<metrics::SourceStatus>& sources,
+                     std::string& out) {
+  if (job.gpu_history.empty()) return;
   out.append("<h3>GPUs</h3><div class=\"gpus\">\n");
-  for (const GpuHistory& gpu : gpus) {
+  for (const GpuHistory& gpu : job.gpu_history) {
     out.append("<figure>");
     AppendCaption(gpu, out);
-    AppendMemory(gpu, out);
-    AppendActivity(gpu, sources, out);
+    AppendMemory(gpu, job.timeline, out);
+    AppendActivity(gpu, job.timeline, sources, out);
     out.append("</figure>\n");
   }
   out.append("</div>\n");

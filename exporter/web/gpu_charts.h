@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The cards of a job as pictures: memory over the run, engine against SMs over the last hour, and
-// below them when heat or power supply held the card down and when the driver reported an error.
+// below them when heat or power supply held the card down and when the driver reported an error;
+// behind them when the job was suspended.
 // SVG inside the page, without scripts, attributes of style or references. About 4 kB a card. Pure.
 #pragma once
 
@@ -15,7 +16,7 @@
 namespace rankscope::web {
 
 // Nothing at all where the job has no card.
-void AppendGpuCharts(const std::vector<GpuHistory>& gpus,
-                     const std::vector<metrics::SourceStatus>& sources, std::string& out);
+void AppendGpuCharts(const JobStatus& job, const std::vector<metrics::SourceStatus>& sources,
+                     std::string& out);
 
 }  // namespace rankscope::web

@@ -13,6 +13,7 @@
 #include "detectors/verdict_json.h"
 #include "detectors/verdict_words.h"
 #include "exporter/web/gpu_charts.h"
+#include "exporter/web/job_marks.h"
 #include "exporter/web/style.h"
 
 namespace rankscope::web {
@@ -207,8 +208,8 @@ std::vector<bool> Drawn(const std::vector<JobStatus>& jobs) {
   return drawn;
 }
 
-void AppendJob(const JobStatus& job, size_t index, bool drawn,
-               const std::vector<metrics::SourceStatus>& sources, std::string& out) {
+void AppendJob(const JobStatus& job, size_t index, bool drawn, const metrics::Published& published,
+               std::string& out) {
   const proto::Verdict& verdict = job.verdict;
   out.append("<section class=\"card\" id=\"").append(Anchor(index)).append("\">\n");
   out.append("<p class=\"title\"><b>").append(Escaped(job.job_id)).append("</b>");
@@ -221,10 +222,11 @@ void AppendJob(const JobStatus& job, size_t index, bool drawn,
   if (!job.command.empty()) {
     out.append("<p class=\"soft\"><code>").append(Escaped(job.command)).append("</code></p>\n");
   }
+  AppendTimeline(job.timeline, published.wall_seconds, out);
   AppendClaims(verdict, out);
   AppendRuledOut(verdict, out);
   if (drawn) {
-    AppendGpuCharts(job.gpu_history, sources, out);
+    AppendGpuCharts(job, published.agent.sources, out);
   } else {
     out.append("<p class=\"soft\">Its GPUs are not drawn: too many jobs have some.</p>\n");
   }
@@ -318,7 +320,10 @@ std::string StatusPage(const metrics::Published& published) {
   AppendJobTable(published, out);
   const std::vector<bool> drawn = Drawn(published.jobs);
   for (size_t i = 0; i < published.jobs.size(); ++i)
-    AppendJob(published.jobs[i], i, drawn[i], published.agent.sources, out);
+    AppendJob(published.jobs[i], i, drawn[i], published, out);
+  for (const metrics::SourceStatus& source : published.agent.sources) {
+    if (source.slurm != nullptr) AppendSlurmJobs(*source.slurm, published.wall_seconds, out);
+  }
   AppendSources(published.agent, out);
   out.append("</main>\n<footer>rankscope ").append(Escaped(published.agent.version));
   if (published.wall_seconds > 0) {

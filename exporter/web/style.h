@@ -9,7 +9,7 @@
 
 namespace rankscope::web {
 
-inline constexpr std::string_view kStyleSha256 = "1AFWYLJdXY9AhB5GCzDdZcalgdg81yIUeFEjK0FsaBY=";
+inline constexpr std::string_view kStyleSha256 = "MX4lriQIP27f9XBM8R2rY5xxpZuhHdNZ1q/RmV8DdWA=";
 
 inline constexpr std::string_view kStyle = R"css(
 :root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1b1f24;--soft:#59636e;--line:#d9dee4;
@@ -56,6 +56,13 @@ path.sm{fill:var(--ok);fill-opacity:.4}
 path.engine{stroke:var(--info);stroke-width:1.5px}
 path.throttled{fill:var(--warning)}
 path.xid{stroke:var(--critical);stroke-width:2px}
+svg.strip{height:1.5rem}
+path.went{fill:var(--ok);fill-opacity:.35}
+path.failed{fill:var(--critical);fill-opacity:.35}
+path.suspended{fill:var(--warning);fill-opacity:.45}
+path.mark{stroke:var(--ink);stroke-width:1.5px}
+ol.marks{list-style:none;margin:.2rem 0;padding:0;font-size:.9rem}
+ol.marks time{color:var(--soft);font-variant-numeric:tabular-nums}
 span.engine{color:var(--info)}span.sm{color:var(--ok)}
 details summary{cursor:pointer;color:var(--link)}
 footer{color:var(--soft);padding-top:1rem;padding-bottom:2rem;font-size:.85rem}

@@ -8,8 +8,10 @@
 
 #include <array>
 #include <cstdio>
+#include <deque>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -166,6 +168,85 @@ TEST(StatusPage, CardsAreEscapedAndBounded) {
   const std::string with = StatusPage(test::OnNode(jobs));
   EXPECT_LT(with.size(), without.size() + 128 * 6000);
   EXPECT_LT(with.rfind("not drawn"), with.rfind("<figure>")) << "the running one comes first";
+}
+
+JobStatus WithTime(double begin) {
+  JobStatus job = test::HealthyJob("8841");
+  job.timeline.marks = {{begin - 60, "submitted", "says scontrol"},
+                        {begin, "began", "attempt 1"},
+                        {begin + 100, "suspended", "its cgroup was frozen"},
+                        {begin + 160, "resumed", ""},
+                        {begin + 200, "restarted", "attempt 2"},
+                        {begin + 210, "told", "<b>RUNNING\n\"x'&"}};
+  job.timeline.spans = {{begin, begin + 180, false, 1, "F2"},
+                        {begin + 200, kUnknown, false, 2, ""},
+                        {begin + 100, begin + 160, true, 0, ""}};
+  return job;
+}
+
+TEST(StatusPage, AJobsTimeIsAStripAndTheSameInWords) {
+  const std::string page = StatusPage(test::OnNode({WithTime(test::kWallSeconds - 240)}));
+  EXPECT_THAT(page,
+              HasSubstr("<title>the job's time: 2 attempts, suspended for 60 s; listed below"));
+  // 300 s in 240 units: from a minute before its begin to now.
+  EXPECT_THAT(page, HasSubstr("<path class=\"failed\" d=\"M48.0 5H192.0V20H48.0Z\"/>"));
+  EXPECT_THAT(page, HasSubstr("<path class=\"went\" d=\"M208.0 5H240.0V20H208.0Z\"/>"));
+  EXPECT_THAT(page, HasSubstr("<path class=\"suspended\" d=\"M128.0 5H176.0V20H128.0Z\"/>"));
+  EXPECT_THAT(page, HasSubstr("M128.0 0V20")) << "a mark";
+  EXPECT_THAT(page,
+              HasSubstr("<b>suspended</b> <span class=\"soft\">its cgroup was frozen</span>"));
+  EXPECT_THAT(page, HasSubstr("&lt;b&gt;RUNNING &quot;x&#39;&amp;</span>"));
+  EXPECT_THAT(page, Not(HasSubstr(" style=")));
+  EXPECT_THAT(StatusPage(test::OnNode({test::HealthyJob("1")})), Not(HasSubstr("Its time")));
+}
+
+TEST(StatusPage, ALongLifeIsFoldedAndTimesThatAreNoneAreNot) {
+  JobStatus job = WithTime(test::kWallSeconds - 3e5);
+  for (int i = 0; i < 100; ++i)
+    job.timeline.marks.push_back({test::kWallSeconds - 2000 + i, "told", "RUNNING"});
+  job.timeline.marks.push_back({kUnknown, "told", ""});
+  const std::string page = StatusPage(test::OnNode({job}));
+  EXPECT_THAT(page, HasSubstr("<summary>95 earlier</summary>"));
+  EXPECT_THAT(page, Not(HasSubstr("Mnan")));
+}
+
+TEST(StatusPage, CardsShowWhenTheirJobWasSuspended) {
+  JobStatus job = WithTime(test::kWallSeconds - 1200);
+  job.gpu_history = {Card(1)};
+  const std::string charts = Charts(test::OnNode({job}));
+  EXPECT_THAT(charts, HasSubstr("<path class=\"suspended\""));
+}
+
+TEST(StatusPage, BesideTheControllerSlurmsJobsHaveTheirTime) {
+  metrics::Published published = test::OnNode({});
+  auto events = std::make_shared<std::deque<std::shared_ptr<const SlurmEvent>>>();
+  int64_t number = 0;
+  const auto tell = [&](const char* job, double ago, const char* kind, const char* reason) {
+    auto event = std::make_shared<SlurmEvent>();
+    event->number = ++number;
+    event->job_id = job;
+    event->kind = kind;
+    event->reason = reason;
+    event->wall_ns = static_cast<int64_t>((test::kWallSeconds - ago) * 1e9);
+    events->push_back(event);
+  };
+  tell("77", 400, "submitted", "");
+  tell("77", 390, "blocked", "Resources");
+  tell("77", 300, "started", "");
+  tell("77", 200, "suspended", "");
+  tell("77", 150, "resumed", "");
+  tell("77", 100, "preempted", "<Preempted>");
+  tell("78", 90, "submitted", "");
+  auto report = std::make_shared<SlurmReport>();
+  report->events = events;
+  published.agent.sources.emplace_back().name = "slurm";
+  published.agent.sources.back().slurm = report;
+  const std::string page = StatusPage(published);
+  EXPECT_THAT(page, HasSubstr("<h2>Slurm's jobs</h2>"));
+  EXPECT_THAT(page, HasSubstr("<b>blocked</b> <span class=\"soft\">Resources</span>"));
+  EXPECT_THAT(page, HasSubstr("&lt;Preempted&gt;"));
+  EXPECT_THAT(page, HasSubstr("1 attempt, suspended for 50 s"));
+  EXPECT_LT(page.find("<b>78</b>"), page.find("<b>77</b>")) << "the newest first";
 }
 
 std::string Base64(const std::string& bytes) {
