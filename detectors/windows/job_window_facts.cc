@@ -162,11 +162,10 @@ void JobWindow::NoteSchedulerMark(const SchedulerFact& fact, Timestamp t) {
   // Times are told as numbers, too; theirs is `t`.
   const bool timed = fact.field == "submit" || fact.field == "start";
   SchedulerMark mark{t, fact.field, timed ? std::string() : cut(fact.value), {}, cut(fact.origin)};
-  const bool known = std::any_of(scheduler_marks_.begin(), scheduler_marks_.end(),
-                                 [&mark](const SchedulerMark& each) {
-                                   return each.t == mark.t && each.field == mark.field &&
-                                          each.value == mark.value;
-                                 });
+  const bool known = std::any_of(
+      scheduler_marks_.begin(), scheduler_marks_.end(), [&mark](const SchedulerMark& each) {
+        return each.t == mark.t && each.field == mark.field && each.value == mark.value;
+      });
   if (known) return;
   if (!timed) mark.reason = std::exchange(mark_reason_, {});
   scheduler_marks_.push_back(std::move(mark));
@@ -190,7 +189,12 @@ void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t, bool clo
     scheduler_fields_.push_back({fact.field, std::string(value)});
   }
   const SchedulerHistory::State state = scheduler_.OnFact(fact, t, clocked);
-  if (!state.changed) return;  // what is read again is told again
+  // What is read again is told again. But of an attempt that has begun since, in the word of the
+  // one before and without its times, it is news.
+  const bool of_next = fact.field == "state" && !clocked && scheduler_state_attempt_ > 0 &&
+                       scheduler_state_attempt_ < attempt_.ordinal &&
+                       !SchedulerStateGoesOn(scheduler_.state());
+  if (!state.changed && !of_next) return;
   if (SchedulerStateWaits(scheduler_.state())) {
     TakeReturnToQueue(fact, t);
   } else {
