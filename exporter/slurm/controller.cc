@@ -41,11 +41,6 @@ bool IsEnd(const SlurmEvent& event) {
   return !event.job_id.empty() && (!EndOf(event.is).empty() || event.kind == "requeued");
 }
 
-template <class T>
-int64_t Or(const std::optional<T>& value) {
-  return value ? static_cast<int64_t>(*value) : -1;
-}
-
 struct Accounts {
   CommandOutcome call;  // the last one
   Read<SlurmJob> jobs;
@@ -76,21 +71,21 @@ Accounts AskAccounts(const Commands& commands, Call call, std::vector<std::strin
 
 SlurmController Describe(const SlurmDiag& diag) {
   SlurmController told;
-  told.server_threads = Or(diag.server_threads);
-  told.agent_queue = Or(diag.agent_queue);
-  told.dbd_agent_queue = Or(diag.dbd_agent_queue);
-  told.submitted = Or(diag.submitted);
-  told.started = Or(diag.started);
-  told.completed = Or(diag.completed);
-  told.cancelled = Or(diag.cancelled);
-  told.failed = Or(diag.failed);
+  told.server_threads = diag.server_threads.value_or(-1);
+  told.agent_queue = diag.agent_queue.value_or(-1);
+  told.dbd_agent_queue = diag.dbd_agent_queue.value_or(-1);
+  told.submitted = diag.submitted.value_or(-1);
+  told.started = diag.started.value_or(-1);
+  told.completed = diag.completed.value_or(-1);
+  told.cancelled = diag.cancelled.value_or(-1);
+  told.failed = diag.failed.value_or(-1);
   told.cycle_seconds = diag.cycle_seconds.value_or(-1);
   told.cycle_max_seconds = diag.cycle_max_seconds.value_or(-1);
   told.cycle_mean_seconds = diag.cycle_mean_seconds.value_or(-1);
   told.backfill_seconds = diag.backfill_seconds.value_or(-1);
   told.backfill_mean_seconds = diag.backfill_mean_seconds.value_or(-1);
-  told.backfill_depth = Or(diag.backfill_depth);
-  told.queue_length = Or(diag.queue_length);
+  told.backfill_depth = diag.backfill_depth.value_or(-1);
+  told.queue_length = diag.queue_length.value_or(-1);
   // The most frequent ones: types come with each release.
   constexpr size_t kMostTypes = 40;
   std::vector<RpcCount> rpcs = diag.rpcs;

@@ -26,10 +26,6 @@ std::string_view KindOf(std::string_view state) {
   return IsDown(state) ? "node_down" : IsDrained(state) ? "node_drain" : "node_up";
 }
 
-int64_t Or(const std::optional<int64_t>& value) {
-  return value.value_or(-1);
-}
-
 }  // namespace
 
 void NodeLedger::Remember(const SlurmEvent& event) {
@@ -83,13 +79,13 @@ std::vector<SlurmEvent> NodeLedger::Update(const std::vector<SlurmNode>& nodes, 
     state.reason = reason;
     state.reason_class = is == "up" ? "" : std::string(NodeReasonName(ClassifyReason(reason)));
     state.cpu_load = node.cpu_load.value_or(-1);
-    state.cpus = Or(node.cpus);
-    state.cpus_allocated = Or(node.cpus_allocated);
-    state.gpus = Or(node.gpus);
-    state.gpus_allocated = Or(node.gpus_allocated);
-    state.memory_bytes = Or(node.memory_bytes);
-    state.memory_allocated_bytes = Or(node.memory_allocated_bytes);
-    state.memory_free_bytes = Or(node.memory_free_bytes);
+    state.cpus = node.cpus.value_or(-1);
+    state.cpus_allocated = node.cpus_allocated.value_or(-1);
+    state.gpus = node.gpus.value_or(-1);
+    state.gpus_allocated = node.gpus_allocated.value_or(-1);
+    state.memory_bytes = node.memory_bytes.value_or(-1);
+    state.memory_allocated_bytes = node.memory_allocated_bytes.value_or(-1);
+    state.memory_free_bytes = node.memory_free_bytes.value_or(-1);
   }
   return events;
 }
