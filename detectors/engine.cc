@@ -11,6 +11,7 @@
 #include "detectors/attribution/explanation.h"
 #include "detectors/attribution/gpu_environment.h"
 #include "detectors/engine_job.h"
+#include "detectors/features/ras_check.h"
 #include "detectors/logs/kernel_event.h"
 #include "detectors/model/archive.h"
 #include "detectors/model/event_types.h"
@@ -442,6 +443,7 @@ std::string Engine::Explain(int32_t pid) const {
   const attribution::ProcessInfo* process = impl_->processes.FindPid(pid);
   if (process == nullptr) return {};
   attribution::GpuWords gpus;
+  std::string ras;
   if (const Job* job = impl_->FindJob(process->job_id)) {
     for (const JobGpuStatus& gpu : job->status.gpus) {
       const bool of_rank =
@@ -450,8 +452,13 @@ std::string Engine::Explain(int32_t pid) const {
       gpus.push_back(std::to_string(gpu.index) + " " + gpu.uuid + ": by " +
                      std::string(gpu.source) + (of_rank ? ", of this rank" : ", of its job"));
     }
+    if (process->role == attribution::ProcessRole::kRank) {
+      const int64_t pid_inside = process->inner_pid > 0 ? process->inner_pid : process->key.pid;
+      ras = features::RasLine(features::CheckRas(job->window, job->window.now()), process->rank,
+                              pid_inside);
+    }
   }
-  return attribution::Explain(*process, gpus);
+  return attribution::Explain(*process, gpus, ras);
 }
 
 const Engine::Counters& Engine::counters() const {

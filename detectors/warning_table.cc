@@ -85,6 +85,9 @@ constexpr std::array kRows = {
     WarningRow{"gpu_half_idle", "gpu", "gpu_engine_active", "info", "",
                "look at what the ranks wait for between steps: data, the host, blocking calls; or "
                "give the card larger batches"},
+    WarningRow{"ranks_renumbered", "rank", "nccl_ras", "warning", "",
+               "ranks here are the environment's, those that NCCL and the program print are "
+               "theirs: find a process by its pid, or let the program take RANK as its rank"},
     WarningRow{"suspended", "job", "suspended", "warning", "",
                "scontrol resume, where Slurm has suspended it; thaw its cgroup or send SIGCONT to "
                "its processes, where somebody else has"},

@@ -63,6 +63,7 @@ class Writer {
     AddTorn();
     if (!f_.ended) Cited("port_faults", f_.reports.port_evidence);
     AddCards();
+    Cited("ranks_renumbered", f_.reports.renumbered_evidence);
     Cited("suspended", f_.suspension.evidence);
     Cited("was_suspended", f_.suspension.past_evidence);
     AddNode();

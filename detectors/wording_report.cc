@@ -76,6 +76,11 @@ std::string RasText(const Evidence& e) {
     return "NCCL's RAS took " + Of(e, "times") +
            " questions and did not answer: the process is stopped, or the service is stuck";
   }
+  if (what == "renumbered") {
+    return "NCCL gives ranks other numbers than their environment: rank " + Of(e, "pairs") +
+           " in communicator " + Of(e, "communicator") + " of " + RanksCount(e.Capture("size")) +
+           " (NCCL RAS)";
+  }
   if (what == "dead") return Ranks(e) + Has(e) + "been given up by NCCL's RAS as dead";
   if (what == "unresponsive")
     return Ranks(e) + (e.ranks.size() == 1 ? " does" : " do") + " not answer NCCL's RAS," + stands;

@@ -88,7 +88,7 @@ std::string_view NameOf(ProcessRole role) {
   return at < std::size(kNames) ? kNames[at] : std::string_view();
 }
 
-std::string Explain(const ProcessInfo& process, const GpuWords& gpus) {
+std::string Explain(const ProcessInfo& process, const GpuWords& gpus, std::string_view ras) {
   std::string text = "pid " + std::to_string(process.key.pid) + " (" + process.comm + ")";
   if (process.inner_pid > 0)
     text += ", pid " + std::to_string(process.inner_pid) + " in its own namespace";
@@ -111,6 +111,7 @@ std::string Explain(const ProcessInfo& process, const GpuWords& gpus) {
   if (process.rank < 0) {
     text += "no rank: none of RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, SLURM_PROCID applies to it\n";
   }
+  if (!ras.empty()) text += "nccl ras: " + std::string(ras) + "\n";
   if (gpus.empty()) text += "gpus: none known\n";
   for (const std::string& gpu : gpus) text += "gpu " + gpu + "\n";
   return text;

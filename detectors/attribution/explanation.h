@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "detectors/attribution/process_info.h"
@@ -15,7 +16,8 @@ namespace rankscope::attribution {
 // A card of the process, in words: "0 (GPU-...), given by slurm".
 using GpuWords = std::vector<std::string>;
 
-std::string Explain(const ProcessInfo& process, const GpuWords& gpus);
+// `ras`: what NCCL's RAS knows of it; empty: nothing.
+std::string Explain(const ProcessInfo& process, const GpuWords& gpus, std::string_view ras);
 
 // launcher | rank | worker; empty where it is not known.
 std::string_view NameOf(ProcessRole role);

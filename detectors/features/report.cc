@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "detectors/features/landmarks.h"
+#include "detectors/features/ras_check.h"
 #include "detectors/reports/culprit.h"
 
 namespace rankscope::features {
@@ -43,6 +44,7 @@ class Describer {
             JobFeatures& f)
       : job_(job),
         tracker_(window.kernel.reports),
+        check_(CheckRas(job, window)),
         rdma_(window.kernel.rdma),
         citer_(citer),
         f_(f) {}
@@ -160,11 +162,17 @@ class Describer {
 
   // The rank in the job; -1 = it cannot be told.
   int32_t Global(const RasSuspect& suspect) const {
-    if (suspect.rank >= 0 && suspect.size > 0 && suspect.size == job_.world_size())
+    if (suspect.rank >= 0 && suspect.size > 0 && suspect.size == job_.world_size() &&
+        check_.otherwise.empty())
       return suspect.rank;  // the world's communicator numbers ranks as the job does
+    // Processes of two nodes may have one number.
+    const bool ours = check_.host.empty()
+                          ? job_.world_size() <= static_cast<int64_t>(job_.ranks().size())
+                          : suspect.host == check_.host;
+    if (!ours) return -1;
     int32_t found = -1;
     for (const auto& [rank, window] : job_.ranks()) {
-      if (window.process.pid != suspect.pid || suspect.pid <= 0) continue;
+      if (window.inner_pid() != suspect.pid || suspect.pid <= 0) continue;
       if (found >= 0) return -1;
       found = rank;
     }
@@ -214,12 +222,33 @@ class Describer {
           {"what", "silent"}, {"times", std::to_string(ras.silences)}, {"shape", "nccl_ras"}};
       f_.reports.ras_silent_evidence = citer_.Add(std::move(evidence));
     }
+    if (!check_.otherwise.empty()) TellRenumbered();
     if (f_.running && (f_.now - ras.last).seconds() > kFreshSeconds) return;
     using Kind = RasSuspect::Kind;
     // Whoever is gone cannot enter anything; being behind follows from it.
     for (const Kind kind : {Kind::kDead, Kind::kOutOfOrder, Kind::kBehind, Kind::kUnresponsive}) {
       if (TellRas(kind)) return;
     }
+  }
+
+  void TellRenumbered() {
+    constexpr size_t kMost = 8;
+    Evidence evidence = Reported(EvidenceKind::kRas, tracker_.ras().first, tracker_.ras().last);
+    std::string pairs;
+    for (size_t i = 0; i < check_.otherwise.size() && i < kMost; ++i) {
+      const RasCheck::Pair& pair = check_.otherwise[i];
+      pairs += (pairs.empty() ? "" : ", ") + std::to_string(pair.environment) + " is " +
+               std::to_string(pair.nccl);
+    }
+    if (check_.otherwise.size() > kMost)
+      pairs += " and " + std::to_string(check_.otherwise.size() - kMost) + " more";
+    for (const RasCheck::Pair& pair : check_.otherwise) evidence.ranks.push_back(pair.environment);
+    evidence.captures = {{"what", "renumbered"},
+                         {"pairs", pairs},
+                         {"communicator", check_.roster->communicator},
+                         {"size", std::to_string(check_.roster->size())},
+                         {"shape", "nccl_ras"}};
+    f_.reports.renumbered_evidence = citer_.Add(std::move(evidence));
   }
 
   bool TellRas(RasSuspect::Kind kind) {
@@ -350,6 +379,7 @@ class Describer {
 
   const windows::JobWindow& job_;
   const ReportTracker& tracker_;
+  RasCheck check_;
   const windows::PortTracker& rdma_;
   Citer& citer_;
   JobFeatures& f_;

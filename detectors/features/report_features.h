@@ -37,6 +37,9 @@ struct ReportFeatures {
   EvidenceRef ras_evidence = kNoEvidence;         // what its newest report says in all
   EvidenceRef ras_silent_evidence = kNoEvidence;  // it takes questions and does not answer
 
+  // Ranks have other numbers in NCCL than in their environment.
+  EvidenceRef renumbered_evidence = kNoEvidence;
+
   // The node's RDMA ports while it ran; nothing of them where there are none.
   double rdma_sent_bytes = -1;
   double tcp_sent_bytes = -1;               // of the ranks of this node

@@ -173,6 +173,7 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   rank.rank = process.rank;
   rank.local_rank = process.local_rank;
   rank.process = process.key;
+  rank.namespace_pid = process.inner_pid;
 }
 
 void JobWindow::OnProcessLeft(const ProcessKey& key, Timestamp t) {

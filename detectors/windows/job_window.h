@@ -180,15 +180,19 @@ struct RankWindow {
   int32_t rank = -1;
   int32_t local_rank = -1;
   ProcessKey process;
+  int32_t namespace_pid = 0;  // in its own pid namespace; 0: the machine's
   SampleRings rings;
   // Gaps between launches by length, as they were told last: a histogram has no history here, since
   // rings of all its counts would take 20 kB of each rank.
   bool launch_gaps_counted = false;
   LaunchGapCounts launch_gaps{};
 
+  // As the process sees itself.
+  int64_t inner_pid() const { return namespace_pid > 0 ? namespace_pid : process.pid; }
+
   template <class A>
   void Fields(A& a) {
-    a(rank, local_rank, process, rings, launch_gaps_counted, launch_gaps);
+    a(rank, local_rank, process, namespace_pid, rings, launch_gaps_counted, launch_gaps);
   }
 };
 

@@ -229,6 +229,10 @@ void ReportTracker::OnRas(const Event& event, Timestamp t) {
   for (const reports::RasGroup& group : report.groups)
     ras_.largest = std::max<int64_t>(ras_.largest, group.ranks_per_communicator);
 
+  // A world's communicator may be gone before the last report, those of some ranks not yet.
+  if (reports::RasRoster roster = reports::ReadRoster(report); roster.size() >= roster_.size())
+    roster_ = std::move(roster);
+
   std::vector<RasSuspect> now = FindRasSuspects(report, t);
   for (RasSuspect& suspect : now) {
     const auto before =

@@ -16,6 +16,7 @@
 
 #include "detectors/model/observation.h"
 #include "detectors/reports/ras_report.h"
+#include "detectors/reports/ras_roster.h"
 #include "detectors/windows/speaker.h"
 
 namespace rankscope::windows {
@@ -130,12 +131,14 @@ class ReportTracker {
   bool any() const { return ras_.reports > 0 || !flights_.empty() || !inspector_.empty(); }
   const RasSeen& ras() const { return ras_; }
   const std::vector<RasSuspect>& suspects() const { return suspects_; }  // of the newest report
+  // The largest that any report has listed.
+  const reports::RasRoster& roster() const { return roster_; }
   const std::map<int32_t, FlightSeen>& flights() const { return flights_; }
   const std::map<int32_t, InspectorSeen>& inspector() const { return inspector_; }
 
   template <class A>
   void Fields(A& a) {
-    a(ras_, suspects_, flights_, inspector_);
+    a(ras_, suspects_, roster_, flights_, inspector_);
     if (suspects_.size() > kMaxSuspects) suspects_.resize(kMaxSuspects);
     while (flights_.size() > kMaxRanks) flights_.erase(std::prev(flights_.end()));
     while (inspector_.size() > kMaxRanks) inspector_.erase(std::prev(inspector_.end()));
@@ -148,6 +151,7 @@ class ReportTracker {
 
   RasSeen ras_;
   std::vector<RasSuspect> suspects_;
+  reports::RasRoster roster_;
   std::map<int32_t, FlightSeen> flights_;
   std::map<int32_t, InspectorSeen> inspector_;
 };

@@ -17,6 +17,7 @@ using reports::RasReport;
 NcclRasDiary::Ledger NcclRasDiary::Sum(const RasReport& report) {
   constexpr size_t kMost = 4096;  // a job in trouble names some dozen
   Ledger ledger;
+  ledger.roster = reports::ReadRoster(report);
   ledger.hard = !report.dead.empty() || !report.unresponsive.empty() || report.dead_told > 0 ||
                 report.unresponsive_told > 0 || report.timeouts > 0;
   for (const RasCommunicator& communicator : report.communicators) {
@@ -65,6 +66,8 @@ std::vector<NcclRasDiary::Entry> NcclRasDiary::Add(Timestamp t, std::string_view
         return was != before_.furthest.end() && was->second == entry.second;
       });
   const bool trouble = ledger.hard || stands;
+  const bool newcomers = rosters_ < kMaxRosters && !ledger.roster.members.empty() &&
+                         ledger.roster.members != roster_.members;
   if (trouble) {
     if (!std::exchange(in_trouble_, true)) {
       told_of_it_ = 0;
@@ -75,12 +78,16 @@ std::vector<NcclRasDiary::Entry> NcclRasDiary::Add(Timestamp t, std::string_view
       if (Take(told, t, text)) ++told_of_it_;
     }
     held_ = {};
-  } else if (!any_ || std::exchange(in_trouble_, false)) {
+  } else if (!any_ || std::exchange(in_trouble_, false) || newcomers) {
     Take(told, t, text);
     // It may prove to stand, and has been told then.
     held_ = {};
   } else {
     held_ = {t, std::string(text.substr(0, kMaxTold))};
+  }
+  if (newcomers && !told.empty() && told.back().t == t) {
+    roster_ = ledger.roster;
+    ++rosters_;
   }
   any_ = true;
   before_ = std::move(ledger);

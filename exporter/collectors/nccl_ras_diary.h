@@ -4,7 +4,8 @@
 // Which of a job's RAS reports are worth an observation: a healthy job says the same every half
 // minute for weeks, and a recording keeps facts for good. Told are the first report, every report
 // with trouble that lasts (somebody dead, missing or failed; counts that differ and have not moved
-// since the report before, which then is told as well), and the first without it. That ranks differ
+// since the report before, which then is told as well), the first without it, and the first that
+// lists other processes as the job's ranks than were told. That ranks differ
 // while their counts move is how collectives are. One per job; the worker's thread.
 #pragma once
 
@@ -15,10 +16,7 @@
 #include <vector>
 
 #include "detectors/model/time.h"
-
-namespace rankscope::reports {
-struct RasReport;
-}
+#include "detectors/reports/ras_roster.h"
 
 namespace rankscope::collectors {
 
@@ -32,6 +30,8 @@ class NcclRasDiary {
   static constexpr int kToldAtOnce = 4;
   static constexpr Duration kToldApart = Seconds(10);
   static constexpr Duration kToldAgain = Seconds(600);
+  // For its ranks alone: a job that is restarted without end has others each time.
+  static constexpr int kMaxRosters = 16;
 
   struct Entry {
     Timestamp t;
@@ -46,6 +46,7 @@ class NcclRasDiary {
   struct Ledger {  // furthest count per communicator and operation, of those that differ
     std::map<std::string, int64_t> furthest;
     bool hard = false;
+    reports::RasRoster roster;
   };
   static Ledger Sum(const reports::RasReport& report);
   bool Take(std::vector<Entry>& told, Timestamp t, std::string_view text);
@@ -55,6 +56,8 @@ class NcclRasDiary {
   int told_of_it_ = 0;
   Timestamp last_told_;
   Ledger before_;
+  reports::RasRoster roster_;  // that was told last
+  int rosters_ = 0;
   Entry held_;  // the newest report that was not told; empty = it was
   size_t bytes_ = 0;
   int64_t untold_ = 0;

@@ -30,6 +30,8 @@ RANK = r"""
 import os, sys, time
 sys.path.insert(0, os.environ["SUPPORT"])
 rank, folder = int(os.environ["RANK"]), os.environ["FOLDER"]
+with open(f"{folder}/pid_{rank}", "w") as own:
+    own.write(str(os.getpid()))
 if rank == 0 and os.environ.get("SERVICE"):
     import threading, ras_service
     threading.Thread(target=ras_service.serve, args=(int(os.environ["NCCL_RAS_ADDR"].rsplit(":")[-1]), folder,
@@ -103,6 +105,13 @@ class NcclReports(ServeTest):
         self.assertEqual((verdict["ranks"], verdict["tier"]), ([2], "C"))
         self.shown(verdict, "rank 2 has launched 11 AllReduce operations, 3 ranks 12, unchanged in")
         self.assertGreater(time.monotonic() - begin, 10, "one report is not believed")
+        # Each rank is the process that NCCL knows by its number.
+        for rank in range(4):
+            pid = Path(self.folder, f"pid_{rank}").read_text()
+            explained = subprocess.run([BINARY, "explain", pid, "--address", daemon.address], capture_output=True, text=True,
+                                       check=True).stdout
+            self.assertIn(f"nccl ras: rank {rank} of 4, process {pid} on 127.0.0.1, CUDA device {rank}", explained)
+            self.assertIn("; the same rank\n", explained)
         asked = Path(self.folder, "questions").read_text().splitlines()
         self.assertIn("CLIENT PROTOCOL 2", asked)
         self.assertIn("VERBOSE STATUS", asked)

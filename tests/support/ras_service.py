@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
 """A RAS service as NCCL's (2.24 and later, src/ras/client_support.cc): commands line by line, a report that ends with the
-connection. It tells of four ranks, one of which has launched an operation less."""
+connection. It tells of four ranks, one of which has launched an operation less; FOLDER/pid_RANK has the process of a rank."""
 import json
 import os
 import socket
@@ -9,8 +9,15 @@ import threading
 import time
 
 
-def report():
-    ranks = [{"rank": rank, "host": "127.0.0.1", "pid": os.getpid() + rank, "cuda_dev": rank, "nvml_dev": rank,
+def process_of(folder, rank):
+    try:
+        return int(open(f"{folder}/pid_{rank}").read())
+    except (OSError, ValueError):
+        return os.getpid() + rank
+
+
+def report(folder):
+    ranks = [{"rank": rank, "host": "127.0.0.1", "pid": process_of(folder, rank), "cuda_dev": rank, "nvml_dev": rank,
               "status": {"init_state": 0, "async_error": 0, "finalize_called": False, "destroy_flag": False,
                          "abort_flag": False},
               "collective_counts": {"Broadcast": 1, "Reduce": 0, "AllGather": 0, "ReduceScatter": 0,
@@ -34,7 +41,7 @@ def answer(connection, folder, manner):
             elif line.startswith(("TIMEOUT", "SET FORMAT")):
                 lines.write("OK\n")
             elif line.startswith("VERBOSE STATUS"):
-                lines.write(report())
+                lines.write(report(folder))
                 lines.flush()
                 break
             else:

@@ -179,6 +179,28 @@ TEST(RasDiary, TheDeadAreToldAtOnce) {
   EXPECT_EQ(diary.Add(At(30), RasText("INCOMPLETE", dead)).size(), 1u);
 }
 
+// An elastic restart, or the first report that lists all of them: whom RAS knows as which rank.
+TEST(RasDiary, OtherProcessesAreToldOfAFewTimes) {
+  const auto listed = [](int first_pid) {
+    std::string ranks;
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks += (rank > 0 ? "," : "") + std::string(R"({"rank":)") + std::to_string(rank) +
+               R"(,"host":"h","pid":)" + std::to_string(first_pid + rank) +
+               R"(,"status":{"init_state":0,"async_error":0}})";
+    }
+    return R"({"nccl_version":"2.28.9","communicators":[{"hash":"0x1","size":2,"ranks":[)" + ranks +
+           "]}]}";
+  };
+  NcclRasDiary diary;
+  EXPECT_EQ(diary.Add(At(0), listed(10)).size(), 1u);
+  EXPECT_EQ(diary.Add(At(30), listed(10)).size(), 0u);
+  EXPECT_EQ(diary.Add(At(60), listed(20)).size(), 1u);
+  size_t told = 0;
+  for (int i = 0; i < 1000; ++i) told += diary.Add(At(90 + 30 * i), listed(100 + 10 * i)).size();
+  EXPECT_GT(told, 2u);
+  EXPECT_LE(told, static_cast<size_t>(NcclRasDiary::kMaxRosters));
+}
+
 TEST(RasDiary, HasABudget) {
   NcclRasDiary diary;
   size_t bytes = 0;
