@@ -276,15 +276,17 @@ constexpr std::array kSources = {
               MakeNccl,
               kCallCapabilities,
               true},
-    SourceRow{"nccl_ras",
-              "what NCCL's RAS service says of all ranks of each job: who has launched fewer "
-              "collectives, who is dead, who does not answer",
-              "NCCL 2.24 or later in the job; CAP_SYS_ADMIN where the job has a network of its own",
-              Seconds(30),
-              false,
-              {},
-              MakeNcclRas,
-              "dac_read_search,sys_ptrace"},
+    SourceRow{
+        "nccl_ras",
+        "what NCCL's RAS service says of all ranks of each job: who has launched fewer "
+        "collectives, who is dead, who does not answer, and, from 2.28.7 on, whether it numbers "
+        "them as their environment does",
+        "NCCL 2.24 or later in the job; CAP_SYS_ADMIN where the job has a network of its own",
+        Seconds(30),
+        false,
+        {},
+        MakeNcclRas,
+        "dac_read_search,sys_ptrace"},
     SourceRow{"nccl_dumps",
               "dumps of PyTorch's Flight Recorder, and NCCL Inspector's log where a job writes one",
               "root to read other users' files",
