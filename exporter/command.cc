@@ -29,6 +29,7 @@ struct Stream {
   OwnedFd fd;
   std::string text;
   size_t keeps = 0;
+  bool keeps_last = false;  // of what is too much: else what came first
 };
 
 // False: it gives no more.
@@ -37,6 +38,11 @@ bool ReadSome(Stream& stream) {
   const ssize_t n = read(stream.fd.get(), buffer.data(), buffer.size());
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (n <= 0) return false;
+  if (stream.keeps_last) {
+    stream.text.append(buffer.data(), static_cast<size_t>(n));
+    if (stream.text.size() > stream.keeps) stream.text.erase(0, stream.text.size() - stream.keeps);
+    return true;
+  }
   const size_t room = stream.keeps - std::min(stream.keeps, stream.text.size());
   stream.text.append(buffer.data(), std::min(room, static_cast<size_t>(n)));
   return true;
@@ -89,10 +95,10 @@ CommandOutcome RunCommand(const CommandLine& command) {
 
   int out_ends[2], err_ends[2];
   if (words.empty() || pipe2(out_ends, O_CLOEXEC) != 0) return outcome;
-  Stream out{OwnedFd(out_ends[0]), {}, command.most + 1};
+  Stream out{OwnedFd(out_ends[0]), {}, command.most + 1, false};
   OwnedFd out_end(out_ends[1]);
   if (pipe2(err_ends, O_CLOEXEC) != 0) return outcome;
-  Stream err{OwnedFd(err_ends[0]), {}, kComplaintCap};
+  Stream err{OwnedFd(err_ends[0]), {}, kComplaintCap, true};
   OwnedFd err_end(err_ends[1]);
 
   posix_spawn_file_actions_t files;

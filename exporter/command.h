@@ -26,7 +26,7 @@ struct CommandOutcome {
   enum class End { kDone, kFailed, kLate, kTooLong, kNotStarted };
   End end = End::kNotStarted;
   std::string output;     // whole where it is done or has failed
-  std::string complaint;  // the first of what it says on standard error, or why it did not start
+  std::string complaint;  // the last of what it says on standard error, or why it did not start
   int exit_code = -1;     // 128 + signal where one ended it
   Duration took;
 };

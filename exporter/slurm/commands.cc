@@ -24,8 +24,11 @@ constexpr char kAccountingColumns[] =
     "ElapsedRaw,Suspended,TimelimitRaw,NNodes,NodeList,AllocTRES,Partition,Account,User,QOS,"
     "SubmitLine";
 
-std::string FirstLine(std::string_view text) {
-  text = text.substr(0, text.find('\n'));
+// Why a program gives up it says last: before it stand its warnings, of a plugin or an empty file.
+std::string LastLine(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  if (const size_t end = text.rfind('\n'); end != std::string_view::npos)
+    text.remove_prefix(end + 1);
   std::string line;
   for (const char c : text.substr(0, 160))
     line += static_cast<unsigned char>(c) < 32 || c == 127 ? ' ' : c;
@@ -162,13 +165,15 @@ void CallBook::Note(Call call, const CommandOutcome& outcome) {
 std::string Complaint(Call call, const CommandOutcome& outcome, Asked asked) {
   using End = CommandOutcome::End;
   const std::string name(NameOf(call, asked));
-  const std::string remedy =
-      asked == Asked::kRest ? "; slurm.restd_url names it" : "; `scontrol ping` says who answers";
+  const bool accounting = call == Call::kAccounting || call == Call::kComment;
+  const std::string remedy = asked == Asked::kRest ? "; slurm.restd_url names it"
+                             : accounting ? "; `sacctmgr show cluster` says whether it answers"
+                                          : "; `scontrol ping` says who answers";
   switch (outcome.end) {
     case End::kDone:
       return {};
     case End::kFailed: {
-      const std::string said = FirstLine(outcome.complaint);
+      const std::string said = LastLine(outcome.complaint);
       return name + ": " +
              (said.empty() ? "exit status " + std::to_string(outcome.exit_code) : said) + remedy;
     }
@@ -179,7 +184,17 @@ std::string Complaint(Call call, const CommandOutcome& outcome, Asked asked) {
     case End::kNotStarted:
       break;
   }
-  return name + ": " + FirstLine(outcome.complaint);
+  return name + ": " + LastLine(outcome.complaint);
+}
+
+bool IsNobodyThere(const CommandOutcome& outcome) {
+  return outcome.end == CommandOutcome::End::kFailed &&
+         outcome.complaint.find("Unable to contact slurm controller") != std::string::npos;
+}
+
+bool IsNoSuchJob(const CommandOutcome& outcome) {
+  return outcome.end == CommandOutcome::End::kFailed &&
+         outcome.complaint.find("Invalid job id specified") != std::string::npos;
 }
 
 std::vector<std::string> CommandFolders() {

@@ -72,6 +72,11 @@ class CallBook {
 // One phrase: what went wrong, and what to try; empty: nothing did.
 std::string Complaint(Call call, const CommandOutcome& outcome, Asked asked = Asked::kCommands);
 
+// Slurm's words for these, the same in all versions: nobody was asked, so nobody was burdened; and
+// an answer, that the controller has forgotten the job or never had it.
+bool IsNobodyThere(const CommandOutcome& outcome);
+bool IsNoSuchJob(const CommandOutcome& outcome);
+
 // /usr/bin, /usr/local/bin, /opt/slurm/bin: where packages and sites put them.
 std::vector<std::string> CommandFolders();
 

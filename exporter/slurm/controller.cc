@@ -216,36 +216,66 @@ void Controller::Apply(const Round& round) {
     diagnosed_ = partly.empty();
     if (diagnosed_) diagnostics_ = Describe(round.diagnostics);
   }
-  if (partly.empty()) partly = disk_error_;
-  TellState(Availability::kUp, std::move(partly));
+  partly_ = std::move(partly);
+  TellUp();
   Publish();
   AskAccounting();
 }
 
+void Controller::TellUp() {
+  TellState(Availability::kUp, !partly_.empty()             ? partly_
+                               : !accounting_error_.empty() ? accounting_error_
+                                                            : disk_error_);
+}
+
 void Controller::AskAccounting() {
+  if (accounting_rest_ > 0) {
+    --accounting_rest_;
+    return;
+  }
   const std::vector<std::string> ids =
       ledger_.TakeUnexplained(ByRest(commands_) ? kJobsOfRest : kJobsOfOneCall);
   if (ids.empty()) return AskComments();
   const bool submitted = worker_->Submit(
       [this, commands = commands_, ids]() -> std::function<void()> {
         auto accounts = std::make_shared<Accounts>(AskAccounts(commands, Call::kAccounting, ids));
-        return [this, accounts] {
+        return [this, accounts, ids] {
           unreadable_ += accounts->jobs.unreadable;
-          ApplyAccounting(accounts->call, accounts->jobs.records);
+          ApplyAccounting(accounts->call, accounts->jobs.records, ids);
         };
       },
       {static_cast<int64_t>(ids.size() + 1) * kDeadline.ns}, {});
   if (!submitted) return;  // the round has just ended: the queue is empty
 }
 
-// Accounting may be off, which is no fault, or behind: what it does not know is not known.
-void Controller::ApplyAccounting(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs) {
-  book_.Note(Call::kAccounting, outcome);
-  if (outcome.end != CommandOutcome::End::kDone && jobs.empty()) return;
-  Keep(ledger_.Update(jobs, wall_now_() / 1'000'000'000,
-                      ByRest(commands_) ? "slurmrestd" : "sacct"));
+// Accounting may be off for good: it is asked less and less often, at last every ten minutes.
+void Controller::NoteAccounting(Call call, const CommandOutcome& outcome) {
+  constexpr int kMostFailures = 5;
+  constexpr int kMostRest = 19;
+  book_.Note(call, outcome);
+  accounting_error_ = Complaint(call, outcome, commands_.asked());
+  if (accounting_error_.empty()) {
+    accounting_failures_ = accounting_rest_ = 0;
+  } else {
+    accounting_rest_ = std::min((1 << accounting_failures_) - 1, kMostRest);
+    accounting_failures_ = std::min(accounting_failures_ + 1, kMostFailures);
+  }
+  TellUp();
+}
+
+// What accounting does not know though it answers is not known: but when it has been away, the
+// controller has kept its records and sends them in its own time, so that it is asked once more.
+void Controller::ApplyAccounting(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs,
+                                 const std::vector<std::string>& asked) {
+  const bool was_away = accounting_failures_ > 0;
+  NoteAccounting(Call::kAccounting, outcome);
+  const bool is_away = outcome.end != CommandOutcome::End::kDone;
+  if (is_away || was_away) ledger_.PutBack(asked);
+  if (is_away && jobs.empty()) return;
+  Keep(ledger_.Explain(jobs, wall_now_() / 1'000'000'000,
+                       ByRest(commands_) ? "slurmrestd" : "sacct"));
   Publish();
-  AskComments();
+  if (!is_away) AskComments();
 }
 
 void Controller::AskComments() {
@@ -257,15 +287,18 @@ void Controller::AskComments() {
   const bool submitted = worker_->Submit(
       [this, commands = commands_, ids]() -> std::function<void()> {
         auto accounts = std::make_shared<Accounts>(AskAccounts(commands, Call::kComment, ids));
-        return [this, accounts] { ApplyComments(accounts->call, accounts->jobs.records); };
+        return
+            [this, accounts, ids] { ApplyComments(accounts->call, accounts->jobs.records, ids); };
       },
       {static_cast<int64_t>(ids.size() + 1) * kDeadline.ns}, {});
   if (!submitted) return;  // the call before has just ended: the queue is empty
 }
 
 // A comment is its writer's words: what is no summary of that very job says nothing.
-void Controller::ApplyComments(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs) {
-  book_.Note(Call::kComment, outcome);
+void Controller::ApplyComments(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs,
+                               const std::vector<std::string>& asked) {
+  NoteAccounting(Call::kComment, outcome);
+  if (!accounting_error_.empty()) comments_.PutBack(asked, wall_now_() / 1'000'000'000);
   for (const SlurmJob& job : jobs) {
     if (const std::optional<JobSummary> summary = SummaryInComment(job)) {
       comments_.Done(job.job_id);

@@ -54,11 +54,15 @@ class Controller final : public Source {
   void Apply(const Round& round);
   void AskAccounting();
   void AskComments();
-  void ApplyComments(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs);
-  void ApplyAccounting(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs);
+  void ApplyComments(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs,
+                     const std::vector<std::string>& asked);
+  void ApplyAccounting(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs,
+                       const std::vector<std::string>& asked);
+  void NoteAccounting(Call call, const CommandOutcome& outcome);
   void Keep(std::vector<SlurmEvent> events);
   void Publish();
   void TellState(Availability state, std::string reason);
+  void TellUp();
 
   Commands commands_;
   const Duration interval_;
@@ -78,7 +82,10 @@ class Controller final : public Source {
   bool opened_ = false, diagnosed_ = false;
   double last_answer_wall_seconds_ = 0;
   int64_t unreadable_ = 0;
-  std::string disk_error_;
+  // Why it is up in part: nodes or counts that were not told, accounting that is away, the disk.
+  std::string partly_, accounting_error_, disk_error_;
+  // Since accounting last answered; rounds until it is asked again.
+  int accounting_failures_ = 0, accounting_rest_ = 0;
   std::shared_ptr<const SlurmReport> report_;
 };
 

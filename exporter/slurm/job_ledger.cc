@@ -111,9 +111,14 @@ std::string_view EndOf(std::string_view state) {
 // What one record says that is not known yet.
 class JobLedger::Teller {
  public:
-  Teller(const SlurmJob& job, Known& known, int64_t now, std::string_view source,
+  Teller(const SlurmJob& job, Known& known, int64_t now, std::string_view source, bool accounted,
          std::vector<SlurmEvent>& events)
-      : job_(job), known_(known), now_(now), source_(source), events_(events) {}
+      : job_(job),
+        known_(known),
+        now_(now),
+        source_(source),
+        accounted_(accounted),
+        events_(events) {}
 
   void Tell() {
     TellSubmission();
@@ -158,7 +163,7 @@ class JobLedger::Teller {
     } else if (job_.submit > known_.submit) {
       known_ = Known{};
       Put("submitted", job_.submit, {}, "PENDING").facts = FactsOf(job_, Stage::kWaits);
-      known_.submit = job_.submit;
+      known_.submit = known_.first_submit = job_.submit;
     }
     known_.restarts = restarts;
   }
@@ -189,21 +194,30 @@ class JobLedger::Teller {
     std::string_view kind = EndOf(job_.state);
     // REQUEUED is accounting's word for the end of a run whose job goes on.
     const bool requeued = Has(job_.state_flags, "REQUEUED") && job_.state.empty();
-    if ((kind.empty() && !requeued) || Completes() || job_.end <= known_.end) return;
+    const bool earlier = IsOfAnEarlierRun();
+    if ((kind.empty() && !requeued) || Completes() || (job_.end <= known_.end && !earlier)) return;
     if (requeued && known_.restarts > 0) {
-      known_.end = job_.end;  // told when its restart count rose
+      NoteEnd(known_, job_.end);  // told when its restart count rose
       return;
     }
     if (kind == "failed" && job_.derived_exit && job_.derived_exit->signal == kSignalOfOom)
       kind = "out_of_memory";
     if (requeued) kind = "requeued";
     // Nobody looked between its last state that was seen and the end.
-    const bool unknown = known_.state.empty() || known_.state == kGone;
+    const bool unknown = known_.state.empty() || known_.state == kGone || earlier;
     const std::string was = unknown ? "RUNNING" : known_.state;
     SlurmEvent& event = Put(kind, job_.end, was, requeued ? "REQUEUED" : job_.state, job_.reason);
     event.facts = FactsOf(job_, Stage::kEnded);
-    known_.end = job_.end;
-    known_.suspended = false;
+    NoteEnd(known_, job_.end);
+    if (!earlier) known_.suspended = false;
+  }
+
+  // Accounting may tell of a run late: the one after it has come to its end, and that was told.
+  bool IsOfAnEarlierRun() const {
+    const std::vector<int64_t>& ends = known_.earlier_ends;
+    return accounted_ && known_.restarts > 0 && job_.end > 0 && job_.end < known_.end &&
+           known_.first_submit > 0 && job_.submit >= known_.first_submit &&
+           ends.size() < kMaxRuns && std::find(ends.begin(), ends.end(), job_.end) == ends.end();
   }
 
   // "None" of a moment's wait is no reason; the reader has made it empty.
@@ -248,8 +262,16 @@ class JobLedger::Teller {
   Known& known_;
   const int64_t now_;
   const std::string_view source_;
+  const bool accounted_;  // a row for each run
   std::vector<SlurmEvent>& events_;
 };
+
+void JobLedger::NoteEnd(Known& known, int64_t end) {
+  const int64_t earlier = std::min(known.end, end);
+  known.end = std::max(known.end, end);
+  if (earlier > 0 && earlier != known.end && known.earlier_ends.size() < kMaxRuns)
+    known.earlier_ends.push_back(earlier);
+}
 
 void JobLedger::Remember(const SlurmEvent& event) {
   if (event.job_id.empty()) return;
@@ -257,7 +279,7 @@ void JobLedger::Remember(const SlurmEvent& event) {
   const int64_t at = event.wall_ns / 1'000'000'000;
   if (event.kind == "submitted") {
     known = Known{};
-    known.submit = at;
+    known.submit = known.first_submit = at;
   } else if (event.kind == "started") {
     known.start = at;
   } else if (event.kind == "suspended" || event.kind == "resumed") {
@@ -269,7 +291,7 @@ void JobLedger::Remember(const SlurmEvent& event) {
     known.suspended = false;
     known.reason.clear();
   } else if (!EndOf(event.is).empty()) {
-    known.end = at;
+    NoteEnd(known, at);
   }
   known.restarts = std::max(known.restarts, Whole(FactOf(event, "restarts"), known.restarts));
   if (event.kind != "updated" && event.kind != "blocked") known.state = event.is;
@@ -278,8 +300,17 @@ void JobLedger::Remember(const SlurmEvent& event) {
 
 std::vector<SlurmEvent> JobLedger::Update(const std::vector<SlurmJob>& jobs, int64_t now,
                                           std::string_view source) {
+  return Tell(jobs, now, source, true);
+}
+
+std::vector<SlurmEvent> JobLedger::Explain(const std::vector<SlurmJob>& jobs, int64_t now,
+                                           std::string_view source) {
+  return Tell(jobs, now, source, false);
+}
+
+std::vector<SlurmEvent> JobLedger::Tell(const std::vector<SlurmJob>& jobs, int64_t now,
+                                        std::string_view source, bool all) {
   std::vector<SlurmEvent> events;
-  const bool all = source != "sacct";
   if (all) {
     for (auto& [id, known] : jobs_) known.seen = false;
   }
@@ -289,7 +320,7 @@ std::vector<SlurmEvent> JobLedger::Update(const std::vector<SlurmJob>& jobs, int
     Known& known = jobs_[job.job_id];
     const int64_t restarts = known.restarts;
     const int64_t start = known.start;
-    Teller(job, known, now, source, events).Tell();
+    Teller(job, known, now, source, !all, events).Tell();
     // The run before has an end of its own that a look at the live jobs does not show.
     if (all && known.restarts > restarts && start > 0) unexplained_.push_back(job.job_id);
   }
@@ -301,6 +332,7 @@ std::vector<SlurmEvent> JobLedger::Update(const std::vector<SlurmJob>& jobs, int
       known.state = kGone;
     }
   }
+  while (unexplained_.size() > kMaxUnexplained) unexplained_.pop_front();
   MakeRoom();
   // As they happened, not as the jobs are listed.
   std::stable_sort(events.begin(), events.end(),
@@ -314,6 +346,11 @@ std::vector<std::string> JobLedger::TakeUnexplained(size_t most) {
                                  unexplained_.begin() + static_cast<ptrdiff_t>(n));
   unexplained_.erase(unexplained_.begin(), unexplained_.begin() + static_cast<ptrdiff_t>(n));
   return taken;
+}
+
+void JobLedger::PutBack(const std::vector<std::string>& ids) {
+  unexplained_.insert(unexplained_.begin(), ids.begin(), ids.end());
+  while (unexplained_.size() > kMaxUnexplained) unexplained_.pop_front();
 }
 
 void JobLedger::MakeRoom() {

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
@@ -32,20 +33,26 @@ class JobLedger {
  public:
   // Some 400 bytes each; those that ended first are forgotten first.
   static constexpr size_t kMaxJobs = 20'000;
+  // A day's jobs of a large cluster, while accounting is away; the oldest give way.
+  static constexpr size_t kMaxUnexplained = 20'000;
 
   // Takes up an event told in an earlier life.
   void Remember(const SlurmEvent& event);
 
-  // What `jobs`, of one look by `source` at `now` (seconds since 1970), tells that is new. Of
-  // accounting, which has a row for each run of a job, the rows come oldest first. Numbers are not
-  // set. Steps are passed over.
+  // What `jobs`, of one look by `source` at all of them at `now` (seconds since 1970), tells that
+  // is new. Numbers are not set. Steps are passed over.
   std::vector<SlurmEvent> Update(const std::vector<SlurmJob>& jobs, int64_t now,
                                  std::string_view source);
+  // The same of accounting's rows of some jobs: a row for each run of a job, oldest first.
+  std::vector<SlurmEvent> Explain(const std::vector<SlurmJob>& jobs, int64_t now,
+                                  std::string_view source);
 
   // Jobs of which something must have happened that a look at the live ones does not tell: gone
   // while they waited or ran, or begun anew without a word of the run before. Accounting may know.
   // Each is named once; at most `most`.
   std::vector<std::string> TakeUnexplained(size_t most);
+  // Those of which accounting could not be asked: they are the next again.
+  void PutBack(const std::vector<std::string>& ids);
 
   size_t jobs() const { return jobs_.size(); }
   int64_t forgotten() const { return forgotten_; }
@@ -53,17 +60,24 @@ class JobLedger {
  private:
   struct Known {
     int64_t submit = 0, start = 0, end = 0;  // newest told
+    int64_t first_submit = 0;                // before it the number was another job's
+    std::vector<int64_t> earlier_ends;       // told, of runs before the one that ended at `end`
     int64_t restarts = 0;
     bool suspended = false, waits = false, seen = false, told_limits = false;
     std::string state, reason, dependency, partition;
     int64_t time_limit = -1, priority = -1;
   };
+  // Runs of one job whose ends are known apart.
+  static constexpr size_t kMaxRuns = 64;
   class Teller;
 
+  static void NoteEnd(Known& known, int64_t end);
+  std::vector<SlurmEvent> Tell(const std::vector<SlurmJob>& jobs, int64_t now,
+                               std::string_view source, bool all);
   void MakeRoom();
 
   std::map<std::string, Known> jobs_;
-  std::vector<std::string> unexplained_;
+  std::deque<std::string> unexplained_;
   int64_t forgotten_ = 0;
 };
 

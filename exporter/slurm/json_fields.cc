@@ -125,10 +125,21 @@ constexpr std::array kKept = std::to_array<std::string_view>({
 });
 static_assert(std::is_sorted(kKept.begin(), kKept.end()));
 
+// Short before long, so that most of a search compares numbers: an answer of 5,000 jobs has a
+// million names.
+constexpr bool IsBefore(std::string_view a, std::string_view b) {
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
+}
+constexpr auto kBySize = [] {
+  auto names = kKept;
+  std::sort(names.begin(), names.end(), IsBefore);
+  return names;
+}();
+
 }  // namespace
 
 bool IsReadName(std::string_view name) {
-  return std::binary_search(kKept.begin(), kKept.end(), name);
+  return std::binary_search(kBySize.begin(), kBySize.end(), name, IsBefore);
 }
 
 }  // namespace rankscope::exporter::slurm

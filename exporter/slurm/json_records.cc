@@ -3,7 +3,15 @@
 
 #include "exporter/slurm/json_records.h"
 
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
+
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,46 +27,52 @@ using nlohmann::json;
 //   depth   1        2         3
 //           { "jobs" : [       {...}, {...} ],   a record each
 //             "statistics" :   {...} }           a record
+//
+// A number of Slurm's from 23.02 on is {"set": true, "infinite": false, "number": 5}, twenty times
+// a job: it is kept as that number, or as null where it is not set or is infinite.
 class Handler {
  public:
   Handler(bool (*keep)(std::string_view), const std::function<void(const JsonRecord&)>& take)
       : keep_(keep), take_(take) {}
 
-  bool null() { return Put(json()); }
-  bool boolean(bool value) { return Put(json(value)); }
-  bool number_integer(json::number_integer_t value) { return Put(json(value)); }
-  bool number_unsigned(json::number_unsigned_t value) { return Put(json(value)); }
-  bool number_float(json::number_float_t value, const std::string&) { return Put(json(value)); }
-  bool binary(json::binary_t&) { return Put(json()); }
-  bool string(std::string& value) {
-    if (open_.empty() || skipped_ > 0 || skip_next_) return Put(json());
-    if (value.size() > kMaxSubmitLine) value.resize(kMaxSubmitLine);
-    return Put(json(std::move(value)));
+  using Size = rapidjson::SizeType;
+
+  bool Null() { return Put(nullptr); }
+  bool Bool(bool value) { return Put(value); }
+  bool Int(int value) { return Put(value); }
+  bool Uint(unsigned value) { return Put(value); }
+  bool Int64(int64_t value) { return Put(value); }
+  bool Uint64(uint64_t value) { return Put(value); }
+  bool Double(double value) { return Put(value); }
+  bool RawNumber(const char*, Size, bool) { return Put(nullptr); }  // for other flags than ours
+  bool String(const char* text, Size size, bool) {
+    return Put(std::string_view(text, std::min<size_t>(size, kMaxSubmitLine)));
   }
 
-  bool key(std::string& name) {
+  bool Key(const char* text, Size size, bool) {
     if (skipped_ > 0) return true;
+    const std::string_view name(text, size);
     if (depth_ == 1) {
-      list_ = std::move(name);
+      list_ = name;
+    } else if (number_.open && (number_.next = Number::MemberOf(name)) == Number::kOther) {
+      OpenAsObject();
+      return Key(text, size, false);
+    } else if (number_.open) {
+      return true;
     } else if (!open_.empty()) {
       skip_next_ = !keep_(name);
-      if (!skip_next_) key_ = std::move(name);
+      if (!skip_next_) key_ = name;
     }
     return true;
   }
 
-  bool start_object(size_t) { return Start(json::value_t::object); }
-  bool start_array(size_t) { return Start(json::value_t::array); }
-  bool end_object() { return End(); }
-  bool end_array() { return End(); }
+  bool StartObject() { return Start(json::value_t::object); }
+  bool StartArray() { return Start(json::value_t::array); }
+  bool EndObject(Size) { return End(); }
+  bool EndArray(Size) { return End(); }
 
   // Whether there was an object to hold the lists.
   bool begun() const { return begun_; }
-
-  template <class Exception>
-  bool parse_error(size_t, const std::string&, const Exception&) {
-    return false;
-  }
 
  private:
   struct Open {
@@ -66,18 +80,65 @@ class Handler {
     bool steps;  // its elements are records of their own
   };
 
+  // An object that has shown no members yet but those of a number.
+  struct Number {
+    enum Member : uint8_t { kSet, kInfinite, kNumber, kOther };
+    static constexpr std::string_view kNames[] = {"set", "infinite", "number"};
+
+    static Member MemberOf(std::string_view name) {
+      return static_cast<Member>(std::find(std::begin(kNames), std::end(kNames), name) - kNames);
+    }
+    // nullopt: it is none.
+    std::optional<json> Value() const {
+      const auto& [set, infinite, number] = members;
+      if (!number || !number->is_number()) return std::nullopt;
+      if ((set && !set->is_boolean()) || (infinite && !infinite->is_boolean())) return std::nullopt;
+      if ((set && !set->get<bool>()) || (infinite && infinite->get<bool>())) return json();
+      return *number;
+    }
+
+    bool open = false;
+    Member next = kOther;
+    std::array<std::optional<json>, kOther> members;
+  };
+
+  // It is another object: what it has shown so far are its first members.
+  void OpenAsObject() {
+    const Number shown = std::exchange(number_, {});
+    json* const place = Place(json::value_t::object);
+    if (place == nullptr) {
+      skipped_ = 1;
+      return;
+    }
+    open_.push_back({place, false});
+    for (size_t member = 0; member < shown.members.size(); ++member) {
+      if (!shown.members[member] || !keep_(Number::kNames[member])) continue;
+      key_ = Number::kNames[member];
+      Place(*shown.members[member]);
+    }
+    if (shown.next == Number::kOther) return;
+    key_ = Number::kNames[shown.next];
+    skip_next_ = !keep_(key_);
+  }
+
   // Where the next value goes; nullptr: nowhere.
-  json* Place(json value) {
+  template <class Value>
+  json* Place(const Value& value) {
     if (skip_next_ || skipped_ > 0 || open_.empty() || values_ >= kMaxRecordValues) return nullptr;
     ++values_;
     json& parent = *open_.back().value;
-    if (parent.is_object()) return &(parent[key_] = std::move(value));
-    parent.push_back(std::move(value));
+    if (parent.is_object()) return &(parent[key_] = value);
+    parent.push_back(value);
     return &parent.back();
   }
 
-  bool Put(json value) {
-    Place(std::move(value));
+  template <class Value>
+  bool Put(const Value& value) {
+    if (number_.open) {
+      number_.members[number_.next] = value;
+      return true;
+    }
+    Place(value);
     skip_next_ = false;
     return true;
   }
@@ -101,6 +162,12 @@ class Handler {
       open_.push_back({&record_, false});
       return true;
     }
+    if (number_.open) {
+      OpenAsObject();
+      if (skipped_ > 0) return ++skipped_ > 0;
+    }
+    if (type == json::value_t::object && !skip_next_ && !open_.back().steps)
+      return number_.open = true;
     const bool steps = open_.size() == 1 && type == json::value_t::array && key_ == "steps";
     json* const place = Place(json(type));
     skip_next_ = false;
@@ -119,6 +186,14 @@ class Handler {
       return true;
     }
     if (open_.empty()) return true;
+    if (number_.open) {
+      if (const std::optional<json> value = number_.Value()) {
+        number_ = {};
+        return Put(*value);
+      }
+      OpenAsObject();
+      if (skipped_ > 0) return skipped_-- > 0;
+    }
     const json& ended = *open_.back().value;
     open_.pop_back();
     if (open_.empty()) {
@@ -139,6 +214,7 @@ class Handler {
   size_t skipped_ = 0;  // containers open within one that is not kept
   bool skip_next_ = false;
   size_t values_ = 0;
+  Number number_;
   std::string list_, key_;
   json record_;
   std::vector<Open> open_;
@@ -150,7 +226,11 @@ bool ForEachJsonRecord(std::string_view text, bool (*keep)(std::string_view name
                        const std::function<void(const JsonRecord&)>& take) {
   if (text.size() > kMaxJsonBytes) return false;
   Handler handler(keep, take);
-  return json::sax_parse(text.begin(), text.end(), &handler) && handler.begun();
+  rapidjson::MemoryStream stream(text.data(), text.size());
+  rapidjson::Reader reader;
+  const auto parsed = reader.Parse<rapidjson::kParseDefaultFlags>(stream, handler);
+  // A NUL is its end of text.
+  return !parsed.IsError() && stream.Tell() == text.size() && handler.begun();
 }
 
 }  // namespace rankscope::exporter::slurm

@@ -290,8 +290,12 @@ void NodeAgent::OnAnswer(Pending pending, Call call, const CommandOutcome& outco
   book_.Note(call, outcome);
   const bool done = outcome.end == CommandOutcome::End::kDone;
   const bool accounting = call == Call::kAccounting;
-  if (done || !accounting)
-    TellState(done ? Availability::kUp : Availability::kDown, Complaint(call, outcome));
+  const bool answered = done || (!accounting && IsNoSuchJob(outcome));
+  if (answered) {
+    TellState(Availability::kUp, {});
+  } else if (!accounting) {
+    TellState(Availability::kDown, Complaint(call, outcome));
+  }
   bool ended = false;
   for (const SlurmJob& job : jobs) {
     if (job.job_id != pending.question.job_id || !job.step_id.empty()) continue;
@@ -299,6 +303,8 @@ void NodeAgent::OnAnswer(Pending pending, Call call, const CommandOutcome& outco
     ended = !EndOf(job.state).empty() || IsRequeued(job) ||
             (job.state == "PENDING" && job.restarts.value_or(0) > 0);
   }
+  // Slurm's controller is begun anew in seconds, and has not been asked yet.
+  if (!accounting && IsNobodyThere(outcome)) return Again(std::move(pending));
   // The one call of the controller is spent, whatever it gave. Accounting may be behind, or off.
   if (!accounting || ended) {
     if (jobs.empty()) ++lost_;

@@ -79,6 +79,7 @@ TEST(Command, LongComplaintsAreCutAndDoNotBlock) {
   const CommandOutcome outcome = Shell("head -c 1000000 /dev/zero >&2; echo done");
   EXPECT_EQ(outcome.output, "done\n");
   EXPECT_LE(outcome.complaint.size(), 400u);
+  EXPECT_TRUE(Shell("seq 1000000 >&2; echo why >&2").complaint.ends_with("\nwhy\n"));
 }
 
 TEST(Command, OneThatIsNotThere) {

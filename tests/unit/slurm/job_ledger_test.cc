@@ -116,7 +116,7 @@ TEST(JobLedger, RequeuedAndAccountingSaysThatItWasPreempted) {
   first.partition.clear();
   second.state = "PENDING";
   second.restarts.reset();
-  const auto events = ledger.Update({first, second}, 172, "sacct");
+  const auto events = ledger.Explain({first, second}, 172, "sacct");
   EXPECT_EQ(Told(events), Words{"preempted@140"});
   EXPECT_EQ(events[0].source, "sacct");
 
@@ -135,7 +135,7 @@ TEST(JobLedger, ARequeueByAPersonIsOneEvent) {
   SlurmJob first = Ended("9", 100, 110, 140, "");
   first.state_flags = {"REQUEUED"};
   first.restarts.reset();
-  EXPECT_EQ(Told(ledger.Update({first, waiting}, 172, "sacct")), Words{});
+  EXPECT_EQ(Told(ledger.Explain({first, waiting}, 172, "sacct")), Words{});
 }
 
 TEST(JobLedger, ANumberThatIsUsedAgainIsAnotherJob) {
@@ -200,11 +200,42 @@ TEST(JobLedger, OneThatIsGoneIsAskedAboutOnce) {
   ledger.Update({}, 1030, "scontrol");
   EXPECT_EQ(ledger.TakeUnexplained(10), Words{});
   SlurmJob end = Ended("7", 100, 110, 600, "NODE_FAIL");
-  const auto told = ledger.Update({end}, 1031, "sacct");
+  const auto told = ledger.Explain({end}, 1031, "sacct");
   ASSERT_EQ(Told(told), Words{"node_fail@600"});
   EXPECT_EQ(told[0].was, "RUNNING") << "a state of Slurm's";
   ledger.Update({}, 1060, "scontrol");
   EXPECT_EQ(ledger.TakeUnexplained(10), Words{});
+}
+
+// slurmrestd tells both the jobs that there are and accounting's rows.
+TEST(JobLedger, RowsOfOneJobSayNothingOfTheOthers) {
+  JobLedger ledger;
+  ledger.Update({Running("7", 100, 110), Running("8", 100, 110)}, 115, "slurmrestd");
+  ledger.Update({Running("8", 100, 110)}, 145, "slurmrestd");
+  EXPECT_EQ(ledger.TakeUnexplained(10), Words{"7"});
+  ledger.PutBack({"7"});
+  EXPECT_EQ(ledger.TakeUnexplained(10), Words{"7"});
+  EXPECT_EQ(Told(ledger.Explain({Ended("7", 100, 110, 140, "FAILED")}, 146, "slurmrestd")),
+            Words{"failed@140"});
+  EXPECT_EQ(ledger.TakeUnexplained(10), Words{});
+}
+
+// As after an outage of accounting: the run after it has ended in the meantime.
+TEST(JobLedger, AnEarlierRunIsToldThoughALaterOneHasEnded) {
+  JobLedger ledger;
+  ledger.Update({Running("9", 100, 110)}, 115, "scontrol");
+  SlurmJob second = Ended("9", 142, 260, 300, "COMPLETED");
+  second.restarts = 1;
+  EXPECT_EQ(Told(ledger.Update({second}, 301, "scontrol")),
+            (Words{"requeued@142", "started@260", "completed@300"}));
+  SlurmJob first = Ended("9", 100, 110, 140, "PREEMPTED");
+  SlurmJob another = Ended("9", 20, 30, 40, "FAILED");  // its number was used before
+  for (SlurmJob* row : {&first, &second, &another}) row->restarts.reset();
+  const auto told = ledger.Explain({another, first, second}, 302, "sacct");
+  ASSERT_EQ(Told(told), Words{"preempted@140"});
+  EXPECT_EQ(told[0].was, "RUNNING");
+  EXPECT_EQ(Told(ledger.Explain({another, first, second}, 332, "sacct")), Words{});
+  EXPECT_EQ(Told(ledger.Update({second}, 333, "scontrol")), Words{});
 }
 
 TEST(JobLedger, NothingIsToldTwiceAfterAStart) {
@@ -238,6 +269,16 @@ TEST(JobLedger, StaysBounded) {
   EXPECT_LE(ledger.jobs(), JobLedger::kMaxJobs);
   EXPECT_GT(ledger.forgotten(), 0);
   EXPECT_EQ(Told(ledger.Update({Running("1", 1, 2)}, 100'001, "scontrol")), Words{});
+}
+
+TEST(JobLedger, WaitsForAccountingWithinBounds) {
+  JobLedger ledger;
+  std::vector<std::string> ids;
+  for (size_t i = 0; i < JobLedger::kMaxUnexplained; ++i) ids.push_back(std::to_string(i));
+  ledger.PutBack(ids);
+  ledger.PutBack({"a", "b"});
+  EXPECT_EQ(ledger.TakeUnexplained(2), (Words{"0", "1"}));
+  EXPECT_EQ(ledger.TakeUnexplained(2 * ids.size()).size(), ids.size() - 2);
 }
 
 TEST(JobLedger, RecordsWithoutANumberOrAStateAndSteps) {

@@ -126,12 +126,12 @@ TEST(JobJson, CountsJobsThatSayNothing) {
 TEST(JobJson, KnowsWhatIsNone) {
   for (const char* text :
        {"", "jobs", "[]", "5", "{", R"({"jobs": [)", R"({"jobs": [{"job_id": 7]})",
-        "{\"jobs\": \"\xff\"}", "{} {}", R"({"jobs": [1e999]})"}) {
+        "{\"jobs\": \xff}", "{} {}", R"({"jobs": [1e999]})"}) {
     EXPECT_EQ(ReadJobJson(text).unreadable, 1) << text;
     EXPECT_THAT(ReadJobJson(text).records, IsEmpty()) << text;
   }
   for (const char* text : {"{}", R"({"jobs": []})", R"({"jobs": null})", R"({"jobs": {}})",
-                           R"({"errors": [{"error": "x"}], "jobs": 5})"}) {
+                           R"({"errors": [{"error": "x"}], "jobs": 5})", "{\"jobs\": \"\xff\"}"}) {
     EXPECT_EQ(ReadNodeJson(text).unreadable, 0) << text;
     EXPECT_THAT(ReadJobJson(text).records, IsEmpty()) << text;
   }
@@ -262,6 +262,55 @@ TEST(JsonRecords, AreHandedOutOneByOne) {
       });
   EXPECT_TRUE(whole);
   EXPECT_THAT(seen, ElementsAre(R"(meta{"a":1})", R"(jobs{"a":2})", R"(jobs{"a":{"a":4}})"));
+}
+
+std::string RecordOf(const std::string& value) {
+  std::string dumped;
+  const bool whole = ForEachJsonRecord(
+      R"({"jobs": [{"a": )" + value + "}]}", [](std::string_view name) { return name != "z"; },
+      [&](const JsonRecord& record) { dumped = record.value.dump(); });
+  return whole ? dumped : "cut";
+}
+
+TEST(JsonRecords, ANumberIsItsValue) {
+  EXPECT_EQ(RecordOf(R"({"set": true, "infinite": false, "number": 5})"), R"({"a":5})");
+  EXPECT_EQ(RecordOf(R"({"number": 5, "set": true})"), R"({"a":5})");
+  EXPECT_EQ(RecordOf(R"({"set": false, "infinite": false, "number": 0})"), R"({"a":null})");
+  EXPECT_EQ(RecordOf(R"({"set": true, "infinite": true, "number": 5})"), R"({"a":null})");
+  EXPECT_EQ(RecordOf(R"([{"set": true, "number": 5}, {"set": true, "number": 6}])"),
+            R"({"a":[5,6]})");
+}
+
+TEST(JsonRecords, WhatOnlyLooksLikeANumberIsAnObject) {
+  for (const char* value :
+       {"{}", R"({"set":true})", R"({"number":"5"})", R"({"number":5,"set":1})",
+        R"({"number":5,"other":6})", R"({"number":[5,{"set":7}]})", R"({"set":{"number":[]}})",
+        R"({"number":5,"other":{"infinite":{}},"set":true})", R"([{"set":null},{}])"}) {
+    EXPECT_EQ(Parse(RecordOf(value)), Parse(std::string("{\"a\":") + value + "}")) << value;
+  }
+  EXPECT_EQ(RecordOf(R"({"number": 5, "z": {"set": [1, {"number": 2}]}})"),
+            R"({"a":{"number":5}})");
+  EXPECT_EQ(RecordOf(R"({"set": true, "number": 5)"), "cut");
+}
+
+// Slurm passes on whatever a job was called.
+TEST(JobJson, OneNameThatIsNotUtf8CostsNobodyElse) {
+  const auto read = ReadJobJson(
+      "{\"jobs\": [{\"job_id\": 7, \"job_state\": \"RUNNING\", \"name\": \"a\xff\xfe\"},"
+      "{\"job_id\": 8, \"job_state\": \"RUNNING\"}]}");
+  EXPECT_EQ(read.unreadable, 0);
+  ASSERT_THAT(read.records, SizeIs(2));
+  EXPECT_EQ(read.records[0].name, "a\xff\xfe");
+}
+
+TEST(JobJson, WhatFollowsIsNoPartOfIt) {
+  using namespace std::string_view_literals;
+  for (const std::string_view more : {"\0"sv, "\0{}"sv, " {}"sv, "]"sv}) {
+    const auto read =
+        ReadJobJson(R"({"jobs": [{"job_id": 7, "job_state": "RUNNING"}]})" + std::string(more));
+    EXPECT_THAT(read.records, SizeIs(1));
+    EXPECT_EQ(read.unreadable, 1);
+  }
 }
 
 }  // namespace

@@ -163,6 +163,52 @@ TEST_F(SlurmCommands, AControllerThatDoesNotAnswerIsToldAndNotAskedAgain) {
   EXPECT_EQ(agent.lost(), 1);
 }
 
+constexpr char kNobodyThere[] =
+    "echo 'scontrol: s_p_parse_file: file \"/etc/slurm/gres.conf\" is empty' >&2\n"
+    "echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2\n"
+    "exit 1";
+
+TEST_F(SlurmCommands, AControllerThatIsBegunAnewIsAskedWhenItIsThere) {
+  Install("scontrol", "if mkdir " + folder_.path() + "/once 2>/dev/null; then " + kNobodyThere +
+                          "\nfi\n" + kRunning);
+  questions_->Ask({"7", false});
+  NodeAgent agent(Programs(), "", questions_, Quick());
+  Run(agent, 3.5);
+  EXPECT_EQ(CallsOf("scontrol"), 2u);
+  EXPECT_EQ(facts_.Value("state"), "RUNNING");
+  ASSERT_EQ(facts_.states.size(), 3u);
+  EXPECT_EQ(facts_.states[1].state, Availability::kDown);
+  EXPECT_EQ(facts_.states[1].reason,
+            "scontrol show job of one: slurm_load_jobs error: Unable to contact slurm controller "
+            "(connect failure); `scontrol ping` says who answers");
+  EXPECT_EQ(facts_.states[2].state, Availability::kUp);
+  EXPECT_EQ(agent.lost(), 0);
+}
+
+TEST_F(SlurmCommands, AControllerThatStaysAwayIsAskedForAWhile) {
+  Install("scontrol", kNobodyThere);
+  questions_->Ask({"7", false});
+  NodeAgent::Patience patience = Quick();
+  patience.give_up = Milliseconds(1500);  // the agent looks once a second
+  NodeAgent agent(Programs(), "", questions_, patience);
+  Run(agent, 5);
+  EXPECT_GE(CallsOf("scontrol"), 2u);
+  EXPECT_LE(CallsOf("scontrol"), 3u);
+  EXPECT_EQ(facts_.states.back().state, Availability::kDown);
+  EXPECT_EQ(agent.lost(), 1);
+}
+
+TEST_F(SlurmCommands, AControllerThatHasForgottenTheJobHasAnswered) {
+  Install("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1");
+  questions_->Ask({"7", false});
+  NodeAgent agent(Programs(), "", questions_, Quick());
+  Run(agent, 3.5);
+  EXPECT_EQ(CallsOf("scontrol"), 1u);
+  EXPECT_EQ(facts_.states.back().state, Availability::kUp);
+  EXPECT_EQ(facts_.states.back().reason, "");
+  EXPECT_EQ(agent.lost(), 1);
+}
+
 constexpr char kLine[] =
     "rs1 job:6 end:1795444490 try:0 code:^f3 node:n1 prog:train.py step:5:200 records:40 saves:1 "
     "ckpt:/s/step_200.pt:91000000:200 .";
@@ -308,6 +354,40 @@ TEST_F(SlurmCommands, AControllerThatIsDownIsNotAskedForTheRest) {
   EXPECT_NE(facts_.states.back().reason.find("Unable to contact slurm controller"),
             std::string::npos);
   EXPECT_EQ(controller.library_calls()[0].errors.size(), 1u);
+}
+
+// A look each time that it is begun.
+TEST_F(SlurmCommands, WhatAccountingDidNotAnswerItIsAskedAgain) {
+  const std::string nodes = "test $2 = node && exit 0\n";
+  Install("scontrol", nodes + kRunning);
+  Install("sdiag", "true");
+  Install("sacct", "echo 'sacct: error: Problem talking to the database' >&2; exit 1");
+  Controller controller(Programs(), Seconds(30), "", [] { return 1795444500'000'000'000; });
+  const auto kinds = [&] {
+    std::string told;
+    for (const auto& event : *controller.slurm()->events) told += event->kind + " ";
+    return told;
+  };
+  Run(controller, 1);
+  EXPECT_EQ(CallsOf("sacct"), 0u);
+  Install("scontrol", nodes + "echo 'No jobs in the system'");
+  Run(controller, 1);
+  EXPECT_EQ(CallsOf("sacct"), 1u);
+  EXPECT_EQ(facts_.states.back().state, Availability::kUp);
+  EXPECT_THAT(facts_.states.back().reason,
+              testing::StartsWith("sacct: sacct: error: Problem talking to the database; "));
+  Run(controller, 1);
+  EXPECT_EQ(CallsOf("sacct"), 2u);
+  Run(controller, 1);  // less and less often
+  EXPECT_EQ(CallsOf("sacct"), 2u);
+  Install("sacct", kAccounts);
+  Run(controller, 1);
+  EXPECT_EQ(CallsOf("sacct"), 3u);
+  EXPECT_EQ(kinds(), "submitted started preempted ");
+  EXPECT_EQ(facts_.states.back().reason, "");
+  for (int look = 0; look < 3; ++look) Run(controller, 1);
+  EXPECT_EQ(CallsOf("sacct"), 4u) << "once more, for what the controller had kept back";
+  EXPECT_EQ(kinds(), "submitted started preempted ");
 }
 
 TEST_F(SlurmCommands, SecretsOfACommandLineAreMasked) {
