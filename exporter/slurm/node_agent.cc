@@ -292,8 +292,10 @@ void NodeAgent::OnAnswer(Pending pending, Call call, const CommandOutcome& outco
   const bool accounting = call == Call::kAccounting;
   const bool answered = done || (!accounting && IsNoSuchJob(outcome));
   if (answered) {
-    TellState(Availability::kUp, {});
+    if (!accounting) away_until_ = {};
+    if (loop_->Now() >= away_until_) TellState(Availability::kUp, {});
   } else if (!accounting) {
+    away_until_ = loop_->Now() + patience_.give_up;
     TellState(Availability::kDown, Complaint(call, outcome));
   }
   bool ended = false;

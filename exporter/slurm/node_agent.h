@@ -5,6 +5,7 @@
 // instance beside the controller, its /events is read for the jobs that the engine asks about, as
 // often as it takes within a deadline. Else Slurm is asked itself, once when a job has begun and
 // once when one has ended abnormally: four thousand nodes that poll would be a fault of their own.
+// Where no controller is there to be asked, it is tried again for a while.
 // What is left of a job that another goes on from is asked of the instance beside the controller,
 // then of accounting, which is no controller, a few times while its comment may be on its way.
 // Loop thread only; calls run on a worker.
@@ -84,6 +85,7 @@ class NodeAgent final : public Source {
   std::deque<Pending> pending_;
   std::map<std::string, int64_t> told_;  // by job, the newest event of /events
   int64_t lost_ = 0;                     // questions that nobody answered
+  Timestamp away_until_{};  // accounting's answers say nothing of a controller that is asked again
 };
 
 }  // namespace rankscope::exporter::slurm

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""A real Slurm with accounting on this one machine: two nodes with two GPUs each, all in one temporary folder.
+"""A real Slurm, with accounting or without, on this one machine: two nodes with two GPUs each, all in one temporary folder.
 
     with Cluster() as cluster:
         cluster.run("sbatch", "--parsable", "job.sh")
@@ -71,12 +71,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 GresTypes=gpu
 DefMemPerCPU=100
-AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=127.0.0.1
-AccountingStoragePort={database_port}
-AccountingStoragePass={folder}/munge.sock
-AccountingStorageTRES=gres/gpu
-AccountingStoreFlags=job_comment
+{accounting}
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 include {folder}/hooks.conf
@@ -84,6 +79,16 @@ NodeName={prefix}[1-2] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{node_por
 PartitionName=gpu Nodes=ALL Default=YES PriorityTier=1 PreemptMode=REQUEUE
 PartitionName=high Nodes=ALL PriorityTier=100 PreemptMode=OFF
 """
+
+ACCOUNTING = """
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={database_port}
+AccountingStoragePass={folder}/munge.sock
+AccountingStorageTRES=gres/gpu
+AccountingStoreFlags=job_comment
+"""
+NO_ACCOUNTING = "AccountingStorageType=accounting_storage/none"
 
 HOOKS = """
 Prolog={hooks}/prolog
@@ -139,8 +144,8 @@ def die_with_parent():
 class Supervisor:
     """Starts the daemons of one cluster, obeys commands from standard input, ends everything at its end."""
 
-    def __init__(self, folder, prefix, first_job):
-        self.folder, self.prefix, self.first_job = Path(folder), prefix, first_job
+    def __init__(self, folder, prefix, first_job, accounting):
+        self.folder, self.prefix, self.first_job, self.accounting = Path(folder), prefix, first_job, accounting == "True"
         self.daemons = {}
         self.environment = {"PATH": PATH, "LC_ALL": "C.UTF-8", "SLURM_CONF": f"{folder}/slurm.conf",
                             "MYSQL_UNIX_PORT": f"{folder}/mysql.sock",
@@ -168,6 +173,7 @@ class Supervisor:
         ports = free_ports(3)
         values = {"folder": at, "prefix": self.prefix, "controller_port": ports[0], "database_port": ports[1],
                   "node_ports": f"{ports[2]}-{ports[2] + 1}", "first_job": self.first_job}
+        values["accounting"] = (ACCOUNTING if self.accounting else NO_ACCOUNTING).format(**values)
         for name, text in (("slurm.conf", SLURM_CONF), ("slurmdbd.conf", SLURMDBD_CONF), ("gres.conf", GRES_CONF),
                            ("cgroup.conf", CGROUP_CONF)):
             (at / name).write_text(text.format(**values))
@@ -199,20 +205,24 @@ class Supervisor:
                 raise RuntimeError(f"{name} did not start (status {self.daemons[name].returncode}): {told}")
             time.sleep(0.05)
 
-    def start(self):
-        self.write_configuration()
+    def start_accounting(self):
         made = self.call("mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={self.folder}/database",
                          "--skip-test-db", "--auth-root-authentication-method=normal",
                          "--innodb-flush-method=nosync", "--innodb-log-file-size=16M")
         if made.returncode != 0:
             raise RuntimeError(f"the database could not be made: {made.stdout}{made.stderr}")
-        self.spawn("munged")
         self.spawn("mariadbd")
-        self.wait_for("munged", (self.folder / "munge.sock").exists)
         self.wait_for("mariadbd", lambda: self.call("mariadb", "--no-defaults", "-e", "select 1").returncode == 0)
         self.spawn("slurmdbd")
         # slurmctld refuses to start without accounting: 'no TRES'.
         self.wait_for("slurmdbd", lambda: self.call("sacctmgr", "-i", "add", "cluster", "testcluster").returncode == 0)
+
+    def start(self):
+        self.write_configuration()
+        self.spawn("munged")
+        self.wait_for("munged", (self.folder / "munge.sock").exists)
+        if self.accounting:
+            self.start_accounting()
         self.spawn("slurmctld")
         self.spawn("slurmd1")
         self.spawn("slurmd2")
@@ -278,11 +288,11 @@ def descendants(root):
     return found
 
 
-def supervise(folder, prefix, first_job):
+def supervise(folder, prefix, first_job, accounting):
     # slurmd and slurmstepd make themselves orphans: they become our children instead of init's.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    supervisor = Supervisor(folder, prefix, first_job)
+    supervisor = Supervisor(folder, prefix, first_job, accounting)
 
     def answer(**what):
         with contextlib.suppress(BrokenPipeError):
@@ -303,7 +313,7 @@ def supervise(folder, prefix, first_job):
 
 
 class Cluster:
-    def __init__(self, prefix=None, first_job=None):
+    def __init__(self, prefix=None, first_job=None, accounting=True):
         self.prefix = prefix or "".join(random.choices(string.ascii_lowercase, k=4)) + "n"
         self.nodes = [f"{self.prefix}{number}" for number in (1, 2)]
         self.folder = Path(tempfile.mkdtemp(prefix="rankscope_slurm_"))
@@ -313,8 +323,8 @@ class Cluster:
         # Whoever watches this machine sees the jobs of all its clusters.
         first_job = str(first_job or random.randrange(10_000, 1_000_000, 1000))
         self.supervisor = subprocess.Popen(
-            [sys.executable, __file__, "--supervise", self.folder, self.prefix, first_job], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True, start_new_session=True)
+            [sys.executable, __file__, "--supervise", self.folder, self.prefix, first_job, str(accounting)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
         try:
             self.hear()
         except BaseException:
@@ -386,7 +396,7 @@ class Cluster:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--supervise"]:
-        supervise(*sys.argv[2:5])
+        supervise(*sys.argv[2:6])
     else:
         reason = why_not()
         if reason:

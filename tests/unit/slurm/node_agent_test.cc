@@ -198,6 +198,19 @@ TEST_F(SlurmCommands, AControllerThatStaysAwayIsAskedForAWhile) {
   EXPECT_EQ(agent.lost(), 1);
 }
 
+TEST_F(SlurmCommands, AnAnswerOfAccountingIsNoneOfTheController) {
+  Install("scontrol", kNobodyThere);
+  Install("sacct", kAccounts);
+  questions_->Ask({"8", false});
+  questions_->Ask({"7", true});
+  NodeAgent agent(Programs(), "", questions_, Quick());
+  Run(agent, 3.5);
+  EXPECT_EQ(CallsOf("sacct"), 1u);
+  EXPECT_EQ(facts_.Value("state"), "PREEMPTED");
+  for (size_t i = 1; i < facts_.states.size(); ++i)
+    EXPECT_EQ(facts_.states[i].state, Availability::kDown) << i;
+}
+
 TEST_F(SlurmCommands, AControllerThatHasForgottenTheJobHasAnswered) {
   Install("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1");
   questions_->Ask({"7", false});
