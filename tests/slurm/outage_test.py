@@ -57,7 +57,7 @@ class Watched:
                 continue
             self.pages += 1
             self.slowest = max(self.slowest, time.monotonic() - began)
-            for name, value in re.findall(r"(?m)^(\w+_total(?:\{.*\})?) (\S+)$", page):
+            for name, value in re.findall(r"(?m)^(rankscope_(?:slurm|source|http)_\w*total(?:\{.*\})?) (\S+)$", page):
                 if float(value) < self.known.get(name, 0) and not name.startswith(SLURMS_OWN):
                     self.fallen.append(f"{name}: {self.known[name]} and then {value}")
                 self.known[name] = float(value)
@@ -219,6 +219,7 @@ class AccountingAway(Story):
         cluster.tell("stop", "slurmdbd")
         cls.winner = cluster.submit(train(20), "--partition=high", *where)
         wait_for("the word that accounting is away", lambda: "sacct" in "".join(cls.controller.told()))
+        wait_for("the job that was begun anew", lambda: "requeued" in cls.controller.kinds(cls.victim))
         cls.up_meanwhile = cls.controller.up()
         cls.kinds_meanwhile = cls.controller.kinds(cls.victim), cls.controller.kinds(cls.winner)
         cluster.tell("start", "slurmdbd")
