@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "detectors/model/host_list.h"
 #include "detectors/verdict_json.h"
-#include "exporter/slurm/host_list.h"
 
 namespace rankscope::exporter::slurm {
 namespace {

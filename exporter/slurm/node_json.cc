@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "detectors/model/host_list.h"
 #include "exporter/slurm/fields.h"
-#include "exporter/slurm/host_list.h"
 #include "exporter/slurm/json_fields.h"
 #include "exporter/slurm/json_reader.h"
 #include "exporter/slurm/json_records.h"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "exporter/slurm/host_list.h"
+#include "detectors/model/host_list.h"
 #include "exporter/slurm/json_reader.h"
 #include "exporter/slurm/values.h"
 

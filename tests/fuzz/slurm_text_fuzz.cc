@@ -9,11 +9,12 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "exporter/slurm/host_list.h"
+#include "detectors/model/host_list.h"
 #include "exporter/slurm/node_reason.h"
 #include "exporter/slurm/text_reader.h"
 #include "exporter/slurm/values.h"
 
+using namespace rankscope;
 using namespace rankscope::exporter::slurm;
 
 namespace {

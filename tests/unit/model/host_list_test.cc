@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Lists of nodes, and texts that would be very long lists.
-#include "exporter/slurm/host_list.h"
+#include "detectors/model/host_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace rankscope::exporter::slurm {
+namespace rankscope {
 namespace {
 
 using testing::ElementsAre;
@@ -62,4 +62,4 @@ TEST(HostList, IsBounded) {
 }
 
 }  // namespace
-}  // namespace rankscope::exporter::slurm
+}  // namespace rankscope

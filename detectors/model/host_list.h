@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace rankscope::exporter::slurm {
+namespace rankscope {
 
 // The largest cluster that Slurm is documented to run has fewer; names are host names.
 inline constexpr size_t kMaxHosts = 16'384;
@@ -24,4 +24,4 @@ struct HostNames {
 // "n[1-3,05-07],gpu-a", "r[0-1]n[1-2]". A range keeps the zeros of its lower end.
 HostNames ExpandHostList(std::string_view text);
 
-}  // namespace rankscope::exporter::slurm
+}  // namespace rankscope

@@ -1,17 +1,16 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/slurm/host_list.h"
+#include "detectors/model/host_list.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <iterator>
 #include <optional>
 #include <utility>
 
-#include "exporter/slurm/values.h"
-
-namespace rankscope::exporter::slurm {
+namespace rankscope {
 namespace {
 
 constexpr size_t kMaxDigits = 18;  // fit an int64
@@ -33,12 +32,31 @@ bool AreDigits(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+int64_t NumberOf(std::string_view digits) {
+  int64_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+// Without blanks around it; empty where it is one of Slurm's words for nothing.
+std::string_view Listed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  constexpr std::string_view kNothing[] = {"(null)", "None", "N/A",  "None assigned", "Unknown",
+                                           "n/a",    "NONE", "none", "Not Set"};
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  text = text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+  const bool nothing =
+      std::find(std::begin(kNothing), std::end(kNothing), text) != std::end(kNothing);
+  return nothing ? std::string_view() : text;
+}
+
 std::optional<Range> ReadRange(std::string_view text) {
   const size_t dash = text.find('-');
   const std::string_view low = text.substr(0, dash);
   const std::string_view high = dash == std::string_view::npos ? low : text.substr(dash + 1);
   if (!AreDigits(low) || !AreDigits(high)) return std::nullopt;
-  const Range range{*ReadInteger(low), *ReadInteger(high), low.size()};
+  const Range range{NumberOf(low), NumberOf(high), low.size()};
   if (range.high < range.low) return std::nullopt;
   return range;
 }
@@ -107,7 +125,7 @@ std::optional<std::vector<std::string>> ExpandItem(std::string_view item, size_t
 
 HostNames ExpandHostList(std::string_view text) {
   HostNames hosts;
-  text = Said(text);
+  text = Listed(text);
   bool bracket = false;
   size_t begin = 0;
   for (size_t i = 0; i <= text.size() && !text.empty(); ++i) {
@@ -131,4 +149,4 @@ HostNames ExpandHostList(std::string_view text) {
   return hosts;
 }
 
-}  // namespace rankscope::exporter::slurm
+}  // namespace rankscope
