@@ -124,15 +124,25 @@ struct Engine::Impl {
       return;
     }
     if (mark.what == RunMark::What::kBegin) {
-      // An id that comes back after its job has ended is another job.
+      // An id that comes back after its job has ended is another job, unless Slurm has put this one
+      // back into the queue since.
       if (Job* old = FindJob(mark.job_id);
-          old != nullptr && old->window.end().ended && old->window.wrapped())
+          old != nullptr && old->window.end().ended && old->window.wrapped() &&
+          mark.slurm_restart <= old->window.attempt().slurm_restart)
         Forget(found_last);
     }
     Job* job = FindOrAddJob(mark.job_id, observation.t);
     if (job == nullptr) return;
     job->dirty = true;
     if (mark.what == RunMark::What::kBegin) {
+      const Attempt& attempt = job->window.attempt();
+      if (mark.slurm_restart > attempt.slurm_restart ||
+          (attempt.ordinal > 1 && !job->window.wrapped())) {
+        // Its streams have the numbers of those that the run before had.
+        FlushReaders(*job, observation.t);
+        job->readers.clear();
+        job->Touch(observation);
+      }
       job->window.OnRunBegin(mark, observation.t);
       processes.OnRunBegin(mark, observation.t);
       return;
@@ -166,7 +176,10 @@ struct Engine::Impl {
     }
     Job* job = FindOrAddJob(process->job_id, observation.t);
     if (job == nullptr) return;
-    if (job->window.wrapped()) {
+    // The wrapper tells how its run goes; that Slurm has begun the job again is news.
+    const bool again_from_queue =
+        job->window.end().ended && process->slurm_restart > job->window.attempt().slurm_restart;
+    if (job->window.wrapped() && !again_from_queue) {
       job->dirty = true;
     } else {
       job->Touch(observation);

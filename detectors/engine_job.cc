@@ -13,7 +13,7 @@ using features::kStores;
 namespace {
 
 // What may change a verdict that is final: the scheduler's and the kernel's records, and a job that
-// begins again. Text and exits of leftover processes may not.
+// begins again, by a process or by its wrapper. Text and exits of leftover processes may not.
 std::string RecordName(const Observation& observation) {
   if (const auto* fact = std::get_if<SchedulerFact>(&observation.kind);
       fact != nullptr && fact->field == "parent_summary") {
@@ -26,6 +26,8 @@ std::string RecordName(const Observation& observation) {
     return "kernel record " + event->type;
   if (const auto* start = std::get_if<ProcessStart>(&observation.kind))
     return "a new process of the job, pid " + std::to_string(start->key.pid);
+  if (const auto* mark = std::get_if<RunMark>(&observation.kind))
+    return "the job was begun again, restart " + std::to_string(mark->slurm_restart);
   return {};
 }
 

@@ -121,6 +121,7 @@ constexpr std::array kKinds = {
     KindRow{EvidenceKind::kFinalSave, "checkpoint"},
     KindRow{EvidenceKind::kRerun, "rerun"},
     KindRow{EvidenceKind::kParentJob, "earlier_job"},
+    KindRow{EvidenceKind::kSuspectNode, "suspect_node"},
     KindRow{EvidenceKind::kSuspended, "suspended"},
 };
 

@@ -73,6 +73,7 @@ void PutKind(const RunMark& mark, proto::Observation* out) {
   to->set_world_size(mark.world_size);
   to->set_status_known(mark.status_known);
   to->set_error(ToUtf8(mark.error));
+  to->set_slurm_restart(mark.slurm_restart);
 }
 
 void PutKind(const ProcessStart& start, proto::Observation* out) {

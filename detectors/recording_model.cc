@@ -46,6 +46,7 @@ RunMark ToModel(const proto::RunMark& from) {
   mark.log = from.log();
   mark.root = ToModel(from.root());
   mark.world_size = from.world_size();
+  mark.slurm_restart = from.slurm_restart();
   return mark;
 }
 

@@ -104,6 +104,7 @@ JobSummary SummarizeJob(const windows::JobWindow& job, const proto::Verdict& ver
     if (before) summary = GoOn(parent.summary, std::move(summary));
   }
   summary.job_id = job.job_id();
+  summary.array_task = job.array_task();
   summary.restarts = std::max(0, job.attempt().slurm_restart);
   summary.code = verdict.code();
   summary.node = verdict.node();

@@ -203,7 +203,9 @@ std::string LandmarkText(const Evidence& e, const std::string& value, const std:
     case EvidenceKind::kRestarts:
       return "the run was restarted " + value +
              " times; attempts at the end that came no further: " +
-             std::string(e.Capture("without_advance"));
+             std::string(e.Capture("without_advance")) +
+             Optional(", by the checkpoints that they completed (newest: ", e.Capture("saved"),
+                      ")");
     case EvidenceKind::kConnection:
     case EvidenceKind::kListener:
     case EvidenceKind::kNameLookup:

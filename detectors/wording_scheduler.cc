@@ -84,6 +84,19 @@ std::string FinalSaveText(const Evidence& e) {
          " is not complete" + If(" (", e.Capture("text"), ")") + ", says the kernel";
 }
 
+std::string SuspectText(const Evidence& e) {
+  const std::string node(e.Capture("node"));
+  const std::string runs = families::Counted(e.observed.value_or(0), "run");
+  const std::string_view failed = e.Capture("failed");
+  std::string text = "suspect node " + node + ": it was in each of the " + runs +
+                     " of the job that failed within " +
+                     Lasting(std::strtod(std::string(e.Capture("within")).c_str(), nullptr));
+  if (e.Capture("others") == "change") text += ", while the other nodes changed";
+  if (!failed.empty()) text += ", and is named as the one that failed in " + std::string(failed);
+  return text + std::string(kSays) +
+         "; Slurm may choose the same node each time, so this alone is no cause";
+}
+
 }  // namespace
 
 std::string SchedulerText(const Evidence& e) {
@@ -105,6 +118,8 @@ std::string SchedulerText(const Evidence& e) {
       return LostText(e);
     case EvidenceKind::kFinalSave:
       return FinalSaveText(e);
+    case EvidenceKind::kSuspectNode:
+      return SuspectText(e);
     default:
       return {};
   }

@@ -211,7 +211,7 @@ void Agent::StartSources() {
   };
   context.resume_after = [this](const std::string& job_id, int slot) {
     awaited_.erase(job_id);
-    return recordings_.LastWrapperSeq(job_id, slot);
+    return recordings_.TakeWrapperSeq(job_id, slot);
   };
   uint32_t number = 0;
   for (const SourceRow& row : SourceTable()) {

@@ -213,6 +213,7 @@ void JobRecordings::Restore(const std::function<void(const Observation&)>& deliv
     const std::string job_id = JobOf(observation, attribution_, boot_id_);
     if (!job_id.empty()) {
       RecorderOf(job_id, observation);
+      NoteRestart(job_id, observation);
       if (observation.source == kRunSource && observation.seq < Door::kFirstOwnSeq) {
         const auto* line = std::get_if<LogLine>(&observation.kind);
         int64_t& seq =
@@ -238,7 +239,7 @@ replay::Recorder* JobRecordings::RecorderOf(const std::string& job_id, const Obs
       told_.insert(job_id);
       return found->second.get();
     }
-    if (!std::holds_alternative<RunMark>(first.kind) && live_.size() < kMaxLive) {
+    if (IsNextAttempt(job_id, first) && live_.size() < kMaxLive) {
       // Its next attempt.
       fs::remove(mark, error);
       replay::Recorder* const recorder = found->second.get();
@@ -292,6 +293,7 @@ void JobRecordings::Accept(const Observation& observation) {
   const std::string job_id = JobOf(observation, attribution_, boot_id_);
   if (!job_id.empty() && !IsOfGpu(observation)) {
     if (replay::Recorder* recorder = RecorderOf(job_id, observation)) recorder->Accept(observation);
+    NoteRestart(job_id, observation);
     return;
   }
   const auto* batch = std::get_if<SampleBatch>(&observation.kind);
@@ -328,6 +330,8 @@ void JobRecordings::Finish(const std::string& job_id) {
     if (!Touch(options_.directory + "/jobs/" + FileNameOf(job_id) + "/finished")) ++own_errors_;
     if (resting_.size() >= kMaxLive) Forget(resting_.begin()->first);
     resting_[job_id] = std::move(found->second);
+  } else {
+    restarts_.erase(job_id);
   }
   live_.erase(found);
   EnforceTotal();
@@ -335,6 +339,7 @@ void JobRecordings::Finish(const std::string& job_id) {
 
 void JobRecordings::Forget(const std::string& job_id) {
   told_.erase(job_id);
+  if (!live_.contains(job_id)) restarts_.erase(job_id);
   const auto found = resting_.find(job_id);
   if (found == resting_.end()) return;
   found->second->Sync();
@@ -366,9 +371,9 @@ void JobRecordings::EnforceTotal() {
             [](const Finished& a, const Finished& b) { return a.when < b.when; });
   for (const Finished& oldest : finished) {
     if (total <= options_.total_bytes) return;
-    const auto rests = std::find_if(
-        resting_.begin(), resting_.end(),
-        [&](const auto& each) { return oldest.directory.filename() == FileNameOf(each.first); });
+    const auto rests = std::find_if(resting_.begin(), resting_.end(), [&](const auto& each) {
+      return oldest.directory.filename() == FileNameOf(each.first);
+    });
     if (rests != resting_.end()) Forget(std::string(rests->first));
     fs::remove_all(oldest.directory, error);
     total -= oldest.bytes;
@@ -393,9 +398,26 @@ std::vector<std::string> JobRecordings::LiveJobs() const {
   return jobs;
 }
 
-int64_t JobRecordings::LastWrapperSeq(const std::string& job_id, int slot) const {
-  const auto found = wrapper_seq_.find({job_id, slot});
-  return found == wrapper_seq_.end() ? std::numeric_limits<int64_t>::min() : found->second;
+int64_t JobRecordings::TakeWrapperSeq(const std::string& job_id, int slot) {
+  const auto found = wrapper_seq_.extract({job_id, slot});
+  return found.empty() ? std::numeric_limits<int64_t>::min() : found.mapped();
+}
+
+// A wrapper that comes again begins another job's recording, unless Slurm has put the job back into
+// the queue since.
+bool JobRecordings::IsNextAttempt(const std::string& job_id, const Observation& observation) const {
+  const auto* mark = std::get_if<RunMark>(&observation.kind);
+  if (mark == nullptr) return true;
+  const auto known = restarts_.find(job_id);
+  return mark->slurm_restart > (known == restarts_.end() ? 0 : known->second);
+}
+
+void JobRecordings::NoteRestart(const std::string& job_id, const Observation& observation) {
+  const auto* mark = std::get_if<RunMark>(&observation.kind);
+  if (mark == nullptr || mark->slurm_restart <= 0) return;
+  if (!live_.contains(job_id) && !resting_.contains(job_id)) return;
+  int32_t& known = restarts_[job_id];
+  known = std::max(known, mark->slurm_restart);
 }
 
 int64_t JobRecordings::OpenBytes() const {

@@ -77,8 +77,9 @@ class JobRecordings {
   }
   std::vector<std::string> LiveJobs() const;
   // The last sequence number restored of this wrapper's (the slot counts the wrappers of one job);
-  // below zero: none.
-  int64_t LastWrapperSeq(const std::string& job_id, int slot) const;
+  // below zero: none. It is the wrapper's that comes back first: the next one numbers from the
+  // beginning.
+  int64_t TakeWrapperSeq(const std::string& job_id, int slot);
   int64_t bytes() const { return closed_bytes_ + OpenBytes(); }
   int64_t errors() const;
   // Why nothing is recorded now; empty when all is well.
@@ -86,6 +87,8 @@ class JobRecordings {
 
  private:
   replay::Recorder* RecorderOf(const std::string& job_id, const Observation& first);
+  bool IsNextAttempt(const std::string& job_id, const Observation& observation) const;
+  void NoteRestart(const std::string& job_id, const Observation& observation);
   std::vector<std::string> Unfinished() const;
   void CheckSuspects(const std::function<void(const std::string&)>& sane);
   int64_t OpenBytes() const;
@@ -99,7 +102,8 @@ class JobRecordings {
   std::vector<Observation> preamble_;
   std::map<std::string, std::unique_ptr<replay::Recorder>> live_;     // null: could not be opened
   std::map<std::string, std::unique_ptr<replay::Recorder>> resting_;  // finished, never null
-  std::set<std::string> told_;                                  // of resting_: since the last Flush
+  std::set<std::string> told_;               // of resting_: since the last Flush
+  std::map<std::string, int32_t> restarts_;  // of live_ and resting_, where a wrapper has told it
   std::map<std::pair<std::string, int>, int64_t> wrapper_seq_;  // by job and slot
   int64_t closed_bytes_ = 0;
   int64_t closed_errors_ = 0;

@@ -88,8 +88,7 @@ Status JobSummaries::Put(const JobSummary& summary) {
 }
 
 std::string_view JobSummaries::Find(std::string_view job_id) const {
-  const auto found = lines_->find(job_id);
-  return found == lines_->end() ? std::string_view() : std::string_view(found->second);
+  return LineOfJob(*lines_, job_id);
 }
 
 void JobSummaries::MakeRoom(Lines& lines) {

@@ -24,7 +24,7 @@ class JobSummaries {
   static constexpr size_t kMost = 4096;
 
   // Lines by job id; immutable once handed out.
-  using Lines = std::map<std::string, std::string, std::less<>>;
+  using Lines = JobSummaryLines;
 
   explicit JobSummaries(size_t most = kMost) : most_(most) {}
 
@@ -35,7 +35,7 @@ class JobSummaries {
   // trained and saved before stays where `summary` has nothing of it.
   Status Put(const JobSummary& summary);
 
-  // Its line; empty: it is not known.
+  // Its line, by its number or as a task of an array; empty: it is not known.
   std::string_view Find(std::string_view job_id) const;
   size_t size() const { return lines_->size(); }
   std::shared_ptr<const Lines> all() const { return lines_; }

@@ -51,6 +51,13 @@ bool StormByCount(const JobFeatures& f) {
   return primary == nullptr || primary->incident().kind != IncidentKind::kSchedulerEnd;
 }
 
+// What is left of the run before, on other nodes, says that this one has come further.
+bool WentOn(const JobFeatures& f) {
+  const features::ParentFeatures& before = f.resume.parent;
+  return before.kind == "restart" && before.known && f.steps_known && f.progress > 0 &&
+         std::isfinite(before.last_step) && f.steps > before.last_step;
+}
+
 }  // namespace
 
 Finding EvaluateX19(const JobFeatures& f) {
@@ -58,7 +65,8 @@ Finding EvaluateX19(const JobFeatures& f) {
   const features::SchedulerFeatures& s = f.scheduler;
   const bool stuck = restarts.without_advance >= kNoAdvance;
   const bool recorded = StormOfRecord(f);
-  const bool here = stuck || restarts.recent >= kStorm;
+  // Attempts that come further each time cost a start each, and get there.
+  const bool here = stuck || (restarts.recent >= kStorm && restarts.advanced < kStorm);
   if (!here && !recorded && !StormByCount(f)) return {};
   if (const Cause* primary = f.Primary();
       primary != nullptr && !ExplainsNothing(primary->incident()))
@@ -68,6 +76,7 @@ Finding EvaluateX19(const JobFeatures& f) {
   // What goes on, or ended without a word, has not failed.
   if (f.Primary() == nullptr && restarts.without_advance == 0 && (here || !f.ended)) return {};
   if (s.rerun == "completed") return {};
+  if (!here && WentOn(f)) return {};
   Finding finding = FromPrimary(f);
   finding.matched = true;
   finding.sub = stuck ? "no_advance" : "storm";
@@ -84,6 +93,7 @@ Finding EvaluateX19(const JobFeatures& f) {
     for (const features::RecordedRun& run : s.runs) Show(run.evidence, finding);
     if (!here) finding.root.push_back(s.runs.back().evidence);
   }
+  Show(s.suspect.evidence, finding);
   Show(f.last_progress_evidence, finding);
   Show(f.leave.save, finding);
   const int64_t count = here ? restarts.count : recorded ? s.runs_in_half_hour : s.restarts;

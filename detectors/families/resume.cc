@@ -9,6 +9,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/features/checkpoint_place.h"
 
 namespace rankscope::families {
 namespace {
@@ -152,6 +153,10 @@ Silent AfterAnnouncement(const JobFeatures& f) {
 Silent AfterMiss(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
   if (!f.no_checkpoint || resume.load_seen || HasReadCheckpoint(f)) return {};
+  // Where the steps go on something was read, whatever was missed before.
+  if (!resume.counts_within_epochs && std::isfinite(resume.first_step) &&
+      !BeginsAtTheBeginning(resume))
+    return {};
   if (resume.looked_elsewhere) {
     return {"not_loaded", proto::TIER_S, {f.no_checkpoint_evidence, f.leave.save}};
   }
@@ -184,11 +189,6 @@ Silent SilentResume(const JobFeatures& f) {
     if (weak.sub.empty()) weak = std::move(silent);
   }
   return weak;
-}
-
-// Both tell of the same file where one's name ends with the other's.
-bool SameFile(std::string_view a, std::string_view b) {
-  return a.ends_with(b) || b.ends_with(a);
 }
 
 // What stands between the run before and a verdict; empty: nothing is known of one.
@@ -251,7 +251,7 @@ Finding EvaluateE2(const JobFeatures& f) {
   Show(parent.rerun_evidence, finding);
   Show(parent.evidence, finding);
   if (!parent.wrote.empty() && !f.resume.looked.empty() && finding.sub == "not_loaded" &&
-      !SameFile(parent.wrote, f.resume.looked)) {
+      !features::MayBeOneFolder(parent.wrote, f.resume.looked)) {
     finding.advice = "elsewhere";
     finding.values.push_back({"wrote", parent.wrote});
     finding.values.push_back({"looked", f.resume.looked});

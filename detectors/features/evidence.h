@@ -125,8 +125,9 @@ enum class EvidenceKind : uint8_t {
   kLostWork,   // what was trained since the last completed checkpoint
   kFinalSave,  // a save that the end came into
   // Of a run that goes on from another (detectors/wording_resume.cc).
-  kRerun,      // whom the run follows: a dependency, a restart
-  kParentJob,  // what is left of that job
+  kRerun,        // whom the run follows: a dependency, a restart
+  kParentJob,    // what is left of that job
+  kSuspectNode,  // a node that was in every run that failed soon
   kSuspended,
 };
 inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kSuspended) + 1;

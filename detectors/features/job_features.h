@@ -179,6 +179,9 @@ struct RestartFeatures {
   int64_t count = 0;
   int64_t recent = 0;  // of them, in the half hour before the last end; all, where nothing is timed
   int64_t without_advance = 0;  // attempts at the end, in a row, that came no further
+  int64_t advanced = 0;         // attempts at the end, in a row, each of which came further
+  bool by_saves =
+      false;  // of those that came no further some printed no steps: their checkpoints say
   double best_step = -1;
   EvidenceRef evidence = kNoEvidence;
 };
@@ -186,10 +189,10 @@ struct RestartFeatures {
 // Whether all of the job stands still because somebody wants it to.
 struct SuspensionFeatures {
   bool now = false;
-  double seconds_ago = logs::kAbsent;  // 0 while it goes on
-  double seconds = 0;        // of the one that goes on
-  double total_seconds = 0;  // of all
-  int64_t times = 0;         // that are over
+  double seconds_ago = logs::kAbsent;       // 0 while it goes on
+  double seconds = 0;                       // of the one that goes on
+  double total_seconds = 0;                 // of all
+  int64_t times = 0;                        // that are over
   EvidenceRef evidence = kNoEvidence;       // of the one that goes on
   EvidenceRef past_evidence = kNoEvidence;  // of those that are over
 };

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string>
 
+#include "detectors/windows/completed_save.h"
+
 namespace rankscope::features {
 namespace {
 
@@ -222,24 +224,38 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
   const Timestamp last = job.end().ended ? std::min(job.end().t, f.now) : f.now;
   // Attempts at the end, this one among them, that came no further than those before.
   double best = -1;
-  const auto follow = [&](int64_t progress, double highest) {
+  windows::CompletedSave furthest;
+  const auto follow = [&](int64_t progress, double highest, const windows::CompletedSave& saved) {
+    const windows::Advance by_save = windows::CompareSaves(furthest, saved);
+    if (saved.present && by_save != windows::Advance::kNoFurther) furthest = saved;
+    // Who prints no steps counts records, of which each attempt may have as many: where
+    // checkpoints are known, these say how far it came.
+    const bool counts = progress > 0 && std::isfinite(highest);
+    const bool by_saves = !counts && furthest.present;
     const double reached = std::isfinite(highest) ? highest : static_cast<double>(progress);
-    restarts.without_advance = reached > best && progress > 0 ? 0 : restarts.without_advance + 1;
+    const bool further =
+        by_saves ? by_save != windows::Advance::kNoFurther : progress > 0 && reached > best;
     best = std::max(best, progress > 0 ? reached : -1);
+    restarts.without_advance = further ? 0 : restarts.without_advance + 1;
+    restarts.advanced = further ? restarts.advanced + 1 : 0;
+    restarts.by_saves = !further && (restarts.by_saves || by_saves);
   };
   for (const windows::EarlierAttempt& earlier : job.earlier()) {
     ++restarts.count;
     if (!f.timed || last - earlier.end < kHalfHour) ++restarts.recent;
-    follow(earlier.progress, earlier.highest_step);
+    follow(earlier.progress, earlier.highest_step, earlier.completed);
     if (!earlier.finished) continue;
     // A training that came to its end was not restarted: what follows is another.
     restarts.count = restarts.recent = 0;
-    restarts.without_advance = 0;
+    restarts.without_advance = restarts.advanced = 0;
+    restarts.by_saves = false;
+    furthest = {};
     best = -1;
   }
   if (restarts.count == 0) return;
   if (f.ended || window.progress > 0)  // one that has just begun has not failed
-    follow(window.progress, window.clock.steps_known() ? window.clock.steps_done() : logs::kAbsent);
+    follow(window.progress, window.clock.steps_known() ? window.clock.steps_done() : logs::kAbsent,
+           windows::NewestCompletedSave(window, last));
   restarts.best_step = best;
   const windows::MarkerSeen& marker = window.marker(MarkerKind::kRestart);
   Evidence evidence = marker.count > 0 ? citer.Quote(EvidenceKind::kRestarts, marker) : Evidence{};
@@ -250,6 +266,14 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
   }
   evidence.observed = restarts.count;
   evidence.captures = {{"without_advance", std::to_string(restarts.without_advance)}};
+  if (restarts.by_saves) {
+    std::string saved = furthest.name;
+    if (std::isfinite(furthest.step)) {
+      saved += (saved.empty() ? "step " : ", step ") +
+               std::to_string(static_cast<int64_t>(std::clamp(furthest.step, 0.0, 1e15)));
+    }
+    evidence.captures.push_back({"saved", saved.empty() ? "of no known step" : saved});
+  }
   restarts.evidence = citer.Add(std::move(evidence));
 }
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <tuple>
 
+#include "detectors/features/checkpoint_place.h"
 #include "detectors/features/landmarks.h"
 #include "detectors/windows/statistics.h"
 
@@ -234,7 +235,10 @@ void DescribeParent(const windows::JobWindow& job, const windows::AttemptWindow&
                      [told](const SlurmDependency& each) { return each.job_id == told->job_id; });
     if (named != dependencies.end()) parent.kind = named->kind;
   }
-  parent.rerun = parent.kind == "restart" || parent.kind == "afternotok";
+  // Who waits for a whole array waits for many: which of them the number belongs to is chance.
+  const bool one_of_many =
+      told->known && !told->summary.array_task.empty() && told->summary.array_task != told->job_id;
+  parent.rerun = parent.kind == "restart" || (parent.kind == "afternotok" && !one_of_many);
   parent.rerun_evidence = CiteRerun(job, parent, citer);
   if (!told->known) return;
   const JobSummary& summary = told->summary;
@@ -272,6 +276,18 @@ std::string Looked(const windows::AttemptWindow& window) {
     return (bare ? "" : failure.directory + "/") + failure.name;
   }
   return window.marker(MarkerKind::kNoCheckpoint).text;
+}
+
+// Megatron-LM's ends with it: "saving checkpoint at iteration 200 to out"; the path may be told as
+// such, too.
+std::string_view SavePlace(const MarkerSeen& save) {
+  if (!save.text.empty()) return save.text;
+  const std::string_view line = save.line;
+  constexpr std::string_view kTo = " to ";
+  const size_t to = line.rfind(kTo);
+  if (to == std::string_view::npos) return {};
+  const std::string_view path = line.substr(to + kTo.size());
+  return path.substr(0, path.find_first_of(" \t\r\n,;"));
 }
 
 }  // namespace
@@ -331,8 +347,9 @@ void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow&
     const MarkerSeen& save = window.marker(MarkerKind::kSaveBegin).count > 0
                                  ? window.marker(MarkerKind::kSaveBegin)
                                  : window.marker(MarkerKind::kSaveEnd);
-    resume.looked_elsewhere =
-        !place.empty() && save.count > 0 && save.line.find(place) == std::string::npos;
+    resume.looked_elsewhere = !place.empty() && save.count > 0 &&
+                              save.line.find(place) == std::string::npos &&
+                              !MayBeOneFolder(place, SavePlace(save));
   }
 
   if (!current || job.earlier().empty()) return;

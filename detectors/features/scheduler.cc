@@ -7,6 +7,8 @@
 #include <cmath>
 #include <memory>
 
+#include "detectors/features/suspect_node.h"
+
 namespace rankscope::features {
 namespace {
 
@@ -220,6 +222,7 @@ void DescribeRecord(const windows::JobWindow& job, const windows::AttemptWindow&
   DescribeRerun(history, s, judged, f.ended, citer);
   s.runs_in_half_hour = EndsInHalfHour(runs);
   s.runs_told = runs.size() >= 2;
+  DescribeSuspectNode(history, citer, s.suspect);
   s.restarts = history.restarts();
   if (s.restarts > 0) {
     Evidence evidence = FromRecord(EvidenceKind::kSchedulerRestarts, "restarts", Text(s.restarts),

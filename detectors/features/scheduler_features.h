@@ -22,6 +22,15 @@ struct RecordedRun {
   EvidenceRef evidence = kNoEvidence;
 };
 
+// A node that was in every run of the job that failed soon. A claim, and no cause: Slurm chooses
+// nodes by weight and by name, and may choose the same one first each time.
+struct SuspectNode {
+  std::string node;    // empty: none
+  int64_t runs = 0;    // that failed soon, all of which it was in
+  int64_t failed = 0;  // of them, those that the record says it failed in
+  EvidenceRef evidence = kNoEvidence;
+};
+
 struct SchedulerFeatures {
   static constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 
@@ -44,6 +53,7 @@ struct SchedulerFeatures {
   double judged_seconds = kNoNumber;  // that the judged run took, or the newest
   int64_t runs_in_half_hour = 0;      // that ended in the half hour before the last end
   bool runs_told = false;             // two runs at least: their times are no guess
+  SuspectNode suspect;
 
   // The node that failed, as far as the record names it.
   std::string failed_node;

@@ -42,8 +42,9 @@ std::string_view TakePath(std::string_view rest) {
   static constexpr std::string_view kWords[] = {":",    "checkpoint", "the",  "latest",    "path",
                                                 "step", "to",         "at",   "in",        "from",
                                                 "file", "as",         "into", "iteration", "model"};
-  // "saved checkpoint at step 500 to out/5.pt"
-  if (const size_t to = rest.find(" to "); to != std::string_view::npos && to < 40)
+  // "saved checkpoint at step 500 to out/5.pt"; not "out/latest, if trying to load".
+  if (const size_t to = rest.find(" to ");
+      to != std::string_view::npos && to < 40 && rest.find_first_of("/,") > to)
     rest.remove_prefix(to + 3);
   for (bool skipped = true; skipped;) {
     skipped = false;

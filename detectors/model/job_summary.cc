@@ -131,6 +131,8 @@ void ReadWord(std::string_view word, JobSummary& summary) {
   const Parts parts = Split(value);
   if (key == "job") {
     summary.job_id = Decode(value);
+  } else if (key == "task") {
+    summary.array_task = Decode(value);
   } else if (key == "end") {
     summary.end_wall_seconds = ReadWhole(value);
   } else if (key == "try") {
@@ -179,6 +181,7 @@ std::string JobSummaryToText(const JobSummary& summary) {
   const auto pair = [&word](std::string_view key, double first, double last) {
     if (std::isfinite(first) || std::isfinite(last)) word(key, Number(first) + ":" + Number(last));
   };
+  name("task", summary.array_task);
   if (summary.end_wall_seconds > 0) word("end", std::to_string(summary.end_wall_seconds));
   word("try", std::to_string(summary.restarts));
   name("code", summary.code);
@@ -235,7 +238,26 @@ std::optional<JobSummary> ReadJobSummary(std::string_view text) {
   return summary;
 }
 
+std::string_view LineOfJob(const JobSummaryLines& lines, std::string_view job_id) {
+  if (const auto found = lines.find(job_id); found != lines.end()) return found->second;
+  if (job_id.find('_') == std::string_view::npos) return {};
+  // Few jobs name a task, and there are a few thousand lines at most.
+  const std::string word = " task:" + Name(job_id) + " ";
+  std::string_view newest;
+  int64_t newest_end = -1;
+  for (const auto& [number, line] : lines) {
+    if (line.find(word) == std::string::npos) continue;
+    const std::optional<JobSummary> summary = ReadJobSummary(line);
+    if (!summary || summary->array_task != job_id || summary->end_wall_seconds <= newest_end)
+      continue;
+    newest = line;
+    newest_end = summary->end_wall_seconds;
+  }
+  return newest;
+}
+
 JobSummary GoOn(const JobSummary& before, JobSummary now) {
+  if (now.array_task.empty()) now.array_task = before.array_task;
   if (now.records == 0) {
     now.records = before.records;
     now.first_step = before.first_step;

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +45,7 @@ struct JobSummary {
   };
 
   std::string job_id;
+  std::string array_task;        // "7_3": how Slurm names it beside its number; empty = no task
   int64_t end_wall_seconds = 0;  // since 1970; 0 = not known
   int32_t restarts = 0;          // how often the scheduler had begun it anew by then
   std::string code;              // of its verdict
@@ -59,8 +61,8 @@ struct JobSummary {
 
   template <class A>
   void Fields(A& a) {
-    a(job_id, end_wall_seconds, restarts, code, node, program, records, first_step, last_step,
-      total_steps, first_loss, last_loss, loss_mad, finished, saves, checkpoints);
+    a(job_id, array_task, end_wall_seconds, restarts, code, node, program, records, first_step,
+      last_step, total_steps, first_loss, last_loss, loss_mad, finished, saves, checkpoints);
     if (checkpoints.size() > kMostCheckpoints) checkpoints.resize(kMostCheckpoints);
   }
 };
@@ -75,6 +77,12 @@ std::string_view FindJobSummary(std::string_view text);
 // Reads the first line in `text`. Words that nobody knows, or that say nothing, are passed over;
 // nullopt: there is no line of this version, or it names no job.
 std::optional<JobSummary> ReadJobSummary(std::string_view text);
+
+// Lines by job id.
+using JobSummaryLines = std::map<std::string, std::string, std::less<>>;
+// Of the job of that number, or of the task of an array ("7_3"), which has a number of its own;
+// empty: there is none.
+std::string_view LineOfJob(const JobSummaryLines& lines, std::string_view job_id);
 
 // What is left of a job whose attempt `now` came after `before`: an attempt that did not train, or
 // did not save, takes nothing away from what was there.

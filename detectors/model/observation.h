@@ -70,6 +70,9 @@ struct RunMark {
   std::string log;
   ProcessKey root;
   int32_t world_size = 0;
+  // kBegin: how often Slurm has put the job back into the queue; 0 = never, or it is none of
+  // Slurm's.
+  int32_t slurm_restart = 0;
 };
 
 struct KeyValue {

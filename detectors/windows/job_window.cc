@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "detectors/windows/completed_save.h"
 #include "detectors/windows/statistics.h"
 
 namespace rankscope::windows {
@@ -61,6 +62,10 @@ JobWindow::JobWindow(std::string job_id, Timestamp begin)
 }
 
 void JobWindow::OnRunBegin(const RunMark& mark, Timestamp t) {
+  // Of processes alone, which may be those that started this wrapper, nothing has begun yet.
+  const bool was_here = wrapped_ || end_.ended || !ranks_.empty();
+  if (was_here && mark.slurm_restart > attempt_.slurm_restart) BeginRequeued(mark.slurm_restart, t);
+  attempt_.slurm_restart = std::max(attempt_.slurm_restart, mark.slurm_restart);
   wrapped_ = true;
   argv_ = mark.argv;
   command_.clear();
@@ -70,7 +75,7 @@ void JobWindow::OnRunBegin(const RunMark& mark, Timestamp t) {
   }
   current_.kernel.network.OnCommand(command_);
   command_.resize(std::min<size_t>(command_.size(), 200));
-  begin_ = t;
+  if (attempt_.ordinal == 1) begin_ = t;
   current_.begin = t;
   root_ = mark.root;
   if (mark.world_size > 0) world_size_ = mark.world_size;
@@ -134,21 +139,23 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
     ++processes_seen_;
     ++processes_alive_;
   }
-  const bool over = !wrapped_ && end_.ended;
+  if (array_task_.empty() && !process.array_job_id.empty() && !process.array_task.empty())
+    array_task_ = process.array_job_id + '_' + process.array_task;
+  const bool over = end_.ended;
+  // What was requeued begins with its script, wherever its ranks come to run.
+  if (over && process.slurm_restart > attempt_.slurm_restart)
+    BeginRequeued(process.slurm_restart, t);
   if (!wrapped_ && !over && command_.empty()) command_ = process.command;
   if (!wrapped_) {
     end_ = {};  // a job known only by its processes lives while one does
     // The first of them is there before whom it starts.
     if (!again && processes_alive_ == 1) root_ = process.key;
   }
+  // A script's count is that of all that it will start.
+  if (attempt_.ordinal == 1 && !wrapped_ && !over && ranks_.empty())
+    attempt_.slurm_restart = std::max(attempt_.slurm_restart, process.slurm_restart);
   if (process.role == attribution::ProcessRole::kLauncher)
     current_.kernel.network.OnCommand(process.command);
-  // What was requeued begins with its script, wherever its ranks come to run.
-  if (over && process.slurm_restart > attempt_.slurm_restart) {
-    BeginAttempt(t);
-    attempt_.slurm_restart = process.slurm_restart;
-    attempt_.elastic_restart = 0;
-  }
   if (process.role != attribution::ProcessRole::kRank) return;
   world_size_ = std::max(world_size_, process.world_size);
   Attempt next = attempt_;
@@ -475,6 +482,7 @@ void JobWindow::RememberAttempt(Timestamp t) {
   earlier.last_loss = current_.loss.last();
   const MarkerSeen& ended = current_.marker(MarkerKind::kSaveEnd);
   earlier.saved = ended.count > 0 ? ended : current_.marker(MarkerKind::kSaveBegin);
+  earlier.completed = NewestCompletedSave(current_, t);
   earlier.finished = current_.marker(MarkerKind::kTrainEnd).count > 0;
   earlier.end = t;
   if (earlier_.size() == kMaxEarlier) earlier_.pop_front();
@@ -490,7 +498,10 @@ void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
   if (ended_attempts_.size() == kMaxEnded) ended_attempts_.pop_front();
   // An attempt ends with its last process, and the next one may begin much later.
   const bool gone = processes == Processes::kNew && last_process_exit_ > current_.begin;
-  attempt_spans_.push_back({attempt_, current_.begin, gone ? last_process_exit_ : t});
+  attempt_spans_.push_back({attempt_, current_.begin,
+                            gone         ? last_process_exit_
+                            : end_.ended ? std::min(end_.t, t)
+                                         : t});
   if (attempt_spans_.size() > kMaxSpans) attempt_spans_.pop_front();
   ended_attempts_.push_back({attempt_, t, std::move(current_)});
   current_ = {};
@@ -505,6 +516,19 @@ void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
   suspected_.reset();
   terminal_ = terminal_reported_ = false;
   progress_since_terminal_ = 0;
+}
+
+// Slurm runs the job again: nothing of the run before lives on, and its text, if a wrapper tells of
+// it again, begins anew.
+void JobWindow::BeginRequeued(int32_t slurm_restart, Timestamp t) {
+  BeginAttempt(t);
+  attempt_.slurm_restart = slurm_restart;
+  attempt_.elastic_restart = 0;
+  restart_balance_ = 0;
+  begin_stream_ = 0;
+  begin_offset_ = progress_at_begin_ = 0;
+  end_ = {};
+  wrapped_ = false;
 }
 
 void JobWindow::ConfirmSuspected(Timestamp t) {

@@ -13,8 +13,9 @@
 //   - training had been seen before it and begins again, or
 //   - the suspected attempt says that it finished, or dies by an error of its own.
 // Without any banner, steps that begin again right after a death are another program's.
-// A requeue is the end of the attempt that it ends: what was requeued begins with its own text or
-// processes, if they come here at all.
+// A requeue is the end of the attempt that it ends: what was requeued begins with its own text,
+// processes or wrapper, if they come here at all. These carry how often Slurm has put the job back:
+// the first that carries more than the attempt that was here begins the next one.
 #pragma once
 
 #include <array>
@@ -91,6 +92,18 @@ struct MarkerSeen {
   }
 };
 
+// The newest checkpoint that an attempt is known to have completed.
+struct CompletedSave {
+  bool present = false;
+  double step = logs::kAbsent;  // as printed, or as its name says
+  std::string name;             // of a file, or the path that was printed; may be empty
+
+  template <class A>
+  void Fields(A& a) {
+    a(present, step, name);
+  }
+};
+
 // What is remembered of an attempt once it is over and judged: what the next one should continue.
 struct EarlierAttempt {
   Timestamp end;
@@ -99,12 +112,14 @@ struct EarlierAttempt {
   double highest_step = logs::kAbsent;
   double loss_noise = 0;  // sigma around the trend
   CitedPoint first_loss, last_loss;
-  MarkerSeen saved;       // its last save; count 0 = none
+  MarkerSeen saved;  // its last save; count 0 = none
+  CompletedSave completed;
   bool finished = false;  // it said that training was over
 
   template <class A>
   void Fields(A& a) {
-    a(end, progress, first_step, highest_step, loss_noise, first_loss, last_loss, saved, finished);
+    a(end, progress, first_step, highest_step, loss_noise, first_loss, last_loss, saved, completed,
+      finished);
   }
 };
 
@@ -234,7 +249,8 @@ class JobWindow {
   static constexpr size_t kMaxEnded = 16;  // attempts between two ticks; of more, the newest
   static constexpr size_t kMaxEarlier = 16;
   static constexpr size_t kMaxSpans = 16;
-  static constexpr size_t kMaxSchedulerMarks = 48;  // of a job that is requeued all night the newest
+  static constexpr size_t kMaxSchedulerMarks =
+      48;  // of a job that is requeued all night the newest
   static constexpr size_t kMarkTextCap = 96;
   static constexpr size_t kMaxPendingSignals = 512;  // one to each rank of a large node, twice
 
@@ -298,6 +314,8 @@ class JobWindow {
   const ProcessKey& root() const { return root_; }
   int32_t world_size() const { return world_size_; }
   const Attempt& attempt() const { return attempt_; }
+  // "7_3" of a task of an array; empty: it is none, or it is not told.
+  const std::string& array_task() const { return array_task_; }
   const AttemptWindow& now() const { return current_; }
   const IncidentLog& incidents() const { return incidents_; }
   const std::map<uint32_t, StreamWindow>& streams() const { return streams_; }
@@ -348,7 +366,7 @@ class JobWindow {
       begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
       progress_stream_, last_words_, earlier_, pending_signals_, ended_well_, gpu_claims_,
       scheduler_, boot_, parents_, suspension_, scheduler_state_attempt_, scheduler_marks_,
-      mark_reason_, attempt_spans_);
+      mark_reason_, attempt_spans_, array_task_);
     while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
     while (attempt_spans_.size() > kMaxSpans) attempt_spans_.pop_front();
@@ -374,11 +392,13 @@ class JobWindow {
   // Whether an attempt is run by the processes of the one before: one program that trains twice.
   enum class Processes : uint8_t { kNew, kSame };
   void BeginAttempt(Timestamp t, Processes processes = Processes::kNew);
+  void BeginRequeued(int32_t slurm_restart, Timestamp t);
   void ConfirmSuspected(Timestamp t);
   void RememberAttempt(Timestamp t);
   bool BeginsAgain(const logs::Progress& progress) const;
 
   std::string job_id_;
+  std::string array_task_;
   std::vector<std::string> argv_;
   std::string command_;
   Timestamp begin_;
@@ -406,7 +426,7 @@ class JobWindow {
   ParentJobs parents_;
   std::deque<SchedulerMark> scheduler_marks_;
   std::deque<AttemptSpan> attempt_spans_;
-  std::string mark_reason_;  // told before what it is the reason of
+  std::string mark_reason_;              // told before what it is the reason of
   int32_t scheduler_state_attempt_ = 0;  // of which attempt the newest state is
   Surroundings surroundings_;
   GpuClaims gpu_claims_;  // of all attempts: a restart does not change what the job was given

@@ -43,9 +43,12 @@ void ParentJobs::TakeSummary(const SchedulerFact& fact, Timestamp t) {
   if (parent.job_id.empty() || space == std::string_view::npos) return;
   if (value.substr(space + 1) != "unknown") {
     auto summary = ReadJobSummary(value.substr(space + 1));
+    if (!summary) return;
     // A task of an array is asked for as 7_3, and has a number of its own.
     const bool task = parent.job_id.find('_') != std::string::npos;
-    if (!summary || (!task && summary->job_id != parent.job_id)) return;
+    const bool nameless = task && summary->array_task.empty();
+    if (!nameless && summary->job_id != parent.job_id && summary->array_task != parent.job_id)
+      return;
     parent.known = true;
     parent.line = FindJobSummary(value);
     parent.summary = std::move(*summary);

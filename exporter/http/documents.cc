@@ -197,6 +197,7 @@ std::string SummaryJson(const JobSummary& summary, std::string_view line) {
   Json out;
   out["schema"] = 1;
   out["job_id"] = summary.job_id;
+  out["array_task"] = summary.array_task.empty() ? Json() : Json(summary.array_task);
   out["end_timestamp_seconds"] =
       summary.end_wall_seconds > 0 ? Json(summary.end_wall_seconds) : Json();
   out["restarts"] = summary.restarts;

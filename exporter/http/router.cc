@@ -173,10 +173,7 @@ Response Summary(const Question& question) {
   if (!job_id) return Problem(400, job_id.error());
   if (!*job_id) return Problem(400, "no job is named; ask with ?job_id=");
   const auto& lines = question.state.published->summaries;
-  std::string_view line;
-  if (lines != nullptr) {
-    if (const auto found = lines->find(**job_id); found != lines->end()) line = found->second;
-  }
+  const std::string_view line = lines == nullptr ? std::string_view() : LineOfJob(*lines, **job_id);
   const std::optional<JobSummary> summary = ReadJobSummary(line);
   if (!summary) {
     return Problem(404, "nothing is left of job '" + (*job_id)->substr(0, 100) +

@@ -15,10 +15,11 @@
 namespace rankscope::run {
 namespace {
 
-int32_t ParseWorldSize(std::string_view text) {
-  int32_t size = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  return error == std::errc() && end == text.data() + text.size() && size > 0 ? size : 0;
+// 0: not told, or no count.
+int32_t ParseCount(std::string_view text) {
+  int32_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  return error == std::errc() && end == text.data() + text.size() && count > 0 ? count : 0;
 }
 
 Timestamp NextOnGrid(Timestamp t, Duration grid) {
@@ -66,7 +67,8 @@ void Observer::Begin() {
   begin.cwd = facts_.cwd;
   begin.log = facts_.log_path;
   begin.root = facts_.child;
-  begin.world_size = ParseWorldSize(EnvironmentValue(facts_.environment, "WORLD_SIZE"));
+  begin.world_size = ParseCount(EnvironmentValue(facts_.environment, "WORLD_SIZE"));
+  begin.slurm_restart = ParseCount(EnvironmentValue(facts_.environment, "SLURM_RESTART_COUNT"));
   EmitKind(std::move(begin), facts_.started);
   EmitKind(DescribeChild(facts_.child, facts_.job_id, facts_.argv, facts_.environment),
            facts_.started);

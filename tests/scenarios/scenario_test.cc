@@ -106,6 +106,9 @@ void CheckKey(const std::string& key, const YAML::Node& value, const proto::Verd
       EXPECT_EQ(StateOf(verdict, code), "RULED_OUT") << code;
   } else if (key == "says") {
     for (const std::string& text : Words(value)) EXPECT_THAT(SaidBy(verdict), HasSubstr(text));
+  } else if (key == "does_not_say") {
+    for (const std::string& text : Words(value))
+      EXPECT_THAT(SaidBy(verdict), testing::Not(HasSubstr(text)));
   } else if (key == "asks") {
     for (const std::string& text : Words(value)) EXPECT_THAT(AskedBy(verdict), HasSubstr(text));
   } else if (key == "does_not_ask") {

@@ -138,8 +138,9 @@ TEST_F(JobRecordingsTest, AfterAKillTheLiveJobsAreReadInOrderAndGoOn) {
                       NotAsked);
   EXPECT_THAT(times, testing::ElementsAre(1, 2, 3, 4, 5));  // one tick, though both have it
   EXPECT_THAT(recordings->LiveJobs(), testing::ElementsAre("a", "b"));
-  EXPECT_EQ(recordings->LastWrapperSeq("a", 0), 2);
-  EXPECT_LT(recordings->LastWrapperSeq("c", 0), 0);
+  EXPECT_LT(recordings->TakeWrapperSeq("c", 0), 0);
+  EXPECT_EQ(recordings->TakeWrapperSeq("a", 0), 2);
+  EXPECT_LT(recordings->TakeWrapperSeq("a", 0), 0) << "whoever comes next is another wrapper";
   std::set<int32_t> alive;
   for (const auto& process : recordings->LiveProcesses()) alive.insert(process.key.pid);
   EXPECT_EQ(alive, (std::set<int32_t>{10, 20}));
@@ -238,6 +239,30 @@ TEST_F(JobRecordingsTest, AReusedIdKeepsTheEarlierLife) {
   recordings->Flush();
   EXPECT_THAT(TextsOf("7"), testing::ElementsAre("second life"));
   EXPECT_EQ(std::distance(fs::directory_iterator(directory_.path() + "/state/jobs"), {}), 2);
+}
+
+TEST_F(JobRecordingsTest, AWrapperThatSlurmHasBegunAgainGoesOn) {
+  const auto again = [](double second, const std::string& job_id, int32_t pid, int32_t restart) {
+    Observation begin = Begin(second, job_id, pid);
+    std::get<RunMark>(begin.kind).slurm_restart = restart;
+    return begin;
+  };
+  auto recordings = Make();
+  ASSERT_TRUE(recordings->Open().ok());
+  recordings->Accept(Begin(1, "7", 10));
+  recordings->Accept(Line(2, 2, "7", "first attempt"));
+  recordings->Finish("7");
+  recordings->Accept(again(3, "7", 11, 1));
+  recordings->Accept(Line(4, 2, "7", "second attempt"));
+  recordings->Finish("7");
+  recordings->Flush();
+  EXPECT_THAT(TextsOf("7"), testing::ElementsAre("first attempt", "second attempt"));
+  EXPECT_TRUE(fs::exists(JobDirectory("7") + "/finished"));
+  // The script's next command is another job, though Slurm's count is not 0.
+  recordings->Accept(again(5, "7", 12, 1));
+  recordings->Accept(Line(6, 2, "7", "another command"));
+  recordings->Flush();
+  EXPECT_THAT(TextsOf("7"), testing::ElementsAre("another command"));
 }
 
 TEST_F(JobRecordingsTest, TheOldestFinishedGoesWhenTheNodesBudgetIsUsedUp) {

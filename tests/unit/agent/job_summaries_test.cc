@@ -58,6 +58,30 @@ TEST(JobSummaries, ALaterAttemptThatDidNothingTakesNothingAway) {
   EXPECT_EQ(read->checkpoints.size(), 1u);
 }
 
+TEST(JobSummaries, TasksOfAnArrayAreFoundByTheirNames) {
+  TemporaryDirectory directory;
+  JobSummary third = Job("8851", 5, 300), fourth = Job("8850", 6, 400);
+  third.array_task = "8850_3";
+  fourth.array_task = "8850_4";  // the last task has the array's own number
+  {
+    JobSummaries store;
+    ASSERT_TRUE(store.Open(directory.path()).ok());
+    ASSERT_TRUE(store.Put(third).ok());
+    ASSERT_TRUE(store.Put(fourth).ok());
+    ASSERT_TRUE(
+        store.Put(Job("8860+1")).ok());  // whatever somebody calls a job is a file of its own
+  }
+  JobSummaries store;
+  ASSERT_TRUE(store.Open(directory.path()).ok());
+  EXPECT_EQ(store.size(), 3u);
+  EXPECT_EQ(store.Find("8850_3"), JobSummaryToText(third));
+  EXPECT_EQ(store.Find("8851"), JobSummaryToText(third));
+  EXPECT_EQ(store.Find("8850_4"), JobSummaryToText(fourth));
+  EXPECT_EQ(store.Find("8860+1"), JobSummaryToText(Job("8860+1")));
+  EXPECT_EQ(store.Find("8850_5"), "");
+  EXPECT_EQ(store.Find("8860"), "");
+}
+
 TEST(JobSummaries, DamagedFilesCostThemselves) {
   TemporaryDirectory directory;
   JobSummaries store;

@@ -83,6 +83,8 @@ class Tape {
       begin = end + 1;
     }
   }
+  // What is said from here on is a new log's, as another wrapper's is.
+  void RewindText() { offsets_.clear(); }
   // Training records in a known dialect, `every` seconds apart; the loss falls.
   void Train(double second, int from, int to, double every = 1) {
     for (int step = from; step <= to; ++step) {

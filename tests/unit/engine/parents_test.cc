@@ -70,6 +70,42 @@ TEST(Parents, AsSlurmAndItsSubmitLineNameThem) {
   }
 }
 
+TEST(Parents, TasksAreAskedForByNameAndComponentsByTheWhole) {
+  for (const auto& [dependency, asked] :
+       {std::pair{"afterok:70_3", "70_3"}, std::pair{"afterok:70_*", "70"},
+        std::pair{"afternotok:70+1", "70"}, std::pair{"after:70_3+5", "70_3"}}) {
+    Tape tape = With({{"SLURM_JOB_DEPENDENCY", dependency}});
+    tape.Train(1, 1, 20, 0.5);
+    tape.Finish(20);
+    EXPECT_THAT(Asked(tape), ElementsAre(asked)) << dependency;
+  }
+}
+
+// A run of job 77 that begins at the beginning, after this was told of the job that it waited for.
+proto::Verdict After(const std::string& dependency, const std::string& told) {
+  Tape tape = With({{"SLURM_JOB_DEPENDENCY", dependency}});
+  tape.State(0.8, "parent_summary", told);
+  tape.Train(1, 1, 60, 0.2);
+  tape.Exit(14, kTask, 0);
+  tape.Finish(30);
+  Engine engine({}, "n1");
+  Play(tape, engine, 0, tape.size());
+  return VerdictOf(engine, "77");
+}
+
+TEST(Parents, ATaskThatFailedIsARerunsParent) {
+  const std::string left =
+      "try:0 prog:other.py step:1:400 records:80 saves:1 ckpt:/s/step_400.pt:1:400 .";
+  EXPECT_EQ(After("afternotok:70_3", "70_3 rs1 job:75 task:70_3 " + left).code(), "E2");
+  EXPECT_EQ(After("afternotok:70_3", "70_3 rs1 job:75 " + left).code(), "E2")
+      << "an older daemon does not tell the task";
+  EXPECT_EQ(After("afternotok:70+1", "70 rs1 job:70 " + left).code(), "E2");
+  EXPECT_NE(After("afternotok:70_3", "70_3 rs1 job:75 task:70_4 " + left).code(), "E2")
+      << "another task's";
+  EXPECT_NE(After("afternotok:70_*", "70 rs1 job:70 task:70_9 " + left).code(), "E2")
+      << "one of many, and which is chance";
+}
+
 TEST(Parents, AJobThatIsBegunAnewAsksForItself) {
   Tape tape = With({{"SLURM_RESTART_COUNT", "1"}});
   tape.Train(1, 1, 20, 0.5);
@@ -143,6 +179,18 @@ TEST(Summary, IsOfRunsElsewhereToo) {
   ASSERT_TRUE(left);
   EXPECT_EQ(left->last_step, 400);
   EXPECT_EQ(left->restarts, 1);
+}
+
+TEST(Summary, NamesTheTaskOfAnArray) {
+  Tape tape = With({{"SLURM_ARRAY_JOB_ID", "70"}, {"SLURM_ARRAY_TASK_ID", "3"}});
+  tape.Train(1, 1, 20, 0.1);
+  tape.Exit(14, kTask, 0);
+  tape.Finish(20);
+  const auto left = Left(tape);
+  ASSERT_TRUE(left);
+  EXPECT_EQ(left->job_id, "77");
+  EXPECT_EQ(left->array_task, "70_3");
+  EXPECT_EQ(ReadJobSummary(JobSummaryToText(*left))->array_task, "70_3");
 }
 
 TEST(Summary, MasksSecretsInPaths) {

@@ -4,6 +4,7 @@
 // Storms and limits, built by hand: where the rules begin and where they end.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -99,6 +100,41 @@ TEST(RestartStorm, RestartsHereCountByTheirTimes) {
   EXPECT_FALSE(EvaluateX19(run.f).matched);
   run.f.restarts.without_advance = 3;
   EXPECT_EQ(EvaluateX19(run.f).sub, "no_advance");
+}
+
+TEST(RestartStorm, AttemptsThatComeFurtherAreNone) {
+  Ended run("requeue");
+  run.f.restarts.count = run.f.restarts.recent = 7;
+  run.f.restarts.evidence = Cite(run.f);
+  run.f.restarts.advanced = 4;
+  EXPECT_TRUE(EvaluateX19(run.f).matched) << "one of the last five did not";
+  run.f.restarts.advanced = 5;
+  EXPECT_FALSE(EvaluateX19(run.f).matched);
+
+  Ended recorded("requeue");
+  AddRuns(recorded.f, 9);
+  recorded.f.progress = 20;
+  recorded.f.steps_known = true;
+  recorded.f.steps = 300;
+  recorded.f.resume.parent.kind = "restart";
+  recorded.f.resume.parent.known = true;
+  recorded.f.resume.parent.last_step = 300;
+  EXPECT_TRUE(EvaluateX19(recorded.f).matched);
+  recorded.f.steps = 320;
+  EXPECT_FALSE(EvaluateX19(recorded.f).matched) << "the run before had come to step 300";
+  recorded.f.resume.parent.kind = "afterany";
+  EXPECT_TRUE(EvaluateX19(recorded.f).matched) << "of another job that says nothing";
+}
+
+TEST(RestartStorm, ASuspectNodeIsShownAndIsNoCause) {
+  Ended run("requeue");
+  AddRuns(run.f, 9);
+  run.f.scheduler.suspect = {"n3", 4, 0, Cite(run.f)};
+  const Finding finding = EvaluateX19(run.f);
+  const auto ref = run.f.scheduler.suspect.evidence;
+  EXPECT_EQ(std::count(finding.shows.begin(), finding.shows.end(), ref), 1);
+  EXPECT_EQ(std::count(finding.root.begin(), finding.root.end(), ref), 0);
+  EXPECT_EQ(finding.domain, proto::DOMAIN_UNKNOWN);
 }
 
 TEST(RestartStorm, ACountAloneIsAGuess) {

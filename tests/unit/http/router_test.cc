@@ -10,7 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "detectors/model/job_summary.h"
 #include "detectors/verdict_json.h"
 #include "tests/unit/metrics/published_states.h"
 
@@ -67,6 +69,56 @@ TEST_F(RouterTest, EveryRouteAnswersGetAndHeadAlike) {
   }
 }
 
+// What is left of these jobs, as the instance that keeps it publishes it.
+metrics::Published Leaving(metrics::Published published, const std::vector<JobSummary>& summaries) {
+  JobSummaryLines lines;
+  for (const JobSummary& summary : summaries) lines[summary.job_id] = JobSummaryToText(summary);
+  published.summaries = std::make_shared<const JobSummaryLines>(std::move(lines));
+  return published;
+}
+
+TEST_F(RouterTest, SummaryIsWhatIsLeftOfAJob) {
+  JobSummary whole, task;
+  whole.job_id = "8840";
+  whole.last_step = 400;
+  whole.checkpoints = {{"/scratch/run7/step_400.pt", 91e6, 400}};
+  task.job_id = "8851";
+  task.array_task = "8850_3";
+  state_ = StateOf(Leaving(test::OnNode({}), {whole, task}));
+  const Response json = Ask("/summary?job_id=8840");
+  EXPECT_EQ(json.status, 200);
+  EXPECT_EQ(json.HeaderValue("Content-Type"), "application/json");
+  EXPECT_EQ(json.HeaderValue("Cache-Control"), "no-store");
+  EXPECT_EQ(json.HeaderValue("Vary"), "Accept, Accept-Encoding");
+  const Json document = Json::parse(json.body);
+  EXPECT_EQ(document["job_id"], "8840");
+  EXPECT_EQ(document["array_task"], nullptr);
+  EXPECT_EQ(document["last_step"], 400);
+  EXPECT_EQ(document["first_loss"], nullptr);
+  EXPECT_EQ(document["checkpoints"][0]["path"], "/scratch/run7/step_400.pt");
+  EXPECT_EQ(document["line"], JobSummaryToText(whole));
+  EXPECT_EQ(Ask("/summary?slurm_job_id=8840").body, json.body);
+  EXPECT_EQ(Ask("/summary?job_id=8840", {}, "HEAD").Content(), json.Content());
+  // A node reads the line out of either.
+  const Response text = Ask("/summary?job_id=8840", {{"Accept", "text/plain"}});
+  EXPECT_EQ(text.body, JobSummaryToText(whole) + "\n");
+  EXPECT_EQ(FindJobSummary(json.body), JobSummaryToText(whole));
+  const std::string tag(json.HeaderValue("ETag"));
+  EXPECT_EQ(Ask("/summary?job_id=8840", {{"If-None-Match", tag}}).status, 304);
+  // A task of an array by either of its names; a job of which nothing was left; no job at all.
+  EXPECT_EQ(Json::parse(Ask("/summary?job_id=8850_3").body)["job_id"], "8851");
+  EXPECT_EQ(Json::parse(Ask("/summary?job_id=8851").body)["array_task"], "8850_3");
+  for (const char* unknown : {"8850", "8850_4", "8850_31", "884", "x%00"})
+    EXPECT_EQ(Ask(std::string("/summary?job_id=") + unknown).status, 404) << unknown;
+  for (const char* bad : {"/summary", "/summary?job_id="}) {
+    EXPECT_EQ(Ask(bad).status, 400) << bad;
+    EXPECT_TRUE(Json::accept(Ask(bad).body));
+  }
+  EXPECT_EQ(Ask("/summary?job_id=8840", {}, "POST").status, 405);
+  state_ = StateOf(test::OnNode({}));
+  EXPECT_EQ(Ask("/summary?job_id=8840").status, 404) << "nothing is kept";
+}
+
 TEST_F(RouterTest, OtherMethodsAre405WithAllow) {
   for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "get", ""}) {
     const Response response = Ask("/metrics", {}, method);
@@ -76,8 +128,9 @@ TEST_F(RouterTest, OtherMethodsAre405WithAllow) {
 }
 
 TEST_F(RouterTest, PathsAreExact) {
-  for (const char* path : {"/metrics/", "/metricsX", "/verdict/8841", "//metrics", "/Metrics",
-                           "/../metrics", "/etc/passwd", "/%2e%2e/metrics", "/-/reload"}) {
+  for (const char* path :
+       {"/metrics/", "/metricsX", "/summary/", "/summary/8841", "/verdict/8841", "//metrics",
+        "/Metrics", "/../metrics", "/etc/passwd", "/%2e%2e/metrics", "/-/reload"}) {
     EXPECT_EQ(Ask(path).status, 404) << path;
   }
   EXPECT_EQ(Ask("/%6Detrics").status, 200);

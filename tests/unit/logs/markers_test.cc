@@ -55,6 +55,10 @@ TEST(Markers, KindTextAndStep) {
       {"Model saved to out/model.pt", kSaveEnd, "out/model.pt", kAbsent},
       {"Saving model to file weights/features.pickle", kSaveBegin, "weights/features.pickle",
        kAbsent},
+      // what is not there
+      {"[WARNING] [engine.py:2761:load_checkpoint] Unable to find latest file at /s/r7/latest, if "
+       "trying to load latest checkpoint please ensure this file exists",
+       kNoCheckpoint, "/s/r7/latest", kAbsent},
       // failures
       {"Failed to save checkpoint: No space left", kSaveFailed, "checkpoint: No space left",
        kAbsent},

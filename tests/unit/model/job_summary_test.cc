@@ -111,6 +111,30 @@ TEST(JobSummary, OfALongPathTheEndIsKept) {
   EXPECT_TRUE(read->checkpoints[0].path.ends_with("/step_400.pt"));
 }
 
+TEST(JobSummary, ATaskOfAnArrayHasTwoNames) {
+  JobSummary task = Full();
+  task.array_task = "7_3";
+  const std::string text = JobSummaryToText(task);
+  const auto read = ReadJobSummary(text);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->array_task, "7_3");
+  EXPECT_EQ(JobSummaryToText(*read), text);
+  JobSummary begun_again;
+  begun_again.job_id = task.job_id;
+  EXPECT_EQ(GoOn(task, begun_again).array_task, "7_3");
+
+  JobSummaryLines lines{{task.job_id, text}, {"9", "rs1 job:9 task:7_31 end:5 try:0 ."}};
+  EXPECT_EQ(LineOfJob(lines, "7_3"), text);
+  EXPECT_EQ(LineOfJob(lines, task.job_id), text);
+  EXPECT_EQ(LineOfJob(lines, "7_31"), lines["9"]);
+  for (const char* other : {"7", "7_", "7_1", "_3", "17_3", "7_3 ", ""})
+    EXPECT_EQ(LineOfJob(lines, other), "") << other;
+  // Numbers come again after years: the newest of a name.
+  lines["11"] = "rs1 job:11 task:7_31 end:9 try:0 .";
+  lines["12"] = "rs1 job:12 task:7_31 end:4 try:0 .";
+  EXPECT_EQ(LineOfJob(lines, "7_31"), lines["11"]);
+}
+
 TEST(JobSummary, OtherTextsAreNone) {
   for (const char* text : {"", "rs1", "rs1 job:", "rs1 job: .", "rs2 job:7 step:1:2 .",
                            "job:7 step:1:2 .", "rs1  job:7 ."}) {

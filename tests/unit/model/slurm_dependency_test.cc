@@ -27,6 +27,20 @@ TEST(SlurmDependency, AsSlurmPrintsIt) {
   EXPECT_EQ(ReadSlurmDependencies("(null)"), Dependencies{});
 }
 
+// A task keeps its name; a whole array and a component of a heterogeneous job are known by the
+// number of the whole.
+TEST(SlurmDependency, TasksArraysAndComponents) {
+  EXPECT_EQ(ReadSlurmDependencies("afterok:7_3:7_4"),
+            (Dependencies{{"afterok", "7_3"}, {"afterok", "7_4"}}));
+  EXPECT_EQ(ReadSlurmDependencies("afterok:7_*:7"), (Dependencies{{"afterok", "7"}}));
+  EXPECT_EQ(ReadSlurmDependencies("afterok:7+1,afternotok:9+0"),
+            (Dependencies{{"afterok", "7"}, {"afternotok", "9"}}));
+  EXPECT_EQ(ReadSlurmDependencies("after:7_3+5"), (Dependencies{{"after", "7_3"}}));
+  for (const char* text : {"afterok:7_", "afterok:_3", "afterok:7_3_1", "afterok:7_-3",
+                           "afterok:7_[1-3]", "afterok:7_*3", "afterok:+1"})
+    EXPECT_EQ(ReadSlurmDependencies(text), Dependencies{}) << text;
+}
+
 TEST(SlurmDependency, EachJobOnceAndNotMoreThanEight) {
   EXPECT_EQ(ReadSlurmDependencies("afterok:1:1,afterany:1"), (Dependencies{{"afterok", "1"}}));
   std::string many = "afterok";
