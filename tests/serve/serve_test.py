@@ -214,6 +214,18 @@ class WrappedRun(ServeTest):
         later = self.daemon()
         self.assertEqual(later.verdicts()["job-1"]["code"], "X1")
 
+    def test_what_slurm_has_put_back_goes_on_as_the_same_job(self):
+        daemon = self.daemon()
+        self.let_go()
+        for count, attempt in (("0", 1), ("1", 2)):
+            self.environment["SLURM_RESTART_COUNT"] = count
+            self.assertEqual(self.train(daemon, "4711").wait(PATIENCE), 1)
+            wait_for(f"the verdict of attempt {attempt}",
+                     lambda attempt=attempt: daemon.verdict("4711").get("attempt") == attempt)
+        # A command begun once more in the same attempt is another job of that name.
+        self.assertEqual(self.train(daemon, "4711").wait(PATIENCE), 1)
+        wait_for("the verdict of the new job", lambda: daemon.verdict("4711").get("attempt") == 1)
+
     def test_the_recording_of_the_daemon_replays_to_its_verdict(self):
         daemon = self.daemon()
         wrapper = self.train(daemon, "job-2")

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <set>
 
 #include "exporter/owned_fd.h"
@@ -40,6 +41,16 @@ struct Listener {
   size_t told = 0;  // of the script's Xids
   rankscope::OwnedFd changes{inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
 };
+
+// The driver's own list: a set that nobody frees is its, until the process ends.
+struct Listeners {
+  std::mutex lock;
+  std::set<Listener*> all;
+};
+Listeners& OfThisProcess() {
+  static Listeners& listeners = *new Listeners;
+  return listeners;
+}
 
 // As a driver waits, without a cost: until the script's file is another, or `until`.
 void AwaitChange(const Listener& listener, double until) {
@@ -144,12 +155,19 @@ Return nvmlEventSetCreate(EventSet* set) {
     inotify_add_watch(listener->changes.get(), folder.c_str(), IN_MOVED_TO | IN_CLOSE_WRITE);
   }
   listener->told = Now()->xids.size();  // what was before is not told
+  {
+    const std::lock_guard held(OfThisProcess().lock);
+    OfThisProcess().all.insert(listener);
+  }
   *set = reinterpret_cast<EventSet>(listener);
   return result;
 }
 
 Return nvmlEventSetFree(EventSet set) {
-  delete reinterpret_cast<Listener*>(set);
+  auto* const listener = reinterpret_cast<Listener*>(set);
+  const std::lock_guard held(OfThisProcess().lock);
+  OfThisProcess().all.erase(listener);
+  delete listener;
   return abi::kSuccess;
 }
 
