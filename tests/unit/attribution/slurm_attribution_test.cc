@@ -52,7 +52,7 @@ class SlurmAttributionTest : public ::testing::Test {
     }
     return processes_.OnStart(start, "boot", kNow);
   }
-  static std::string Said(const ProcessInfo* process) { return Explain(*process, {}); }
+  static std::string Said(const ProcessInfo* process) { return Explain(*process, {}, {}); }
   Attribution processes_;
 };
 
