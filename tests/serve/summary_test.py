@@ -76,7 +76,10 @@ class OnAnotherNode(ServeTest):
         def enter():
             if self.unshare(CLONE_NEWNS | CLONE_NEWUTS) != 0:
                 os._exit(1)
-            os.system(f"hostname {name}; mount --make-rprivate /; mount -t tmpfs none /opt; mkdir -p /opt/slurm/bin;"
+            # What else lies in /opt, this checkout perhaps, stays where it is.
+            os.system(f"hostname {name}; mount --make-rprivate /; mkdir {home}/opt; mount --rbind /opt {home}/opt;"
+                      f"mount -t tmpfs none /opt; cd {home}/opt; for each in */; do test \"$each\" = slurm/ -o ! -d \"$each\" ||"
+                      "{ mkdir \"/opt/$each\"; mount --rbind \"$each\" \"/opt/$each\"; }; done; mkdir -p /opt/slurm/bin;"
                       f"cp {commands}/* /opt/slurm/bin;"
                       + "".join(f"test ! -e {folder}/{command} || mount --bind {commands}/{command} {folder}/{command};"
                                 for folder in ("/usr/bin", "/usr/local/bin") for command in COMMANDS))
