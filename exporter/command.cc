@@ -24,6 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kComplaintCap = 400;
+constexpr int kPipeBytes = 1 << 20;  // what an unprivileged user gets (fs.pipe-max-size)
 
 struct Stream {
   OwnedFd fd;
@@ -96,6 +97,8 @@ CommandOutcome RunCommand(const CommandLine& command) {
   int out_ends[2], err_ends[2];
   if (words.empty() || pipe2(out_ends, O_CLOEXEC) != 0) return outcome;
   Stream out{OwnedFd(out_ends[0]), {}, command.most + 1, false};
+  out.text.reserve(std::min(command.expects, command.most));
+  fcntl(out_ends[0], F_SETPIPE_SZ, kPipeBytes);  // a smaller pipe works too
   OwnedFd out_end(out_ends[1]);
   if (pipe2(err_ends, O_CLOEXEC) != 0) return outcome;
   Stream err{OwnedFd(err_ends[0]), {}, kComplaintCap, true};

@@ -20,6 +20,7 @@ struct CommandLine {
   std::vector<std::string> environment;  // besides PATH and LC_ALL=C.UTF-8
   Duration deadline = Seconds(10);
   size_t most = size_t{64} << 20;  // bytes of output; more is an error, not a part
+  size_t expects = 0;              // bytes; a longer output has to be moved as it grows
 };
 
 struct CommandOutcome {

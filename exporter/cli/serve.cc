@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // `rankscope serve`: the daemon, in the foreground.
+#include <malloc.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -24,6 +25,8 @@
 
 namespace rankscope::cli {
 namespace {
+
+constexpr int kReturned = 4 << 20;  // bytes
 
 // Termination comes as a readable descriptor: blocked here, before any thread exists, and so in
 // every thread.
@@ -99,6 +102,9 @@ int ServeCommand(int argc, char** argv) {
   const std::variant<exporter::Config, int> settled = options.Settle(argc, argv);
   if (const int* status = std::get_if<int>(&settled)) return *status;
   const exporter::Config& config = std::get<exporter::Config>(settled);
+  // What is as large as this is as rare as Slurm's answers about all jobs, and goes back to the
+  // kernel. glibc raises its own bound to the largest that was ever freed and keeps those.
+  mallopt(M_MMAP_THRESHOLD, kReturned);
   return Serve(config);
 }
 

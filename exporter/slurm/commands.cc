@@ -92,9 +92,15 @@ CommandLine Commands::RestLine(Call call, std::string_view job, Duration deadlin
   return line;
 }
 
-CommandOutcome Commands::Run(Call call, std::string_view jobs, Duration deadline) const {
-  if (asked() == Asked::kRest) return RunCommand(RestLine(call, jobs, deadline));
+CommandOutcome Commands::Run(Call call, std::string_view jobs, Duration deadline,
+                             size_t expects) const {
   CommandLine line;
+  if (asked() == Asked::kRest) {
+    line = RestLine(call, jobs, deadline);
+    line.expects = expects;
+    return RunCommand(line);
+  }
+  line.expects = expects;
   line.environment = environment_;
   line.deadline = deadline;
   // Seconds since 1970, whatever zone the controller is in. sacct of 22.05 cannot read its own

@@ -48,7 +48,8 @@ class Commands {
   Status Find();
 
   // `jobs`: numbers, separated by commas, for kAccounting, kOneJob and kComment; of slurmrestd one.
-  CommandOutcome Run(Call call, std::string_view jobs, Duration deadline) const;
+  // `expects`: bytes of the answer.
+  CommandOutcome Run(Call call, std::string_view jobs, Duration deadline, size_t expects = 0) const;
 
  private:
   CommandLine RestLine(Call call, std::string_view job, Duration deadline) const;

@@ -41,6 +41,14 @@ bool IsEnd(const SlurmEvent& event) {
   return !event.job_id.empty() && (!EndOf(event.is).empty() || event.kind == "requeued");
 }
 
+// At slurmrestd's place something else may answer, with success.
+template <class Record>
+void FailUnlessWhole(const Read<Record>& read, CommandOutcome& call) {
+  if (read.whole) return;
+  call.end = CommandOutcome::End::kFailed;
+  call.complaint = "the answer is not JSON, or is cut";
+}
+
 struct Accounts {
   CommandOutcome call;  // the last one
   Read<SlurmJob> jobs;
@@ -57,15 +65,19 @@ Accounts AskAccounts(const Commands& commands, Call call, std::vector<std::strin
   Accounts accounts;
   for (const std::string& id : ids) {
     accounts.call = commands.Run(call, id, Controller::kDeadline);
+    if (accounts.call.end == CommandOutcome::End::kDone) {
+      Read<SlurmJob> read = rest ? ReadAccountingJson(std::move(accounts.call.output))
+                            : call == Call::kComment
+                                ? ReadAccountingText(accounts.call.output, kCommentSeparator)
+                                : ReadAccountingText(accounts.call.output);
+      FailUnlessWhole(read, accounts.call);
+      accounts.jobs.unreadable += read.unreadable;
+      std::move(read.records.begin(), read.records.end(),
+                std::back_inserter(accounts.jobs.records));
+    }
+    accounts.call.output = {};
     if (accounts.call.end != CommandOutcome::End::kDone) break;
-    Read<SlurmJob> read = rest ? ReadAccountingJson(accounts.call.output)
-                          : call == Call::kComment
-                              ? ReadAccountingText(accounts.call.output, kCommentSeparator)
-                              : ReadAccountingText(accounts.call.output);
-    accounts.jobs.unreadable += read.unreadable;
-    std::move(read.records.begin(), read.records.end(), std::back_inserter(accounts.jobs.records));
   }
-  accounts.call.output = {};
   return accounts;
 }
 
@@ -105,6 +117,7 @@ struct Controller::Round {
   Read<SlurmJob> jobs;
   Read<SlurmNode> nodes;
   SlurmDiag diagnostics;
+  size_t jobs_bytes = 0;
   bool nodes_asked = false, diagnostics_asked = false;
 };
 
@@ -167,24 +180,32 @@ void Controller::TellState(Availability state, std::string reason) {
 void Controller::Ask() {
   if (worker_->pending() > 0) return;  // one in flight
   const bool submitted = worker_->Submit(
-      [this, commands = commands_]() -> std::function<void()> {
+      // Jobs come and go, and most of them stay.
+      [this, commands = commands_,
+       expects = jobs_bytes_ + jobs_bytes_ / 8]() -> std::function<void()> {
         auto round = std::make_shared<Round>();
-        round->jobs_call = commands.Run(Call::kJobs, {}, kDeadline);
+        const bool rest = ByRest(commands);
+        round->jobs_call = commands.Run(Call::kJobs, {}, kDeadline, expects);
+        round->jobs_bytes = round->jobs_call.output.size();
         if (round->jobs_call.end == CommandOutcome::End::kDone) {
-          round->jobs = ByRest(commands) ? ReadJobJson(round->jobs_call.output)
-                                         : ReadJobText(round->jobs_call.output);
+          round->jobs = rest ? ReadJobJson(std::move(round->jobs_call.output))
+                             : ReadJobText(round->jobs_call.output);
           round->jobs_call.output = {};
+          FailUnlessWhole(round->jobs, round->jobs_call);
+        }
+        if (round->jobs_call.end == CommandOutcome::End::kDone) {
           round->nodes_call = commands.Run(Call::kNodes, {}, kDeadline);
           round->nodes_asked = true;
-          round->nodes = ByRest(commands) ? ReadNodeJson(round->nodes_call.output)
-                                          : ReadNodeText(round->nodes_call.output);
+          round->nodes = rest ? ReadNodeJson(std::move(round->nodes_call.output))
+                              : ReadNodeText(round->nodes_call.output);
           round->nodes_call.output = {};
+          FailUnlessWhole(round->nodes, round->nodes_call);
         }
         if (round->nodes_call.end == CommandOutcome::End::kDone) {
           round->diagnostics_call = commands.Run(Call::kDiagnostics, {}, kDeadline);
           round->diagnostics_asked = true;
-          round->diagnostics = ByRest(commands) ? ReadDiagJson(round->diagnostics_call.output)
-                                                : ReadDiagText(round->diagnostics_call.output);
+          round->diagnostics = rest ? ReadDiagJson(std::move(round->diagnostics_call.output))
+                                    : ReadDiagText(round->diagnostics_call.output);
         }
         return [this, round] { Apply(*round); };
       },
@@ -207,6 +228,7 @@ void Controller::Apply(const Round& round) {
     Publish();
     return;
   }
+  jobs_bytes_ = round.jobs_bytes;
   last_answer_wall_seconds_ = static_cast<double>(now);
   Keep(ledger_.Update(round.jobs.records, now, SourceOf(commands_)));
   std::string partly = Complaint(Call::kNodes, round.nodes_call, commands_.asked());

@@ -81,6 +81,7 @@ class Controller final : public Source {
   SlurmController diagnostics_;
   bool opened_ = false, diagnosed_ = false;
   double last_answer_wall_seconds_ = 0;
+  size_t jobs_bytes_ = 0;  // of the last answer
   int64_t unreadable_ = 0;
   // Why it is up in part: nodes or counts that were not told, accounting that is away, the disk.
   std::string partly_, accounting_error_, disk_error_;

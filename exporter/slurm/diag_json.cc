@@ -68,8 +68,8 @@ bool IsKept(std::string_view name) {
 
 std::vector<RpcCount> ReadRpcs(const Json& list, std::string_view name) {
   std::vector<RpcCount> rpcs;
-  if (!list.is_array()) return rpcs;
-  for (const Json& item : list) {
+  if (!list.Is(Json::Kind::kArray)) return rpcs;
+  for (const Json& item : list.items()) {
     if (rpcs.size() >= kMaxRpcs) break;
     const auto calls = Number(At(item, "count"));
     const auto microseconds = Number(At(item, "total_time"));
@@ -82,9 +82,9 @@ std::vector<RpcCount> ReadRpcs(const Json& list, std::string_view name) {
 
 }  // namespace
 
-SlurmDiag ReadDiagJson(std::string_view text) {
+SlurmDiag ReadDiagJson(std::string text) {
   SlurmDiag diag;
-  ForEachJsonRecord(text, IsKept, [&](const JsonRecord& record) {
+  ForEachJsonRecord(std::move(text), IsKept, [&](const JsonRecord& record) {
     if (record.list != "statistics") return;
     for (const CountRow& row : kCounts) diag.*row.count = Number(At(record.value, row.name));
     for (const CycleRow& row : kCycles) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 
 namespace rankscope::exporter::slurm {
 namespace {
@@ -125,21 +127,35 @@ constexpr std::array kKept = std::to_array<std::string_view>({
 });
 static_assert(std::is_sorted(kKept.begin(), kKept.end()));
 
-// Short before long, so that most of a search compares numbers: an answer of 5,000 jobs has a
-// million names.
-constexpr bool IsBefore(std::string_view a, std::string_view b) {
-  return a.size() != b.size() ? a.size() < b.size() : a < b;
-}
+// By size, so that most names are told by one look: an answer of 5,000 jobs has half a million.
+constexpr size_t kLongest = 32;
 constexpr auto kBySize = [] {
   auto names = kKept;
-  std::sort(names.begin(), names.end(), IsBefore);
+  std::sort(names.begin(), names.end(), [](std::string_view a, std::string_view b) {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  });
   return names;
 }();
+// Where the names of a size begin.
+constexpr auto kFirstOfSize = [] {
+  std::array<uint8_t, kLongest + 2> first{};
+  for (size_t size = 0; size < first.size(); ++size) {
+    while (first[size] < kBySize.size() && kBySize[first[size]].size() < size) ++first[size];
+  }
+  return first;
+}();
+static_assert(kBySize.size() < 256 && kBySize.back().size() <= kLongest);
 
 }  // namespace
 
 bool IsReadName(std::string_view name) {
-  return std::binary_search(kBySize.begin(), kBySize.end(), name, IsBefore);
+  if (name.empty() || name.size() > kLongest) return false;
+  const char first = name.front(), last = name.back();
+  for (size_t at = kFirstOfSize[name.size()]; at < kFirstOfSize[name.size() + 1]; ++at) {
+    const std::string_view kept = kBySize[at];
+    if (kept.front() == first && kept.back() == last && kept == name) return true;
+  }
+  return false;
 }
 
 }  // namespace rankscope::exporter::slurm

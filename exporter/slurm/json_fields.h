@@ -58,7 +58,7 @@ template <class Record, size_t kSize>
 void SetFields(const Json& object, const Field<Record> (&fields)[kSize], Record& record) {
   for (const Field<Record>& field : fields) {
     const Json& value = At(object, field.name);
-    if (!value.is_null()) field.set(value, record);
+    if (!value.Is(Json::Kind::kNull)) field.set(value, record);
   }
 }
 

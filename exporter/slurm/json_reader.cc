@@ -23,7 +23,7 @@ constexpr int64_t kMostMinutes = 1'000'000'000;
 
 void SetName(const Json& value, SlurmJob& job) {
   // A job may be called "None".
-  if (value.is_string()) job.name = Bounded(value.get_ref<const std::string&>());
+  if (value.Is(Json::Kind::kString)) job.name = Bounded(value.text);
 }
 void SetHetOffset(const Json& value, SlurmJob& job) {
   const auto offset = Number(value);
@@ -114,7 +114,7 @@ bool ReadJob(const Json& value, SlurmJob& job) {
   }
   if (job.het_job_id.empty()) job.het_offset = -1;
   const Json& requeue = At(value, "requeue");
-  job.requeue = requeue.is_boolean() && requeue.get<bool>();
+  job.requeue = requeue.Is(Json::Kind::kBoolean) && requeue.truth;
   job.gpus = Gpus(At(value, "tres_alloc_str"));
   if (!job.gpus) job.gpus = Gpus(At(value, "tres_req_str"));
   // The limit of a job without one is a year (seen in 22.05); the text says "Unknown".
@@ -127,7 +127,7 @@ bool ReadJob(const Json& value, SlurmJob& job) {
 // State, reason, times, who ended it and resources: jobs and steps have them in the same places.
 void ReadAccountingCommon(const Json& value, SlurmJob& job) {
   const Json& state = At(value, "state");
-  SetState(JobStateOf(Texts(state.is_object() ? At(state, "current") : state)), job);
+  SetState(JobStateOf(Texts(state.Is(Json::Kind::kObject) ? At(state, "current") : state)), job);
   job.reason = Text(At(state, "reason"), kMaxField);
   SetFields(At(value, "time"), kTimeFields, job);
   if (job.state == "CANCELLED") job.state_by = Text(At(value, "kill_request_user"), kMaxField);
@@ -139,8 +139,8 @@ void ReadAccountingCommon(const Json& value, SlurmJob& job) {
   if (job.state == "FAILED" && job.exit == ExitStatus{}) job.exit = job.derived_exit = std::nullopt;
   const Json& allocated = At(At(value, "tres"), "allocated");
   job.gpus = Gpus(allocated);
-  if (!allocated.is_array()) return;
-  for (const Json& item : allocated) {
+  if (!allocated.Is(Json::Kind::kArray)) return;
+  for (const Json& item : allocated.items()) {
     if (Text(At(item, "type"), 64) == "cpu") job.cpus = Number(At(item, "count"));
   }
 }
@@ -150,7 +150,7 @@ bool ReadAccountedJob(const Json& value, SlurmJob& job) {
   SetFields(value, kAccountingFields, job);
   ReadAccountingCommon(value, job);
   const Json& comment = At(value, "comment");
-  if (comment.is_object()) {
+  if (comment.Is(Json::Kind::kObject)) {
     job.comment = Text(At(comment, "job"), kMaxField);
     job.admin_comment = Text(At(comment, "administrator"), kMaxField);
   }
@@ -177,7 +177,7 @@ void ReadStep(const Json& value, SlurmJob& step) {
   const Json& whose = At(value, "step");
   SetName(At(whose, "name"), step);
   const Json& id = At(whose, "id");
-  const Json& part = id.is_object() ? At(id, "step_id") : id;
+  const Json& part = id.Is(Json::Kind::kObject) ? At(id, "step_id") : id;
   step.step_id = Text(part, 64);
   if (const auto number = Number(part)) step.step_id = std::to_string(*number);
   if (const size_t dot = step.step_id.rfind('.'); dot != std::string::npos) {
@@ -204,9 +204,11 @@ void OfJob(const SlurmJob& job, SlurmJob& step) {
 
 }  // namespace
 
-Read<SlurmJob> ReadJobJson(std::string_view text) {
+Read<SlurmJob> ReadJobJson(std::string text) {
+  constexpr size_t kLeastJob = 2048;  // bytes; 22.05 prints 3,000
   Read<SlurmJob> read;
-  const bool whole = ForEachJsonRecord(text, IsReadName, [&](const JsonRecord& record) {
+  read.records.reserve(std::min(text.size(), kMaxJsonBytes) / kLeastJob);
+  read.whole = ForEachJsonRecord(std::move(text), IsReadName, [&](const JsonRecord& record) {
     if (record.list != "jobs" || record.step) return;
     SlurmJob job;
     if (ReadJob(record.value, job)) {
@@ -215,14 +217,14 @@ Read<SlurmJob> ReadJobJson(std::string_view text) {
       ++read.unreadable;
     }
   });
-  if (!whole) ++read.unreadable;
+  if (!read.whole) ++read.unreadable;
   return read;
 }
 
-Read<SlurmJob> ReadAccountingJson(std::string_view text) {
+Read<SlurmJob> ReadAccountingJson(std::string text) {
   Read<SlurmJob> read;
   std::vector<SlurmJob> steps;  // of the job that is not read to its end
-  const bool whole = ForEachJsonRecord(text, IsReadName, [&](const JsonRecord& record) {
+  read.whole = ForEachJsonRecord(std::move(text), IsReadName, [&](const JsonRecord& record) {
     if (record.list != "jobs") return;
     SlurmJob job;
     if (record.step) {
@@ -238,7 +240,7 @@ Read<SlurmJob> ReadAccountingJson(std::string_view text) {
     }
     steps.clear();
   });
-  if (!whole) ++read.unreadable;
+  if (!read.whole) ++read.unreadable;
   return read;
 }
 

@@ -6,23 +6,23 @@
 // another type is an absent fact. Pure; any bytes may come; any thread.
 #pragma once
 
-#include <string_view>
+#include <string>
 
 #include "exporter/slurm/records.h"
 
 namespace rankscope::exporter::slurm {
 
 // `squeue --json`, `scontrol show job --json`, /slurm/v0.0.*/jobs, /job/N
-Read<SlurmJob> ReadJobJson(std::string_view text);
+Read<SlurmJob> ReadJobJson(std::string text);
 
 // `scontrol show node --json`, `sinfo --json`, /slurm/v0.0.*/nodes. From 23.02 sinfo says a state
 // of several nodes at once; what it sums up over them is left out.
-Read<SlurmNode> ReadNodeJson(std::string_view text);
+Read<SlurmNode> ReadNodeJson(std::string text);
 
 // `sacct -D --json`, /slurmdb/v0.0.*/jobs: jobs, each followed by its steps
-Read<SlurmJob> ReadAccountingJson(std::string_view text);
+Read<SlurmJob> ReadAccountingJson(std::string text);
 
 // `sdiag --json`, /slurm/v0.0.*/diag
-SlurmDiag ReadDiagJson(std::string_view text);
+SlurmDiag ReadDiagJson(std::string text);
 
 }  // namespace rankscope::exporter::slurm

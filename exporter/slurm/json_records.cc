@@ -3,234 +3,203 @@
 
 #include "exporter/slurm/json_records.h"
 
-#include <rapidjson/memorystream.h>
-#include <rapidjson/reader.h>
+#include <simdjson.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <iterator>
-#include <optional>
-#include <string>
+#include <cstring>
+#include <memory_resource>
 #include <utility>
 #include <vector>
 
-#include "exporter/slurm/values.h"
+#include "detectors/model/utf8.h"
 
 namespace rankscope::exporter::slurm {
 namespace {
 
-using nlohmann::json;
+namespace ondemand = simdjson::ondemand;
 
-// The parser's events. It keeps no stack of ours: how deep a text is, costs it a bit a level.
-//
-//   depth   1        2         3
-//           { "jobs" : [       {...}, {...} ],   a record each
-//             "statistics" :   {...} }           a record
-//
-// A number of Slurm's from 23.02 on is {"set": true, "infinite": false, "number": 5}, twenty times
-// a job: it is kept as that number, or as null where it is not set or is infinite.
-class Handler {
+// As it stands in the text: what has an escape in it is a name that nobody reads.
+std::string_view NameOf(ondemand::raw_json_string key) {
+  constexpr size_t kLongest = simdjson::SIMDJSON_PADDING;  // there are as many behind the text
+  const void* const end = memchr(key.raw(), '"', kLongest);
+  return {key.raw(),
+          end == nullptr ? 0 : static_cast<size_t>(static_cast<const char*>(end) - key.raw())};
+}
+
+// The values of one record. Texts lie where the parser has put them, for as long as it lives.
+class RecordValues {
  public:
-  Handler(bool (*keep)(std::string_view), const std::function<void(const JsonRecord&)>& take)
-      : keep_(keep), take_(take) {}
+  using Keep = bool (*)(std::string_view);
+  using OnStep = std::function<void(const Json&)>;
 
-  using Size = rapidjson::SizeType;
+  explicit RecordValues(Keep keep) : keep_(keep) {}
 
-  bool Null() { return Put(nullptr); }
-  bool Bool(bool value) { return Put(value); }
-  bool Int(int value) { return Put(value); }
-  bool Uint(unsigned value) { return Put(value); }
-  bool Int64(int64_t value) { return Put(value); }
-  bool Uint64(uint64_t value) { return Put(value); }
-  bool Double(double value) { return Put(value); }
-  bool RawNumber(const char*, Size, bool) { return Put(nullptr); }  // for other flags than ours
-  bool String(const char* text, Size size, bool) {
-    return Put(std::string_view(text, std::min<size_t>(size, kMaxSubmitLine)));
+  // Valid until the next call. `on_step` (may be empty): takes the elements of "steps", which are
+  // left out. False: it is no JSON, or too deep.
+  bool Read(ondemand::object object, const OnStep& on_step, Json& record) {
+    pool_.release();
+    open_.clear();
+    values_ = 0;
+    record = {};
+    return ReadObject(object, 0, on_step, record);
   }
-
-  bool Key(const char* text, Size size, bool) {
-    if (skipped_ > 0) return true;
-    const std::string_view name(text, size);
-    if (depth_ == 1) {
-      list_ = name;
-    } else if (number_.open && (number_.next = Number::MemberOf(name)) == Number::kOther) {
-      OpenAsObject();
-      return Key(text, size, false);
-    } else if (number_.open) {
-      return true;
-    } else if (!open_.empty()) {
-      skip_next_ = !keep_(name);
-      if (!skip_next_) key_ = name;
-    }
-    return true;
-  }
-
-  bool StartObject() { return Start(json::value_t::object); }
-  bool StartArray() { return Start(json::value_t::array); }
-  bool EndObject(Size) { return End(); }
-  bool EndArray(Size) { return End(); }
-
-  // Whether there was an object to hold the lists.
-  bool begun() const { return begun_; }
 
  private:
-  struct Open {
-    json* value;
-    bool steps;  // its elements are records of their own
-  };
-
-  // An object that has shown no members yet but those of a number.
-  struct Number {
-    enum Member : uint8_t { kSet, kInfinite, kNumber, kOther };
-    static constexpr std::string_view kNames[] = {"set", "infinite", "number"};
-
-    static Member MemberOf(std::string_view name) {
-      return static_cast<Member>(std::find(std::begin(kNames), std::end(kNames), name) - kNames);
-    }
-    // nullopt: it is none.
-    std::optional<json> Value() const {
-      const auto& [set, infinite, number] = members;
-      if (!number || !number->is_number()) return std::nullopt;
-      if ((set && !set->is_boolean()) || (infinite && !infinite->is_boolean())) return std::nullopt;
-      if ((set && !set->get<bool>()) || (infinite && infinite->get<bool>())) return json();
-      return *number;
-    }
-
-    bool open = false;
-    Member next = kOther;
-    std::array<std::optional<json>, kOther> members;
-  };
-
-  // It is another object: what it has shown so far are its first members.
-  void OpenAsObject() {
-    const Number shown = std::exchange(number_, {});
-    json* const place = Place(json::value_t::object);
-    if (place == nullptr) {
-      skipped_ = 1;
-      return;
-    }
-    open_.push_back({place, false});
-    for (size_t member = 0; member < shown.members.size(); ++member) {
-      if (!shown.members[member] || !keep_(Number::kNames[member])) continue;
-      key_ = Number::kNames[member];
-      Place(*shown.members[member]);
-    }
-    if (shown.next == Number::kOther) return;
-    key_ = Number::kNames[shown.next];
-    skip_next_ = !keep_(key_);
-  }
-
-  // Where the next value goes; nullptr: nowhere.
-  template <class Value>
-  json* Place(const Value& value) {
-    if (skip_next_ || skipped_ > 0 || open_.empty() || values_ >= kMaxRecordValues) return nullptr;
-    ++values_;
-    json& parent = *open_.back().value;
-    if (parent.is_object()) return &(parent[key_] = value);
-    parent.push_back(value);
-    return &parent.back();
-  }
-
-  template <class Value>
-  bool Put(const Value& value) {
-    if (number_.open) {
-      number_.members[number_.next] = value;
-      return true;
-    }
-    Place(value);
-    skip_next_ = false;
-    return true;
-  }
-
-  bool Start(json::value_t type) {
-    if (++depth_ > kMaxJsonDepth) return false;
-    if (skipped_ > 0) {
-      ++skipped_;
-      return true;
-    }
-    if (open_.empty()) {
-      const bool object = type == json::value_t::object;
-      if (depth_ == 1) return begun_ = object;
-      if (depth_ == 2 && !object) return true;  // a list of records
-      if (!object) {
-        skipped_ = 1;
+  bool ReadValue(ondemand::value value, size_t depth, Json& out) {
+    if (depth > kMaxJsonDepth) return false;
+    ondemand::json_type type;
+    if (value.type().get(type)) return false;
+    switch (type) {
+      case ondemand::json_type::null:
+        return !value.is_null().error();
+      case ondemand::json_type::boolean:
+        out.kind = Json::Kind::kBoolean;
+        return !value.get_bool().get(out.truth);
+      case ondemand::json_type::number:
+        ReadNumber(value, out);
         return true;
+      case ondemand::json_type::string:
+        // A half of a surrogate pair is none, and is the name of a job all the same.
+        if (!value.get_string().get(out.text)) out.kind = Json::Kind::kString;
+        return true;
+      case ondemand::json_type::array: {
+        ondemand::array array;
+        return !value.get_array().get(array) && ReadArray(array, depth, out);
       }
-      record_ = json(type);
-      values_ = 0;
-      open_.push_back({&record_, false});
-      return true;
+      case ondemand::json_type::object: {
+        ondemand::object object;
+        return !value.get_object().get(object) && ReadObject(object, depth, {}, out);
+      }
     }
-    if (number_.open) {
-      OpenAsObject();
-      if (skipped_ > 0) return ++skipped_ > 0;
+    return false;
+  }
+
+  // What fits no number of the parser's is there, and is none of Slurm's.
+  static void ReadNumber(ondemand::value value, Json& out) {
+    out.kind = Json::Kind::kNumber;
+    ondemand::number number;
+    if (value.get_number().get(number)) return;
+    if (number.is_int64()) {
+      out.number = number.get_int64();
+    } else if (number.is_double() && number.get_double() >= 0 && number.get_double() < 9e18) {
+      out.number = static_cast<int64_t>(number.get_double());
     }
-    if (type == json::value_t::object && !skip_next_ && !open_.back().steps)
-      return number_.open = true;
-    const bool steps = open_.size() == 1 && type == json::value_t::array && key_ == "steps";
-    json* const place = Place(json(type));
-    skip_next_ = false;
-    if (place == nullptr) {
-      skipped_ = 1;
-    } else {
-      open_.push_back({place, steps});
+  }
+
+  bool ReadArray(ondemand::array array, size_t depth, Json& out) {
+    const size_t first = open_.size();
+    for (auto element : array) {
+      ondemand::value value;
+      if (element.get(value)) return false;
+      if (++values_ > kMaxRecordValues) continue;
+      Json read;
+      if (!ReadValue(value, depth + 1, read)) return false;
+      open_.push_back(read);
+    }
+    out.kind = Json::Kind::kArray;
+    Close(first, out);
+    return true;
+  }
+
+  bool ReadObject(ondemand::object object, size_t depth, const OnStep& on_step, Json& out) {
+    const size_t first = open_.size();
+    for (auto member : object) {
+      ondemand::raw_json_string key;
+      ondemand::value value;
+      if (member.key().get(key) || member.value().get(value)) return false;
+      const std::string_view name = NameOf(key);
+      if (!keep_(name)) continue;
+      ondemand::array steps;
+      if (on_step && name == "steps" && !value.get_array().get(steps)) {
+        if (!ReadSteps(steps, on_step)) return false;
+        continue;
+      }
+      if (++values_ > kMaxRecordValues) continue;
+      Json read;
+      read.name = name;
+      if (!ReadValue(value, depth + 1, read)) return false;
+      open_.push_back(read);
+    }
+    out.kind = Json::Kind::kObject;
+    Close(first, out);
+    return true;
+  }
+
+  bool ReadSteps(ondemand::array steps, const OnStep& on_step) {
+    RecordValues values(keep_);
+    for (auto element : steps) {
+      ondemand::object object;
+      if (element.error()) return false;
+      if (element.get_object().get(object)) continue;
+      Json step;
+      if (!values.Read(object, {}, step)) return false;
+      on_step(step);
     }
     return true;
   }
 
-  bool End() {
-    --depth_;
-    if (skipped_ > 0) {
-      --skipped_;
-      return true;
-    }
-    if (open_.empty()) return true;
-    if (number_.open) {
-      if (const std::optional<json> value = number_.Value()) {
-        number_ = {};
-        return Put(*value);
-      }
-      OpenAsObject();
-      if (skipped_ > 0) return skipped_-- > 0;
-    }
-    const json& ended = *open_.back().value;
-    open_.pop_back();
-    if (open_.empty()) {
-      take_({list_, false, ended});
-      record_ = json();
-    } else if (open_.back().steps) {
-      if (ended.is_object()) take_({list_, true, ended});
-      open_.back().value->clear();
-      values_ = 0;
-    }
-    return true;
+  void Close(size_t first, Json& out) {
+    out.size = open_.size() - first;
+    if (out.size == 0) return;
+    Json* const place = static_cast<Json*>(pool_.allocate(out.size * sizeof(Json), alignof(Json)));
+    std::uninitialized_copy(open_.begin() + static_cast<ptrdiff_t>(first), open_.end(), place);
+    open_.resize(first);
+    out.first = place;
   }
 
-  bool (*keep_)(std::string_view);
-  const std::function<void(const JsonRecord&)>& take_;
-  bool begun_ = false;
-  size_t depth_ = 0;
-  size_t skipped_ = 0;  // containers open within one that is not kept
-  bool skip_next_ = false;
+  const Keep keep_;
   size_t values_ = 0;
-  Number number_;
-  std::string list_, key_;
-  json record_;
-  std::vector<Open> open_;
+  std::vector<Json> open_;  // of the containers that are not read to their ends
+  alignas(Json) std::byte buffer_[size_t{32} << 10];
+  std::pmr::monotonic_buffer_resource pool_{buffer_, sizeof buffer_};
 };
 
 }  // namespace
 
-bool ForEachJsonRecord(std::string_view text, bool (*keep)(std::string_view name),
+bool ForEachJsonRecord(std::string text, bool (*keep)(std::string_view name),
                        const std::function<void(const JsonRecord&)>& take) {
   if (text.size() > kMaxJsonBytes) return false;
-  Handler handler(keep, take);
-  rapidjson::MemoryStream stream(text.data(), text.size());
-  rapidjson::Reader reader;
-  const auto parsed = reader.Parse<rapidjson::kParseDefaultFlags>(stream, handler);
-  // A NUL is its end of text.
-  return !parsed.IsError() && stream.Tell() == text.size() && handler.begun();
+  // One byte that is no UTF-8 would cost the whole text, and Slurm passes on what a job was called.
+  if (!simdjson::validate_utf8(text)) text = ToUtf8(text);
+  text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+  ondemand::parser parser;
+  ondemand::document document;
+  ondemand::object lists;
+  if (parser.iterate(text).get(document) || document.get_object().get(lists)) return false;
+  RecordValues values(keep);
+  for (auto list : lists) {
+    ondemand::raw_json_string key;
+    ondemand::value under;
+    if (list.key().get(key) || list.value().get(under)) return false;
+    const std::string_view name = NameOf(key);
+    const auto hand_out = [&](ondemand::object object) {
+      Json record;
+      const bool read = values.Read(
+          object,
+          [&](const Json& step) {
+            take({name, true, step});
+          },
+          record);
+      if (read) take({name, false, record});
+      return read;
+    };
+    ondemand::json_type type;
+    if (under.type().get(type)) return false;
+    if (type == ondemand::json_type::object) {
+      if (ondemand::object object; under.get_object().get(object) || !hand_out(object))
+        return false;
+    }
+    if (type != ondemand::json_type::array) continue;
+    ondemand::array elements;
+    if (under.get_array().get(elements)) return false;
+    for (auto element : elements) {
+      if (element.error() || element.type().get(type)) return false;
+      if (type != ondemand::json_type::object) continue;
+      if (ondemand::object object; element.get_object().get(object) || !hand_out(object))
+        return false;
+    }
+  }
+  return document.current_location().error() == simdjson::OUT_OF_BOUNDS;
 }
 
 }  // namespace rankscope::exporter::slurm

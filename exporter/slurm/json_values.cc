@@ -4,7 +4,6 @@
 #include "exporter/slurm/json_values.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "exporter/slurm/fields.h"
 #include "exporter/slurm/values.h"
@@ -27,34 +26,32 @@ std::optional<int64_t> Counted(int64_t value) {
 
 const Json& At(const Json& object, std::string_view name) {
   static const Json kNone;
-  if (!object.is_object()) return kNone;
-  const auto at = object.find(name);
-  return at == object.end() ? kNone : *at;
+  if (!object.Is(Json::Kind::kObject)) return kNone;
+  const auto members = object.items();
+  const auto at = std::find_if(members.rbegin(), members.rend(),
+                               [name](const Json& member) { return member.name == name; });
+  return at == members.rend() ? kNone : *at;
 }
 
 std::optional<int64_t> Number(const Json& value) {
-  if (value.is_number_unsigned()) {
-    const auto number = value.get<uint64_t>();
-    if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
-    return Counted(static_cast<int64_t>(number));
+  switch (value.kind) {
+    case Json::Kind::kNumber:
+      return Counted(value.number);
+    case Json::Kind::kString: {
+      const auto number = ReadInteger(value.text);
+      return number ? Counted(*number) : std::nullopt;
+    }
+    case Json::Kind::kObject: {
+      const Json& set = At(value, "set");
+      const Json& infinite = At(value, "infinite");
+      if (set.Is(Json::Kind::kBoolean) && !set.truth) return std::nullopt;
+      if (infinite.Is(Json::Kind::kBoolean) && infinite.truth) return std::nullopt;
+      const Json& number = At(value, "number");
+      return number.Is(Json::Kind::kObject) ? std::nullopt : Number(number);
+    }
+    default:
+      return std::nullopt;
   }
-  if (value.is_number_integer()) return Counted(value.get<int64_t>());
-  if (value.is_number_float()) {
-    const double number = value.get<double>();
-    if (!(number >= 0 && number < 9e18)) return std::nullopt;
-    return Counted(static_cast<int64_t>(number));
-  }
-  if (value.is_string()) {
-    const auto number = ReadInteger(value.get_ref<const std::string&>());
-    return number ? Counted(*number) : std::nullopt;
-  }
-  if (!value.is_object()) return std::nullopt;
-  const Json& set = At(value, "set");
-  const Json& infinite = At(value, "infinite");
-  if (set.is_boolean() && !set.get<bool>()) return std::nullopt;
-  if (infinite.is_boolean() && infinite.get<bool>()) return std::nullopt;
-  const Json& number = At(value, "number");
-  return number.is_object() ? std::nullopt : Number(number);
 }
 
 int64_t Time(const Json& value) {
@@ -63,17 +60,16 @@ int64_t Time(const Json& value) {
 }
 
 std::string Text(const Json& value, size_t most) {
-  if (!value.is_string()) return {};
-  return Bounded(Said(value.get_ref<const std::string&>()), most);
+  return value.Is(Json::Kind::kString) ? Bounded(Said(value.text), most) : std::string();
 }
 
 std::vector<std::string> Texts(const Json& value) {
-  if (value.is_string()) return {Bounded(value.get_ref<const std::string&>())};
+  if (value.Is(Json::Kind::kString)) return {Bounded(value.text)};
   std::vector<std::string> texts;
-  if (!value.is_array()) return texts;
-  for (const Json& element : value) {
+  if (!value.Is(Json::Kind::kArray)) return texts;
+  for (const Json& element : value.items()) {
     if (texts.size() >= kMaxTexts) break;
-    if (element.is_string()) texts.push_back(Bounded(element.get_ref<const std::string&>()));
+    if (element.Is(Json::Kind::kString)) texts.push_back(Bounded(element.text));
   }
   return texts;
 }
@@ -81,14 +77,14 @@ std::vector<std::string> Texts(const Json& value) {
 std::optional<ExitStatus> Exit(const Json& value) {
   const Json& code_value = At(value, "return_code");
   const Json& signal_value = At(value, "signal");
-  if (code_value.is_null() && signal_value.is_null()) {
+  if (code_value.Is(Json::Kind::kNull) && signal_value.Is(Json::Kind::kNull)) {
     const auto status = Number(value);
     return status ? ExitOfWaitStatus(*status) : std::nullopt;
   }
   // What has not ended has a code that is not set, or in 22.05 a word alone.
   const auto code = Number(code_value);
   const Json& id = At(signal_value, "id");
-  const auto signal = Number(id.is_null() ? At(signal_value, "signal_id") : id);
+  const auto signal = Number(id.Is(Json::Kind::kNull) ? At(signal_value, "signal_id") : id);
   if ((!code && !signal) || code.value_or(0) > 0xffff || signal.value_or(0) > 0xffff) {
     return std::nullopt;
   }
@@ -97,10 +93,10 @@ std::optional<ExitStatus> Exit(const Json& value) {
 }
 
 std::optional<int64_t> Gpus(const Json& tres) {
-  if (tres.is_string()) return GpusOfTres(tres.get_ref<const std::string&>());
-  if (!tres.is_array() || tres.empty()) return std::nullopt;
+  if (tres.Is(Json::Kind::kString)) return GpusOfTres(tres.text);
+  if (!tres.Is(Json::Kind::kArray) || tres.size == 0) return std::nullopt;
   int64_t all = 0, typed = 0;
-  for (const Json& item : tres) {
+  for (const Json& item : tres.items()) {
     const auto count = Number(At(item, "count"));
     if (!count || *count > 1'000'000'000 || Text(At(item, "type"), 64) != "gres") continue;
     const std::string name = Text(At(item, "name"), 256);

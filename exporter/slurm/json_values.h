@@ -7,9 +7,10 @@
 // no exception but for memory; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,9 +19,24 @@
 
 namespace rankscope::exporter::slurm {
 
-using Json = nlohmann::json;
+// A value as it was read. Its texts and elements are somebody else's: json_records.h says for how
+// long.
+struct Json {
+  enum class Kind : uint8_t { kNull, kBoolean, kNumber, kString, kArray, kObject };
 
-// The value under a name; null where there is none, or `object` is no object.
+  std::string_view name;        // where it is a member
+  std::string_view text;        // kString
+  const Json* first = nullptr;  // kArray: elements, kObject: members
+  size_t size = 0;
+  int64_t number = -1;  // kNumber, towards zero; negative: none of Slurm's
+  Kind kind = Kind::kNull;
+  bool truth = false;  // kBoolean
+
+  bool Is(Kind other) const { return kind == other; }
+  std::span<const Json> items() const { return {first, size}; }
+};
+
+// The last value under a name; null where there is none, or `object` is no object.
 const Json& At(const Json& object, std::string_view name);
 
 // nullopt: not set, infinite, negative, or Slurm's number for none.

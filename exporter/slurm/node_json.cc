@@ -116,10 +116,10 @@ class NodeGroups {
 
 }  // namespace
 
-Read<SlurmNode> ReadNodeJson(std::string_view text) {
+Read<SlurmNode> ReadNodeJson(std::string text) {
   Read<SlurmNode> read;
   NodeGroups groups(read);
-  const bool whole = ForEachJsonRecord(text, IsReadName, [&](const JsonRecord& record) {
+  read.whole = ForEachJsonRecord(std::move(text), IsReadName, [&](const JsonRecord& record) {
     if (record.list == "sinfo") groups.Add(record.value);
     if (record.list != "nodes") return;
     SlurmNode node;
@@ -129,7 +129,7 @@ Read<SlurmNode> ReadNodeJson(std::string_view text) {
       ++read.unreadable;
     }
   });
-  if (!whole) ++read.unreadable;
+  if (!read.whole) ++read.unreadable;
   return read;
 }
 

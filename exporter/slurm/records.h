@@ -87,6 +87,7 @@ template <class Record>
 struct Read {
   std::vector<Record> records;
   int64_t unreadable = 0;
+  bool whole = true;  // false: an answer that is not all there, so that who is missing is not gone
 };
 
 }  // namespace rankscope::exporter::slurm

@@ -102,7 +102,7 @@ LIBRARIES = [
     (r"CLI/", ["exporter/cli/", "exporter/main.cc"]),
     (r"google/protobuf/", ["detectors/recording", "detectors/engine", "detectors/verdict", "detectors/utf8_message", "exporter/metrics/"]),
     (r"nlohmann/", ["exporter/", "detectors/recording"]),
-    (r"rapidjson/", ["exporter/slurm/json_records"]),
+    (r"simdjson\.h", ["exporter/slurm/json_records"]),
 ]
 
 # The detectors compute; what could read a clock, a file, a thread or the machine is not theirs. <chrono> is for calendars

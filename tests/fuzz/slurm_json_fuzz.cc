@@ -31,7 +31,7 @@ void CheckJob(const SlurmJob& job) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const std::string text(reinterpret_cast<const char*>(data), size);
   for (const SlurmJob& job : ReadJobJson(text).records) CheckJob(job);
   for (const SlurmJob& job : ReadAccountingJson(text).records) CheckJob(job);
   const auto nodes = ReadNodeJson(text);

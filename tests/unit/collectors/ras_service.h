@@ -1,76 +1,26 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A RAS service for tests: takes one connection after the other on a port of the loopback and does
-// with each what the test says. Its own thread.
+// A RAS service for tests.
 #pragma once
 
 #include <arpa/inet.h>
-#include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <functional>
 #include <string>
-#include <string_view>
-#include <thread>
 
 #include "exporter/collectors/ras_listener.h"
+#include "tests/support/loopback_service.h"
 
 namespace rankscope::collectors {
 
-class RasService {
+class RasService : public LoopbackService {
  public:
-  using Serve = std::function<void(int fd)>;
+  using LoopbackService::LoopbackService;
 
-  explicit RasService(Serve serve) : serve_(std::move(serve)) {
-    fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(listen(fd_, 8), 0);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this] {
-      for (;;) {
-        const int fd = accept(fd_, nullptr, nullptr);
-        if (fd < 0) return;
-        ++connections_;
-        ++open_;
-        serve_(fd);
-        --open_;
-        close(fd);
-      }
-    });
-  }
-  ~RasService() {
-    shutdown(fd_, SHUT_RDWR);
-    close(fd_);
-    thread_.join();
-  }
-
-  uint16_t port() const { return port_; }
-  int connections() const { return connections_; }
   ListeningSocket socket_at() const {
     const uint32_t loopback = htonl(INADDR_LOOPBACK);
-    return {false, std::string(reinterpret_cast<const char*>(&loopback), 4), port_, getuid(), 777};
-  }
-
-  static std::string Hear(int fd) {
-    std::string line;
-    char byte = 0;
-    while (recv(fd, &byte, 1, 0) == 1) {
-      if (byte == '\n') return line;
-      line += byte;
-    }
-    return "(end)";
-  }
-  static bool Say(int fd, std::string_view text) {
-    return send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+    return {false, std::string(reinterpret_cast<const char*>(&loopback), 4), port(), getuid(), 777};
   }
 
   // As NCCL answers: one line each, and a report with the end of the connection.
@@ -93,13 +43,6 @@ class RasService {
       }
     };
   }
-
- private:
-  Serve serve_;
-  int fd_ = -1;
-  uint16_t port_ = 0;
-  std::atomic<int> connections_{0}, open_{0};
-  std::thread thread_;
 };
 
 // The text of NCCL 2.26 for a job of four ranks in one communicator; `warnings` after it.

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -18,6 +19,7 @@
 
 #include "exporter/slurm/comment_queue.h"
 #include "exporter/slurm/controller.h"
+#include "tests/support/loopback_service.h"
 #include "tests/unit/agent/temporary_directory.h"
 
 namespace rankscope::exporter::slurm {
@@ -367,6 +369,36 @@ TEST_F(SlurmCommands, AControllerThatIsDownIsNotAskedForTheRest) {
   EXPECT_NE(facts_.states.back().reason.find("Unable to contact slurm controller"),
             std::string::npos);
   EXPECT_EQ(controller.library_calls()[0].errors.size(), 1u);
+}
+
+// What is in the way of slurmrestd answers with success; and a job that an answer lacks is gone
+// only where the answer is all there.
+TEST_F(SlurmCommands, APageInPlaceOfAnAnswerEndsNoJob) {
+  std::atomic<const char*> body =
+      R"({"jobs": [{"job_id": 7, "job_state": ["RUNNING"], "partition": "gpu",
+                         "submit_time": 1795444400, "start_time": 1795444410}]})";
+  const LoopbackService rest([&body](int fd) {
+    for (std::string line; line != "\r"; line = LoopbackService::Hear(fd)) {
+      if (line == "(end)") return;
+    }
+    const std::string text = body.load();
+    LoopbackService::Say(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " +
+                                 std::to_string(text.size()) + "\r\n\r\n" + text);
+  });
+  const std::string url = "http://127.0.0.1:" + std::to_string(rest.port()) + "/slurm/v0.0.42";
+  Controller controller(Commands({}, {}, {url, ""}), Seconds(30), "",
+                        [] { return 1795444500'000'000'000; });
+  Run(controller, 1);
+  EXPECT_EQ(facts_.states.back().state, Availability::kUp);
+  const int asked = rest.connections();
+  for (const char* page : {"<html>Sign in</html>", "", "{\"jobs\": [{\"job_id\": 8"}) {
+    body = page;
+    Run(controller, 1);
+    EXPECT_EQ(facts_.states.back().state, Availability::kDown);
+    EXPECT_THAT(facts_.states.back().reason,
+                testing::HasSubstr("slurmrestd jobs: the answer is not JSON, or is cut"));
+  }
+  EXPECT_EQ(rest.connections(), asked + 3);  // nothing else of it, and nobody about the end of 7
 }
 
 // A look each time that it is begun.
