@@ -60,7 +60,7 @@ void SchedulerQuestions::AskParents(const windows::JobWindow& window, Timestamp 
   std::vector<std::string> parents;
   if (window.attempt().slurm_restart > 0 && window.earlier().empty())
     parents.push_back(window.job_id());
-  for (const SlurmDependency& dependency : window.parents().Dependencies()) {
+  for (const SlurmDependency& dependency : window.parents().Dependencies(window.array_task())) {
     if (parents.size() < windows::ParentJobs::kMost) parents.push_back(dependency.job_id);
   }
   asked_parents = !parents.empty();

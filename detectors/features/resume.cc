@@ -229,7 +229,7 @@ void DescribeParent(const windows::JobWindow& job, const windows::AttemptWindow&
   if (told->job_id == job.job_id()) {
     parent.kind = "restart";
   } else {
-    const std::vector<SlurmDependency> dependencies = job.parents().Dependencies();
+    const std::vector<SlurmDependency> dependencies = job.parents().Dependencies(job.array_task());
     const auto named =
         std::find_if(dependencies.begin(), dependencies.end(),
                      [told](const SlurmDependency& each) { return each.job_id == told->job_id; });

@@ -47,12 +47,19 @@ void ReadTerm(std::string_view term, std::vector<SlurmDependency>& found) {
 
 }  // namespace
 
-std::vector<SlurmDependency> ReadSlurmDependencies(std::string_view text) {
+std::vector<SlurmDependency> ReadSlurmDependencies(std::string_view text,
+                                                   std::string_view array_task) {
   std::vector<SlurmDependency> found;
   while (!text.empty()) {
     const size_t end = std::min(text.find_first_of(",?"), text.size());
     ReadTerm(text.substr(0, end), found);
     text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  const size_t own = array_task.find('_');
+  if (own == std::string_view::npos) return found;
+  for (SlurmDependency& each : found) {
+    if (each.kind == "aftercorr" && each.job_id.find('_') == std::string::npos)
+      each.job_id += array_task.substr(own);
   }
   return found;
 }

@@ -21,8 +21,11 @@ struct SlurmDependency {
   bool operator==(const SlurmDependency&) const = default;
 };
 
-// At most 8, in their order, each once. `singleton` names nobody.
-std::vector<SlurmDependency> ReadSlurmDependencies(std::string_view text);
+// At most 8, in their order, each once. `singleton` names nobody. `array_task`: "9_3" where the job
+// that waits is a task of an array: with aftercorr it waits for the other array's task of its own
+// number, not for all of them.
+std::vector<SlurmDependency> ReadSlurmDependencies(std::string_view text,
+                                                   std::string_view array_task = {});
 
 // The words of a submit line; Slurm keeps them without their quotes.
 std::vector<std::string> SplitSubmitLine(std::string_view line);

@@ -58,8 +58,9 @@ class ParentJobs {
   const std::vector<ParentJob>& all() const { return all_; }
   const SchedulerWord& dependency() const { return dependency_; }
   const SchedulerWord& submit_line() const { return submit_line_; }
-  std::vector<SlurmDependency> Dependencies() const {
-    return ReadSlurmDependencies(dependency_.value);
+  // `array_task`: of the job itself, "9_3".
+  std::vector<SlurmDependency> Dependencies(std::string_view array_task) const {
+    return ReadSlurmDependencies(dependency_.value, array_task);
   }
 
   template <class A>

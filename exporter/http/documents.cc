@@ -150,6 +150,16 @@ Json Causes(const Json& verdict) {
   return out;
 }
 
+Json Lifecycle(const JobTimeline& timeline) {
+  Json out = Json::array();
+  for (const JobMark& mark : timeline.marks) {
+    if (!std::isfinite(mark.wall_seconds)) continue;
+    const int64_t wall_ns = std::llround(mark.wall_seconds * 1e3) * 1'000'000;
+    out.push_back({{"time", Rfc3339(wall_ns)}, {"kind", mark.kind}, {"text", mark.text}});
+  }
+  return out;
+}
+
 // Text from the world that is not UTF-8 is told with U+FFFD.
 std::string Print(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -180,6 +190,7 @@ std::string EventsJson(const JobStatus& job) {
   out["changes"] = job.verdict_changes;
   out["incidents"] = job.incidents;
   out["attempts"] = Part(verdict, "attempts");
+  out["lifecycle"] = Lifecycle(job.timeline);
   out["cause_chain"] = Causes(verdict);
   return Print(out);
 }

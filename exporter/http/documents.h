@@ -17,7 +17,8 @@ namespace rankscope::http {
 // What the verdict shows, which stores spoke, and every number known of the job.
 std::string EvidenceJson(const JobStatus& job);
 
-// Attempts, how often the verdict changed, and the cause chain with its evidence.
+// Attempts, how often the verdict changed, what happened to the job on this node (began, suspended,
+// resumed, what the scheduler told, ended), and the cause chain with its evidence.
 std::string EventsJson(const JobStatus& job);
 // Beside Slurm's controller: its events as well, and of a job that is not watched here (null) only
 // these.

@@ -9,9 +9,9 @@
 //   /verdict           all verdicts; ?job_id= one (alias slurm_job_id): JSON, or by Accept
 //                      text/plain or application/x-protobuf
 //   /evidence?job_id=  what the verdict shows and every number known of the job, JSON
-//   /events?job_id=    attempts, changes and the cause chain, JSON; beside Slurm's controller also
-//                      its events, of all jobs and nodes where none is named; ?since= time,
-//                      ?after= number of the last event known
+//   /events?job_id=    attempts, changes, the job's life on this node and the cause chain, JSON;
+//                      beside Slurm's controller also its events, of all jobs and nodes where none
+//                      is named; ?since= time, ?after= number of the last event known
 //   /explain?pid=      how a process came to its job and rank, text
 //   /-/healthy  /-/ready  /health (the same as /-/healthy)  / (the status page)
 //

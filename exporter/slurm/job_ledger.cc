@@ -22,6 +22,9 @@ constexpr EndRow kEnds[] = {{"COMPLETED", "completed"},         {"FAILED", "fail
 constexpr int32_t kSignalOfOom = 253 & 0x7f;
 
 constexpr size_t kFactCap = 512;
+// Seconds between two questions of accounting about a job: from a minute to an hour.
+constexpr int64_t kFirstWait = 56;
+constexpr int64_t kDoublings = 6;
 // No state of Slurm's: the job has left the controller's memory, and accounting was asked.
 constexpr char kGone[] = "GONE";
 
@@ -326,8 +329,11 @@ std::vector<SlurmEvent> JobLedger::Tell(const std::vector<SlurmJob>& jobs, int64
   }
   if (all) {
     for (auto& [id, known] : jobs_) {
+      if (known.seen) known.asked = known.ask_again = 0;
       const bool goes_on = EndOf(known.state).empty() && !known.state.empty();
-      if (known.seen || !goes_on || known.state == kGone) continue;
+      if (known.seen || !goes_on || known.state == kGone || now < known.ask_again) continue;
+      // Accounting may say that it runs, until its daemon has caught up or for ever ("runaway").
+      known.ask_again = now + (kFirstWait << std::min<int64_t>(known.asked++, kDoublings));
       unexplained_.push_back(id);
       known.state = kGone;
     }

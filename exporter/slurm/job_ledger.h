@@ -66,6 +66,7 @@ class JobLedger {
     bool suspended = false, waits = false, seen = false, told_limits = false;
     std::string state, reason, dependency, partition;
     int64_t time_limit = -1, priority = -1;
+    int64_t asked = 0, ask_again = 0;  // accounting, since it was last seen; not before this time
   };
   // Runs of one job whose ends are known apart.
   static constexpr size_t kMaxRuns = 64;

@@ -197,6 +197,9 @@ class MoreThanTheFamily(unittest.TestCase):
         kinds = [warning["kind"] for warning in self.verdict("suspended")["warnings"]]
         self.assertIn("was_suspended", kinds)
         self.assertNotIn("suspended", kinds)
+        events = json.loads(daemon.get(f"/events?job_id={runner.jobs['suspended']}")[1])
+        here = [mark["kind"] for mark in events["lifecycle"] if mark["kind"] in ("began", "suspended", "resumed", "ended")]
+        self.assertEqual(here, ["began", "suspended", "resumed", "ended"], events["lifecycle"])
 
     def test_the_limit_that_was_reached_is_the_jobs(self):
         job = runner.jobs["out_of_memory"]

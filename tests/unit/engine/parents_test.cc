@@ -81,6 +81,15 @@ TEST(Parents, TasksAreAskedForByNameAndComponentsByTheWhole) {
   }
 }
 
+TEST(Parents, ATaskThatWaitsForItsLikeAsksForThatOne) {
+  Tape tape = With({{"SLURM_JOB_DEPENDENCY", "aftercorr:70"},
+                    {"SLURM_ARRAY_JOB_ID", "76"},
+                    {"SLURM_ARRAY_TASK_ID", "3"}});
+  tape.Train(1, 1, 20, 0.5);
+  tape.Finish(20);
+  EXPECT_THAT(Asked(tape), ElementsAre("70_3"));
+}
+
 // A run of job 77 that begins at the beginning, after this was told of the job that it waited for.
 proto::Verdict After(const std::string& dependency, const std::string& told) {
   Tape tape = With({{"SLURM_JOB_DEPENDENCY", dependency}});

@@ -242,6 +242,17 @@ TEST_F(RouterTest, EventsHaveTheCauseChainWithItsEvidence) {
             "loss fell from 10.5 to 2.3125 in 120 steps");
 }
 
+TEST_F(RouterTest, EventsTellWhatHappenedToTheJobOnItsNode) {
+  JobStatus job = test::HealthyJob("8841");
+  job.timeline.marks = {{1780000000.25, "began", ""},
+                        {1780000060, "suspended", "its cgroup was frozen"},
+                        {kUnknown, "resumed", ""}};
+  state_ = StateOf(test::OnNode({job}));
+  EXPECT_EQ(Json::parse(Ask("/events?job_id=8841").body)["lifecycle"], Json::parse(R"([
+      {"time": "2026-05-28T20:26:40.250Z", "kind": "began", "text": ""},
+      {"time": "2026-05-28T20:27:40.000Z", "kind": "suspended", "text": "its cgroup was frozen"}])"));
+}
+
 TEST_F(RouterTest, EventsBesideTheControllerAreSlurms) {
   metrics::Published published = test::OnNode({test::HealthyJob("8841")});
   for (metrics::SourceStatus& source : published.agent.sources) {

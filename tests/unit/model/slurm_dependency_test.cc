@@ -27,6 +27,14 @@ TEST(SlurmDependency, AsSlurmPrintsIt) {
   EXPECT_EQ(ReadSlurmDependencies("(null)"), Dependencies{});
 }
 
+TEST(SlurmDependency, ATaskWaitsForItsOwn) {
+  for (const char* text : {"aftercorr:7", "aftercorr:7_*(unfulfilled)"})
+    EXPECT_EQ(ReadSlurmDependencies(text, "9_3"), (Dependencies{{"aftercorr", "7_3"}})) << text;
+  EXPECT_EQ(ReadSlurmDependencies("aftercorr:7_4,afterok:8", "9_3"),
+            (Dependencies{{"aftercorr", "7_4"}, {"afterok", "8"}}));
+  EXPECT_EQ(ReadSlurmDependencies("aftercorr:7", ""), (Dependencies{{"aftercorr", "7"}}));
+}
+
 // A task keeps its name; a whole array and a component of a heterogeneous job are known by the
 // number of the whole.
 TEST(SlurmDependency, TasksArraysAndComponents) {

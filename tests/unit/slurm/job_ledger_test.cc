@@ -207,6 +207,22 @@ TEST(JobLedger, OneThatIsGoneIsAskedAboutOnce) {
   EXPECT_EQ(ledger.TakeUnexplained(10), Words{});
 }
 
+// `sacctmgr show runawayjobs` has such.
+TEST(JobLedger, WhatAccountingTakesForRunningForEverIsAskedForMoreAndMoreRarely) {
+  JobLedger ledger;
+  ledger.Update({Running("7", 100, 110)}, 115, "scontrol");
+  Words asked_at;
+  for (int64_t now = 145; now < 145 + 5 * 3600; now += 30) {
+    ledger.Update({}, now, "scontrol");
+    if (ledger.TakeUnexplained(10).empty()) continue;
+    asked_at.push_back(std::to_string((now - 145) / 60));
+    EXPECT_EQ(Told(ledger.Explain({Running("7", 100, 110)}, now, "sacct")), Words{});
+  }
+  EXPECT_EQ(asked_at, (Words{"0", "1", "3", "7", "14", "29", "59", "119", "179", "239", "299"}));
+  EXPECT_EQ(Told(ledger.Explain({Ended("7", 100, 110, 20000, "TIMEOUT")}, 21700, "sacct")),
+            Words{"timeout@20000"});
+}
+
 // slurmrestd tells both the jobs that there are and accounting's rows.
 TEST(JobLedger, RowsOfOneJobSayNothingOfTheOthers) {
   JobLedger ledger;
