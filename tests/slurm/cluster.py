@@ -156,7 +156,7 @@ class Supervisor:
         yield "munged", ["munged", "--foreground", "--force", f"--key-file={at}/munge.key", f"--socket={at}/munge.sock",
                          f"--pid-file={at}/munged.pid", f"--log-file={at}/munged.log", f"--seed-file={at}/munge.seed"]
         # Nothing here outlives the folder: nothing needs to reach the disk. Who may open the socket may do all.
-        yield "mariadbd", ["mariadbd", "--no-defaults", "--user=root", f"--datadir={at}/database",
+        yield "mariadbd", ["mariadbd", "--no-defaults", "--user=root", f"--datadir={at}/database", f"--tmpdir={at}/sorting",
                            f"--socket={at}/mysql.sock", f"--pid-file={at}/mysql.pid", "--skip-networking",
                            "--skip-grant-tables", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M",
                            "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync",
@@ -206,8 +206,10 @@ class Supervisor:
             time.sleep(0.05)
 
     def start_accounting(self):
+        # In one that they share, each server removes the others' temporary tables when it starts.
+        (self.folder / "sorting").mkdir()
         made = self.call("mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={self.folder}/database",
-                         "--skip-test-db", "--auth-root-authentication-method=normal",
+                         f"--tmpdir={self.folder}/sorting", "--skip-test-db", "--auth-root-authentication-method=normal",
                          "--innodb-flush-method=nosync", "--innodb-log-file-size=16M")
         if made.returncode != 0:
             raise RuntimeError(f"the database could not be made: {made.stdout}{made.stderr}")
