@@ -53,6 +53,8 @@ void EvidenceWriter::Write(const Evidence& evidence, std::string_view signal, st
     out.mutable_cite()->set_promql(std::string(captured));
   } else if (evidence.store == proto::STORE_SCHEDULER) {
     proto::SchedulerRef* ref = out.mutable_cite()->mutable_scheduler();
+    const std::string_view other = evidence.Capture("of_job");
+    ref->set_job_id(other.empty() ? verdict_.job_id() : std::string(other));
     ref->set_field(std::string(evidence.Capture("field")));
     ref->set_value(std::string(evidence.Capture("value")));
     ref->set_origin(std::string(evidence.Capture("origin")));

@@ -195,7 +195,8 @@ EvidenceRef CiteParent(const windows::ParentJob& told, const ParentFeatures& par
                        {"wrote", parent.wrote},
                        {"field", "parent_summary"},
                        {"value", told.line},
-                       {"origin", told.origin}};
+                       {"origin", told.origin},
+                       {"of_job", told.job_id}};
   number("loss", summary.last_loss);
   if (!summary.checkpoints.empty()) {
     number("bytes", summary.checkpoints.front().bytes);

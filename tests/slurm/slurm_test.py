@@ -230,6 +230,18 @@ class Attribution(unittest.TestCase):
             self.assertEqual((told.get("world size"), told.get("node"), told.get("role")), ("2", node, "rank"), explained)
         cluster.run("scancel", *pairs)
 
+    def test_a_job_of_somebody_else(self):
+        theirs = cluster.folder / "theirs"
+        theirs.mkdir()
+        theirs.chmod(0o777)
+        job = runner.submit("srun " + cases.train(runner, end="raise"), "--uid=nobody", "--gid=nogroup", f"--chdir={theirs}",
+                            f"--output={theirs}/%j.out")
+        runner.wait_for_end(job)
+        verdict = runner.wait_for("a final verdict", lambda: (v := daemon.verdict(job))["state"] == "final" and v)
+        self.assertEqual((verdict["code"], verdict["exception_type"], verdict["exit_code"]), ("X1", "KeyError", 1), verdict)
+        info = [line for line in daemon.get("/metrics")[1].splitlines() if f'rankscope_job_info{{job_id="{job}"' in line]
+        self.assertRegex(info[0], r'user="nobody"')
+
 
 class Calls(unittest.TestCase):
     # What slurmd and jobs ask by themselves, and what this test does.
