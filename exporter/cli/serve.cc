@@ -103,8 +103,10 @@ int ServeCommand(int argc, char** argv) {
   if (const int* status = std::get_if<int>(&settled)) return *status;
   const exporter::Config& config = std::get<exporter::Config>(settled);
   // What is as large as this is as rare as Slurm's answers about all jobs, and goes back to the
-  // kernel. glibc raises its own bound to the largest that was ever freed and keeps those.
+  // kernel. glibc raises its own bound to the largest that was ever freed and keeps those. The
+  // heap's end stays, as it does where glibc chooses: pages of metrics come and go there.
   mallopt(M_MMAP_THRESHOLD, kReturned);
+  mallopt(M_TRIM_THRESHOLD, 2 * kReturned);
   return Serve(config);
 }
 

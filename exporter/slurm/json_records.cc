@@ -48,7 +48,7 @@ class RecordValues {
   bool ReadValue(ondemand::value value, size_t depth, Json& out) {
     if (depth > kMaxJsonDepth) return false;
     ondemand::json_type type;
-    if (value.type().get(type)) return false;
+    if (value.type().get(type)) return IsNoNumber(value.raw_json_token());
     switch (type) {
       case ondemand::json_type::null:
         return !value.is_null().error();
@@ -72,6 +72,11 @@ class RecordValues {
       }
     }
     return false;
+  }
+
+  // json-c, which prints for Slurm, has these words for doubles that JSON cannot say.
+  static bool IsNoNumber(std::string_view token) {
+    return token.starts_with("NaN") || token.starts_with("Infinity");
   }
 
   // What fits no number of the parser's is there, and is none of Slurm's.

@@ -337,6 +337,13 @@ TEST(JsonRecords, KeepWhatIsRead) {
   EXPECT_EQ(RecordOf(R"("half a pair \ud800")"), "{a:null}");
 }
 
+// json-c prints them, and Slurm what it divides.
+TEST(JsonRecords, WhatIsNoNumberIsAbsent) {
+  EXPECT_EQ(RecordOf("[NaN, Infinity, -Infinity]"), "{a:[null,null,-1]}");
+  EXPECT_EQ(RecordOf(R"(1, "z": NaN, "b": {"number": NaN})"), "{a:1,b:{number:null}}");
+  EXPECT_EQ(RecordOf("Nonsense"), "cut");
+}
+
 TEST(JsonRecords, WhatIsCutIsNone) {
   for (const char* value : {"[1", "{\"b\": 1", "\"b", "nul", "tru", "[1,]", "{\"b\"}", "{\"b\": }",
                             "{b: 1}", "[1 2]"}) {
