@@ -175,14 +175,17 @@ void PrintImplies(const proto::Verdict& verdict, std::string& out) {
   }
 }
 
+// What would have to be there; nothing where it is, and says too little.
+std::string Lacking(proto::Store needs, proto::Availability why) {
+  if (why == proto::UP) return {};
+  return " (needs " + std::string(Word(needs)) + ": " + std::string(StoreWord(why)) + ")";
+}
+
 void PrintCannotDecide(const proto::Verdict& verdict, std::string& out) {
   if (verdict.cannot_decide_size() == 0) return;
   Section("Cannot decide", out);
   for (const auto& open : verdict.cannot_decide()) {
-    Wrap("  - ",
-         open.question() + " (needs " + std::string(Word(open.needs())) + ": " +
-             std::string(StoreWord(open.why())) + ")",
-         out);
+    Wrap("  - ", open.question() + Lacking(open.needs(), open.why()), out);
   }
 }
 
@@ -207,8 +210,11 @@ void PrintRuledOut(const proto::Verdict& verdict, std::string& out) {
   reasons.clear();
   for (const auto& family : verdict.families()) {
     if (family.state() != proto::FamilyState::NOT_DECIDABLE) continue;
-    add("needs " + std::string(Word(family.needs())) + " (" + std::string(StoreWord(family.why())) +
-            ")",
+    const std::string lacking = Lacking(family.needs(), family.why());
+    const std::string store(Word(family.needs()));
+    add(!family.by().empty() ? family.by() + lacking
+        : lacking.empty()    ? store + " is present and does not decide it"
+                             : "needs " + store + " (" + std::string(StoreWord(family.why())) + ")",
         family.code());
   }
   if (!reasons.empty()) Section("Not decidable here", out);

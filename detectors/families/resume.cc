@@ -284,7 +284,8 @@ RuledOut RuleOutE2(const JobFeatures& f) {
   if (RuledOut out = RuleOutByParent(f); !out.by.empty()) return out;
   // Text shows a load that fails or contradicts itself; whether a resume was meant that nobody
   // mentions is the scheduler's and the disk's.
-  return NotDecidable(proto::STORE_SCHEDULER);
+  return NotDecidable(proto::STORE_SCHEDULER,
+                      "nothing says whether it was to go on from an earlier run");
 }
 
 }  // namespace rankscope::families
