@@ -302,7 +302,7 @@ for _ in range(100): launch()
         self.assertIn('rankscope_probe_placement_info{source="cuda",probe="launch_runtime",class="push"} 1', text)
         runs, seconds = (self.probe(daemon, what, "launch_driver") for what in ("runs_total", "seconds_total"))
         print(f"{seconds / runs * 1e9:.0f} ns a run", file=sys.stderr)
-        self.assertTrue(1e-7 < seconds / runs < 1e-5)
+        self.assertTrue(1e-8 < seconds / runs < 1e-5)  # in seconds: a unit, no measure
 
     def test_timed_calls_are_given_up_and_looked_at_again(self):
         daemon = self.daemon("--ebpf.budget=0.5%")

@@ -234,13 +234,14 @@ class Attribution(unittest.TestCase):
         theirs = cluster.folder / "theirs"
         theirs.mkdir()
         theirs.chmod(0o777)
-        job = runner.submit("srun " + cases.train(runner, end="raise"), "--uid=nobody", "--gid=nogroup", f"--chdir={theirs}",
-                            f"--output={theirs}/%j.out")
+        job = runner.submit("srun " + cases.train(runner, 150, end="raise"), "--uid=nobody", "--gid=nogroup",
+                            f"--chdir={theirs}", f"--output={theirs}/%j.out")
+        shown = runner.wait_for("the job's series", lambda: [line for line in daemon.get("/metrics")[1].splitlines()
+                                                             if f'rankscope_job_info{{job_id="{job}"' in line])
+        self.assertRegex(shown[0], r'user="nobody"')
         runner.wait_for_end(job)
         verdict = runner.wait_for("a final verdict", lambda: (v := daemon.verdict(job))["state"] == "final" and v)
         self.assertEqual((verdict["code"], verdict["exception_type"], verdict["exit_code"]), ("X1", "KeyError", 1), verdict)
-        info = [line for line in daemon.get("/metrics")[1].splitlines() if f'rankscope_job_info{{job_id="{job}"' in line]
-        self.assertRegex(info[0], r'user="nobody"')
 
 
 class Calls(unittest.TestCase):
