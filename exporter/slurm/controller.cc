@@ -42,9 +42,8 @@ bool IsEnd(const SlurmEvent& event) {
 }
 
 // At slurmrestd's place something else may answer, with success.
-template <class Record>
-void FailUnlessWhole(const Read<Record>& read, CommandOutcome& call) {
-  if (read.whole) return;
+void FailUnlessWhole(bool whole, CommandOutcome& call) {
+  if (whole) return;
   call.end = CommandOutcome::End::kFailed;
   call.complaint = "the answer is not JSON, or is cut";
 }
@@ -70,7 +69,7 @@ Accounts AskAccounts(const Commands& commands, Call call, std::vector<std::strin
                             : call == Call::kComment
                                 ? ReadAccountingText(accounts.call.output, kCommentSeparator)
                                 : ReadAccountingText(accounts.call.output);
-      FailUnlessWhole(read, accounts.call);
+      FailUnlessWhole(read.whole, accounts.call);
       accounts.jobs.unreadable += read.unreadable;
       std::move(read.records.begin(), read.records.end(),
                 std::back_inserter(accounts.jobs.records));
@@ -191,7 +190,7 @@ void Controller::Ask() {
           round->jobs = rest ? ReadJobJson(std::move(round->jobs_call.output))
                              : ReadJobText(round->jobs_call.output);
           round->jobs_call.output = {};
-          FailUnlessWhole(round->jobs, round->jobs_call);
+          FailUnlessWhole(round->jobs.whole, round->jobs_call);
         }
         if (round->jobs_call.end == CommandOutcome::End::kDone) {
           round->nodes_call = commands.Run(Call::kNodes, {}, kDeadline);
@@ -199,13 +198,14 @@ void Controller::Ask() {
           round->nodes = rest ? ReadNodeJson(std::move(round->nodes_call.output))
                               : ReadNodeText(round->nodes_call.output);
           round->nodes_call.output = {};
-          FailUnlessWhole(round->nodes, round->nodes_call);
+          FailUnlessWhole(round->nodes.whole, round->nodes_call);
         }
         if (round->nodes_call.end == CommandOutcome::End::kDone) {
           round->diagnostics_call = commands.Run(Call::kDiagnostics, {}, kDeadline);
           round->diagnostics_asked = true;
           round->diagnostics = rest ? ReadDiagJson(std::move(round->diagnostics_call.output))
                                     : ReadDiagText(round->diagnostics_call.output);
+          FailUnlessWhole(round->diagnostics.whole, round->diagnostics_call);
         }
         return [this, round] { Apply(*round); };
       },

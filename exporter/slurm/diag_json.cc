@@ -84,7 +84,7 @@ std::vector<RpcCount> ReadRpcs(const Json& list, std::string_view name) {
 
 SlurmDiag ReadDiagJson(std::string text) {
   SlurmDiag diag;
-  ForEachJsonRecord(std::move(text), IsKept, [&](const JsonRecord& record) {
+  diag.whole = ForEachJsonRecord(std::move(text), IsKept, [&](const JsonRecord& record) {
     if (record.list != "statistics") return;
     for (const CountRow& row : kCounts) diag.*row.count = Number(At(record.value, row.name));
     for (const CycleRow& row : kCycles) {

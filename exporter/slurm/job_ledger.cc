@@ -22,7 +22,8 @@ constexpr EndRow kEnds[] = {{"COMPLETED", "completed"},         {"FAILED", "fail
 constexpr int32_t kSignalOfOom = 253 & 0x7f;
 
 constexpr size_t kFactCap = 512;
-// Seconds between two questions of accounting about a job: from a minute to an hour.
+// Seconds between two questions of accounting about a job: from a minute to an hour, and a little
+// less, for rounds are 30 s apart and not to the second.
 constexpr int64_t kFirstWait = 56;
 constexpr int64_t kDoublings = 6;
 // No state of Slurm's: the job has left the controller's memory, and accounting was asked.

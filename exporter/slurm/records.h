@@ -80,6 +80,7 @@ struct SlurmDiag {
   std::optional<double> backfill_seconds, backfill_mean_seconds;
   std::optional<int64_t> backfill_depth, queue_length;
   std::vector<RpcCount> rpcs, users;
+  bool whole = true;  // as of Read
 };
 
 // What could be read, and how many records could not.

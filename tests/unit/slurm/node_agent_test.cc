@@ -377,23 +377,32 @@ TEST_F(SlurmCommands, APageInPlaceOfAnAnswerEndsNoJob) {
   std::atomic<const char*> body =
       R"({"jobs": [{"job_id": 7, "job_state": ["RUNNING"], "partition": "gpu",
                          "submit_time": 1795444400, "start_time": 1795444410}]})";
-  const LoopbackService rest([&body](int fd) {
+  std::atomic<const char*> diag = R"({"statistics": {"jobs_failed": 2}})";
+  const LoopbackService rest([&body, &diag](int fd) {
+    bool asks_diag = false;
     for (std::string line; line != "\r"; line = LoopbackService::Hear(fd)) {
       if (line == "(end)") return;
+      asks_diag |= line.find("/diag") != std::string::npos;
     }
-    const std::string text = body.load();
+    const std::string text = asks_diag ? diag.load() : body.load();
     LoopbackService::Say(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " +
                                  std::to_string(text.size()) + "\r\n\r\n" + text);
   });
   const std::string url = "http://127.0.0.1:" + std::to_string(rest.port()) + "/slurm/v0.0.42";
   Controller controller(Commands({}, {}, {url, ""}), Seconds(30), "",
                         [] { return 1795444500'000'000'000; });
-  Run(controller, 1);
+  Run(controller, 3);
   EXPECT_EQ(facts_.states.back().state, Availability::kUp);
+  EXPECT_EQ(facts_.states.back().reason, "");
+  diag = "<html>Sign in</html>";
+  Run(controller, 3);
+  EXPECT_EQ(facts_.states.back().state, Availability::kUp);
+  EXPECT_THAT(facts_.states.back().reason,
+              testing::HasSubstr("slurmrestd diag: the answer is not JSON, or is cut"));
   const int asked = rest.connections();
   for (const char* page : {"<html>Sign in</html>", "", "{\"jobs\": [{\"job_id\": 8"}) {
     body = page;
-    Run(controller, 1);
+    Run(controller, 2);
     EXPECT_EQ(facts_.states.back().state, Availability::kDown);
     EXPECT_THAT(facts_.states.back().reason,
                 testing::HasSubstr("slurmrestd jobs: the answer is not JSON, or is cut"));
