@@ -6,7 +6,7 @@ from pathlib import Path
 
 from contract import ROOT, TOP_LEVEL_FOLDERS, main, read, tracked_files
 
-TOP_LEVEL_FILES = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", ".clang-format", ".clang-tidy",
+TOP_LEVEL_FILES = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "SECURITY.md", ".clang-format", ".clang-tidy",
                    ".editorconfig", ".gitignore"}
 PATH = Path(__file__).resolve().relative_to(ROOT)
 SOFT_LINES, HARD_LINES = 400, 600
