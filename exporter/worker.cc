@@ -49,6 +49,9 @@ struct Worker::Local {
 };
 
 Worker::Worker(EventLoop& loop)
+    : Worker(loop, [](std::function<void()> body) { return std::thread(std::move(body)); }) {}
+
+Worker::Worker(EventLoop& loop, const Starter& start)
     : shared_(std::make_shared<Shared>()), local_(std::make_unique<Local>()) {
   local_->loop = &loop;
   shared_->loop = &loop;
@@ -62,7 +65,7 @@ Worker::Worker(EventLoop& loop)
     waiting->erase(found);
     if (result) result();
   };
-  local_->thread = std::thread([shared = shared_] {
+  local_->thread = start([shared = shared_] {
     for (;;) {
       Shared::Item item;
       {
@@ -100,6 +103,7 @@ void Worker::BeginStop() {
 
 Worker::~Worker() {
   BeginStop();
+  if (!works()) return;
   bool gone = false;
   {
     std::unique_lock lock(shared_->mutex);
@@ -113,7 +117,7 @@ Worker::~Worker() {
 }
 
 bool Worker::Submit(Job job, Duration deadline, std::function<void()> on_late) {
-  if (pending() >= kMaxQueued || local_->wait_until) return false;
+  if (pending() >= kMaxQueued || local_->wait_until || !works()) return false;
   const int64_t id = local_->next_id++;
   (*local_->waiting)[id] = local_->loop->After(deadline, [on_late = std::move(on_late)] {
     if (on_late) on_late();
@@ -124,6 +128,10 @@ bool Worker::Submit(Job job, Duration deadline, std::function<void()> on_late) {
   }
   shared_->wake.notify_one();
   return true;
+}
+
+bool Worker::works() const {
+  return local_->thread.joinable();
 }
 
 int Worker::pending() const {

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <thread>
 
 #include "detectors/model/time.h"
 #include "exporter/event_loop.h"
@@ -21,7 +22,12 @@ class Worker {
   // runs on the loop.
   using Job = std::function<std::function<void()>()>;
 
+  // Makes the thread; what it returns is not joinable where it cannot.
+  using Starter = std::function<std::thread(std::function<void()> body)>;
+
   explicit Worker(EventLoop& loop);
+  // With a thread of another kind. Where there is none the worker takes no job.
+  Worker(EventLoop& loop, const Starter& start);
   // Waits a moment for the running job; a thread that does not come back is left behind, for it may
   // hang in the kernel for good, and its result is dropped.
   ~Worker();
@@ -38,6 +44,8 @@ class Worker {
 
   // Jobs submitted and not yet delivered.
   int pending() const;
+  // Whether it has a thread.
+  bool works() const;
 
   static constexpr int kMaxQueued = 64;  // a scan each second and a burst of new processes
 

@@ -21,6 +21,7 @@
 #include "exporter/privileges.h"
 #include "exporter/probes/kernel_gate.h"
 #include "exporter/probes/syscall_tracepoints.h"
+#include "exporter/user_threads.h"
 #include "exporter/version.h"
 
 namespace rankscope::cli {
@@ -57,6 +58,7 @@ int Serve(const exporter::Config& config) {
   const int signals = OpenSignals();
   RaiseFileLimit();
   if (config.ebpf.mode != "off") probes::SyscallTracepoints();  // while there are rights to look
+  exporter::PrepareUserThreads();                               // keeps what is given up below
   const std::vector<std::string> kept =
       exporter::NeededCapabilities(config, !probes::HasMultiAttach(probes::ReadKernel()));
   if (const Status dropped = exporter::KeepOnly(kept); !dropped.ok()) {
