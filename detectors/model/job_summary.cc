@@ -104,6 +104,18 @@ int64_t ReadWhole(std::string_view text) {
   return value >= 0 && value < 1e15 ? static_cast<int64_t>(value) : 0;
 }
 
+// Of a name that is longer than we write one, nothing: the line is somebody else's.
+std::string ReadName(std::string_view text) {
+  std::string name = Decode(text);
+  return name.size() <= JobSummary::kMostWordBytes ? name : std::string();
+}
+
+// The same of a path; three dots stand before one that was cut.
+std::string ReadPath(std::string_view text) {
+  std::string path = Decode(text);
+  return path.size() <= JobSummary::kMostPathBytes + 3 ? path : std::string();
+}
+
 // "a:b:c" as up to three parts.
 struct Parts {
   std::string_view part[3];
@@ -130,19 +142,19 @@ void ReadWord(std::string_view word, JobSummary& summary) {
   const std::string_view value = word.substr(colon + 1);
   const Parts parts = Split(value);
   if (key == "job") {
-    summary.job_id = Decode(value);
+    summary.job_id = ReadName(value);
   } else if (key == "task") {
-    summary.array_task = Decode(value);
+    summary.array_task = ReadName(value);
   } else if (key == "end") {
     summary.end_wall_seconds = ReadWhole(value);
   } else if (key == "try") {
     summary.restarts = static_cast<int32_t>(std::min<int64_t>(ReadWhole(value), 1'000'000));
   } else if (key == "code") {
-    summary.code = Decode(value);
+    summary.code = ReadName(value);
   } else if (key == "node") {
-    summary.node = Decode(value);
+    summary.node = ReadName(value);
   } else if (key == "prog") {
-    summary.program = Decode(value);
+    summary.program = ReadName(value);
   } else if (key == "step") {
     summary.first_step = ReadNumber(parts.part[0]);
     summary.last_step = ReadNumber(parts.part[1]);
@@ -161,7 +173,7 @@ void ReadWord(std::string_view word, JobSummary& summary) {
     summary.saves = ReadWhole(value);
   } else if (key == "ckpt" && summary.checkpoints.size() < JobSummary::kMostCheckpoints) {
     summary.checkpoints.push_back(
-        {Decode(parts.part[0]), ReadNumber(parts.part[1]), ReadNumber(parts.part[2])});
+        {ReadPath(parts.part[0]), ReadNumber(parts.part[1]), ReadNumber(parts.part[2])});
   }
 }
 

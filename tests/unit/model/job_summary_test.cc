@@ -155,6 +155,20 @@ TEST(JobSummary, OtherTextsAreNone) {
   EXPECT_EQ(hostile->checkpoints.size(), JobSummary::kMostCheckpoints);
 }
 
+// Whoever can write a job's comment can write a line: it cannot bring longer names than we write.
+TEST(JobSummary, LongerNamesThanWeWriteAreNobodys) {
+  const std::string longest(JobSummary::kMostWordBytes, 'a');
+  const auto fits = ReadJobSummary("rs1 job:" + longest + " records:1 .");
+  ASSERT_TRUE(fits);
+  EXPECT_EQ(fits->job_id, longest);
+  EXPECT_FALSE(ReadJobSummary("rs1 job:" + longest + "a records:1 ."));
+  const auto summary = ReadJobSummary("rs1 job:7 prog:" + longest + "a ckpt:/" +
+                                      std::string(JobSummary::kMostPathBytes + 3, 'p') + ":1:1 .");
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(summary->program, "");
+  EXPECT_EQ(summary->checkpoints.at(0).path, "");
+}
+
 TEST(JobSummary, AnAttemptThatDidNothingTakesNothingAway) {
   JobSummary crashed;
   crashed.job_id = "8841";
