@@ -74,6 +74,7 @@ void PutKind(const RunMark& mark, proto::Observation* out) {
   to->set_status_known(mark.status_known);
   to->set_error(ToUtf8(mark.error));
   to->set_slurm_restart(mark.slurm_restart);
+  if (mark.uid) to->set_uid(*mark.uid);
 }
 
 void PutKind(const ProcessStart& start, proto::Observation* out) {

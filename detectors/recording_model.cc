@@ -47,6 +47,7 @@ RunMark ToModel(const proto::RunMark& from) {
   mark.root = ToModel(from.root());
   mark.world_size = from.world_size();
   mark.slurm_restart = from.slurm_restart();
+  if (from.has_uid()) mark.uid = from.uid();
   return mark;
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,6 +74,9 @@ struct RunMark {
   // kBegin: how often Slurm has put the job back into the queue; 0 = never, or it is none of
   // Slurm's.
   int32_t slurm_restart = 0;
+  // Whose wrapper says it, by the kernel's word (SO_PEERCRED): the daemon fills it, a recording of
+  // the wrapper's own is not believed.
+  std::optional<uint32_t> uid = std::nullopt;
 };
 
 struct KeyValue {

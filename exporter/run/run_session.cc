@@ -197,6 +197,7 @@ void RunSession::Pass(const Observation& observation) {
     if (mark->job_id == job_id_ && mark->what != RunMark::What::kLost) {
       Observation own = observation;
       std::get<RunMark>(own.kind).root = root_;
+      std::get<RunMark>(own.kind).uid = uid_;
       Emit(std::move(own));
     }
   } else if (const auto* start = std::get_if<ProcessStart>(&observation.kind)) {
@@ -236,6 +237,7 @@ void RunSession::EmitMark(RunMark::What what) {
   mark.job_id = job_id_;
   mark.what = what;
   mark.root = root_;
+  mark.uid = uid_;
   Observation observation;
   observation.t = loop_.Now();
   observation.kind = std::move(mark);

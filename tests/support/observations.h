@@ -25,6 +25,7 @@ inline std::vector<Observation> OneOfEachKind() {
   mark.log = "/home/u/train.log";
   mark.root = {312, 4711};
   mark.world_size = 4;
+  mark.uid = 1000;
 
   ProcessStart start;
   start.key = {400, 5000};

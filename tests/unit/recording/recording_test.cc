@@ -91,6 +91,7 @@ TEST(Recording, FieldsOfTheModelReachTheirFieldsOnTheWire) {
   EXPECT_EQ(wire[3].run().what(), proto::RunMark::END);
   EXPECT_TRUE(wire[3].run().status_known());
   EXPECT_EQ(wire[3].run().error(), "no such file");
+  EXPECT_EQ(wire[3].run().uid(), 1000u);
   EXPECT_EQ(wire[4].start().env(0).key(), "RANK");
   EXPECT_EQ(wire[4].start().argv_size(), 3);
   EXPECT_EQ(wire[4].start().job_id(), "8841");

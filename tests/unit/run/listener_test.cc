@@ -36,7 +36,8 @@ class Notes final : public Sink {
     std::ostringstream note;
     if (const auto* mark = std::get_if<RunMark>(&observation.kind)) {
       constexpr const char* kWords[] = {"?", "begin", "end", "closed", "lost"};
-      note << kWords[static_cast<int>(mark->what)] << " " << mark->job_id;
+      note << kWords[static_cast<int>(mark->what)] << " " << mark->job_id
+           << (mark->uid == getuid() ? "" : " of another");
     } else if (const auto* line = std::get_if<LogLine>(&observation.kind)) {
       note << line->stream << "@" << line->offset << " " << line->text;
     } else if (const auto* start = std::get_if<ProcessStart>(&observation.kind)) {
@@ -106,6 +107,7 @@ class ListenerTest : public testing::Test {
     RunMark mark;
     mark.job_id = job_id;
     mark.what = what;
+    mark.uid = 12345;  // what a recording says of it is not believed
     Record(mark);
   }
   void RecordLine(std::string_view text, int64_t offset, const std::string& job_id = "8841") {
