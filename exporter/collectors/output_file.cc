@@ -5,34 +5,22 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
+
+#include "exporter/collectors/root_process.h"
+#include "exporter/user_path.h"
+#include "exporter/user_threads.h"
 
 namespace rankscope::collectors {
 namespace {
-
-// linux/magic.h: a file system whose server is the user's own program may keep every reader
-// waiting.
-constexpr long kFuseMagic = 0x65735546;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
@@ -41,12 +29,16 @@ std::string ReadText(const std::string& path) {
   return text.str();
 }
 
-// Opens for reading what `path_fd`, opened with O_PATH and looked at, stands for: no path is walked
-// again, so what was looked at is what is opened.
-std::shared_ptr<OutputFile> OpenLooked(int path_fd) {
-  const std::string self = "/proc/self/fd/" + std::to_string(path_fd);
-  const int fd = open(self.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-  return fd < 0 ? nullptr : std::make_shared<OutputFile>(fd);
+std::string ReadDescriptor(const std::string& process, const std::string& number) {
+  const exporter::ProcessAccess access;
+  return ReadText(process + "/fdinfo/" + number);
+}
+
+// By what the kernel knows: most processes have a pipe or a terminal there.
+bool IsRegular(int path_fd) {
+  struct statx facts {};
+  return statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &facts) == 0 &&
+         S_ISREG(facts.stx_mode);
 }
 
 // A scheduler makes the file some moments before the job's first process.
@@ -67,20 +59,56 @@ bool IsYoungerThan(int path_fd, const std::string& proc_root, const ProcessKey& 
   return facts.stx_btime.tv_sec >= boot + process.start_ticks / kTicksPerSecond - kBeforeStart;
 }
 
-}  // namespace
-
-OutputFile::~OutputFile() {
-  close(fd_);
+// What root may read here: see OutputReader.
+std::string RefusalOfRoot(const std::string& proc_root, const ProcessKey& key,
+                          const OutputReader& reader, const struct stat& facts) {
+  if (facts.st_uid != 0) return "a process of root writes to another user's file";
+  if (reader.all_roots) return {};
+  if ((facts.st_mode & S_IROTH) == 0) return "root's file that others may not read";
+  if (!IsRootsOwn(proc_root, key)) return "root's file, and a user may have made root write to it";
+  return {};
 }
+
+struct Candidate {
+  OwnedFd fd;  // O_PATH
+  struct stat facts {};
+  DescriptorFacts descriptor;
+};
+
+// An error says why the file is not read; empty: it is none to read.
+Result<Candidate> Find(const std::string& proc_root, const ProcessKey& key, int number,
+                       const OutputReader& reader, exporter::UserMounts& mounts) {
+  const std::string name = std::to_string(number);
+  Candidate candidate;
+  candidate.fd = exporter::OpenProcessLink(proc_root, key.pid, "fd/" + name);
+  if (!candidate.fd) return Error{};
+  if (!IsRegular(candidate.fd.get())) return Error{};
+  const auto descriptor =
+      ParseDescriptorFacts(ReadDescriptor(proc_root + '/' + std::to_string(key.pid), name));
+  if (!descriptor || !descriptor->writable) return Error{};
+  candidate.descriptor = *descriptor;
+  if (std::string refusal = mounts.Refusal(candidate.fd.get()); !refusal.empty())
+    return Error{std::move(refusal)};
+  if (fstat(candidate.fd.get(), &candidate.facts) != 0) return Error{std::strerror(errno)};
+  if (reader.who.uid == 0) {
+    if (std::string refusal = RefusalOfRoot(proc_root, key, reader, candidate.facts);
+        !refusal.empty()) {
+      return Error{std::move(refusal)};
+    }
+  }
+  return candidate;
+}
+
+}  // namespace
 
 int64_t OutputFile::size() const {
   struct stat facts {};
-  return fstat(fd_, &facts) == 0 ? static_cast<int64_t>(facts.st_size) : -1;
+  return fstat(file_.get(), &facts) == 0 ? static_cast<int64_t>(facts.st_size) : -1;
 }
 
 std::string OutputFile::Read(int64_t offset, size_t most) const {
   std::string bytes(most, '\0');
-  const ssize_t size = pread(fd_, bytes.data(), most, offset);
+  const ssize_t size = pread(file_.get(), bytes.data(), most, offset);
   bytes.resize(size > 0 ? static_cast<size_t>(size) : 0);
   return bytes;
 }
@@ -97,39 +125,41 @@ std::optional<DescriptorFacts> ParseDescriptorFacts(const std::string& text) {
   return facts;
 }
 
-std::vector<FoundOutput> FindOutputFiles(const std::string& proc_root, const ProcessKey& key,
-                                         uint32_t uid, const std::vector<OutputFileId>& known) {
-  std::vector<FoundOutput> found;
-  const std::string process = proc_root + "/" + std::to_string(key.pid);
+OutputFiles FindOutputFiles(const std::string& proc_root, const ProcessKey& key,
+                            const OutputReader& reader, const std::vector<OutputFileId>& known) {
+  OutputFiles files;
+  exporter::UserMounts mounts(proc_root, key.pid);
   for (const int number : {1, 2}) {
-    const std::string name = std::to_string(number);
-    const Descriptor looked(open((process + "/fd/" + name).c_str(), O_PATH | O_CLOEXEC));
-    struct stat facts {};
-    struct statfs system {};
-    if (looked.get() < 0 || fstat(looked.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
-    const auto descriptor = ParseDescriptorFacts(ReadText(process + "/fdinfo/" + name));
-    if (!descriptor || !descriptor->writable) continue;
-    if (facts.st_uid != uid && uid != 0) continue;
+    auto found = Find(proc_root, key, number, reader, mounts);
+    if (!found) {
+      if (!found.error().empty()) files.refusal = found.error();
+      continue;
+    }
+    Candidate& candidate = *found;
     FoundOutput output;
     output.descriptor = number;
-    output.id = {facts.st_dev, facts.st_ino};
+    output.id = {candidate.facts.st_dev, candidate.facts.st_ino};
     const bool opened_before =
-        std::any_of(found.begin(), found.end(),
+        std::any_of(files.found.begin(), files.found.end(),
                     [&](const FoundOutput& other) { return other.id == output.id; });
     if (!opened_before && std::find(known.begin(), known.end(), output.id) == known.end()) {
-      if (fstatfs(looked.get(), &system) != 0 || system.f_type == kFuseMagic) continue;
-      output.file = OpenLooked(looked.get());
-      if (!output.file) continue;
+      OwnedFd file = exporter::OpenLooked(candidate.fd.get());
+      if (!file) {
+        files.refusal = std::string("its user may not read it: ") + std::strerror(errno);
+        continue;
+      }
+      output.file = std::make_shared<OutputFile>(std::move(file));
       // What is appended to is where others may have written before, unless it was made for this
       // job; whoever does not append began at the start.
-      const bool old = descriptor->append && !IsYoungerThan(looked.get(), proc_root, key);
+      const bool old =
+          candidate.descriptor.append && !IsYoungerThan(candidate.fd.get(), proc_root, key);
       // Where it appends is known once it has written: until then its position is 0.
-      const int64_t end = descriptor->position > 0 ? descriptor->position : facts.st_size;
-      output.begin = old ? end : 0;
+      const int64_t position = candidate.descriptor.position;
+      output.begin = old ? (position > 0 ? position : candidate.facts.st_size) : 0;
     }
-    found.push_back(std::move(output));
+    files.found.push_back(std::move(output));
   }
-  return found;
+  return files;
 }
 
 }  // namespace rankscope::collectors

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The regular files that a process has as its standard output and error, opened to be read. No path
-// that a user names is ever walked: the descriptor that the process holds leads to the file, and
-// only a file that the process may write, on a file system of the machine's own, that belongs to
-// the process's user, is opened. May block on a slow file system: for a Worker.
+// The regular files that a process has as its standard output and error, opened to be read, on the
+// thread of the process's user (see UserWorkers): the kernel decides what he may read. No path that
+// he names is walked: the descriptor that the process holds leads to the file, and only one that
+// the process may write is opened, on a file system that he does not answer for himself. Blocks
+// where the file system does.
 #pragma once
 
 #include <compare>
@@ -15,6 +16,8 @@
 #include <vector>
 
 #include "detectors/model/ids.h"
+#include "exporter/owned_fd.h"
+#include "exporter/user_identity.h"
 
 namespace rankscope::collectors {
 
@@ -24,20 +27,18 @@ struct OutputFileId {
   auto operator<=>(const OutputFileId&) const = default;
 };
 
-// An open file; closed with its last owner.
+// An open file; closed with its last owner, which takes no time: it was only read, and is on none
+// of the file systems that are not touched.
 class OutputFile {
  public:
-  explicit OutputFile(int fd) : fd_(fd) {}
-  ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
+  explicit OutputFile(OwnedFd file) : file_(std::move(file)) {}
 
   int64_t size() const;  // below zero: cannot be told
   // Up to `most` bytes from `offset`.
   std::string Read(int64_t offset, size_t most) const;
 
  private:
-  int fd_;
+  OwnedFd file_;
 };
 
 struct FoundOutput {
@@ -49,9 +50,22 @@ struct FoundOutput {
   std::shared_ptr<OutputFile> file;  // null where the caller knows the file
 };
 
+struct OutputFiles {
+  std::vector<FoundOutput> found;
+  std::string refusal;  // why another one is not read; empty: there is none
+};
+
+// The process's user, whose thread this is. Of a file of root's, `all_roots` says that Slurm knows
+// the job and that all its processes are root's; else only what every user may read is, and only of
+// a process that is root's own doing.
+struct OutputReader {
+  exporter::UserIdentity who;
+  bool all_roots = false;
+};
+
 // `known`: files that need not be opened again.
-std::vector<FoundOutput> FindOutputFiles(const std::string& proc_root, const ProcessKey& process,
-                                         uint32_t uid, const std::vector<OutputFileId>& known);
+OutputFiles FindOutputFiles(const std::string& proc_root, const ProcessKey& process,
+                            const OutputReader& reader, const std::vector<OutputFileId>& known);
 
 // "flags:\t0102001" and "pos:\t12" of /proc/PID/fdinfo/N. Pure.
 struct DescriptorFacts {

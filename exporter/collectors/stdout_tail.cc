@@ -15,8 +15,15 @@ using attribution::ProcessInfo;
 using attribution::ProcessRole;
 
 constexpr Duration kDeadline = Seconds(5);
-// What may wait for a job to be known; the rest stays in the file.
-constexpr size_t kMaxWaiting = 1 << 20;
+// What may wait for a job to be known, of one user; the rest stays in the file.
+constexpr size_t kMaxWaiting = 2 << 20;
+// Whose file has been cut short waits so long before it is another text again: who rewrites a file
+// all the time does not make a thousand texts of it.
+constexpr Duration kTextLives = Seconds(1);
+// New processes whose ids are read in one round: 20 us each, on the loop.
+constexpr size_t kMaxIdentified = 128;
+constexpr const char* kTooMany = "too many output files";
+constexpr size_t kMaxTold = 3;  // users whose trouble is told by name
 // After passing over what was too much, this much of the end is read.
 constexpr int64_t kKeptOfEnd = 256 << 10;
 
@@ -36,7 +43,7 @@ StdoutTail::~StdoutTail() {
 Status StdoutTail::Start(exporter::EventLoop& loop, Sink& sink) {
   loop_ = &loop;
   sink_ = &sink;
-  worker_ = std::make_unique<exporter::Worker>(loop);
+  workers_ = std::make_unique<exporter::UserWorkers>(loop);
   timer_ = loop.Every(interval_, [this] { Poll(); });
   return {};
 }
@@ -44,9 +51,13 @@ Status StdoutTail::Start(exporter::EventLoop& loop, Sink& sink) {
 void StdoutTail::Stop() {
   if (loop_ == nullptr) return;
   loop_->Cancel(std::exchange(timer_, 0));
-  worker_.reset();
+  workers_.reset();
   files_.clear();
-  looked_.clear();
+  processes_.clear();
+  busy_.clear();
+  late_.clear();
+  unread_.clear();
+  told_.clear();
   loop_ = nullptr;
 }
 
@@ -58,64 +69,155 @@ void StdoutTail::CatchUp() {
 void StdoutTail::Poll() {
   CatchUp();
   CloseAbandoned();
-  if (worker_->pending() > 0) return;  // a file system is slow; nothing is lost by waiting
-  auto round = std::make_shared<Round>(Plan());
-  if (round->looks.empty() && round->reads.empty()) return;
-  std::vector<OutputFileId> known;
-  for (const auto& [id, file] : files_) known.push_back(id);
-  const bool submitted = worker_->Submit(
-      [this, round, known = std::move(known), root = proc_root_]() -> std::function<void()> {
-        for (Look& look : round->looks) {
-          look.found = FindOutputFiles(root, look.key, look.uid, known);
-        }
-        for (Read& read : round->reads) {
-          read.size = read.file->size();
-          // Cut short since: from its start again.
-          if (read.size < read.offset) read.offset = 0;
-          if (read.size - read.offset > kMaxBehind) read.offset = read.size - kKeptOfEnd;
-          if (read.size > read.offset) read.bytes = read.file->Read(read.offset, kBlock);
-        }
-        return [this, round] { OnRound(std::move(*round)); };
-      },
-      kDeadline, {});
-  static_cast<void>(submitted);
+  unread_.clear();
+  for (auto& [who, round] : Plan()) Submit(std::move(round));
+  TellState();
 }
 
-StdoutTail::Round StdoutTail::Plan() {
-  Round round;
+StdoutTail::Rounds StdoutTail::Plan() {
+  Rounds rounds;
+  PlanLooks(rounds);
+  PlanReads(rounds);
+  for (auto& [who, round] : rounds) {
+    round.who = who;
+    for (const auto& [key, file] : files_) {
+      if (key.uid == who.uid) round.known.push_back(key.id);
+    }
+  }
+  return rounds;
+}
+
+void StdoutTail::PlanLooks(Rounds& rounds) {
   const Timestamp now = loop_->Now();
-  std::erase_if(looked_, [this](const auto& entry) {
+  std::erase_if(processes_, [this](const auto& entry) {
     const TrackedProcess* const tracked = table_->Find(entry.first.pid);
     return tracked == nullptr || tracked->key != entry.first;
   });
-  for (const auto& [pid, process] : table_->processes()) {
-    const auto looked = looked_.find(process.key);
-    if (looked != looked_.end() && now - looked->second < kLookAgain) continue;
-    looked_[process.key] = now;
-    round.looks.push_back({process.key, process.uid, {}});
+  size_t identified = 0;
+  for (const auto& [pid, tracked] : table_->processes()) {
+    const auto known = processes_.find(tracked.key);
+    if (known != processes_.end() && now - known->second.looked < kLookAgain) continue;
+    Process& process = processes_[tracked.key];
+    if (!process.who) {
+      if (++identified > kMaxIdentified) continue;
+      process.who = exporter::ReadIdentity(proc_root_, tracked.key);
+    }
+    if (process.who && busy_.contains(*process.who)) continue;
+    process.looked = now;
+    process.refusal.clear();
+    if (!process.who) {
+      process.refusal = "a process acts for two users";  // or has ended
+      continue;
+    }
+    Look look;
+    look.key = tracked.key;
+    look.all_roots = process.who->uid == 0 && AllRoots(tracked);
+    rounds[*process.who].looks.push_back(std::move(look));
   }
-  for (auto& [id, file] : files_) {
-    if (file.waiting.size() + kBlock > kMaxWaiting) continue;
-    round.reads.push_back({id, file.file, file.offset, 0, {}});
+}
+
+// By the kernel's word: the job is that of the cgroup, and nobody else is in it.
+bool StdoutTail::AllRoots(const TrackedProcess& process) const {
+  if (!process.by_cgroup) return false;
+  const auto& all = table_->processes();
+  return std::all_of(all.begin(), all.end(), [&](const auto& entry) {
+    return entry.second.job_id != process.job_id || entry.second.uid == 0;
+  });
+}
+
+// Each user's budget, shared among his files in turn.
+void StdoutTail::PlanReads(Rounds& rounds) {
+  std::map<UserIdentity, std::vector<std::pair<FileKey, File*>>> files;
+  std::map<uint32_t, size_t> waiting;
+  for (auto& [key, file] : files_) {
+    waiting[key.uid] += file.waiting.size();
+    if (!busy_.contains(file.who)) files[file.who].emplace_back(key, &file);
   }
-  return round;
+  ++turn_;
+  for (auto& [who, own] : files) {
+    Round& round = rounds[who];
+    round.budget = std::min(kMaxRoundOfUser, kMaxRound / files.size());
+    size_t room = kMaxWaiting - std::min(kMaxWaiting, waiting[who.uid]);
+    for (size_t i = 0; i < own.size(); ++i) {
+      auto& [key, file] = own[(turn_ + i) % own.size()];
+      const bool waits = file->job_id.empty();
+      const size_t most = waits ? std::min(kBlock, room) : kBlock;
+      if (most == 0) continue;
+      if (waits) room -= most;
+      round.reads.push_back({key, file->file, file->offset, 0, most, false, {}});
+    }
+  }
+}
+
+void StdoutTail::Submit(Round planned) {
+  if (planned.looks.empty() && planned.reads.empty()) return;
+  const UserIdentity who = planned.who;
+  auto round = std::make_shared<Round>(std::move(planned));
+  const bool submitted = workers_->Submit(
+      who,
+      [this, round, root = proc_root_]() -> std::function<void()> {
+        Run(root, *round);
+        return [this, round] { OnRound(std::move(*round)); };
+      },
+      kDeadline, [this, uid = who.uid] { late_.insert(uid); });
+  if (submitted) {
+    busy_.insert(who);
+  } else {
+    unread_[who.uid] = workers_->obstacle().empty() ? "all threads for users' files are busy"
+                                                    : workers_->obstacle();
+  }
+}
+
+// On the user's thread.
+void StdoutTail::Run(const std::string& proc_root, Round& round) {
+  for (Look& look : round.looks) {
+    look.other_user = exporter::ReadIdentity(proc_root, look.key) != round.who;
+    if (look.other_user) continue;
+    look.files = FindOutputFiles(proc_root, look.key, {round.who, look.all_roots}, round.known);
+  }
+  for (Read& read : round.reads) {
+    if (round.budget == 0) break;
+    read.done = true;
+    read.size = read.file->size();
+    // Cut short since: from its start again.
+    if (read.size < read.offset) read.offset = 0;
+    if (read.size - read.offset > kMaxBehind) read.offset = read.size - kKeptOfEnd;
+    const size_t most = std::min(read.most, round.budget);
+    if (read.size > read.offset) read.bytes = read.file->Read(read.offset, most);
+    round.budget -= read.bytes.size();
+  }
 }
 
 void StdoutTail::OnRound(Round round) {
   if (loop_ == nullptr) return;
-  for (Read& read : round.reads) OnRead(read);
-  for (Look& look : round.looks) OnLook(look);
+  busy_.erase(round.who);
+  late_.erase(round.who.uid);
+  for (Read& read : round.reads) {
+    if (read.done) OnRead(read);
+  }
+  for (Look& look : round.looks) OnLook(round.who, look);
 }
 
-void StdoutTail::OnLook(Look& look) {
-  const TrackedProcess* const tracked = table_->Find(look.key.pid);
-  if (tracked == nullptr || tracked->key != look.key) return;
-  for (FoundOutput& output : look.found) {
-    auto known = files_.find(output.id);
+void StdoutTail::OnLook(const UserIdentity& who, Look& look) {
+  const auto process = processes_.find(look.key);
+  if (process == processes_.end()) return;
+  if (look.other_user) {
+    process->second.who.reset();
+    return;
+  }
+  process->second.refusal = look.files.refusal;
+  for (FoundOutput& output : look.files.found) {
+    const FileKey key{who.uid, output.id};
+    auto known = files_.find(key);
     if (known == files_.end()) {
-      if (!output.file || files_.size() >= kMaxFiles) continue;
-      known = files_.try_emplace(output.id).first;
+      if (!output.file) continue;
+      if (!MakeRoom(who.uid)) {
+        process->second.refusal = kTooMany;
+        continue;
+      }
+      known = files_.try_emplace(key).first;
       known->second.file = std::move(output.file);
+      known->second.who = who;
       Begin(known->second, output.begin);
     }
     File& file = known->second;
@@ -125,16 +227,42 @@ void StdoutTail::OnLook(Look& look) {
   }
 }
 
+bool StdoutTail::MakeRoom(uint32_t uid) {
+  std::map<uint32_t, size_t> held;
+  for (const auto& [key, file] : files_) ++held[key.uid];
+  if (held[uid] >= kMaxFilesOfUser) return false;
+  if (files_.size() < kMaxFiles) return true;
+  const auto most = std::max_element(
+      held.begin(), held.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most->first == uid || most->second <= held[uid] + 1) return false;
+  // The one that was found last: the streams of old are known.
+  auto last = files_.end();
+  for (auto it = files_.begin(); it != files_.end(); ++it) {
+    if (it->first.uid != most->first) continue;
+    if (last == files_.end() || it->second.stream > last->second.stream) last = it;
+  }
+  for (const ProcessKey& writer : last->second.writers) {
+    const auto process = processes_.find(writer);
+    if (process != processes_.end()) process->second.refusal = kTooMany;
+  }
+  lost_ += std::max<int64_t>(0, last->second.size - last->second.offset);
+  files_.erase(last);
+  return true;
+}
+
 void StdoutTail::Begin(File& file, int64_t offset) {
   file.stream = next_stream_++;
   file.offset = offset;
+  file.begun = loop_->Now();
   file.lines = logs::LineAssembler(offset);
 }
 
 void StdoutTail::OnRead(Read& read) {
-  const auto found = files_.find(read.id);
+  const auto found = files_.find(read.key);
   if (found == files_.end()) return;
   File& file = found->second;
+  if (read.offset < file.offset && loop_->Now() - file.begun < kTextLives) return;
+  file.size = read.size;
   file.at_end = read.offset + static_cast<int64_t>(read.bytes.size()) >= read.size;
   if (read.offset < file.offset) {
     Tell(file);
@@ -217,6 +345,7 @@ void StdoutTail::CloseAbandoned() {
     const bool done =
         !held && file.at_end && file.waiting.empty() && now - file.last_writer > Seconds(1);
     if (done || now - file.last_writer > kAfterEnd) {
+      lost_ += std::max<int64_t>(0, file.size - file.offset);
       if (!file.job_id.empty()) {
         file.lines.Flush(LineEnd::kClosed,
                          [&](const logs::AssembledLine& line) { Emit(file, line); });
@@ -226,6 +355,38 @@ void StdoutTail::CloseAbandoned() {
       ++it;
     }
   }
+}
+
+std::map<uint32_t, std::string> StdoutTail::Troubles() const {
+  std::map<uint32_t, std::string> troubles = unread_;
+  for (const auto& [key, process] : processes_) {
+    if (process.refusal.empty()) continue;
+    const TrackedProcess* const tracked = table_->Find(key.pid);
+    if (tracked != nullptr) troubles.try_emplace(tracked->uid, process.refusal);
+  }
+  for (const uint32_t uid : late_) troubles[uid] = "reading them does not return";
+  return troubles;
+}
+
+void StdoutTail::TellState() {
+  const std::map<uint32_t, std::string> troubles = Troubles();
+  std::string reason;
+  size_t told = 0;
+  for (const auto& [uid, trouble] : troubles) {
+    if (++told > kMaxTold) {
+      reason += "; and so of " + std::to_string(troubles.size() - kMaxTold) + " others";
+      break;
+    }
+    reason += (reason.empty() ? "not all output files of user " : "; of user ") +
+              std::to_string(uid) + " are read: " + trouble;
+  }
+  if (std::exchange(told_, reason) == reason) return;
+  SourceState state;
+  state.state = Availability::kUp;
+  state.reason = std::move(reason);
+  Observation observation;
+  observation.kind = std::move(state);
+  sink_->Accept(observation);
 }
 
 }  // namespace rankscope::collectors

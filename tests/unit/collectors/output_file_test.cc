@@ -50,8 +50,10 @@ class OutputFileTest : public testing::Test {
 
   std::vector<FoundOutput> Find(const Child& child, std::vector<OutputFileId> known = {}) {
     // Of a process that began a thousand years from now: every file is older.
-    return FindOutputFiles("/proc", {child.pid(), kFarTicks}, getuid(), known);
+    return FindOutputFiles("/proc", {child.pid(), kFarTicks}, Self(), known).found;
   }
+
+  static OutputReader Self() { return {{getuid(), getgid(), {}}, false}; }
 
   static constexpr int64_t kFarTicks = int64_t{100} * 86400 * 365 * 1000;
 
@@ -71,14 +73,14 @@ TEST_F(OutputFileTest, AFileThatTheProcessWritesIsOpened) {
   EXPECT_EQ(found[1].file, nullptr) << "opened once";
   EXPECT_EQ(found[0].begin, 12) << "appended to: what was there may be another job's";
   EXPECT_EQ(found[0].file->Read(7, 100), "ours\n");
-  const auto young = FindOutputFiles("/proc", {child.pid(), 1}, getuid(), {});
+  const auto young = FindOutputFiles("/proc", {child.pid(), 1}, Self(), {}).found;
   EXPECT_EQ(young[0].begin, 0) << "made since this process began";
   EXPECT_EQ(Find(child, {found[0].id})[0].file, nullptr);
   close(fd);
 }
 
 TEST_F(OutputFileTest, WhoDoesNotAppendBeganAtTheStart) {
-  const int fd = open(path_.c_str(), O_WRONLY | O_CREAT, 0600);
+  const int fd = open(path_.c_str(), O_WRONLY | O_CREAT, 0644);
   ASSERT_EQ(write(fd, "ours\n", 5), 5);
   const Child child(fd, fd);
   ASSERT_EQ(Find(child).size(), 2u);
@@ -95,15 +97,25 @@ TEST_F(OutputFileTest, OnlyRegularFilesThatMayBeWritten) {
   close(null);
 }
 
-TEST_F(OutputFileTest, OnlyFilesOfTheProcessesUser) {
-  const int fd = open(path_.c_str(), O_WRONLY | O_CREAT, 0600);
+// Another user's file is the kernel's to refuse (see user_workers_test); root's rules are ours.
+TEST_F(OutputFileTest, RootsOwnFilesOfItsOwnProcessesOnly) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const int fd = open(path_.c_str(), O_WRONLY | O_CREAT, 0644);
   const Child child(fd, fd);
-  EXPECT_TRUE(FindOutputFiles("/proc", {child.pid(), 0}, getuid() + 1234, {}).empty());
+  EXPECT_EQ(Find(child).size(), 2u);
+  ASSERT_EQ(fchmod(fd, 0600), 0);
+  EXPECT_TRUE(Find(child).empty())
+      << "others may not read it, and no scheduler says whose the job is";
+  EXPECT_EQ(FindOutputFiles("/proc", {child.pid(), 1}, {{0}, true}, {}).found.size(), 2u);
+  ASSERT_EQ(fchmod(fd, 0644), 0);
+  ASSERT_EQ(fchown(fd, 61001, 61001), 0);
+  EXPECT_TRUE(Find(child).empty()) << "another user's";
+  EXPECT_NE(FindOutputFiles("/proc", {child.pid(), 1}, Self(), {}).refusal, "");
   close(fd);
 }
 
 TEST_F(OutputFileTest, NobodyThere) {
-  EXPECT_TRUE(FindOutputFiles("/proc", {0x7fffffff, 0}, 0, {}).empty());
+  EXPECT_TRUE(FindOutputFiles("/proc", {0x7fffffff, 0}, Self(), {}).found.empty());
   EXPECT_FALSE(ParseDescriptorFacts("nothing"));
 }
 
