@@ -32,6 +32,8 @@ constexpr int64_t kHouseKeepingTicks = 60;
 constexpr Duration kWrapperPatience = Seconds(10);
 // Of a restored job: as long as the engine gives.
 constexpr Duration kParentPatience = Seconds(100);
+// At the end, for what the disk has not taken yet: what is left is judged again by the next start.
+constexpr Duration kDiskPatience = Milliseconds(300);
 // How long an HTTP thread may wait for the loop: less than the daemon has to end in.
 constexpr Duration kExplainPatience = Milliseconds(500);
 
@@ -69,6 +71,10 @@ Agent::Agent(Config config, EventLoop& loop, Logger& log)
       node_(run::ReadHostName()),
       boot_id_(run::ReadBootId()),
       engine_(EngineConfig(config_), node_),
+      documents_disk_(loop),
+      verdicts_(loop, documents_disk_,
+                [this](const std::string& job_id) { recordings_.MarkFinished(job_id); }),
+      summaries_(loop, documents_disk_),
       recordings_({config_.state.dir, config_.state.job_bytes, config_.state.total_bytes,
                    RecordingHeader(node_, boot_id_)},
                   log),
@@ -317,11 +323,7 @@ void Agent::Handle(const engine::Output& output) {
                {"state", proto::State_Name(verdict.state())},
                {"confidence", std::to_string(verdict.confidence()).substr(0, 4)}});
     if (verdict.state() == proto::FINAL) {
-      const Status status = verdicts_.Put(*job, loop_.Now().ns + wall_offset_ns_);
-      if (!status.ok()) {
-        ++verdict_errors_;
-        log_.Warn("a verdict is not on disk", {{"job_id", job_id}, {"reason", status.error()}});
-      }
+      verdicts_.Put(*job, loop_.Now().ns + wall_offset_ns_);
       KeepSummary(job_id);
       recordings_.Finish(job_id);
     }
@@ -342,11 +344,7 @@ void Agent::KeepSummary(const std::string& job_id) {
 }
 
 void Agent::Keep(const JobSummary& summary) {
-  const Status status = summaries_.Put(summary);
-  if (status.ok()) return;
-  ++verdict_errors_;
-  log_.Warn("what is left of a job is not on disk",
-            {{"job_id", summary.job_id}, {"reason", status.error()}});
+  summaries_.Put(summary);
 }
 
 void Agent::FindParent(const engine::Request& request) {
@@ -396,6 +394,16 @@ void Agent::Answer(const JobStatus& job) {
 }
 
 void Agent::CheckTrouble() {
+  const std::string& refused =
+      verdicts_.files().waiting() > 0 ? verdicts_.files().trouble() : std::string();
+  if (refused != document_trouble_) {
+    document_trouble_ = refused;
+    if (refused.empty()) {
+      log_.Info("all verdicts are on the disk");
+    } else {
+      log_.Warn("verdicts wait for room on the disk", {{"reason", refused}});
+    }
+  }
   const std::string trouble = recordings_.trouble();
   if (trouble == trouble_) return;
   trouble_ = trouble;
@@ -419,7 +427,12 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   agent.sources = sources_.Status(wall_offset_ns_);
   agent.engine = engine_.counters();
   agent.recorder_bytes = recordings_.bytes();
-  agent.recorder_write_errors = recordings_.errors() + verdict_errors_;
+  agent.recorder_write_errors =
+      recordings_.errors() + verdicts_.files().errors() + summaries_.files().errors();
+  agent.documents_waiting =
+      static_cast<int64_t>(verdicts_.files().waiting() + summaries_.files().waiting());
+  agent.documents_damaged = verdicts_.damaged() + summaries_.damaged();
+  agent.disk_behind_seconds = static_cast<double>(documents_disk_.behind().ns) * 1e-9;
   if (listener_ != nullptr) agent.http = listener_->Counts();
   agent.tick_seconds = tick_seconds;
 
@@ -462,6 +475,7 @@ void Agent::Stop() {
   listener_.reset();
   sources_.Stop();
   recordings_.Flush();
+  documents_disk_.Stop(kDiskPatience);
 }
 
 }  // namespace rankscope::exporter

@@ -17,6 +17,7 @@
 #include "detectors/engine.h"
 #include "detectors/model/result.h"
 #include "exporter/config.h"
+#include "exporter/disk_thread.h"
 #include "exporter/event_loop.h"
 #include "exporter/http/listener.h"
 #include "exporter/http/state.h"
@@ -86,6 +87,7 @@ class Agent {
   int64_t wall_offset_ns_ = 0;
   double start_wall_seconds_ = 0;
   engine::Engine engine_;
+  DiskThread documents_disk_;  // verdicts and what else is synced and may wait
   VerdictStore verdicts_;
   JobSummaries summaries_;
   std::vector<engine::Request> parents_asked_;  // of Slurm's source, and not answered yet
@@ -108,8 +110,8 @@ class Agent {
   Timestamp hurried_;                   // when an error of a card was last judged before its tick
   int64_t ticks_ = 0;
   int64_t seq_ = 0;
-  int64_t verdict_errors_ = 0;
-  std::string trouble_;  // as last logged
+  std::string trouble_;           // as last logged
+  std::string document_trouble_;  // as last logged
   bool ready_ = false;
 };
 

@@ -19,9 +19,9 @@
 #include "detectors/model/event_types.h"
 #include "exporter/door.h"
 #include "exporter/job_of.h"
+#include "exporter/kept_file.h"
 #include "exporter/replay/reading.h"
 #include "exporter/sources.h"
-#include "exporter/verdict_store.h"
 
 namespace rankscope::exporter {
 namespace {
@@ -242,6 +242,7 @@ replay::Recorder* JobRecordings::RecorderOf(const std::string& job_id, const Obs
     if (IsNextAttempt(job_id, first) && live_.size() < kMaxLive) {
       // Its next attempt.
       fs::remove(mark, error);
+      unmarked_.erase(job_id);
       replay::Recorder* const recorder = found->second.get();
       live_[job_id] = std::move(found->second);
       resting_.erase(found);
@@ -253,6 +254,8 @@ replay::Recorder* JobRecordings::RecorderOf(const std::string& job_id, const Obs
   if (word || live_.size() >= kMaxLive) return nullptr;
   std::unique_ptr<replay::Recorder>& recorder = live_[job_id];
   if (!trouble_.empty()) return nullptr;
+  // Two lives in one recording would be judged as one: better the verdict of the first is lost.
+  MarkFinished(job_id);
 
   if (fs::exists(mark, error)) {
     // The id is used again: the earlier life keeps its recording under another name.
@@ -327,13 +330,18 @@ void JobRecordings::Finish(const std::string& job_id) {
   if (found == live_.end()) return;
   if (found->second) {
     found->second->Sync();
-    if (!Touch(options_.directory + "/jobs/" + FileNameOf(job_id) + "/finished")) ++own_errors_;
+    unmarked_.insert(job_id);
     if (resting_.size() >= kMaxLive) Forget(resting_.begin()->first);
     resting_[job_id] = std::move(found->second);
   } else {
     restarts_.erase(job_id);
   }
   live_.erase(found);
+}
+
+void JobRecordings::MarkFinished(const std::string& job_id) {
+  if (unmarked_.erase(job_id) == 0) return;
+  if (!Touch(options_.directory + "/jobs/" + FileNameOf(job_id) + "/finished")) ++own_errors_;
   EnforceTotal();
 }
 

@@ -62,6 +62,8 @@ class JobRecordings {
   // The verdict is final. What may still come goes behind it: what Slurm tells late, and the job's
   // next attempt.
   void Finish(const std::string& job_id);
+  // That verdict is on the disk: the next start need not judge the job again.
+  void MarkFinished(const std::string& job_id);
   // The engine has forgotten the job: whoever comes with its id is another.
   void Forget(const std::string& job_id);
   // Removes the oldest finished recordings until all fit.
@@ -103,6 +105,7 @@ class JobRecordings {
   std::map<std::string, std::unique_ptr<replay::Recorder>> live_;     // null: could not be opened
   std::map<std::string, std::unique_ptr<replay::Recorder>> resting_;  // finished, never null
   std::set<std::string> told_;               // of resting_: since the last Flush
+  std::set<std::string> unmarked_;           // finished, and their verdicts not on the disk yet
   std::map<std::string, int32_t> restarts_;  // of live_ and resting_, where a wrapper has told it
   std::map<std::pair<std::string, int>, int64_t> wrapper_seq_;  // by job and slot
   int64_t closed_bytes_ = 0;

@@ -3,19 +3,19 @@
 
 #include "exporter/verdict_store.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "detectors/verdict_json.h"
+#include "exporter/kept_file.h"
 
 namespace rankscope::exporter {
 namespace {
@@ -25,50 +25,27 @@ namespace fs = std::filesystem;
 constexpr std::string_view kSuffix = ".pb";
 constexpr uintmax_t kMaxFileBytes = 4 << 20;  // a verdict with every bound used is far below
 
-Error FileError(const std::string& what, const std::string& path) {
-  return Error{what + " " + path + ": " + std::strerror(errno) +
-               "; check state.dir, its permissions and free space"};
+// A verdict under another job's name is not its own.
+std::optional<proto::Verdict> ReadVerdict(const fs::path& path, uintmax_t size) {
+  if (size > kMaxFileBytes) return std::nullopt;
+  std::ifstream stream(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(stream), {});
+  const std::optional<std::string_view> message = OpenMessage(bytes);
+  proto::Verdict verdict;
+  if (!message || !verdict.ParseFromArray(message->data(), static_cast<int>(message->size()))) {
+    return std::nullopt;
+  }
+  if (verdict.job_id().empty() || FileNameOf(verdict.job_id()) != path.stem().string())
+    return std::nullopt;
+  return verdict;
 }
 
 }  // namespace
 
-std::string FileNameOf(std::string_view job_id) {
-  std::string name;
-  for (const char c : job_id) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_' || (c == '.' && !name.empty());
-    if (plain) {
-      name += c;
-    } else {
-      constexpr char kHex[] = "0123456789ABCDEF";
-      const auto byte = static_cast<unsigned char>(c);
-      name += {'%', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return name.substr(0, 200);
-}
-
-Status ReplaceFile(const std::string& path, std::string_view content) {
-  const std::string next = path + ".new";
-  const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return FileError("cannot create", next);
-  size_t done = 0;
-  while (done < content.size()) {
-    const ssize_t n = write(fd, content.data() + done, content.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    done += static_cast<size_t>(n);
-  }
-  const bool written = done == content.size() && fsync(fd) == 0;
-  const Error failure = FileError("cannot write", next);
-  close(fd);
-  if (!written) {
-    unlink(next.c_str());
-    return failure;
-  }
-  if (rename(next.c_str(), path.c_str()) != 0) return FileError("cannot replace", path);
-  return {};
-}
+VerdictStore::VerdictStore(EventLoop& loop, DiskThread& disk,
+                           std::function<void(const std::string& job_id)> on_kept)
+    : files_(loop, disk,
+             {[this](const std::string& job_id) { return Render(job_id); }, std::move(on_kept)}) {}
 
 Status VerdictStore::Open(const std::string& directory, int64_t wall_ns, Duration keep) {
   std::error_code error;
@@ -77,22 +54,23 @@ Status VerdictStore::Open(const std::string& directory, int64_t wall_ns, Duratio
     return Error{"cannot create " + directory + ": " + error.message() +
                  "; verdicts live in memory only; check state.dir"};
   }
-  directory_ = directory;
-  std::string damaged;
-  for (const fs::directory_entry& file : fs::directory_iterator(directory, error)) {
-    if (file.path().extension() != kSuffix) continue;
+  files_.Open(directory);
+  std::string named;
+  for (fs::directory_iterator file(directory, error), end; !error && file != end;
+       file.increment(error)) {
     struct stat info {};
-    if (lstat(file.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    Entry entry;
-    std::string bytes;
-    if (static_cast<uintmax_t>(info.st_size) <= kMaxFileBytes) {
-      std::ifstream stream(file.path(), std::ios::binary);
-      bytes.assign(std::istreambuf_iterator<char>(stream), {});
-    }
-    if (!entry.job.verdict.ParseFromString(bytes) || entry.job.verdict.job_id().empty()) {
-      damaged = file.path().string();
+    if (lstat(file->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    // What a crash left half written.
+    if (file->path().extension() == ".new") unlink(file->path().c_str());
+    if (file->path().extension() != kSuffix) continue;
+    auto verdict = ReadVerdict(file->path(), static_cast<uintmax_t>(info.st_size));
+    if (!verdict) {
+      ++damaged_;
+      named = file->path().string();
       continue;
     }
+    Entry entry;
+    entry.job.verdict = *std::move(verdict);
     entry.job.job_id = entry.job.verdict.job_id();
     entry.job.attempt = {entry.job.verdict.attempt().slurm_restart(),
                          entry.job.verdict.attempt().elastic_restart(),
@@ -103,27 +81,25 @@ Status VerdictStore::Open(const std::string& directory, int64_t wall_ns, Duratio
     entries_[entry.job.job_id] = std::move(entry);
   }
   Expire(wall_ns, keep);
-  if (!damaged.empty()) {
-    return Error{"skipped an unreadable verdict: " + damaged + "; remove it"};
-  }
-  return {};
+  while (entries_.size() > kMaxVerdicts) MakeRoom();
+  if (damaged_ == 0) return {};
+  return Error{"skipped " + std::to_string(damaged_) +
+               " verdicts that are not as written, one is " + named + "; remove it"};
 }
 
-Status VerdictStore::Put(const JobStatus& job, int64_t wall_ns) {
-  if (!entries_.contains(job.job_id) && entries_.size() >= kMaxVerdicts) {
-    const auto oldest =
-        std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
-          return a.second.written_wall_ns < b.second.written_wall_ns;
-        });
-    Erase(std::string(oldest->first));
-  }
+void VerdictStore::Put(const JobStatus& job, int64_t wall_ns) {
+  if (!entries_.contains(job.job_id) && entries_.size() >= kMaxVerdicts) MakeRoom();
   entries_[job.job_id] = {job, wall_ns};
-  if (directory_.empty()) return {};
-  const std::string base = directory_ + '/' + FileNameOf(job.job_id);
-  if (Status status = ReplaceFile(base + ".pb", job.verdict.SerializeAsString()); !status.ok()) {
-    return status;
-  }
-  return ReplaceFile(base + ".json", VerdictToJson(job.verdict) + '\n');
+  files_.Changed(job.job_id);
+}
+
+std::vector<DocumentFolder::File> VerdictStore::Render(const std::string& job_id) const {
+  const std::string name = FileNameOf(job_id);
+  const auto found = entries_.find(job_id);
+  if (found == entries_.end()) return {{name + ".pb", {}}, {name + ".json", {}}};
+  const proto::Verdict& verdict = found->second.job.verdict;
+  return {{name + ".pb", SealMessage(verdict.SerializeAsString())},
+          {name + ".json", VerdictToJson(verdict) + '\n'}};
 }
 
 void VerdictStore::Expire(int64_t wall_ns, Duration keep) {
@@ -134,12 +110,27 @@ void VerdictStore::Expire(int64_t wall_ns, Duration keep) {
   for (const std::string& job_id : old) Erase(job_id);
 }
 
+// One user's thousand runs cost his own verdicts, and nobody else's.
+void VerdictStore::MakeRoom() {
+  std::map<std::string_view, size_t> of_user;
+  for (const auto& [job_id, entry] : entries_) ++of_user[entry.job.user];
+  const auto most =
+      std::max_element(of_user.begin(), of_user.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto* oldest = &*entries_.begin();
+  bool found = false;
+  for (const auto& one : entries_) {
+    if (one.second.job.user != most->first) continue;
+    if (found && one.second.written_wall_ns >= oldest->second.written_wall_ns) continue;
+    oldest = &one;
+    found = true;
+  }
+  Erase(std::string(oldest->first));
+}
+
 void VerdictStore::Erase(const std::string& job_id) {
   entries_.erase(job_id);
-  if (directory_.empty()) return;
-  const std::string base = directory_ + '/' + FileNameOf(job_id);
-  unlink((base + ".pb").c_str());
-  unlink((base + ".json").c_str());
+  files_.Changed(job_id);
 }
 
 std::vector<const JobStatus*> VerdictStore::Jobs() const {

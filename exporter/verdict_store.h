@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Final verdicts on disk: DIR/JOB.pb for us and DIR/JOB.json for people, each replaced as a whole.
-// What is there at the start is served again. A disk that refuses costs the files, never the
-// daemon. Loop thread only.
+// Final verdicts on disk: DIR/JOB.pb for us, with a checksum, and DIR/JOB.json for people, each
+// replaced as a whole. What is there at the start is served again. A disk that refuses or hangs
+// costs the files, never the daemon: the files follow the memory when it lets them. Loop thread
+// only.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,42 +16,48 @@
 #include "detectors/job_status.h"
 #include "detectors/model/result.h"
 #include "detectors/model/time.h"
+#include "exporter/document_folder.h"
 
 namespace rankscope::exporter {
 
 class VerdictStore {
  public:
   // A verdict is some 10 kB, and so are the curves of eight cards: 1024 of them are 20 MB of
-  // memory. The oldest goes first.
+  // memory. The oldest of the user with the most of them goes first.
   static constexpr size_t kMaxVerdicts = 1024;
 
-  // Reads what is there; an unreadable file is skipped and named in the error, the others are kept.
+  // `on_kept` (may be null) hears when a job's verdict is on the disk.
+  VerdictStore(EventLoop& loop, DiskThread& disk,
+               std::function<void(const std::string& job_id)> on_kept = nullptr);
+
+  // Reads what is there, at once; an unreadable file is skipped, counted and named in the error,
+  // the others are kept.
   Status Open(const std::string& directory, int64_t wall_ns, Duration keep);
 
-  // Keeps in memory in any case; the error is the disk's.
-  Status Put(const JobStatus& job, int64_t wall_ns);
+  void Put(const JobStatus& job, int64_t wall_ns);
   // Forgets what is older than `keep`.
   void Expire(int64_t wall_ns, Duration keep);
 
   bool Contains(const std::string& job_id) const { return entries_.contains(job_id); }
   std::vector<const JobStatus*> Jobs() const;
 
+  // Whether the disk has them, and why not.
+  const DocumentFolder& files() const { return files_; }
+  // Files that are not as they were written.
+  int64_t damaged() const { return damaged_; }
+
  private:
   struct Entry {
     JobStatus job;
     int64_t written_wall_ns = 0;
   };
+  void MakeRoom();
   void Erase(const std::string& job_id);
+  std::vector<DocumentFolder::File> Render(const std::string& job_id) const;
 
-  std::string directory_;
+  DocumentFolder files_;
   std::map<std::string, Entry> entries_;
+  int64_t damaged_ = 0;
 };
-
-// A job id as a file name: what is not a letter, digit, '-', '_' or '.' becomes %XX; never "." or
-// "..", at most 200 bytes.
-std::string FileNameOf(std::string_view job_id);
-
-// Writes `content` to `path` so that readers see the old or the new file; fsynced.
-Status ReplaceFile(const std::string& path, std::string_view content);
 
 }  // namespace rankscope::exporter

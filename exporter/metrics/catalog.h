@@ -121,6 +121,13 @@ inline constexpr std::array kNodeRows = {
               "1: the rank's synchronisations, copies and allocations are all seen; 0: timing them "
               "would cost more than ebpf.budget.",
               "job_id,rank", Keep::kRank},
+    MetricRow{"rankscope_disk_behind_seconds", MetricType::kGauge, "seconds",
+              "For how long the disk of state.dir has not answered; 0 while it does.", ""},
+    MetricRow{"rankscope_documents_damaged_total", MetricType::kCounter, "",
+              "Kept verdicts and summaries that were not as written when they were read.", "",
+              Keep::kAlways, Profile::kDefault, Since::kStart},
+    MetricRow{"rankscope_documents_waiting", MetricType::kGauge, "",
+              "Verdicts and summaries that are not yet on the disk of state.dir.", ""},
     MetricRow{"rankscope_evidence_available", MetricType::kStateSet, "",
               "Whether this store of evidence has said anything about the job; a missing store "
               "caps the confidence.",
@@ -281,8 +288,10 @@ inline constexpr std::array kNodeRows = {
               Keep::kRank},
     MetricRow{"rankscope_recorder_bytes_total", MetricType::kCounter, "bytes",
               "Bytes written to recordings.", ""},
+    MetricRow{"rankscope_recorder_lost_total", MetricType::kCounter, "",
+              "Observations that a recording does not have: the disk was full or too slow.", ""},
     MetricRow{"rankscope_recorder_write_errors_total", MetricType::kCounter, "",
-              "Writes to recordings that failed.", ""},
+              "Writes to recordings, verdicts and summaries that failed.", ""},
     MetricRow{"rankscope_series", MetricType::kGauge, "", "Series on this page.", ""},
     MetricRow{"rankscope_series_dropped_total", MetricType::kCounter, "",
               "Series left out, counted at each tick, by reason: the cap of series per node or a "

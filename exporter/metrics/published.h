@@ -81,6 +81,10 @@ struct AgentStatus {
   HttpStatus http;
   int64_t recorder_write_errors = 0;
   int64_t recorder_bytes = 0;
+  int64_t recorder_lost = 0;
+  int64_t documents_waiting = 0;
+  int64_t documents_damaged = 0;
+  double disk_behind_seconds = 0;
   double tick_seconds = 0;  // what the last tick took
 };
 

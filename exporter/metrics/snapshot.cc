@@ -92,6 +92,9 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
     Add(MetricNamed("rankscope_http_scrapes_total"), agent_labels.Get("format", {kFormatNames[i]}),
         Count(agent.http.scrapes[i]));
   }
+  Add(MetricNamed("rankscope_disk_behind_seconds"), nullptr, agent.disk_behind_seconds);
+  Add(MetricNamed("rankscope_documents_damaged_total"), nullptr, Count(agent.documents_damaged));
+  Add(MetricNamed("rankscope_documents_waiting"), nullptr, Count(agent.documents_waiting));
   Add(MetricNamed("rankscope_jobs_dropped_total"), nullptr, Count(agent.engine.jobs_dropped));
   Add(MetricNamed("rankscope_last_tick_timestamp_seconds"), nullptr, wall_seconds);
   Add(MetricNamed("rankscope_log_unattributed_lines_total"), nullptr,
@@ -100,6 +103,7 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
       Count(agent.engine.malformed));
   Add(MetricNamed("rankscope_observations_total"), nullptr, Count(agent.engine.observations));
   Add(MetricNamed("rankscope_recorder_bytes_total"), nullptr, Count(agent.recorder_bytes));
+  Add(MetricNamed("rankscope_recorder_lost_total"), nullptr, Count(agent.recorder_lost));
   Add(MetricNamed("rankscope_recorder_write_errors_total"), nullptr,
       Count(agent.recorder_write_errors));
   Add(MetricNamed("rankscope_tick_seconds"), nullptr, agent.tick_seconds);
@@ -201,8 +205,7 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
       1);
   Add(MetricNamed("rankscope_job_running"), labels, Flag(job.running));
   Add(MetricNamed("rankscope_job_suspended"), labels, job.suspension.now);
-  Add(MetricNamed("rankscope_job_suspended_seconds_total"), labels,
-           job.suspension.total_seconds);
+  Add(MetricNamed("rankscope_job_suspended_seconds_total"), labels, job.suspension.total_seconds);
   if (job.world_size > 0) Add(MetricNamed("rankscope_job_world_size"), labels, job.world_size);
 
   constexpr MetricId kEvidence = MetricNamed("rankscope_evidence_available");

@@ -129,6 +129,7 @@ TEST_F(JobRecordingsTest, AfterAKillTheLiveJobsAreReadInOrderAndGoOn) {
     recordings->Accept(Line(4, 2, "a", "four"));
     recordings->Accept(At(5, kAgentSource, 1, Tick{}));
     recordings->Finish("done");
+    recordings->MarkFinished("done");
     recordings->Flush();
   }
   auto recordings = Make();
@@ -190,6 +191,7 @@ TEST_F(JobRecordingsTest, WhatTheSchedulerTellsLateGoesBehindTheRun) {
   recordings->Accept(Begin(1, "7", 10));
   recordings->Accept(Line(2, 2, "7", "the run"));
   recordings->Finish("7");
+  recordings->MarkFinished("7");
   recordings->Accept(Told(12, "7", "sacct"));
   recordings->Accept(At(13, kRunSource, 9, Tick{}));
   recordings->Flush();
@@ -215,6 +217,7 @@ TEST_F(JobRecordingsTest, TheNextAttemptGoesOnWhereTheEngineRemembersTheOneBefor
   ASSERT_TRUE(recordings->Open().ok());
   recordings->Accept(Line(1, 2, "7", "first attempt"));
   recordings->Finish("7");
+  recordings->MarkFinished("7");
   recordings->Accept(Told(12, "7", "sacct"));
   recordings->Accept(Line(13, 2, "7", "second attempt"));
   recordings->Flush();
@@ -222,6 +225,7 @@ TEST_F(JobRecordingsTest, TheNextAttemptGoesOnWhereTheEngineRemembersTheOneBefor
   EXPECT_THAT(recordings->LiveJobs(), testing::ElementsAre("7"));
   EXPECT_FALSE(fs::exists(JobDirectory("7") + "/finished"));
   recordings->Finish("7");
+  recordings->MarkFinished("7");
   recordings->Forget("7");
   recordings->Accept(Line(4000, 2, "7", "another job"));
   recordings->Flush();
@@ -234,6 +238,7 @@ TEST_F(JobRecordingsTest, AReusedIdKeepsTheEarlierLife) {
   recordings->Accept(Begin(1, "7", 10));
   recordings->Accept(Line(2, 2, "7", "first life"));
   recordings->Finish("7");
+  recordings->MarkFinished("7");
   recordings->Accept(Begin(3, "7", 11));
   recordings->Accept(Line(4, 2, "7", "second life"));
   recordings->Flush();
@@ -252,9 +257,11 @@ TEST_F(JobRecordingsTest, AWrapperThatSlurmHasBegunAgainGoesOn) {
   recordings->Accept(Begin(1, "7", 10));
   recordings->Accept(Line(2, 2, "7", "first attempt"));
   recordings->Finish("7");
+  recordings->MarkFinished("7");
   recordings->Accept(again(3, "7", 11, 1));
   recordings->Accept(Line(4, 2, "7", "second attempt"));
   recordings->Finish("7");
+  recordings->MarkFinished("7");
   recordings->Flush();
   EXPECT_THAT(TextsOf("7"), testing::ElementsAre("first attempt", "second attempt"));
   EXPECT_TRUE(fs::exists(JobDirectory("7") + "/finished"));
@@ -272,6 +279,7 @@ TEST_F(JobRecordingsTest, TheOldestFinishedGoesWhenTheNodesBudgetIsUsedUp) {
   recordings->Accept(Begin(1, "live", 10));
   recordings->Accept(Begin(1, "done", 20));
   recordings->Finish("done");
+  recordings->MarkFinished("done");
   recordings->Flush();
   EXPECT_FALSE(fs::exists(JobDirectory("done")));
   EXPECT_TRUE(fs::exists(JobDirectory("live")));
@@ -289,6 +297,7 @@ TEST_F(JobRecordingsTest, AnUnusableDirectoryIsSaidAndCostsNothingElse) {
   recordings->Accept(Begin(1, "a", 10));
   recordings->Flush();
   recordings->Finish("a");
+  recordings->MarkFinished("a");
 }
 
 TEST_F(JobRecordingsTest, TwoDaemonsDoNotShareADirectory) {
