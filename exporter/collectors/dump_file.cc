@@ -3,6 +3,7 @@
 
 #include "exporter/collectors/dump_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,53 +11,45 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 namespace rankscope::collectors {
 namespace {
 
-Error Failed(const std::string& path, const char* what) {
+Error Failed(const std::string& path, const std::string& what) {
   return Error{path + ": " + what};
 }
 
 }  // namespace
 
-Result<DumpFile> DumpFile::Find(const std::string& root, const std::string& path, uid_t owner) {
-  if (path.empty() || path.size() > 4096 || path.find('\0') != std::string::npos)
-    return Failed(path, "no path of a file");
-  const int fd = open((root + path).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return Error{};
-    return Failed(path, std::strerror(errno));
-  }
-  DumpFile file(fd, {});
+Result<DumpFile> DumpFile::Find(const PathStart& start, const std::string& path, uid_t owner,
+                                exporter::UserMounts& mounts) {
+  auto found =
+      exporter::WalkUserPath(start.root.get(), start.working_directory.get(), path, mounts);
+  if (!found && found.error().empty()) return Error{};
+  if (!found) return Failed(path, found.error());
   struct stat status {};
-  if (fstat(fd, &status) != 0) return Failed(path, std::strerror(errno));
+  if (fstat(found->get(), &status) != 0) return Failed(path, std::strerror(errno));
   if (!S_ISREG(status.st_mode)) return Failed(path, "not a regular file, not read");
   if (status.st_uid != owner) return Failed(path, "owned by another user, not read");
-  file.stamp_ = {status.st_dev, status.st_ino, status.st_size,
-                 status.st_mtim.tv_sec * int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
-  return file;
-}
-
-DumpFile::DumpFile(DumpFile&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), stamp_(other.stamp_) {}
-
-DumpFile::~DumpFile() {
-  if (fd_ >= 0) close(fd_);
+  if (owner == 0 && (status.st_mode & S_IROTH) == 0)
+    return Failed(path, "root's file that others may not read, not read");
+  const FileStamp stamp = {status.st_dev, status.st_ino, status.st_size,
+                           status.st_mtim.tv_sec * int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
+  return DumpFile(std::move(*found), stamp);
 }
 
 Result<std::string> DumpFile::Read(int64_t offset, size_t most) const {
-  const std::string path = "/proc/self/fd/" + std::to_string(fd_);
-  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0) return Error{std::strerror(errno)};
+  const OwnedFd file = exporter::OpenLooked(fd_.get());
+  if (!file) return Error{std::strerror(errno)};
   std::string bytes;
   constexpr size_t kPiece = 256 * 1024;
   while (bytes.size() < most) {
     const size_t used = bytes.size();
     bytes.resize(std::min(most, used + kPiece));
-    const ssize_t n =
-        pread(fd, bytes.data() + used, bytes.size() - used, offset + static_cast<int64_t>(used));
+    const ssize_t n = pread(file.get(), bytes.data() + used, bytes.size() - used,
+                            offset + static_cast<int64_t>(used));
     if (n < 0 && errno == EINTR) {
       bytes.resize(used);
       continue;
@@ -64,8 +57,26 @@ Result<std::string> DumpFile::Read(int64_t offset, size_t most) const {
     bytes.resize(used + static_cast<size_t>(std::max<ssize_t>(n, 0)));
     if (n <= 0) break;
   }
-  close(fd);
   return bytes;
+}
+
+std::vector<std::string> ListFolder(const PathStart& start, const std::string& path, size_t most,
+                                    exporter::UserMounts& mounts) {
+  std::vector<std::string> names;
+  const auto found =
+      exporter::WalkUserPath(start.root.get(), start.working_directory.get(), path + "/.", mounts);
+  if (!found) return names;
+  OwnedFd folder(openat(found->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(folder ? fdopendir(folder.get()) : nullptr,
+                                                      closedir);
+  if (!directory) return names;
+  folder.Release();
+  while (names.size() < most) {
+    const dirent* const entry = readdir(directory.get());
+    if (entry == nullptr) break;
+    names.emplace_back(entry->d_name);
+  }
+  return names;
 }
 
 }  // namespace rankscope::collectors

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Reads a file that a job's own user has named and written, as a daemon of root may: seen as the
-// process sees it (its root and working directory), never through a link as its last step, nothing
-// but a regular file of that very user, opened only once that is known (opening a device or a pipe
-// can already do something), no larger than allowed, and never mapped (its owner may cut it short
-// at any time). Blocks where the file system does; the worker's thread.
+// Reads a file that a job's own user has named and written, on that user's thread (see
+// UserWorkers): seen as the process sees it (its root and working directory), never through a link
+// as its last step, on no file system that he answers for himself, nothing but a regular file of
+// that very user, opened only once that is known (opening a device or a pipe can already do
+// something), no larger than allowed, and never mapped (its owner may cut it short at any time).
+// Blocks where the file system does.
 #pragma once
 
 #include <sys/types.h>
@@ -13,8 +14,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "detectors/model/result.h"
+#include "exporter/owned_fd.h"
+#include "exporter/user_path.h"
 
 namespace rankscope::collectors {
 
@@ -27,24 +31,31 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
+// Where paths of a process begin.
+struct PathStart {
+  OwnedFd root;
+  OwnedFd working_directory;
+};
+
 class DumpFile {
  public:
-  // `root`: the folder that absolute paths begin at ("" = our own). An error says why the file is
-  // none to read; where there is no file at all, it is empty.
-  static Result<DumpFile> Find(const std::string& root, const std::string& path, uid_t owner);
-
-  DumpFile(DumpFile&& other) noexcept;
-  DumpFile& operator=(DumpFile&&) = delete;
-  ~DumpFile();
+  // An error says why the file is none to read; where there is no file at all, it is empty.
+  // `owner`: of root's files only those that all may read are read.
+  static Result<DumpFile> Find(const PathStart& start, const std::string& path, uid_t owner,
+                               exporter::UserMounts& mounts);
 
   const FileStamp& stamp() const { return stamp_; }
   // From `offset`, at most `most` bytes.
   Result<std::string> Read(int64_t offset, size_t most) const;
 
  private:
-  DumpFile(int fd, FileStamp stamp) : fd_(fd), stamp_(stamp) {}
-  int fd_;  // names the file, and cannot read it
+  DumpFile(OwnedFd fd, FileStamp stamp) : fd_(std::move(fd)), stamp_(stamp) {}
+  OwnedFd fd_;  // names the file, and cannot read it
   FileStamp stamp_;
 };
+
+// Names in a folder, at most `most`; nothing where it is none to read.
+std::vector<std::string> ListFolder(const PathStart& start, const std::string& path, size_t most,
+                                    exporter::UserMounts& mounts);
 
 }  // namespace rankscope::collectors

@@ -5,18 +5,27 @@
 // (written by each rank's watchdog when a collective has timed out, or on request) and the log of
 // NCCL Inspector (written all along where a job has switched it on). Looked for where each rank's
 // environment says and at the known default places; a file is read when it has not changed between
-// two looks, or its rank has ended. Loop thread only; files are read on a worker.
+// two looks, or its rank has ended. Loop thread only; the files of each user are read by a thread
+// with his rights.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "detectors/model/observation.h"
+#include "exporter/collectors/nccl_dump_reader.h"
 #include "exporter/collectors/process_table.h"
+#include "exporter/collectors/rank_roster.h"
 #include "exporter/event_loop.h"
 #include "exporter/source.h"
+#include "exporter/user_identity.h"
+#include "exporter/user_workers.h"
 #include "exporter/worker.h"
 
 namespace rankscope::collectors {
@@ -33,24 +42,39 @@ class NcclDumps final : public exporter::Source {
   int64_t lost() const override { return lost_; }
 
  private:
-  struct Reader;
-  struct Found {
-    std::vector<Event> events;
-    int64_t lost = 0;  // since the beginning
+  struct Scout;
+  struct Seen;
+  struct Round;
+  struct Rank {
+    std::optional<exporter::UserIdentity> who;
+    RankDumps dumps;    // what is known, but while a look has it
+    bool busy = false;  // a look is under way
   };
+
   void Look();
+  void OnSeen(const Seen& seen);
+  void PlanLook(const RankProcess& process, bool gone,
+                std::map<exporter::UserIdentity, Round>& rounds);
+  void Submit(const exporter::UserIdentity& who, Round planned);
+  void OnLook(DumpLook& look);
+  void TellState();
   void Tell(auto kind);
 
   std::shared_ptr<ProcessTable> table_;
   Duration interval_;
   std::string proc_root_;
-  std::shared_ptr<Reader> reader_;  // the worker's, while it works
+  std::shared_ptr<Scout> scout_;  // the worker's, while it works
   exporter::EventLoop* loop_ = nullptr;
   Sink* sink_ = nullptr;
   std::unique_ptr<exporter::Worker> worker_;
+  std::unique_ptr<exporter::UserWorkers> users_;
   exporter::EventLoop::TimerId timer_ = 0;
+  std::map<ProcessKey, Rank> ranks_;
+  std::map<std::pair<uint32_t, std::string>, int64_t> budgets_;  // events told, by user and job
+  std::set<uint32_t> late_;                                      // users whose files do not answer
+  bool stuck_ = false;                                           // the first worker does not return
+  std::string told_;                                             // the reason that was told last
   int64_t lost_ = 0;
-  bool late_ = false;
 };
 
 }  // namespace rankscope::collectors

@@ -104,7 +104,6 @@ void StdoutTail::PlanLooks(Rounds& rounds) {
     }
     if (process.who && busy_.contains(*process.who)) continue;
     process.looked = now;
-    process.refusal.clear();
     if (!process.who) {
       process.refusal = "a process acts for two users";  // or has ended
       continue;

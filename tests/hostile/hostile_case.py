@@ -6,6 +6,8 @@ A test is one attack, and its docstring is its row of the table: who does what, 
 uid 61001, the attacker uid 61002; neither has a name, a group or a right. Nothing sleeps for a fixed time: what must happen is
 waited for, and what must not happen is looked for after something that comes later in the daemon's own order, mostly a tick.
 """
+import functools
+import inspect
 import os
 import shutil
 import subprocess
@@ -101,6 +103,45 @@ class HostileTest(ServeTest):
         for job in daemon.verdicts():
             texts += [daemon.get(f"/{page}?job_id={job}")[1] for page in ("verdict", "evidence", "events")]
         return "\n".join(texts)
+
+
+def together(case):
+    """For attacks that do not meet: all of a class begin beside one daemon, and each test then looks at what came of its own.
+
+    A test is a generator that yields once, between the two. `self` is the one test case that they share; its begin() is called
+    before the first of them, and its settle() when all have begun.
+    """
+    attacks = {name: function for name, function in vars(case).items() if name.startswith("test") and inspect.isgeneratorfunction(function)}
+    set_up = case.setUp
+    begun = {}
+
+    def set_up_class(cls):
+        shared = cls(next(iter(attacks)))
+        cls.addClassCleanup(shared.doCleanups)
+        set_up(shared)
+        shared.begin()
+        for name, function in attacks.items():
+            try:
+                begun[name] = function(shared)
+                next(begun[name])
+            except Exception as error:  # told by the test itself
+                begun[name] = error
+        shared.settle()
+
+    def look(name, function):
+        @functools.wraps(function)
+        def test(_self):
+            if isinstance(begun[name], Exception):
+                raise begun[name]
+            for _ in begun[name]:
+                pass
+        return test
+
+    case.setUpClass = classmethod(set_up_class)
+    case.setUp = lambda self: None
+    for name, function in attacks.items():
+        setattr(case, name, look(name, function))
+    return case
 
 
 def run_tests():

@@ -4,6 +4,7 @@
 // Dumps of a job's libraries: which file may be read, when, and what of it is told.
 #include "exporter/collectors/nccl_dumps.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -125,24 +126,38 @@ class Folder : public ::testing::Test {
   fs::path root_;
 };
 
+Result<DumpFile> Find(const std::string& path, uid_t owner) {
+  exporter::UserMounts mounts("/proc", getpid());
+  const PathStart start = {OwnedFd(open("/", O_PATH | O_CLOEXEC)),
+                           OwnedFd(open(".", O_PATH | O_CLOEXEC))};
+  return DumpFile::Find(start, path, owner, mounts);
+}
+
+TEST_F(Folder, OfRootsFilesThoseThatAllMayRead) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  Write(root_ / "dump", "bytes");
+  ASSERT_EQ(chmod((root_ / "dump").c_str(), 0600), 0);
+  EXPECT_FALSE(Find(root_ / "dump", 0));
+}
+
 TEST_F(Folder, OnlyARegularFileOfItsOwnerIsRead) {
   const std::string file = root_ / "dump";
   Write(file, "bytes");
-  const auto found = DumpFile::Find("", file, getuid());
+  const auto found = Find(file, getuid());
   ASSERT_TRUE(found);
   EXPECT_EQ(*found->Read(0, 100), "bytes");
   EXPECT_EQ(*found->Read(2, 2), "te");
   EXPECT_EQ(found->stamp().size, 5);
 
-  EXPECT_FALSE(DumpFile::Find("", file, getuid() + 1)) << "another user's";
+  EXPECT_FALSE(Find(file, getuid() + 1)) << "another user's";
   fs::create_symlink(file, root_ / "link");
-  EXPECT_FALSE(DumpFile::Find("", root_ / "link", getuid()));
+  EXPECT_FALSE(Find(root_ / "link", getuid()));
   ASSERT_EQ(mkfifo((root_ / "pipe").c_str(), 0600), 0);
-  EXPECT_FALSE(DumpFile::Find("", root_ / "pipe", getuid())) << "and does not wait for a writer";
-  EXPECT_FALSE(DumpFile::Find("", root_, getuid()));
-  EXPECT_FALSE(DumpFile::Find("", "/dev/null", 0));
-  EXPECT_FALSE(DumpFile::Find("", std::string("a\0b", 3), getuid()));
-  const auto none = DumpFile::Find("", root_ / "nothing", getuid());
+  EXPECT_FALSE(Find(root_ / "pipe", getuid())) << "and does not wait for a writer";
+  EXPECT_FALSE(Find(root_, getuid()));
+  EXPECT_FALSE(Find("/dev/null", 0));
+  EXPECT_FALSE(Find(std::string("a\0b", 3), getuid()));
+  const auto none = Find(root_ / "nothing", getuid());
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error(), "") << "that there is none is no error";
 }
@@ -154,6 +169,12 @@ class DumpSource : public Folder {
     std::string environment = "RANK=" + std::to_string(rank) + "|" + more + "|";
     std::replace(environment.begin(), environment.end(), '|', '\0');
     Write(at / "environ", environment);
+    for (const char* link : {"root", "cwd"}) fs::create_directory_symlink("/", at / link);
+    for (const char* link : {"ns", "mountinfo", "auxv"})
+      fs::create_symlink(fs::path("/proc/self") / link, at / link);
+    const std::string uid = '\t' + std::to_string(getuid()), gid = '\t' + std::to_string(getgid());
+    Write(at / "status", "Name:\tx\nPPid:\t0\nUid:" + uid + uid + uid + uid + "\nGid:" + gid + gid +
+                             gid + gid + "\nGroups:\t\n");
     std::string zeros;
     for (int i = 0; i < 27; ++i) zeros += " 0";
     Write(at / "stat", std::to_string(pid) + " (python3) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 3 0 " +

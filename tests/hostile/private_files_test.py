@@ -1,0 +1,202 @@
+# SPDX-FileCopyrightText: The rankscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""Files that the attacker may not read, and would like the daemon to read and show: where the kernel's source of output is not
+up, so that output is read from the files that processes have open, and where libraries leave their dumps.
+
+A set-user-ID program stands for all that a node has: a copy of Python with that bit, which only the tests' own scripts run.
+"""
+import os
+import shutil
+from pathlib import Path
+
+from file_case import SECRET, WAITS, Files
+from hostile_case import ATTACKER, VICTIM, HostileTest, run_tests, together, wait_for
+
+GROUP = 61100
+
+
+@together
+class PrivateFiles(HostileTest, Files):
+    def begin(self):
+        super().begin()
+        if os.statvfs(self.folder).f_flag & os.ST_NOSUID:
+            self.skipTest(f"{self.folder} is mounted nosuid")
+        self.suid = Path(self.folder) / "helper"
+        shutil.copy("/usr/bin/python3", self.suid)
+        os.chmod(self.suid, 0o4755)
+
+    def helper(self, script, *arguments, **options):
+        """The attacker starts the set-user-ID program."""
+        return self.rank_as(ATTACKER, None, self.suid, "-c", script, *arguments, **options)
+
+    # What must go on.
+
+    def test_the_users_own_private_file_is_heard(self):
+        """Nobody attacks: a user's own output file of mode 0600 is read."""
+        path = self.secret("own", uid=VICTIM, folder=self.common)
+        with open(path, "ab") as out:
+            self.rank_as(VICTIM, out, "/usr/bin/python3", "-c", WAITS, "marker")
+        yield
+        self.wait_until_heard(SECRET + "own")
+
+    def test_a_groups_file_is_heard_by_its_members(self):
+        """Nobody attacks: a group's log is read for a user who is in the group."""
+        def member():
+            os.setgroups([GROUP])
+            os.setresgid(VICTIM, VICTIM, VICTIM)
+            os.setresuid(VICTIM, VICTIM, VICTIM)
+        with open(self.secret("members", mode=0o640, gid=GROUP, folder=self.common), "ab") as out:
+            self.start_with_rights(member, out, "/usr/bin/python3", "-c", WAITS, "member")
+        yield
+        self.wait_until_heard(SECRET + "members")
+
+    def test_a_file_of_roots_own_job_is_heard(self):
+        """Nobody attacks: root trains, and its output, which all may read, is read."""
+        with open(self.secret("roots-job", mode=0o644, folder=self.common), "ab") as out:
+            self.start_with_rights(None, out, "/usr/bin/python3", "-c", WAITS, "root")
+        yield
+        self.wait_until_heard(SECRET + "roots-job")
+
+    # Attacks.
+
+    def test_a_file_of_a_group_that_he_is_not_in(self):
+        """The attacker was handed the writing end of a group's log, and is not in the group: it is not read."""
+        out = os.open(self.secret("strangers", mode=0o640, gid=GROUP, folder=self.common), os.O_WRONLY | os.O_APPEND)
+        self.addCleanup(os.close, out)
+        self.hand_over(out, "a-stranger")
+        yield
+        self.wait_until_heard("a-stranger")
+        self.assert_not_told("strangers")
+
+    def test_a_program_that_acts_for_root_writes_to_its_private_file(self):
+        """A set-user-ID program, started with a rank's variables, writes to a private file of root's: the file is not read."""
+        path = self.secret("effective")
+        process = self.helper("import os, sys, time; os.dup2(os.open(sys.argv[1], os.O_RDWR | os.O_APPEND), 1); os.write(2, b'ready'); time.sleep(600)",
+                              str(path))
+        yield
+        self.found(process.pid)
+        self.assert_not_told("effective")
+
+    def test_a_program_that_became_root_writes_to_its_private_file(self):
+        """As before, and the program takes on root's ids altogether: the file is not read."""
+        path = self.secret("became-root")
+        process = self.helper("import os, sys, time; os.setresuid(0, 0, 0); os.dup2(os.open(sys.argv[1], os.O_RDWR | os.O_APPEND), 1); time.sleep(600)",
+                              str(path))
+        yield
+        self.found(process.pid)
+        self.assert_not_told("became-root")
+
+    def test_a_program_that_became_root_and_lost_its_parent(self):
+        """As before, detached from the attacker's processes, with a file that all might read in a folder that only root may enter."""
+        path = self.secret("orphan", mode=0o644)
+        pid_file = self.common / "pid"
+        self.helper("import os, sys, time\n"
+                    "os.setresuid(0, 0, 0); os.setresgid(0, 0, 0)\n"
+                    "if os.fork(): os._exit(0)\n"
+                    "os.setsid(); os.dup2(os.open(sys.argv[1], os.O_RDWR | os.O_APPEND), 1)\n"
+                    "open(sys.argv[2], 'w').write(str(os.getpid())); os.rename(sys.argv[2], sys.argv[2] + '.done'); time.sleep(600)",
+                    str(path), str(pid_file))
+        done = Path(str(pid_file) + ".done")
+        wait_for("the orphan", done.exists)
+        pid = int(done.read_text())
+        self.addCleanup(os.kill, pid, 9)
+        yield
+        self.found(pid)
+        self.assert_not_told("orphan")
+
+    def test_a_program_of_root_that_a_set_user_id_program_started(self):
+        """A program that root's rights were handed on to (as sudo does) writes to a private file of root's: it is not read."""
+        path = self.secret("sudo")
+        process = self.helper("import os, subprocess, sys\n"
+                              "os.setresuid(0, 0, 0); os.setresgid(0, 0, 0)\n"
+                              "out = os.open(sys.argv[1], os.O_RDWR | os.O_APPEND)\n"
+                              "child = subprocess.Popen(['/bin/sleep', '600'], stdout=out)\n"
+                              "os.write(2, b'%d\\n' % child.pid); child.wait()", str(path), errors=self.common / "sudo-errors")
+        pid = int(wait_for("the child", (self.common / "sudo-errors").read_text))
+        self.addCleanup(os.kill, pid, 9)
+        yield
+        self.found(pid)
+        self.assert_not_told("sudo")
+        self.assertIsNone(process.poll())
+
+    def test_a_private_file_that_a_set_user_id_program_left_open(self):
+        """A set-user-ID program gives its rights up and leaves a private file of root's as standard output: it is not read."""
+        path = self.secret("inherited")
+        self.helper("import os, sys\n"
+                    "os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND), 1); own = os.getuid()\n"
+                    "os.setresuid(own, own, own); os.execv('/usr/bin/python3', ['python3', '-c', sys.argv[2], 'left-open'])",
+                    str(path), WAITS)
+        yield
+        self.wait_until_heard("left-open")
+        self.assert_not_told("inherited")
+
+    def test_a_descriptor_that_root_handed_over(self):
+        """Root hands the attacker the writing end of a private file: that he may write does not make it read."""
+        out = os.open(self.secret("handed"), os.O_WRONLY | os.O_APPEND)
+        self.addCleanup(os.close, out)
+        self.hand_over(out, "handed-over")
+        yield
+        self.wait_until_heard("handed-over")
+        self.assert_not_told("handed")
+
+    def test_the_writing_end_of_the_victims_file(self):
+        """The attacker has the writing end of a file that the victim keeps to himself: it is not read for him."""
+        out = os.open(self.secret("victims", uid=VICTIM, folder=self.home(VICTIM)), os.O_WRONLY | os.O_APPEND)
+        self.addCleanup(os.close, out)
+        self.hand_over(out, "of-the-victim")
+        yield
+        self.wait_until_heard("of-the-victim")
+        self.assert_not_told("victims")
+
+    def test_a_deleted_private_file(self):
+        """As before, of a file that has no name any more."""
+        path = self.secret("deleted")
+        out = os.open(path, os.O_WRONLY | os.O_APPEND)
+        path.unlink()
+        self.addCleanup(os.close, out)
+        self.hand_over(out, "no-name")
+        yield
+        self.wait_until_heard("no-name")
+        self.assert_not_told("deleted")
+
+    def test_a_descriptor_that_only_names_the_file(self):
+        """The attacker's standard output names a private file (O_PATH) and opens nothing: it is not read."""
+        out = os.open(self.secret("named"), os.O_PATH)
+        self.addCleanup(os.close, out)
+        self.hand_over(out, "only-named")
+        yield
+        self.wait_until_heard("only-named")
+        self.assert_not_told("named")
+
+    def test_a_name_that_is_replaced_after_it_was_opened(self):
+        """The attacker replaces the name of his output file by a link to a private file: the descriptor leads to the file, no name."""
+        path = self.secret("replaced")
+        own = self.common / "output"
+        script = WAITS.replace("os.write(2", "os.rename(sys.argv[2], sys.argv[3]); os.write(2")
+        link = self.common / "link"
+        link.symlink_to(path)
+        os.lchown(link, ATTACKER, ATTACKER)
+        with open(own, "wb") as out:
+            os.fchown(out.fileno(), ATTACKER, ATTACKER)
+            self.rank_as(ATTACKER, out, "/usr/bin/python3", "-c", script, "has-replaced", str(link), str(own))
+        yield
+        self.wait_until_heard("has-replaced")
+        self.assert_not_told("replaced")
+
+    def test_root_of_a_container_is_no_root(self):
+        """The attacker is root of a user namespace of his own, and has the writing end of root's private file: it is not read."""
+        out = os.open(self.secret("container"), os.O_WRONLY | os.O_APPEND)
+        self.addCleanup(os.close, out)
+        process = self.hand_over(out, "container-root", command=("/usr/bin/unshare", "-r", "/usr/bin/python3"))
+        yield
+        try:
+            self.wait_until_heard("container-root")
+        except AssertionError:
+            if process.poll() is None:
+                raise
+            self.skipTest("no user namespaces for users")
+        self.assert_not_told("container")
+
+
+if __name__ == "__main__":
+    run_tests()
