@@ -415,6 +415,7 @@ Output Engine::Tick(Timestamp now) {
         output.changed.push_back(it->first);
       DescribeStatus(job.window, impl_->processes, job.judge, impl_->wall_offset_ns, now,
                      job.status);
+      output.renewed.push_back(it->first);
       job.dirty = false;
       job.record.clear();
       const bool live = job.judge.verdict().state() == proto::LIVE;

@@ -26,7 +26,7 @@ struct Config {
   Duration hang_floor = Seconds(60);  // C2: no verdict of a hang before this
   Duration rendezvous_suspect = Seconds(120);
   Duration rendezvous_fire = Seconds(300);
-  Duration final_after_end = Seconds(2);     // streams drained and this long after the last process
+  Duration final_after_end = Seconds(2);  // streams drained and this long after the last process
   // The same where a scheduler can still tell how the job ended, or begin it anew, and has not.
   Duration final_after_scheduler = Seconds(15);
   Duration forget_after_end = Seconds(600);  // a finished job's state leaves memory
@@ -48,6 +48,7 @@ struct Request {
 
 struct Output {
   std::vector<std::string> changed;  // jobs whose verdict document changed
+  std::vector<std::string> renewed;  // jobs whose JobStatus was written anew
   std::vector<std::string> ended;    // jobs that left memory
   std::vector<Request> requests;
 };

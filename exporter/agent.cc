@@ -312,6 +312,7 @@ void Agent::OnTick() {
 }
 
 void Agent::Handle(const engine::Output& output) {
+  published_jobs_.Note(output);
   for (const std::string& job_id : output.changed) {
     const JobStatus* job = engine_.Find(job_id);
     if (job == nullptr) continue;
@@ -324,6 +325,7 @@ void Agent::Handle(const engine::Output& output) {
                {"confidence", std::to_string(verdict.confidence()).substr(0, 4)}});
     if (verdict.state() == proto::FINAL) {
       verdicts_.Put(*job, loop_.Now().ns + wall_offset_ns_);
+      published_jobs_.Share(verdicts_.Find(job_id));
       KeepSummary(job_id);
       recordings_.Finish(job_id);
     }
@@ -436,22 +438,11 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   if (listener_ != nullptr) agent.http = listener_->Counts();
   agent.tick_seconds = tick_seconds;
 
-  for (const JobStatus* job : engine_.Jobs()) published->jobs.push_back(*job);
-  for (const JobStatus* job : verdicts_.Jobs()) {
-    if (engine_.Find(job->job_id) == nullptr) published->jobs.push_back(*job);
-  }
-  std::sort(published->jobs.begin(), published->jobs.end(),
-            [](const JobStatus& a, const JobStatus& b) { return a.job_id < b.job_id; });
+  published->jobs = published_jobs_.All(engine_, verdicts_.Jobs(), trouble_);
   published->summaries = summaries_.all();
-  if (!trouble_.empty()) {
-    for (JobStatus& job : published->jobs) {
-      if (job.running) job.verdict.mutable_data_quality()->add_notes("not recorded: " + trouble_);
-    }
-  }
-  auto state = std::make_shared<http::State>();
-  state->exposition = std::make_shared<const http::Exposition>(snapshots_.Build(*published));
-  state->published = std::move(published);
-  state_.Publish(std::move(state));
+  auto exposition = std::make_shared<const http::Exposition>(snapshots_.Build(*published));
+  state_.Publish(std::make_shared<const http::State>(std::move(published), std::move(exposition),
+                                                     state_.Current().get()));
 }
 
 std::optional<std::string> Agent::Explain(int32_t pid, Duration deadline) {

@@ -25,6 +25,7 @@
 #include "exporter/job_summaries.h"
 #include "exporter/logger.h"
 #include "exporter/metrics/snapshot.h"
+#include "exporter/published_jobs.h"
 #include "exporter/slurm/questions.h"
 #include "exporter/source_keeper.h"
 #include "exporter/verdict_store.h"
@@ -89,6 +90,7 @@ class Agent {
   engine::Engine engine_;
   DiskThread documents_disk_;  // verdicts and what else is synced and may wait
   VerdictStore verdicts_;
+  PublishedJobs published_jobs_;
   JobSummaries summaries_;
   std::vector<engine::Request> parents_asked_;  // of Slurm's source, and not answered yet
   JobRecordings recordings_;

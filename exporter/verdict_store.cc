@@ -69,16 +69,17 @@ Status VerdictStore::Open(const std::string& directory, int64_t wall_ns, Duratio
       named = file->path().string();
       continue;
     }
+    JobStatus job;
+    job.verdict = *std::move(verdict);
+    job.job_id = job.verdict.job_id();
+    job.attempt = {job.verdict.attempt().slurm_restart(), job.verdict.attempt().elastic_restart(),
+                   job.verdict.attempt().ordinal()};
+    job.running = false;
     Entry entry;
-    entry.job.verdict = *std::move(verdict);
-    entry.job.job_id = entry.job.verdict.job_id();
-    entry.job.attempt = {entry.job.verdict.attempt().slurm_restart(),
-                         entry.job.verdict.attempt().elastic_restart(),
-                         entry.job.verdict.attempt().ordinal()};
-    entry.job.running = false;
+    entry.job = std::make_shared<const JobStatus>(std::move(job));
     entry.written_wall_ns =
         static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec;
-    entries_[entry.job.job_id] = std::move(entry);
+    entries_[entry.job->job_id] = std::move(entry);
   }
   Expire(wall_ns, keep);
   while (entries_.size() > kMaxVerdicts) MakeRoom();
@@ -89,7 +90,7 @@ Status VerdictStore::Open(const std::string& directory, int64_t wall_ns, Duratio
 
 void VerdictStore::Put(const JobStatus& job, int64_t wall_ns) {
   if (!entries_.contains(job.job_id) && entries_.size() >= kMaxVerdicts) MakeRoom();
-  entries_[job.job_id] = {job, wall_ns};
+  entries_[job.job_id] = {std::make_shared<const JobStatus>(job), wall_ns};
   files_.Changed(job.job_id);
 }
 
@@ -97,7 +98,7 @@ std::vector<DocumentFolder::File> VerdictStore::Render(const std::string& job_id
   const std::string name = FileNameOf(job_id);
   const auto found = entries_.find(job_id);
   if (found == entries_.end()) return {{name + ".pb", {}}, {name + ".json", {}}};
-  const proto::Verdict& verdict = found->second.job.verdict;
+  const proto::Verdict& verdict = found->second.job->verdict;
   return {{name + ".pb", SealMessage(verdict.SerializeAsString())},
           {name + ".json", VerdictToJson(verdict) + '\n'}};
 }
@@ -113,14 +114,14 @@ void VerdictStore::Expire(int64_t wall_ns, Duration keep) {
 // One user's thousand runs cost his own verdicts, and nobody else's.
 void VerdictStore::MakeRoom() {
   std::map<std::string_view, size_t> of_user;
-  for (const auto& [job_id, entry] : entries_) ++of_user[entry.job.user];
+  for (const auto& [job_id, entry] : entries_) ++of_user[entry.job->user];
   const auto most =
       std::max_element(of_user.begin(), of_user.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto* oldest = &*entries_.begin();
   bool found = false;
   for (const auto& one : entries_) {
-    if (one.second.job.user != most->first) continue;
+    if (one.second.job->user != most->first) continue;
     if (found && one.second.written_wall_ns >= oldest->second.written_wall_ns) continue;
     oldest = &one;
     found = true;
@@ -133,10 +134,16 @@ void VerdictStore::Erase(const std::string& job_id) {
   files_.Changed(job_id);
 }
 
-std::vector<const JobStatus*> VerdictStore::Jobs() const {
-  std::vector<const JobStatus*> jobs;
-  for (const auto& [job_id, entry] : entries_) jobs.push_back(&entry.job);
+std::vector<std::shared_ptr<const JobStatus>> VerdictStore::Jobs() const {
+  std::vector<std::shared_ptr<const JobStatus>> jobs;
+  jobs.reserve(entries_.size());
+  for (const auto& [job_id, entry] : entries_) jobs.push_back(entry.job);
   return jobs;
+}
+
+std::shared_ptr<const JobStatus> VerdictStore::Find(const std::string& job_id) const {
+  const auto found = entries_.find(job_id);
+  return found == entries_.end() ? nullptr : found->second.job;
 }
 
 }  // namespace rankscope::exporter

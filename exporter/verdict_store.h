@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,9 @@ class VerdictStore {
   void Expire(int64_t wall_ns, Duration keep);
 
   bool Contains(const std::string& job_id) const { return entries_.contains(job_id); }
-  std::vector<const JobStatus*> Jobs() const;
+  // Never null; what is handed out stays as it is.
+  std::vector<std::shared_ptr<const JobStatus>> Jobs() const;
+  std::shared_ptr<const JobStatus> Find(const std::string& job_id) const;
 
   // Whether the disk has them, and why not.
   const DocumentFolder& files() const { return files_; }
@@ -48,7 +51,7 @@ class VerdictStore {
 
  private:
   struct Entry {
-    JobStatus job;
+    std::shared_ptr<const JobStatus> job;
     int64_t written_wall_ns = 0;
   };
   void MakeRoom();

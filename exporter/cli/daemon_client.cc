@@ -7,9 +7,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <string_view>
 
 namespace rankscope::cli {
 namespace {
@@ -20,6 +22,17 @@ constexpr timeval kPatience{10, 0};
 Error Unreachable(const std::string& address, const std::string& why) {
   return Error{"no rankscope daemon answers at " + address + ": " + why +
                "; start `rankscope serve` or name it with --address HOST:PORT"};
+}
+
+// Of `Link: </verdict?after=7>; rel="next"`; only a target of the same daemon is followed.
+std::string NextOf(std::string_view head) {
+  constexpr std::string_view kLink = "\r\nLink: </";
+  const size_t begin = head.find(kLink);
+  if (begin == std::string_view::npos) return {};
+  const std::string_view line = head.substr(begin + kLink.size() - 1);
+  const size_t end = line.find_first_of(">\r");
+  if (!line.substr(std::min(end, line.size())).starts_with(">; rel=\"next\"")) return {};
+  return std::string(line.substr(0, end));
 }
 
 class Socket {
@@ -79,6 +92,7 @@ Result<HttpAnswer> HttpGet(const std::string& address, const std::string& target
           std::errc()) {
     return Error{address + " does not speak HTTP; name rankscope's own address with --address"};
   }
+  answer.next = NextOf(std::string_view(text).substr(0, end));
   answer.body = text.substr(end + 4);
   return answer;
 }

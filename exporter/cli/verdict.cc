@@ -5,11 +5,48 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "exporter/cli/commands.h"
 #include "exporter/cli/daemon_client.h"
 
 namespace rankscope::cli {
+
+namespace {
+
+// What the daemon gives at most at once: a thousand verdicts are some 10 MB.
+constexpr char kAll[] = "/verdict?limit=1000";
+constexpr int kMostPages = 1000;
+
+// Two pages of {"schema":1,"node":...,"verdicts":[...],"next":...} as one. A quote inside a string
+// is escaped, so none of these marks stands in one.
+std::string Join(std::string page, const std::string& next) {
+  constexpr std::string_view kBegin = "\"verdicts\":[", kNext = "],\"next\":";
+  const size_t end = page.rfind(kNext);
+  const size_t begin = next.find(kBegin);
+  if (end == std::string::npos || begin == std::string::npos) return page + next;
+  const std::string_view verdicts = std::string_view(next).substr(begin + kBegin.size());
+  page.resize(end);
+  if (!verdicts.starts_with(']')) page += ',';
+  return page.append(verdicts);
+}
+
+// All pages, one behind the other.
+Result<HttpAnswer> GetAll(const std::string& address, const std::string& target, bool json) {
+  const char* const accept = json ? "application/json" : "text/plain";
+  Result<HttpAnswer> answer = HttpGet(address, target, accept);
+  for (int page = 1; answer && !answer->next.empty() && page < kMostPages; ++page) {
+    Result<HttpAnswer> next = HttpGet(address, answer->next, accept);
+    if (!next || next->status != 200) return next;
+    next->body =
+        json ? Join(std::move(answer->body), next->body) : answer->body + "\n" + next->body;
+    answer = std::move(next);
+  }
+  return answer;
+}
+
+}  // namespace
 
 int VerdictCommand(int argc, char** argv) {
   CLI::App app(
@@ -29,9 +66,8 @@ int VerdictCommand(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const std::string target = job.empty() ? "/verdict" : "/verdict?job_id=" + QueryValue(job);
-  const auto answer =
-      HttpGet(address, target, format == "json" ? "application/json" : "text/plain");
+  const std::string target = job.empty() ? kAll : "/verdict?job_id=" + QueryValue(job);
+  const auto answer = GetAll(address, target, format == "json");
   if (!answer) {
     std::fprintf(stderr, "rankscope verdict: %s\n", answer.error().c_str());
     return 1;

@@ -143,13 +143,15 @@ bool Send(mg_connection* connection, const Response& response, bool head_only, b
     out.append(header.name).append(": ").append(header.value).append("\r\n");
   }
   if (response.status != 304) {
-    out.append("Content-Length: ").append(std::to_string(response.Content().size()));
+    out.append("Content-Length: ").append(std::to_string(response.ContentSize()));
     out.append("\r\n");
   }
   out.append(keep_alive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n");
   if (head_only) return Write(connection, out);
   out.append(response.body);
-  return Write(connection, out) && (!response.page || Write(connection, *response.page));
+  return Write(connection, out) &&
+         std::all_of(response.pages.begin(), response.pages.end(),
+                     [&](const Page& page) { return Write(connection, *page); });
 }
 
 // Half a second less than Prometheus will wait, so that an answer still reaches it.

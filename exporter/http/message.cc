@@ -45,6 +45,18 @@ std::string_view Response::HeaderValue(std::string_view name) const {
   return Find(headers, name);
 }
 
+size_t Response::ContentSize() const {
+  size_t size = body.size();
+  for (const Page& page : pages) size += page->size();
+  return size;
+}
+
+std::string Response::Content() const {
+  std::string content = body;
+  for (const Page& page : pages) content.append(*page);
+  return content;
+}
+
 std::string_view ReasonPhrase(int status) {
   static constexpr std::pair<int, std::string_view> kPhrases[] = {
       {200, "OK"},
@@ -56,6 +68,7 @@ std::string_view ReasonPhrase(int status) {
       {411, "Length Required"},
       {413, "Content Too Large"},
       {414, "URI Too Long"},
+      {421, "Misdirected Request"},
       {431, "Request Header Fields Too Large"},
       {500, "Internal Server Error"},
       {501, "Not Implemented"},
@@ -66,6 +79,13 @@ std::string_view ReasonPhrase(int status) {
     if (code == status) return phrase;
   }
   return "Error";
+}
+
+void MarkCompressed(Response& response) {
+  response.headers.push_back({"Content-Encoding", "gzip"});
+  for (Header& header : response.headers) {
+    if (header.name == "ETag") header.value.insert(0, "W/");
+  }
 }
 
 Response Answer(std::string_view content_type, std::string body) {

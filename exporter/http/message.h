@@ -26,6 +26,7 @@ struct Request {
   std::string query;  // as sent, without '?'
   std::vector<Header> headers;
   Duration deadline = Seconds(5);  // what the client will wait, from now
+  bool beyond_loopback = false;    // came in where more than this machine's users reach it
 
   // The first header of this name, any case; empty when there is none.
   std::string_view HeaderValue(std::string_view name) const;
@@ -37,15 +38,20 @@ struct Response {
   int status = 200;
   std::vector<Header> headers;            // without Content-Length and Connection: the listener's
   std::string body;                       // also for HEAD: the listener sends its length only
-  Page page;                              // instead of a body, shared with other responses
+  std::vector<Page> pages;                // behind the body; shared with other responses
   std::optional<metrics::Format> scrape;  // set for pages of metrics
 
   std::string_view HeaderValue(std::string_view name) const;
-  std::string_view Content() const { return page ? std::string_view(*page) : body; }
+  size_t ContentSize() const;
+  std::string Content() const;  // a copy, for who wants it as one
 };
 
 // The standard phrase: 404 -> Not Found.
 std::string_view ReasonPhrase(int status);
+
+// That the content is compressed now: the strong tag of the plain bytes becomes a weak one, as
+// these are other bytes that say the same.
+void MarkCompressed(Response& response);
 
 Response Answer(std::string_view content_type, std::string body);
 

@@ -107,6 +107,11 @@ std::optional<double> WeightOf(std::string_view accept_encoding, std::string_vie
   return std::nullopt;
 }
 
+uint64_t Continue(uint64_t hash, std::string_view bytes) {
+  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  return hash;
+}
+
 }  // namespace
 
 const MediaParameter* MediaRange::Find(std::string_view name) const {
@@ -172,13 +177,12 @@ bool WantsGzip(std::string_view accept_encoding) {
   return gzip.value_or(0) > 0 && *gzip >= identity.value_or(0);
 }
 
+uint64_t HashOf(std::string_view bytes) {
+  return Continue(0xCBF29CE484222325u, bytes);
+}
+
 std::string EntityTag(std::string_view content_type, std::string_view body) {
-  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a, 64 bit
-  for (const std::string_view part : {content_type, body}) {
-    for (const char c : part) {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-    }
-  }
+  const uint64_t hash = Continue(HashOf(content_type), body);
   std::array<char, 24> text{};
   const int size =
       std::snprintf(text.data(), text.size(), "\"%016llx\"", static_cast<unsigned long long>(hash));

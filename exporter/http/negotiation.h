@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,6 +54,9 @@ Choice Choose(std::string_view accept, std::span<const Offer> offers);
 // Whether an Accept-Encoding header asks for gzip by name and does not like identity better. `*`
 // stands for gzip only where identity is refused.
 bool WantsGzip(std::string_view accept_encoding);
+
+// FNV-1a, 64 bit.
+uint64_t HashOf(std::string_view bytes);
 
 // A strong entity tag of this content, with its quotes.
 std::string EntityTag(std::string_view content_type, std::string_view body);

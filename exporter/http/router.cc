@@ -9,19 +9,18 @@
 #include <utility>
 #include <vector>
 
-#include "detectors/verdict_json.h"
 #include "exporter/http/compression.h"
 #include "exporter/http/documents.h"
 #include "exporter/http/negotiation.h"
 #include "exporter/http/scrape.h"
 #include "exporter/http/target.h"
+#include "exporter/http/verdict_pages.h"
 #include "exporter/web/status_page.h"
 
 namespace rankscope::http {
 namespace {
 
 constexpr std::string_view kJson = "application/json";
-constexpr std::string_view kProtobuf = "application/x-protobuf";
 
 struct Question {
   const Request& request;
@@ -30,98 +29,33 @@ struct Question {
   const RouterOptions& options;
 };
 
-// With an entity tag, and without a body where the client has this very content.
 Response Tagged(const Request& request, std::string_view content_type, std::string body) {
   std::string tag = EntityTag(content_type, body);
   Response response = Answer(content_type, std::move(body));
-  const bool known = NamesTag(request.JoinedHeader("If-None-Match"), tag);
-  response.headers.push_back({"ETag", std::move(tag)});
-  if (known) {
-    response.status = 304;
-    response.body.clear();
-  }
+  Tag(request, std::move(tag), response);
   return response;
-}
-
-Response UnknownJob(const State& state, std::string_view job_id) {
-  constexpr size_t kNamed = 16;  // enough to find a mistyped one
-  std::string detail = "no job '" + std::string(job_id.substr(0, 100)) + "' on this node; ";
-  const auto& jobs = state.published->jobs;
-  if (jobs.empty()) return Problem(404, detail + "none has been seen yet");
-  detail.append("known: ");
-  for (size_t i = 0; i < std::min(jobs.size(), kNamed); ++i) {
-    if (i > 0) detail.append(", ");
-    detail.append(jobs[i].job_id);
-  }
-  if (jobs.size() > kNamed) detail.append(", ...");
-  return Problem(404, detail);
-}
-
-// A reused id names two jobs: the running one, else the later.
-const JobStatus* FindJob(const State& state, std::string_view job_id) {
-  const JobStatus* found = nullptr;
-  for (const JobStatus& job : state.published->jobs) {
-    if (job.job_id != job_id) continue;
-    if (found == nullptr || job.running || !found->running) found = &job;
-  }
-  return found;
 }
 
 Response Metrics(const Question& question) {
   return Scrape(question.request, question.parameters, question.state);
 }
 
-std::string VerdictsText(const std::vector<const JobStatus*>& jobs) {
-  if (jobs.empty()) return "no job has been seen on this node yet\n";
-  std::string out;
-  for (const JobStatus* job : jobs) {
-    if (!out.empty()) out.push_back('\n');
-    out.append(VerdictToText(job->verdict));
-  }
-  return out;
-}
-
-proto::VerdictDocument Document(const State& state, const std::vector<const JobStatus*>& jobs) {
-  proto::VerdictDocument document;
-  document.set_schema(1);
-  document.set_node(state.published->agent.node);
-  for (const JobStatus* job : jobs) *document.add_verdicts() = job->verdict;
-  return document;
-}
-
-// One job's document stands alone as JSON, and in a document of one as protobuf.
 Response Verdict(const Question& question) {
-  const Result<std::optional<std::string>> job_id = JobIdOf(question.parameters);
-  if (!job_id) return Problem(400, job_id.error());
-  std::vector<const JobStatus*> jobs;
-  if (*job_id) {
-    jobs.push_back(FindJob(question.state, **job_id));
-    if (jobs.front() == nullptr) return UnknownJob(question.state, **job_id);
-  } else {
-    for (const JobStatus& job : question.state.published->jobs) jobs.push_back(&job);
-  }
-  constexpr std::array<Offer, 3> kOffers = {{{kJson}, {"text/plain"}, {kProtobuf}}};
-  switch (Choose(question.request.JoinedHeader("Accept"), kOffers).offer) {
-    case 1:
-      return Tagged(question.request, kPlainText, VerdictsText(jobs));
-    case 2:
-      return Tagged(question.request, kProtobuf,
-                    Document(question.state, jobs).SerializeAsString());
-    default:
-      return Tagged(question.request, kJson,
-                    (*job_id ? VerdictToJson(jobs.front()->verdict)
-                             : DocumentToJson(Document(question.state, jobs))) +
-                        "\n");
-  }
+  return VerdictPage(question.request, question.parameters, question.state);
+}
+
+// A job as this client may see it.
+JobStatus Seen(const Question& question, const JobDocument& document) {
+  return question.request.beyond_loopback ? WithoutLogText(document.job()) : document.job();
 }
 
 Response OfOneJob(const Question& question, std::string (*document)(const JobStatus&)) {
   const Result<std::optional<std::string>> job_id = JobIdOf(question.parameters);
   if (!job_id) return Problem(400, job_id.error());
   if (!*job_id) return Problem(400, "no job is named; ask with ?job_id=");
-  const JobStatus* job = FindJob(question.state, **job_id);
+  const JobDocument* job = FindJob(question.state, **job_id);
   if (job == nullptr) return UnknownJob(question.state, **job_id);
-  return Tagged(question.request, kJson, document(*job) + "\n");
+  return Tagged(question.request, kJson, document(Seen(question, *job)) + "\n");
 }
 
 Response Evidence(const Question& question) {
@@ -129,7 +63,7 @@ Response Evidence(const Question& question) {
 }
 // What an instance beside Slurm's controller keeps; null: this is none.
 const SlurmReport* ReportOf(const State& state) {
-  for (const metrics::SourceStatus& source : state.published->agent.sources) {
+  for (const metrics::SourceStatus& source : state.published().agent.sources) {
     if (source.slurm != nullptr) return source.slurm.get();
   }
   return nullptr;
@@ -163,8 +97,10 @@ Response Events(const Question& question) {
   auto query = QueryOf(question.parameters);
   if (!query) return Problem(400, query.error());
   query->job_id = job_id->value_or("");
-  const JobStatus* const job = *job_id ? FindJob(question.state, **job_id) : nullptr;
-  return Tagged(question.request, kJson, EventsJson(job, *report, *query) + "\n");
+  const JobDocument* const found = *job_id ? FindJob(question.state, **job_id) : nullptr;
+  std::optional<JobStatus> job;
+  if (found != nullptr) job = Seen(question, *found);
+  return Tagged(question.request, kJson, EventsJson(job ? &*job : nullptr, *report, *query) + "\n");
 }
 
 // As kept for those who go on from a job: text is the line itself.
@@ -172,7 +108,7 @@ Response Summary(const Question& question) {
   const Result<std::optional<std::string>> job_id = JobIdOf(question.parameters);
   if (!job_id) return Problem(400, job_id.error());
   if (!*job_id) return Problem(400, "no job is named; ask with ?job_id=");
-  const auto& lines = question.state.published->summaries;
+  const auto& lines = question.state.published().summaries;
   const std::string_view line = lines == nullptr ? std::string_view() : LineOfJob(*lines, **job_id);
   const std::optional<JobSummary> summary = ReadJobSummary(line);
   if (!summary) {
@@ -207,15 +143,22 @@ Response Healthy(const Question&) {
 }
 
 Response Ready(const Question& question) {
-  const metrics::AgentStatus& agent = question.state.published->agent;
+  const metrics::AgentStatus& agent = question.state.published().agent;
   if (agent.ready) return Answer(kPlainText, "rankscope is ready.\n");
   const std::string& reason = agent.not_ready_reason;
   return Problem(503, "not ready: " + (reason.empty() ? "still starting" : reason));
 }
 
 Response StatusPage(const Question& question) {
-  Response response =
-      Answer("text/html; charset=utf-8", web::StatusPage(*question.state.published));
+  Response response = Answer("text/html; charset=utf-8", "");
+  const Parts parts = {question.state.status_pages().Page(!question.request.beyond_loopback)};
+  if (WantsGzip(question.request.JoinedHeader("Accept-Encoding")))
+    response.pages = CompressedPages(parts);
+  if (response.pages.empty()) {
+    response.pages = PlainPages(parts);
+  } else {
+    MarkCompressed(response);
+  }
   response.headers.push_back({"Content-Security-Policy", web::ContentSecurityPolicy()});
   response.headers.push_back({"X-Frame-Options", "DENY"});
   response.headers.push_back({"Referrer-Policy", "no-referrer"});
@@ -235,20 +178,17 @@ constexpr Route kRoutes[] = {
     {"/verdict", Verdict, true},
 };
 
-// Compresses for whoever asks. The strong tag of the plain bytes becomes a weak one, as these are
-// other bytes that say the same.
+// Compresses for whoever asks.
 void Compress(const Request& request, Response& response) {
-  if (response.status != 200 || response.page || response.body.size() < kWorthCompressing ||
+  if (response.status != 200 || !response.pages.empty() ||
+      response.body.size() < kWorthCompressing ||
       !WantsGzip(request.JoinedHeader("Accept-Encoding"))) {
     return;
   }
   std::optional<std::string> packed = Gzip(response.body);
   if (!packed) return;
   response.body = *std::move(packed);
-  response.headers.push_back({"Content-Encoding", "gzip"});
-  for (Header& header : response.headers) {
-    if (header.name == "ETag") header.value.insert(0, "W/");
-  }
+  MarkCompressed(response);
 }
 
 Response Dispatch(const Request& request, const State& state, const RouterOptions& options) {

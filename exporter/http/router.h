@@ -6,8 +6,9 @@
 //
 //   /metrics           the snapshot: text 0.0.4, or by Accept OpenMetrics or protobuf;
 //                      ?collect[]= ?exclude[]= groups of families
-//   /verdict           all verdicts; ?job_id= one (alias slurm_job_id): JSON, or by Accept
-//                      text/plain or application/x-protobuf
+//   /verdict           all verdicts in pages by job id: ?limit= (100) of those behind the job
+//                      ?after=, and a Link header to the next; ?job_id= one (alias
+//                      slurm_job_id): JSON, or by Accept text/plain or application/x-protobuf
 //   /evidence?job_id=  what the verdict shows and every number known of the job, JSON
 //   /events?job_id=    attempts, changes, the job's life on this node and the cause chain, JSON;
 //                      beside Slurm's controller also its events, of all jobs and nodes where none

@@ -113,12 +113,15 @@ Response Scrape(const Request& request, const Parameters& parameters, const Stat
   response.scrape = chosen.format;
   if (*groups == GroupSet::All()) {
     if (WantsGzip(request.JoinedHeader("Accept-Encoding"))) {
-      response.page = state.exposition->Whole(chosen.format, true);
-      if (response.page) response.headers.push_back({"Content-Encoding", "gzip"});
+      if (Page page = state.exposition().Whole(chosen.format, true)) {
+        response.pages.push_back(std::move(page));
+        response.headers.push_back({"Content-Encoding", "gzip"});
+      }
     }
-    if (!response.page) response.page = state.exposition->Whole(chosen.format, false);
+    if (response.pages.empty())
+      response.pages.push_back(state.exposition().Whole(chosen.format, false));
   } else {
-    metrics::Append(chosen.format, state.exposition->snapshot(), *groups, response.body);
+    metrics::Append(chosen.format, state.exposition().snapshot(), *groups, response.body);
   }
   return response;
 }

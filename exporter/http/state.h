@@ -8,17 +8,47 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "exporter/http/exposition.h"
+#include "exporter/http/job_document.h"
+#include "exporter/http/part.h"
 #include "exporter/metrics/published.h"
 
 namespace rankscope::http {
 
-// Neither pointer is ever null.
-struct State {
-  std::shared_ptr<const metrics::Published> published =
-      std::make_shared<const metrics::Published>();
-  std::shared_ptr<const Exposition> exposition = std::make_shared<const Exposition>();
+// The status page of a tick, with and without log text: rendered once, whoever asks.
+class StatusPages {
+ public:
+  explicit StatusPages(std::shared_ptr<const metrics::Published> published)
+      : published_(std::move(published)) {}
+  SharedPart Page(bool log_text) const;
+
+ private:
+  std::shared_ptr<const metrics::Published> published_;
+  LazyPart whole_, without_log_text_;
+};
+
+// No pointer is ever null.
+class State {
+ public:
+  State() : State(std::make_shared<const metrics::Published>(), {}, nullptr) {}
+  // `exposition`: null: of no metrics. The documents of jobs that `before` has, too, are taken from
+  // there; it may be null.
+  State(std::shared_ptr<const metrics::Published> published,
+        std::shared_ptr<const Exposition> exposition, const State* before);
+
+  const metrics::Published& published() const { return *published_; }
+  const Exposition& exposition() const { return *exposition_; }
+  const StatusPages& status_pages() const { return status_pages_; }
+  // Of the published jobs, in their order.
+  const std::vector<std::shared_ptr<const JobDocument>>& documents() const { return documents_; }
+
+ private:
+  std::shared_ptr<const metrics::Published> published_;
+  std::shared_ptr<const Exposition> exposition_;
+  std::vector<std::shared_ptr<const JobDocument>> documents_;
+  StatusPages status_pages_;
 };
 
 class StateHolder {

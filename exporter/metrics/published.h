@@ -88,11 +88,14 @@ struct AgentStatus {
   double tick_seconds = 0;  // what the last tick took
 };
 
+// Shared by all who publish and read: a job that does not change is not copied again.
+using JobList = std::vector<std::shared_ptr<const JobStatus>>;
+
 struct Published {
   Timestamp tick;
   double wall_seconds = 0;
   AgentStatus agent;
-  std::vector<JobStatus> jobs;  // by job id; a finished job stays a while
+  JobList jobs;  // by job id, none null; a finished job stays a while
   // What is left of jobs, a line each (detectors/model/job_summary.h), by job id; null: of none.
   std::shared_ptr<const std::map<std::string, std::string, std::less<>>> summaries = nullptr;
 };

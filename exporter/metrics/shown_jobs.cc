@@ -25,17 +25,19 @@ std::optional<double> SecondsAfterEnd(const JobStatus& job, double wall_seconds)
 }  // namespace
 
 std::vector<ShownJob> Shown(const Published& published) {
+  const auto age = [&](const JobStatus& job) {
+    return SecondsAfterEnd(job, published.wall_seconds).value_or(0);
+  };
+  // Of a thousand jobs most have ended long ago and are kept for /verdict only.
   std::map<std::string_view, const JobStatus*> by_id;
-  for (const JobStatus& job : published.jobs) {
-    const JobStatus*& kept = by_id[job.job_id];
-    if (kept == nullptr || job.running || !kept->running) kept = &job;
+  for (const auto& job : published.jobs) {
+    if (age(*job) > kVerdictSeriesAfterEndSeconds) continue;
+    const JobStatus*& kept = by_id[job->job_id];
+    if (kept == nullptr || job->running || !kept->running) kept = job.get();
   }
   std::vector<ShownJob> shown;
   for (const auto& [id, job] : by_id) {
-    const double age = SecondsAfterEnd(*job, published.wall_seconds).value_or(0);
-    if (age <= kVerdictSeriesAfterEndSeconds) {
-      shown.push_back({job, age <= kRankSeriesAfterEndSeconds});
-    }
+    shown.push_back({job, age(*job) <= kRankSeriesAfterEndSeconds});
   }
   std::stable_partition(shown.begin(), shown.end(),
                         [](const ShownJob& one) { return one.job->running; });

@@ -67,12 +67,12 @@ constexpr std::string_view kAll = "all";
 using RankOfJob = std::pair<std::string_view, int32_t>;
 
 // By process, of those that live.
-std::map<int32_t, RankOfJob> RanksByProcess(const std::vector<JobStatus>& jobs) {
+std::map<int32_t, RankOfJob> RanksByProcess(const JobList& jobs) {
   std::map<int32_t, RankOfJob> ranks;
-  for (const JobStatus& job : jobs) {
-    for (const RankStatus& rank : job.ranks) {
+  for (const auto& job : jobs) {
+    for (const RankStatus& rank : job->ranks) {
       if (rank.alive && rank.process.pid > 0)
-        ranks.try_emplace(rank.process.pid, job.job_id, rank.rank);
+        ranks.try_emplace(rank.process.pid, job->job_id, rank.rank);
     }
   }
   return ranks;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 #include <utility>
 
 #include "detectors/families/family_names.h"
@@ -115,9 +116,18 @@ void AppendJobRow(const JobStatus& job, size_t index, std::string& out) {
   out.append("</tr>\n");
 }
 
-void AppendJobTable(const metrics::Published& published, std::string& out) {
+using Jobs = std::vector<const JobStatus*>;
+
+void AppendMore(size_t more, std::string& out) {
+  if (more == 0) return;
+  out.append("<p class=\"soft\">").append(std::to_string(more));
+  out.append(more == 1 ? " more job is" : " more jobs are");
+  out.append(" known here; <a href=\"/verdict\">/verdict</a> has all of them.</p>\n");
+}
+
+void AppendJobTable(const Jobs& jobs, size_t more, std::string& out) {
   out.append("<h2>Jobs</h2>\n");
-  if (published.jobs.empty()) {
+  if (jobs.empty()) {
     out.append(
         "<div class=\"card soft\">No job has been seen on this node yet. "
         "<code>rankscope run -- CMD</code> watches one.</div>\n");
@@ -127,8 +137,9 @@ void AppendJobTable(const metrics::Published& published, std::string& out) {
       "<div class=\"card wide\"><table><thead><tr><th>Job</th><th>Verdict</th><th>Confidence</th>"
       "<th>State</th><th>Phase</th><th class=\"number\">Step</th><th class=\"number\">Loss</th>"
       "<th class=\"number\">s / step</th><th></th></tr></thead><tbody>\n");
-  for (size_t i = 0; i < published.jobs.size(); ++i) AppendJobRow(published.jobs[i], i, out);
+  for (size_t i = 0; i < jobs.size(); ++i) AppendJobRow(*jobs[i], i, out);
   out.append("</tbody></table></div>\n");
+  AppendMore(more, out);
 }
 
 // A headed list of lines, already HTML; nothing at all when there are none.
@@ -194,14 +205,15 @@ void AppendRuledOut(const proto::Verdict& verdict, std::string& out) {
 
 // Whose cards are drawn: those of running jobs first, then the others as long as there is room.
 // A card takes about 4 kB.
-std::vector<bool> Drawn(const std::vector<JobStatus>& jobs) {
+std::vector<bool> Drawn(const Jobs& jobs) {
   constexpr size_t kMostCards = 128;
   std::vector<bool> drawn(jobs.size(), false);
   size_t cards = 0;
   for (const bool running : {true, false}) {
     for (size_t i = 0; i < jobs.size(); ++i) {
-      if (jobs[i].running != running || cards + jobs[i].gpu_history.size() > kMostCards) continue;
-      cards += jobs[i].gpu_history.size();
+      const size_t its = jobs[i]->gpu_history.size();
+      if (jobs[i]->running != running || cards + its > kMostCards) continue;
+      cards += its;
       drawn[i] = true;
     }
   }
@@ -306,9 +318,25 @@ std::string ContentSecurityPolicy() {
          "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 }
 
+std::vector<size_t> ShownOnPage(const metrics::JobList& jobs) {
+  std::vector<size_t> places(jobs.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) {
+    const JobStatus& x = *jobs[a];
+    const JobStatus& y = *jobs[b];
+    if (x.running != y.running) return x.running;
+    return !x.running && x.verdict.updated_ns() > y.verdict.updated_ns();
+  });
+  places.resize(std::min(places.size(), kMostJobsOfPage));
+  return places;
+}
+
 std::string StatusPage(const metrics::Published& published) {
   std::string out;
-  out.reserve(kStyle.size() + 4096 * (1 + published.jobs.size()));
+  Jobs jobs;
+  for (const size_t place : ShownOnPage(published.jobs))
+    jobs.push_back(published.jobs[place].get());
+  out.reserve(kStyle.size() + 4096 * (1 + jobs.size()));
   out.append(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
@@ -317,10 +345,9 @@ std::string StatusPage(const metrics::Published& published) {
   out.append("</title><style>").append(kStyle).append("</style></head>\n<body>\n");
   AppendHeader(published, out);
   out.append("<main>\n");
-  AppendJobTable(published, out);
-  const std::vector<bool> drawn = Drawn(published.jobs);
-  for (size_t i = 0; i < published.jobs.size(); ++i)
-    AppendJob(published.jobs[i], i, drawn[i], published, out);
+  AppendJobTable(jobs, published.jobs.size() - jobs.size(), out);
+  const std::vector<bool> drawn = Drawn(jobs);
+  for (size_t i = 0; i < jobs.size(); ++i) AppendJob(*jobs[i], i, drawn[i], published, out);
   for (const metrics::SourceStatus& source : published.agent.sources) {
     if (source.slurm != nullptr) AppendSlurmJobs(*source.slurm, published.wall_seconds, out);
   }

@@ -47,12 +47,12 @@ Request Read(std::string_view text) {
 }
 
 const State& TheState() {
-  static const State state = [] {
-    const auto published = std::make_shared<const rankscope::metrics::Published>(
-        rankscope::test::OnNode({rankscope::test::HangingJob()}));
-    return State{published, std::make_shared<const rankscope::http::Exposition>(
-                                rankscope::metrics::SnapshotBuilder().Build(*published))};
-  }();
+  static const auto published = std::make_shared<const rankscope::metrics::Published>(
+      rankscope::test::OnNode({rankscope::test::HangingJob()}));
+  static const State state(published,
+                           std::make_shared<const rankscope::http::Exposition>(
+                               rankscope::metrics::SnapshotBuilder().Build(*published)),
+                           nullptr);
   return state;
 }
 

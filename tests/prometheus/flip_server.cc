@@ -50,11 +50,10 @@ int main() {
   for (std::string word; std::cin >> word;) {
     auto published = std::make_shared<Published>(StateNamed(word));
     published->agent.http = (*listener)->Counts();
-    auto state = std::make_shared<rankscope::http::State>();
-    state->exposition =
+    auto exposition =
         std::make_shared<const rankscope::http::Exposition>(builder.Build(*published));
-    state->published = std::move(published);
-    holder.Publish(std::move(state));
+    holder.Publish(std::make_shared<const rankscope::http::State>(std::move(published),
+                                                                  std::move(exposition), nullptr));
     std::cout << "published " << word << std::endl;
   }
   return 0;

@@ -37,11 +37,10 @@ class HostileTest : public testing::Test {
     std::vector<JobStatus> jobs;
     for (int i = 0; i < 100; ++i) jobs.push_back(test::HangingJob(std::to_string(i)));
     auto published = std::make_shared<metrics::Published>(test::OnNode(std::move(jobs)));
-    auto state = std::make_shared<State>();
-    state->exposition = std::make_shared<const Exposition>(
+    auto exposition = std::make_shared<const Exposition>(
         metrics::SnapshotBuilder({.max_series = 16000}).Build(*published));
-    state->published = std::move(published);
-    holder_.Publish(std::move(state));
+    holder_.Publish(
+        std::make_shared<const State>(std::move(published), std::move(exposition), nullptr));
     auto started = Listener::Start(
         {.addresses = {"127.0.0.1:0"}}, [this] { return holder_.Current(); }, Router());
     ASSERT_TRUE(started) << started.error();

@@ -31,10 +31,10 @@ class ListenerTest : public testing::Test {
   void SetUp() override {
     metrics::SnapshotBuilder builder;
     metrics::Published published = test::OnNode({test::HealthyJob()});
-    auto state = std::make_shared<State>();
-    state->exposition = std::make_shared<const Exposition>(builder.Build(published));
-    state->published = std::make_shared<const metrics::Published>(std::move(published));
-    holder_.Publish(std::move(state));
+    auto exposition = std::make_shared<const Exposition>(builder.Build(published));
+    holder_.Publish(std::make_shared<const State>(
+        std::make_shared<const metrics::Published>(std::move(published)), std::move(exposition),
+        nullptr));
   }
 
   void Start(ListenerOptions options = {}, Router router = Router()) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "detectors/model/job_summary.h"
 #include "detectors/verdict_json.h"
+#include "tests/unit/http/gunzip.h"
 #include "tests/unit/metrics/published_states.h"
 
 namespace rankscope::http {
@@ -24,12 +26,12 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using Json = nlohmann::json;
 
-State StateOf(metrics::Published published) {
+std::shared_ptr<const State> StateOf(metrics::Published published, const State* before = nullptr) {
   metrics::SnapshotBuilder builder;
-  State state;
-  state.exposition = std::make_shared<const Exposition>(builder.Build(published));
-  state.published = std::make_shared<const metrics::Published>(std::move(published));
-  return state;
+  auto exposition = std::make_shared<const Exposition>(builder.Build(published));
+  return std::make_shared<const State>(
+      std::make_shared<const metrics::Published>(std::move(published)), std::move(exposition),
+      before);
 }
 
 class RouterTest : public testing::Test {
@@ -42,7 +44,11 @@ class RouterTest : public testing::Test {
     request.path = target.substr(0, mark);
     if (mark != std::string::npos) request.query = target.substr(mark + 1);
     request.headers = std::move(headers);
-    return router_.Handle(request, state_);
+    request.beyond_loopback = beyond_loopback_;
+    Response response = router_.Handle(request, *state_);
+    response.body = response.Content();
+    response.pages.clear();
+    return response;
   }
 
   // A node's, which is not beside Slurm's controller.
@@ -51,7 +57,8 @@ class RouterTest : public testing::Test {
     return published;
   }
 
-  State state_ =
+  bool beyond_loopback_ = false;
+  std::shared_ptr<const State> state_ =
       StateOf(OfNode(test::OnNode({test::HealthyJob("8841"), test::HangingJob("a b/c")})));
   Router router_;
 };
@@ -171,7 +178,7 @@ TEST_F(RouterTest, VerdictComesInThreeFormats) {
 
   const Response text = Ask("/verdict?job_id=8841", {{"accept", "text/plain"}});
   EXPECT_EQ(text.HeaderValue("Content-Type"), "text/plain; charset=utf-8");
-  EXPECT_EQ(text.body, VerdictToText(state_.published->jobs[0].verdict));
+  EXPECT_EQ(text.body, VerdictToText(state_->published().jobs[0]->verdict));
 
   const Response binary = Ask("/verdict", {{"Accept", "application/x-protobuf"}});
   proto::VerdictDocument document;
@@ -201,6 +208,141 @@ TEST_F(RouterTest, NoJobAtAllIsAnEmptyDocument) {
   EXPECT_TRUE(Json::parse(Ask("/verdict").body)["verdicts"].empty());
   EXPECT_THAT(Ask("/verdict", {{"Accept", "text/plain"}}).body, HasSubstr("no job has been seen"));
   EXPECT_EQ(Ask("/verdict?job_id=1").status, 404);
+}
+
+metrics::Published ManyJobs(int count) {
+  std::vector<JobStatus> jobs;
+  for (int i = 0; i < count; ++i) jobs.push_back(test::HealthyJob(std::to_string(1000 + i)));
+  return test::OnNode(std::move(jobs));
+}
+
+TEST_F(RouterTest, VerdictsComeInPagesThatSayWhereTheNextIs) {
+  state_ = StateOf(ManyJobs(250));
+  std::vector<std::string> ids;
+  std::vector<size_t> sizes;
+  for (std::string target = "/verdict"; !target.empty();) {
+    const Response page = Ask(target);
+    const Json document = Json::parse(page.body);
+    EXPECT_EQ(document["schema"], 1);
+    EXPECT_EQ(document["node"], "n1");
+    for (const Json& verdict : document["verdicts"]) ids.push_back(verdict["job_id"]);
+    sizes.push_back(document["verdicts"].size());
+    target = document.value("next", "");
+    EXPECT_EQ(page.HeaderValue("Link"), target.empty() ? "" : "<" + target + ">; rel=\"next\"");
+  }
+  EXPECT_EQ(sizes, (std::vector<size_t>{100, 100, 50}));
+  EXPECT_EQ(ids.size(), 250u);
+  EXPECT_TRUE(std::is_sorted(ids.begin(), ids.end()));
+  EXPECT_EQ(Json::parse(Ask("/verdict?limit=3&after=1100").body)["verdicts"][0]["job_id"], "1101");
+  EXPECT_EQ(Json::parse(Ask("/verdict?limit=1000").body)["verdicts"].size(), 250u);
+  EXPECT_FALSE(Json::parse(Ask("/verdict?limit=1000").body).contains("next"));
+  EXPECT_TRUE(Json::parse(Ask("/verdict?after=zzz").body)["verdicts"].empty());
+  for (const char* bad : {"limit=0", "limit=1001", "limit=", "limit=-1", "limit=1x", "after="}) {
+    const Response refused = Ask(std::string("/verdict?") + bad);
+    EXPECT_EQ(refused.status, 400) << bad;
+    EXPECT_EQ(refused.HeaderValue("Content-Type"), "application/problem+json");
+    EXPECT_TRUE(Json::accept(refused.body));
+  }
+}
+
+TEST_F(RouterTest, PagesAreTheSameInAllFormatsAndCompressed) {
+  state_ = StateOf(ManyJobs(3));
+  const Response binary = Ask("/verdict?limit=2", {{"Accept", "application/x-protobuf"}});
+  proto::VerdictDocument document;
+  ASSERT_TRUE(document.ParseFromString(binary.body));
+  EXPECT_EQ(document.schema(), 1u);
+  ASSERT_EQ(document.verdicts_size(), 2);
+  EXPECT_EQ(document.verdicts(1).job_id(), "1001");
+  EXPECT_EQ(binary.HeaderValue("Link"), "</verdict?limit=2&after=1001>; rel=\"next\"");
+  EXPECT_EQ(document.SerializeAsString(), binary.body);
+
+  EXPECT_EQ(Ask("/verdict", {{"Accept", "text/plain"}}).body,
+            VerdictToText(state_->published().jobs[0]->verdict) + "\n" +
+                VerdictToText(state_->published().jobs[1]->verdict) + "\n" +
+                VerdictToText(state_->published().jobs[2]->verdict));
+  state_ = StateOf(ManyJobs(30));
+  // Put together of parts that were compressed apart: one stream for any gzip.
+  for (const char* accept : {"application/json", "text/plain", "application/x-protobuf"}) {
+    const Response plain = Ask("/verdict", {{"Accept", accept}});
+    const Response packed = Ask("/verdict", {{"Accept", accept}, {"Accept-Encoding", "gzip"}});
+    EXPECT_EQ(packed.HeaderValue("Content-Encoding"), "gzip");
+    EXPECT_LT(packed.body.size(), plain.body.size());
+    EXPECT_EQ(test::Gunzip(packed.body), plain.body) << accept;
+    EXPECT_EQ(packed.HeaderValue("ETag"), "W/" + std::string(plain.HeaderValue("ETag")));
+  }
+}
+
+TEST_F(RouterTest, JobsThatShareAnIdStandOnOnePage) {
+  JobStatus earlier = test::HealthyJob("1001");
+  earlier.running = false;
+  state_ = StateOf(test::OnNode(
+      {test::HealthyJob("1000"), earlier, test::HangingJob("1001"), test::HealthyJob("1002")}));
+  const Json document = Json::parse(Ask("/verdict?limit=2").body);
+  EXPECT_EQ(document["verdicts"].size(), 3u);
+  EXPECT_EQ(document["next"], "/verdict?limit=2&after=1001");
+  EXPECT_EQ(Json::parse(Ask("/verdict?job_id=1001").body)["code"], "C2") << "the running one";
+}
+
+// Where a document is in memory: the same as long as its job is.
+TEST_F(RouterTest, DocumentsOfJobsThatDoNotChangeAreRenderedOnce) {
+  const auto pages = [](const State& state, const char* query) {
+    Request request;
+    request.method = "GET";
+    request.path = "/verdict";
+    request.query = query;
+    return Router().Handle(request, state).pages;
+  };
+  const Page of_json = pages(*state_, "")[1];
+  EXPECT_EQ(pages(*state_, "limit=1")[1], of_json);
+  metrics::Published next = state_->published();
+  next.jobs[1] = std::make_shared<const JobStatus>(test::HealthyJob("a b/c"));
+  const auto later = StateOf(std::move(next), state_.get());
+  EXPECT_EQ(pages(*later, "")[1], of_json);
+  EXPECT_NE(pages(*later, "")[3], pages(*state_, "")[3]);
+}
+
+TEST_F(RouterTest, BeyondLoopbackNoTextOfLogsIsServed) {
+  const auto everything = [this] {
+    std::string all;
+    for (const char* accept : {"application/json", "text/plain", "application/x-protobuf"}) {
+      for (const char* target : {"/verdict", "/verdict?job_id=a+b%2Fc"})
+        all += Ask(target, {{"Accept", accept}}).body;
+    }
+    for (const char* target : {"/evidence?job_id=a+b%2Fc", "/events?job_id=a+b%2Fc", "/"})
+      all += Ask(target).body;
+    return all;
+  };
+  JobStatus job = test::HangingJob("a b/c");
+  proto::Verdict& verdict = job.verdict;
+  verdict.clear_shows();
+  proto::Evidence& read = *verdict.add_shows();
+  read.set_id(0);
+  read.set_store(proto::STORE_LOG);
+  read.set_text("raised KeyError: 'SECRET text'");
+  read.set_observed_text("SECRET observed");
+  read.mutable_cite()->mutable_log()->set_line("KeyError: 'SECRET line'");
+  read.mutable_cite()->mutable_log()->set_stream("stderr");
+  proto::Evidence& heard = *verdict.add_shows();
+  heard.set_id(1);
+  heard.set_store(proto::STORE_KERNEL);
+  heard.set_text("SECRET of the kernel");
+  heard.mutable_cite()->mutable_kernel()->set_text("SECRET kernel line");
+  proto::Evidence& counted = *verdict.add_shows();
+  counted.set_id(2);
+  counted.set_store(proto::STORE_GPU);
+  counted.set_text("the card counts 7 errors");
+  verdict.add_implies()->set_text("the key SECRET is missing");
+  verdict.mutable_resolution()->add_immediate("look for SECRET");
+  verdict.add_next_tests()->set_command("grep SECRET /scratch/log");
+  verdict.add_warnings()->set_text("SECRET warned");
+  state_ = StateOf(OfNode(test::OnNode({job})));
+  EXPECT_THAT(everything(), HasSubstr("SECRET line"));
+  beyond_loopback_ = true;
+  const std::string all = everything();
+  EXPECT_THAT(all, testing::Not(HasSubstr("SECRET")));
+  EXPECT_THAT(all, HasSubstr(kWithheld));
+  EXPECT_THAT(all, HasSubstr("the card counts 7 errors"));
+  EXPECT_THAT(Ask("/verdict").body, HasSubstr("\"code\":\"C2\""));
 }
 
 TEST_F(RouterTest, EntityTagsSaveTheBody) {

@@ -6,7 +6,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <array>
 #include <memory>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "exporter/metrics/encoder.h"
+#include "tests/unit/http/gunzip.h"
 #include "tests/unit/metrics/published_states.h"
 
 namespace rankscope::http {
@@ -138,19 +138,21 @@ class ScrapeTest : public testing::Test {
     return Scrape(request, parameters, state_);
   }
 
-  State state_{nullptr, std::make_shared<const Exposition>(
-                            metrics::SnapshotBuilder().Build(test::OnNode({test::HangingJob()})))};
+  State state_{std::make_shared<const metrics::Published>(),
+               std::make_shared<const Exposition>(
+                   metrics::SnapshotBuilder().Build(test::OnNode({test::HangingJob()}))),
+               nullptr};
 };
 
 TEST_F(ScrapeTest, PagesAreSharedAndTheirFormatIsTold) {
   const Response first = Ask({});
   EXPECT_EQ(first.HeaderValue("Content-Type"), kText);
   EXPECT_EQ(first.scrape, Format::kText);
-  EXPECT_EQ(first.page, Ask({}).page);
+  EXPECT_EQ(first.pages, Ask({}).pages);
   const Response open = Ask({{"Accept", "application/openmetrics-text"}});
   EXPECT_EQ(open.scrape, Format::kOpenMetrics);
   EXPECT_THAT(std::string(open.Content()), testing::EndsWith("\n# EOF\n"));
-  EXPECT_NE(first.page, open.page);
+  EXPECT_NE(first.pages, open.pages);
 }
 
 TEST_F(ScrapeTest, ManyAtOnceGetOnePage) {
@@ -160,8 +162,8 @@ TEST_F(ScrapeTest, ManyAtOnceGetOnePage) {
   std::vector<std::thread> clients;
   for (size_t i = 0; i < kClients; ++i) {
     clients.emplace_back([&, i] {
-      packed[i] = state_.exposition->Whole(Format::kOpenMetrics, true);
-      plain[i] = state_.exposition->Whole(Format::kOpenMetrics, false);
+      packed[i] = state_.exposition().Whole(Format::kOpenMetrics, true);
+      plain[i] = state_.exposition().Whole(Format::kOpenMetrics, false);
     });
   }
   for (std::thread& client : clients) client.join();
@@ -170,21 +172,6 @@ TEST_F(ScrapeTest, ManyAtOnceGetOnePage) {
     EXPECT_EQ(plain[i], plain[0]);
     EXPECT_EQ(packed[i], packed[0]);
   }
-}
-
-std::string Unpack(std::string_view bytes) {
-  z_stream stream{};
-  EXPECT_EQ(inflateInit2(&stream, 15 + 16), Z_OK);
-  std::string out(1 << 20, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(inflate(&stream, Z_FINISH), Z_STREAM_END);
-  EXPECT_EQ(stream.avail_in, 0u);
-  out.resize(stream.total_out);
-  inflateEnd(&stream);
-  return out;
 }
 
 TEST_F(ScrapeTest, GzipUnpacksToThePlainPageInEachFormat) {
@@ -196,8 +183,8 @@ TEST_F(ScrapeTest, GzipUnpacksToThePlainPageInEachFormat) {
     EXPECT_EQ(packed.HeaderValue("Content-Encoding"), "gzip");
     EXPECT_EQ(packed.scrape, plain.scrape);
     EXPECT_LT(packed.Content().size() * 3, plain.Content().size());
-    EXPECT_EQ(Unpack(packed.Content()), plain.Content());
-    EXPECT_EQ(packed.page, Ask({{"Accept", accept}, {"Accept-Encoding", "gzip"}}).page);
+    EXPECT_EQ(test::Gunzip(packed.Content()), plain.Content());
+    EXPECT_EQ(packed.pages, Ask({{"Accept", accept}, {"Accept-Encoding", "gzip"}}).pages);
   }
 }
 
@@ -219,7 +206,7 @@ TEST_F(ScrapeTest, CollectTakesWholeFamiliesOfAGroup) {
   for (const std::string_view name : metrics::kGroupNames) {
     all.emplace_back("collect[]", std::string(name));
   }
-  EXPECT_EQ(Ask({}, all).page, Ask({}).page);
+  EXPECT_EQ(Ask({}, all).pages, Ask({}).pages);
   const Response refused = Ask({}, {{"collect[]", "abacus"}});
   EXPECT_EQ(refused.status, 400);
   EXPECT_EQ(refused.scrape, std::nullopt);

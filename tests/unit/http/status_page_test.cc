@@ -167,7 +167,27 @@ TEST(StatusPage, CardsAreEscapedAndBounded) {
   }();
   const std::string with = StatusPage(test::OnNode(jobs));
   EXPECT_LT(with.size(), without.size() + 128 * 6000);
-  EXPECT_LT(with.rfind("not drawn"), with.rfind("<figure>")) << "the running one comes first";
+  EXPECT_LT(with.find("<figure>"), with.find("not drawn")) << "the running one comes first";
+}
+
+TEST(StatusPage, OfManyJobsTheRunningAndTheNewestAreShownAndTheOthersCounted) {
+  std::vector<JobStatus> jobs;
+  for (int i = 0; i < 1000; ++i) {
+    jobs.push_back(test::HealthyJob("job" + std::to_string(1000 + i)));
+    jobs.back().running = i == 500;
+    jobs.back().verdict.set_updated_ns(i == 7 ? 5000 : i);
+  }
+  const metrics::Published published = test::OnNode(std::move(jobs));
+  const std::vector<size_t> places = ShownOnPage(published.jobs);
+  ASSERT_EQ(places.size(), kMostJobsOfPage);
+  EXPECT_EQ((std::vector<size_t>(places.begin(), places.begin() + 4)),
+            (std::vector<size_t>{500, 7, 999, 998}));
+  const std::string page = StatusPage(published);
+  EXPECT_THAT(page, HasSubstr(">job1500</a>"));
+  EXPECT_THAT(page, HasSubstr("936 more jobs are known here"));
+  EXPECT_THAT(page, Not(HasSubstr("job1000")));
+  EXPECT_LT(page.size(), size_t{1} << 20);
+  EXPECT_THAT(StatusPage(test::OnNode({test::HealthyJob()})), Not(HasSubstr("more job")));
 }
 
 JobStatus WithTime(double begin) {

@@ -261,15 +261,21 @@ inline metrics::SourceStatus SlurmSource() {
   report->events = std::make_shared<const std::deque<std::shared_ptr<const SlurmEvent>>>();
   report->counts = {{"submitted", 12}, {"preempted", 0}};
   report->last_answer_wall_seconds = kWallSeconds - 10;
-  report->nodes = {{"n1", "up", "", "", 0, 0, 1.5, 64, 16, 8, 2, int64_t{1} << 38, int64_t{1} << 36,
-                    int64_t{1} << 37},
-                   {"n2", "down", "not_responding", "Not responding", 3600, 60, -1, 64, 0, 8, 0,
-                    -1, -1, -1}};
+  report->nodes = {
+      {"n1", "up", "", "", 0, 0, 1.5, 64, 16, 8, 2, int64_t{1} << 38, int64_t{1} << 36,
+       int64_t{1} << 37},
+      {"n2", "down", "not_responding", "Not responding", 3600, 60, -1, 64, 0, 8, 0, -1, -1, -1}};
   report->controller = {3,    1,   0,     12,     11,      9, 1,  1,
                         0.25, 0.5, 0.125, 0.0625, 0.03125, 4, 20, {{"REQUEST_JOB_INFO", 400, 1.5}}};
   report->controller_known = true;
   source.slurm = std::move(report);
   return source;
+}
+
+inline metrics::JobList Shared(std::vector<JobStatus> jobs) {
+  metrics::JobList shared;
+  for (JobStatus& job : jobs) shared.push_back(std::make_shared<const JobStatus>(std::move(job)));
+  return shared;
 }
 
 inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
@@ -323,7 +329,7 @@ inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
   published.agent.engine = {5120, 1, 7, 0};
   published.agent.recorder_bytes = 40960;
   published.agent.tick_seconds = 0.000244140625;
-  published.jobs = std::move(jobs);
+  published.jobs = Shared(std::move(jobs));
   return published;
 }
 

@@ -78,10 +78,10 @@ TEST(Snapshot, NoSeriesIsShownTwice) {
   JobStatus job = HealthyJob();
   job.ranks.push_back(job.ranks.front());             // a restarted rank
   job.logs.push_back({"/tmp/a/stdout", 1, 1, 0, 0});  // another folder, the same name
+  job.verdict.add_warnings()->set_kind("w");
+  job.verdict.add_warnings()->set_kind("w");
   Published published = OnNode({job, HealthyJob(), FinishedJob("8841", 1)});
   published.agent.sources.push_back(published.agent.sources.front());
-  published.jobs[0].verdict.add_warnings()->set_kind("w");
-  published.jobs[0].verdict.add_warnings()->set_kind("w");
   const std::string text = Scrape(published);
   std::set<std::string> seen;
   for (size_t at = 0; at < text.size();) {

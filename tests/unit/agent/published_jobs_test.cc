@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/published_jobs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rankscope::exporter {
+namespace {
+
+class PublishedJobsTest : public testing::Test {
+ protected:
+  void Accept(double second, decltype(Observation::kind) kind) {
+    Observation observation;
+    observation.t = At(second);
+    observation.kind = std::move(kind);
+    engine_.Accept(observation);
+  }
+  void Mark(double second, RunMark::What what, const std::string& job_id, int32_t status = 0) {
+    RunMark mark;
+    mark.what = what;
+    mark.job_id = job_id;
+    mark.wait_status = status;
+    Accept(second, std::move(mark));
+  }
+  // As the agent does it.
+  metrics::JobList Tick(double second, const std::string& trouble = {}) {
+    const engine::Output output = engine_.Tick(At(second));
+    jobs_.Note(output);
+    for (const std::string& job_id : output.changed) {
+      const JobStatus* job = engine_.Find(job_id);
+      if (job == nullptr || job->verdict.state() != proto::FINAL) continue;
+      kept_ = {std::make_shared<const JobStatus>(*job)};
+      jobs_.Share(kept_.front());
+    }
+    return jobs_.All(engine_, kept_, trouble);
+  }
+  static Timestamp At(double second) { return {static_cast<int64_t>((1000 + second) * 1e9)}; }
+
+  engine::Engine engine_;
+  metrics::JobList kept_;
+  PublishedJobs jobs_;
+};
+
+TEST_F(PublishedJobsTest, OnlyWhatTheEngineWritesAnewIsCopied) {
+  Accept(0, Epoch{1'750'000'000'000'000'000, 1000, "boot-1"});
+  Mark(1, RunMark::What::kBegin, "a");
+  Mark(1, RunMark::What::kBegin, "b");
+  Mark(2, RunMark::What::kEnd, "a", 256);
+  Mark(2, RunMark::What::kStreamsClosed, "a");
+  const metrics::JobList first = Tick(2);
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0]->job_id, "a");
+  metrics::JobList final;
+  for (int second = 3; second < 30; ++second) final = Tick(second);
+  ASSERT_EQ(final[0]->verdict.state(), proto::FINAL);
+  EXPECT_EQ(final[0], kept_.front()) << "in memory once";
+  const metrics::JobList later = Tick(31);
+  EXPECT_EQ(later[0], final[0]);
+  EXPECT_NE(later[1], final[1]) << "it runs";
+  EXPECT_EQ(final[1]->verdict.state(), proto::LIVE) << "what was handed out stays";
+  // The engine forgets it; the store's is the same still.
+  const metrics::JobList forgotten = Tick(700);
+  EXPECT_EQ(engine_.Find("a"), nullptr);
+  EXPECT_EQ(forgotten[0], final[0]);
+}
+
+TEST_F(PublishedJobsTest, AJobThatIsBegunAnewIsNotWhatIsKeptOfTheLast) {
+  Accept(0, Epoch{1'750'000'000'000'000'000, 1000, "boot-1"});
+  JobStatus kept;
+  kept.job_id = "a";
+  kept.running = false;
+  kept.verdict.set_state(proto::FINAL);
+  kept_ = {std::make_shared<const JobStatus>(kept)};
+  Mark(1, RunMark::What::kBegin, "a");
+  const metrics::JobList jobs = Tick(2);
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0]->verdict.state(), proto::LIVE);
+}
+
+TEST_F(PublishedJobsTest, TroubleIsNotedOnWhatRuns) {
+  Accept(0, Epoch{1'750'000'000'000'000'000, 1000, "boot-1"});
+  Mark(1, RunMark::What::kBegin, "a");
+  const metrics::JobList jobs = Tick(2, "disk full");
+  ASSERT_EQ(jobs[0]->verdict.data_quality().notes_size(), 1);
+  EXPECT_EQ(jobs[0]->verdict.data_quality().notes(0), "not recorded: disk full");
+  EXPECT_EQ(Tick(3)[0]->verdict.data_quality().notes_size(), 0);
+}
+
+}  // namespace
+}  // namespace rankscope::exporter
