@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "detectors/describe_gpus.h"
@@ -52,7 +53,7 @@ void DescribeTraining(const windows::AttemptWindow& window, int64_t wall_offset_
 }
 
 // What ranks call of CUDA and NCCL, as their probes count it.
-constexpr std::array kCallSignals = {
+constexpr std::array kCudaSignals = {
     SignalId::kKernelLaunches,
     SignalId::kGraphLaunches,
     SignalId::kLaunchSeconds,
@@ -73,31 +74,31 @@ constexpr std::array kCallSignals = {
     SignalId::kCudaErrors,
     SignalId::kCountedShare,
     SignalId::kTimedShare,
-    SignalId::kCollectivesEnqueued,
-    SignalId::kCollectiveBytes,
-    SignalId::kCollectiveSeconds,
-    SignalId::kCommunicators,
-    SignalId::kInitsInFlight,
-    SignalId::kCommunicatorInitSeconds,
+};
+constexpr std::array kNcclSignals = {
+    SignalId::kCollectivesEnqueued, SignalId::kCollectiveBytes, SignalId::kCollectiveSeconds,
+    SignalId::kCommunicators,       SignalId::kInitsInFlight,   SignalId::kCommunicatorInitSeconds,
     SignalId::kCommunicatorAborts,
-    // And what its threads do when they do not run.
-    SignalId::kRunnableSeconds,
-    SignalId::kWaitFutexSeconds,
-    SignalId::kWaitSocketSeconds,
-    SignalId::kWaitNetworkFileSeconds,
-    SignalId::kWaitBlockSeconds,
-    SignalId::kWaitGpuSeconds,
-    SignalId::kWaitSleepSeconds,
-    SignalId::kStoppedSeconds,
-    SignalId::kWaitOtherSeconds,
+};
+// What its threads do when they do not run.
+constexpr std::array kWaitSignals = {
+    SignalId::kRunnableSeconds,        SignalId::kWaitFutexSeconds, SignalId::kWaitSocketSeconds,
+    SignalId::kWaitNetworkFileSeconds, SignalId::kWaitBlockSeconds, SignalId::kWaitGpuSeconds,
+    SignalId::kWaitSleepSeconds,       SignalId::kStoppedSeconds,   SignalId::kWaitOtherSeconds,
     SignalId::kUninterruptibleThreads,
 };
 
 void DescribeCalls(const windows::JobWindow& job, const windows::RankWindow& window,
                    int64_t wall_offset_ns, RankStatus& rank) {
-  for (const SignalId signal : kCallSignals) {
-    if (window.rings.Has(signal)) rank.calls.emplace_back(signal, window.rings.Last(signal));
-  }
+  const auto describe = [&](std::span<const SignalId> signals) {
+    for (const SignalId signal : signals) {
+      if (window.rings.Has(signal)) rank.calls.emplace_back(signal, window.rings.Last(signal));
+    }
+  };
+  // -1: its calls are not all seen, so there are no numbers.
+  if (!(window.rings.Last(SignalId::kCudaUse) < 0)) describe(kCudaSignals);
+  if (!(window.rings.Last(SignalId::kCommunicators) < 0)) describe(kNcclSignals);
+  describe(kWaitSignals);
   const auto& launches = job.now().kernel.launches.ranks();
   const auto found = launches.find(rank.rank);
   if (found != launches.end() && found->second.launched() && wall_offset_ns != 0) {

@@ -75,6 +75,21 @@ bool SchedulerMayTell(const Job& job, const std::vector<SourceState>& sources) {
          });
 }
 
+namespace {
+
+// Whether calls of a rank are not all seen of late: what was counted says nothing of the job then.
+// Its source tells -1 every ten seconds, beside what is told each second of a process that lives.
+bool HasUnknownCalls(const windows::JobWindow& window, SignalId signal) {
+  constexpr Duration kTold = Seconds(30);
+  return std::any_of(window.ranks().begin(), window.ranks().end(), [&](const auto& each) {
+    const windows::SampleRings& rings = each.second.rings;
+    return rings.Last(signal) < 0 &&
+           rings.LastTime(signal) + kTold >= rings.LastTime(SignalId::kCpuSeconds);
+  });
+}
+
+}  // namespace
+
 std::array<Availability, kStores> StoresOf(const Job& job,
                                            const std::vector<SourceState>& sources) {
   const auto source = [&sources](std::string_view name) {
@@ -108,6 +123,10 @@ std::array<Availability, kStores> StoresOf(const Job& job,
   } else if (source("slurm") == Availability::kUp) {
     set(proto::STORE_SCHEDULER,
         job.scheduler.first_node ? Availability::kDown : Availability::kNotApplicable);
+  }
+  for (const auto& [store, signal] : {std::pair{proto::STORE_CUDA, SignalId::kCudaUse},
+                                      std::pair{proto::STORE_NCCL, SignalId::kCommunicators}}) {
+    if (HasUnknownCalls(job.window, signal)) set(store, Availability::kDown);
   }
   // What NCCL and PyTorch report of themselves is theirs, however it came here.
   if (job.window.now().kernel.reports.any()) set(proto::STORE_NCCL, Availability::kUp);

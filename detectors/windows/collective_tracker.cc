@@ -131,7 +131,11 @@ void CollectiveTracker::OnEvent(const Event& event, const Speaker& speaker, Time
 void CollectiveTracker::OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t) {
   if (speaker.rank < 0) return;
   bool nccl = false;
-  for (const Sample& sample : batch.samples) nccl = nccl || IsNccl(sample.signal);
+  for (const Sample& sample : batch.samples) {
+    // -1 communicators: its calls are not all seen, and nothing is known of them.
+    if (sample.signal == SignalId::kCommunicators && sample.value < 0) return;
+    nccl = nccl || IsNccl(sample.signal);
+  }
   if (nccl) {
     if (RankCollective* rank = Find(speaker)) rank->OnSamples(batch, t);
   }

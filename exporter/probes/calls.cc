@@ -72,28 +72,38 @@ void Calls::Stop() {
   loop_->Cancel(timer_);
   tracked_->set_on_gone(this, {});
   loop_->Unwatch(object_->fd());
-  attacher_.reset();
   lost_before_ = lost();
+  attacher_.reset();
   object_.reset();
   loop_ = nullptr;
 }
 
 int64_t Calls::lost() const {
-  return lost_before_ + (object_ ? object_->lost() : 0);
+  const int64_t files = attacher_ ? attacher_->state().refused_files : 0;
+  return lost_before_ + files + (object_ ? object_->lost() : 0);
 }
 
 void Calls::OnTimer() {
   const int64_t now_ns = loop_->Now().ns;
-  std::vector<ProcessKey> all;
-  for (const auto& [pid, process] : table_->processes()) all.push_back(process.key);
-  attacher_->Look(std::move(all));
+  std::vector<CallAttacher::Process> all;
+  for (const auto& [pid, process] : table_->processes()) all.push_back({process.key, process.uid});
+  attacher_->Look(all);
   if (looks_++ % kLooksPerReport != 0) return;
   OnSecond(now_ns);
   ReportAll(now_ns);
-  TellState(Availability::kUp, attacher_->late() ? name_ +
-                                                       ": a process's memory map is not to be "
-                                                       "read; new libraries are not seen"
-                                                 : Shortcoming());
+  TellState(Availability::kUp, Reason());
+}
+
+std::string Calls::Reason() const {
+  if (attacher_->late()) {
+    return name_ + ": a process's memory map is not to be read; new libraries are not seen";
+  }
+  const std::string& trouble = attacher_->state().trouble;
+  return trouble.empty() ? Shortcoming() : name_ + ": " + trouble;
+}
+
+bool Calls::IsUnprobed(const ProcessKey& process) const {
+  return attacher_->state().unprobed.contains(process);
 }
 
 // Each process that has called, and each that has the library and whose parent has not: children
@@ -111,7 +121,9 @@ void Calls::ReportAll(int64_t now_ns) {
   for (const ProcessKey& user : attacher_->state().users) {
     if (IsOwner(user)) callers.insert(user);
   }
-  for (const ProcessKey& caller : callers) Report(caller, now_ns, false);
+  for (const ProcessKey& caller : callers) {
+    if (!IsUnprobed(caller)) Report(caller, now_ns, false);
+  }
 }
 
 bool Calls::IsOwner(const ProcessKey& process) const {
@@ -122,7 +134,7 @@ void Calls::OnGone(const ProcessKey& process) {
   leaving_ = process;
   object_->Consume();
   leaving_ = {};
-  Report(process, loop_->Now().ns, true);
+  if (!IsUnprobed(process)) Report(process, loop_->Now().ns, true);
   const uint32_t pid = static_cast<uint32_t>(process.pid);
   bpf_map_delete_elem(object_->counts(), &pid);
   Forget(process);

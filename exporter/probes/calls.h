@@ -46,6 +46,9 @@ class Calls : public ProbeSource {
   // Why not everything is counted; empty = it is.
   virtual std::string Shortcoming() const { return {}; }
 
+  // Whether it may make calls that no probe sees. It has no numbers then: what is counted of it
+  // says nothing of what it does, and none is not known to be none.
+  bool IsUnprobed(const ProcessKey& process) const;
   void TellSamples(const ProcessKey& process, std::vector<Sample> samples, const char* query);
   void TellEvent(Event event, int64_t time_ns);
   std::string FunctionName(uint32_t function) const;
@@ -62,6 +65,7 @@ class Calls : public ProbeSource {
   void ReportAll(int64_t now_ns);
   void OnGone(const ProcessKey& process);
   bool IsOwner(const ProcessKey& process) const;
+  std::string Reason() const;
 
   CallObjectKind kind_;
   std::span<const CallRow> functions_;

@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kMaxCallers = 1024;  // as the map holds
 // What does not change is said again: who listens may not have known the process then.
 constexpr int64_t kUseAgainNs = 10'000'000'000;
+// Of a process that may make calls which no probe sees.
+constexpr float kNotKnown = -1;
 
 }  // namespace
 
@@ -48,16 +50,19 @@ CallerRuns Cuda::ReadRuns() const {
 // may wait for a device, or train without one.
 void Cuda::TellUses(int64_t now_ns) {
   const CallAttacher::State& state = attacher()->state();
-  for (const ProcessKey& process : state.looked) {
-    if (!Lives(process)) continue;
-    const auto caller = callers_.find(process);
-    const bool worked = caller != callers_.end() && caller->second.worked;
-    const float use = worked ? 2 : state.users.contains(process) ? 1 : 0;
+  const auto tell = [&](const ProcessKey& process, float use) {
+    if (!Lives(process)) return;
     const auto [known, first] = uses_.try_emplace(process);
-    if (!first && known->second.told == use && now_ns - known->second.at_ns < kUseAgainNs) continue;
+    if (!first && known->second.told == use && now_ns - known->second.at_ns < kUseAgainNs) return;
     known->second = {use, now_ns};
     TellSamples(process, {{SignalId::kCudaUse, use}}, "rankscope_cuda_attached");
+  };
+  for (const ProcessKey& process : state.looked) {
+    const auto caller = callers_.find(process);
+    const bool worked = caller != callers_.end() && caller->second.worked;
+    tell(process, worked ? 2 : state.users.contains(process) ? 1 : 0);
   }
+  for (const ProcessKey& process : state.unprobed) tell(process, kNotKnown);
 }
 
 void Cuda::OnSecond(int64_t now_ns) {

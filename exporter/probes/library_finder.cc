@@ -7,13 +7,17 @@
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <optional>
 #include <set>
 #include <utility>
+
+#include "exporter/probes/mount_trust.h"
 
 namespace rankscope::probes {
 namespace {
@@ -43,18 +47,45 @@ std::string_view TakeField(std::string_view& line) {
   return field;
 }
 
-std::optional<FileIdentity> Identify(int fd) {
+std::optional<FileVersion> Identify(int fd) {
   struct stat status {};
   struct statfs system {};
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  FileIdentity identity;
+  const auto ns = [](const timespec& time) {
+    return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  };
+  FileVersion version;
   const bool overlay =
       fstatfs(fd, &system) == 0 && static_cast<uint64_t>(system.f_type) == OVERLAYFS_SUPER_MAGIC;
-  identity.device = overlay ? 0 : status.st_dev;
-  identity.inode = status.st_ino;
-  identity.bytes = status.st_size;
-  identity.changed_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
-  return identity;
+  version.device = overlay ? 0 : status.st_dev;
+  version.inode = status.st_ino;
+  version.bytes = status.st_size;
+  version.written_ns = ns(status.st_mtim);
+  version.changed_ns = ns(status.st_ctim);
+  return version;
+}
+
+// Of a name that a user chose: what it stands for is looked at before it is opened, for opening a
+// device does things, and the name may lead elsewhere by now.
+OwnedFd OpenRegular(const std::string& path, uint64_t inode) {
+  errno = 0;
+  const OwnedFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct stat status {};
+  if (!place || fstat(place.get(), &status) != 0) return {};
+  if (!S_ISREG(status.st_mode) || (inode != 0 && status.st_ino != inode)) return {};
+  const std::string same = "/proc/self/fd/" + std::to_string(place.get());
+  return OwnedFd(open(same.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+}
+
+int64_t NsOf(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+bool IsSettled(const FileVersion& version, const LibraryFinder::Settled& settled) {
+  const auto found = settled.find(KeyOf(version));
+  return found != settled.end() && found->second == version;
 }
 
 }  // namespace
@@ -95,45 +126,112 @@ std::string ParseCodeMark(std::string_view status) {
   return mapped ? mark : std::string();
 }
 
-LibraryFinder::LibraryFinder(std::string proc_root, Names wanted)
-    : proc_(std::move(proc_root)), wanted_(std::move(wanted)) {}
+FileKey KeyOf(const FileVersion& version) {
+  if (version.device == 0) return version;
+  FileKey key;
+  key.device = version.device;
+  key.inode = version.inode;
+  return key;
+}
+
+LibraryFinder::Clocks LibraryFinder::OwnClocks() {
+  return {[] { return NsOf(CLOCK_MONOTONIC); }, [] { return NsOf(CLOCK_THREAD_CPUTIME_ID); }};
+}
+
+LibraryFinder::LibraryFinder(std::string proc_root, Names wanted, Clocks clocks)
+    : proc_(std::move(proc_root)), wanted_(std::move(wanted)), clocks_(std::move(clocks)) {}
 
 std::string LibraryFinder::OfProcess(int32_t pid, const std::string& name) const {
   return proc_ + '/' + std::to_string(pid) + '/' + name;
 }
 
-LibraryFinder::Look LibraryFinder::LookAt(const ProcessKey& process) {
-  Look look;
-  std::string mark = ParseCodeMark(ReadText(OfProcess(process.pid, "status"), kMaxStatus));
-  if (mark.empty()) return look;
-  Seen& seen = seen_[process];
-  if (seen.code_mark == mark) {
-    look.mapped = seen.mapped;
-    return look;
+LibraryFinder::Round LibraryFinder::Look(const std::vector<ProcessKey>& processes,
+                                         const Settled& settled) {
+  Round round;
+  charged_ns_ = clocks_.cpu_ns();
+  const std::set<ProcessKey> all(processes.begin(), processes.end());
+  std::erase_if(known_, [&all](const auto& known) { return !all.contains(known.first); });
+  // Whoever the allowance did not suffice for is the first of the next round.
+  std::vector<ProcessKey> order(all.lower_bound(next_), all.end());
+  order.insert(order.end(), all.begin(), all.lower_bound(next_));
+  next_ = {};
+  for (const ProcessKey& process : order) {
+    Known& known = known_[process];
+    const int64_t now_ns = clocks_.now_ns();
+    if (cpu_seconds_.Left(now_ns)) {
+      LookAt(process, settled, known, round);
+      Charge();
+    } else {
+      if (next_ == ProcessKey{}) next_ = process;
+      round.trouble = "a user's processes and libraries take longer to read than he is given";
+      if (now_ns - known.looked_ns > kOldNs) known.complete = false;
+    }
+    if (known.looked_ns != 0) round.seen.emplace(process, known);
   }
-  seen.code_mark = std::move(mark);
-  for (const Mapping& mapping : ParseMappings(ReadText(OfProcess(process.pid, "maps"), kMaxMaps))) {
-    Examine(process.pid, mapping, look);
-  }
-  seen.mapped = look.mapped;
-  return look;
+  return round;
 }
 
-void LibraryFinder::Examine(int32_t pid, const Mapping& mapping, Look& look) {
+void LibraryFinder::Charge() {
+  const int64_t now_ns = clocks_.cpu_ns();
+  cpu_seconds_.Spend(static_cast<double>(now_ns - charged_ns_) * 1e-9);
+  charged_ns_ = now_ns;
+}
+
+void LibraryFinder::LookAt(const ProcessKey& process, const Settled& settled, Known& known,
+                           Round& round) {
+  std::string mark = ParseCodeMark(ReadText(OfProcess(process.pid, "status"), kMaxStatus));
+  known.looked_ns = mark.empty() ? 0 : clocks_.now_ns();
+  if (mark.empty()) return;
+  const bool all_settled =
+      std::all_of(known.mapped.begin(), known.mapped.end(),
+                  [&settled](const FileKey& file) { return settled.contains(file); });
+  if (known.code_mark == mark && all_settled) return;
+  known.mapped.clear();
+  known.unread = false;
+  bool whole = true;
+  for (const Mapping& mapping : ParseMappings(ReadText(OfProcess(process.pid, "maps"), kMaxMaps))) {
+    whole = Examine(process.pid, mapping, settled, known, round);
+    if (!whole) break;
+  }
+  known.complete = whole && !known.unread;
+  // Else it is looked at again.
+  known.code_mark = whole ? std::move(mark) : std::string();
+}
+
+// False when there is no room for more in this round.
+bool LibraryFinder::Examine(int32_t pid, const Mapping& mapping, const Settled& settled,
+                            Known& known, Round& round) {
   // CAP_CHECKPOINT_RESTORE opens the mapped file itself; else its path, if that is still the file.
-  OwnedFd file(open(OfProcess(pid, "map_files/" + mapping.range).c_str(),
-                    O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) {
-    file = OwnedFd(
-        open((OfProcess(pid, "root") + mapping.path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  OwnedFd file = OpenRegular(OfProcess(pid, "map_files/" + mapping.range), 0);
+  if (!file && (errno == EMFILE || errno == ENFILE)) {
+    round.trouble = "no descriptor is left for a library";
+    return false;
   }
-  if (!file) return;
-  const auto identity = Identify(file.get());
-  if (!identity) return;
-  if (const auto known = files_.find(*identity); known != files_.end()) {
-    if (known->second) look.mapped.push_back(*identity);
-    return;
+  if (!file) file = OpenRegular(OfProcess(pid, "root") + mapping.path, mapping.inode);
+  if (!file) return true;
+  const auto version = Identify(file.get());
+  if (!version) return true;
+  const auto found = files_.find(*version);
+  Content content = Content::kNothing;
+  if (found != files_.end() &&
+      (found->second != Content::kWanted || IsSettled(*version, settled))) {
+    content = found->second;
+  } else {
+    if (!cpu_seconds_.Left(clocks_.now_ns()) || round.fresh.size() >= kMaxFresh) return false;
+    content = Read(pid, *version, mapping.path, std::move(file), round);
+    Charge();
   }
+  if (content == Content::kWanted) known.mapped.push_back(KeyOf(*version));
+  if (content == Content::kUnread || content == Content::kForeign) {
+    known.unread = true;
+    round.trouble = content == Content::kUnread ? "a library has more symbols than are read"
+                                                : "a library is on a file system of a user's own";
+  }
+  return true;
+}
+
+LibraryFinder::Content LibraryFinder::Read(int32_t pid, const FileVersion& version,
+                                           const std::string& path, OwnedFd file, Round& round) {
   const ReadAt read = [&file](uint64_t offset, std::span<std::byte> into) {
     size_t total = 0;
     while (total < into.size()) {
@@ -145,21 +243,24 @@ void LibraryFinder::Examine(int32_t pid, const Mapping& mapping, Look& look) {
     return total;
   };
   auto elf = ReadElf(read, wanted_);
-  const bool has = elf && !elf->functions.empty();
-  if (order_.size() >= kMaxFiles) {
-    files_.erase(order_.front());
-    order_.pop_front();
+  Content content = Content::kNothing;
+  if (elf && elf->cut) {
+    content = Content::kUnread;
+  } else if (elf && !elf->functions.empty()) {
+    content = MayProbe(proc_, pid, file.get()) ? Content::kWanted : Content::kForeign;
   }
-  files_[*identity] = has;
-  order_.push_back(*identity);
-  if (!has) return;
-  look.mapped.push_back(*identity);
-  look.fresh.push_back({*identity, mapping.path, std::move(file), std::move(*elf)});
+  Remember(version, content);
+  if (content == Content::kWanted)
+    round.fresh.push_back({version, path, std::move(file), std::move(*elf)});
+  return content;
 }
 
-void LibraryFinder::Keep(const std::vector<ProcessKey>& processes) {
-  const std::set<ProcessKey> kept(processes.begin(), processes.end());
-  std::erase_if(seen_, [&kept](const auto& seen) { return !kept.contains(seen.first); });
+void LibraryFinder::Remember(const FileVersion& version, Content content) {
+  if (!files_.insert_or_assign(version, content).second) return;
+  order_.push_back(version);
+  if (order_.size() <= kMaxFiles) return;
+  files_.erase(order_.front());
+  order_.pop_front();
 }
 
 }  // namespace rankscope::probes

@@ -21,6 +21,11 @@ constexpr size_t kMaxAsked = 8192;
 // Entry and return, at an emulated instruction; bench/probe_bench.
 constexpr double kCallSeconds = 1.5e-6;
 
+// Communicators of a process that may make calls which no probe sees.
+constexpr float kNotKnown = -1;
+// Said again: who listens may not have known the process then.
+constexpr int64_t kUnknownAgainNs = 10'000'000'000;
+
 struct Kind {
   rs_call_kind kind;
   EventType type;
@@ -114,6 +119,17 @@ std::vector<exporter::ProbeUse> Nccl::probes() const {
   for (const PlacedProbe& placed : attacher()->state().placed) sites.insert(placed.site);
   for (const SiteClass site : sites) use.sites.emplace_back(SiteClassName(site));
   return {use};
+}
+
+void Nccl::OnSecond(int64_t now_ns) {
+  std::erase_if(told_unknown_, [this](const auto& told) { return !IsUnprobed(told.first); });
+  for (const ProcessKey& process : attacher()->state().unprobed) {
+    if (!Lives(process)) continue;
+    const auto [told, first] = told_unknown_.try_emplace(process, now_ns);
+    if (!first && now_ns - told->second < kUnknownAgainNs) continue;
+    told->second = now_ns;
+    TellSamples(process, {{SignalId::kCommunicators, kNotKnown}}, "rankscope_source_up");
+  }
 }
 
 void Nccl::Forget(const ProcessKey& process) {

@@ -26,10 +26,12 @@ class Nccl final : public Calls {
   void Report(const ProcessKey& process, int64_t now_ns, bool gone) override;
   void OnCall(const ProcessKey& process, const rs_call& call) override;
   void Forget(const ProcessKey& process) override;
+  void OnSecond(int64_t now_ns) override;
 
  private:
-  std::map<ProcessKey, uint64_t> calls_;  // as last seen
-  uint64_t total_calls_ = 0;              // of all callers there ever were
+  std::map<ProcessKey, int64_t> told_unknown_;  // when it was last told
+  std::map<ProcessKey, uint64_t> calls_;        // as last seen
+  uint64_t total_calls_ = 0;                    // of all callers there ever were
 };
 
 }  // namespace rankscope::probes

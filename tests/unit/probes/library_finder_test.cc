@@ -9,10 +9,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <random>
+#include <set>
 #include <sstream>
+#include <vector>
 
 #include "exporter/probes/call_table.h"
 #include "exporter/probes/prologue.h"
@@ -102,6 +106,131 @@ TEST(ElfSymbols, DamageIsBorne) {
   }
 }
 
+// A file that is made to be read without end: its headers, and beyond them what `Fill` says.
+struct Crafted {
+  Elf64_Ehdr header{};
+  std::vector<Elf64_Phdr> segments;
+  std::vector<Elf64_Shdr> sections;
+  uint64_t bytes = uint64_t{1} << 40;  // sparse
+  std::function<void(uint64_t, std::span<std::byte>)> fill;
+  mutable uint64_t read = 0;
+
+  Crafted() {
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_machine = EM_X86_64;
+    header.e_phentsize = sizeof(Elf64_Phdr);
+    header.e_shentsize = sizeof(Elf64_Shdr);
+    header.e_phoff = sizeof header;
+    Elf64_Phdr code{};
+    code.p_type = PT_LOAD;
+    code.p_flags = PF_X;
+    code.p_filesz = uint64_t{1} << 39;
+    segments.push_back(code);
+  }
+
+  void AddSection(uint32_t type, uint64_t offset, uint64_t size, uint32_t link) {
+    Elf64_Shdr section{};
+    section.sh_type = type;
+    section.sh_offset = offset;
+    section.sh_size = size;
+    section.sh_link = link;
+    sections.push_back(section);
+  }
+
+  Result<ElfFile> Read(const Names& wanted) {
+    header.e_phnum = static_cast<uint16_t>(segments.size());
+    header.e_shnum = static_cast<uint16_t>(std::min<size_t>(sections.size(), 0xffff));
+    header.e_shoff = header.e_phoff + segments.size() * sizeof(Elf64_Phdr);
+    std::string head(reinterpret_cast<const char*>(&header), sizeof header);
+    head.append(reinterpret_cast<const char*>(segments.data()),
+                segments.size() * sizeof(Elf64_Phdr));
+    head.append(reinterpret_cast<const char*>(sections.data()),
+                sections.size() * sizeof(Elf64_Shdr));
+    const ReadAt read_at = [&](uint64_t offset, std::span<std::byte> into) -> size_t {
+      if (offset >= bytes) return 0;
+      const size_t n = std::min<uint64_t>(into.size(), bytes - offset);
+      read += n;
+      std::memset(into.data(), 0, n);
+      if (fill) fill(offset, into.first(n));
+      if (offset < head.size())
+        std::memcpy(into.data(), head.data() + offset, std::min(n, head.size() - offset));
+      return n;
+    };
+    return ReadElf(read_at, wanted);
+  }
+};
+
+constexpr uint64_t kTables = 1 << 20;  // behind the headers
+
+TEST(ElfSymbols, SparseTablesThatOverlapAreReadOnce) {
+  Crafted file;
+  file.AddSection(SHT_STRTAB, kTables, uint64_t{512} << 20, 0);
+  for (int i = 0; i < 4000; ++i) file.AddSection(SHT_SYMTAB, kTables, uint64_t{512} << 20, 0);
+  const auto elf = file.Read({"cuLaunchKernel"});
+  ASSERT_TRUE(elf);
+  EXPECT_TRUE(elf->cut);
+  EXPECT_LE(file.read, kMostWork + (2 << 20));
+}
+
+// Every second byte begins something that may be a name.
+TEST(ElfSymbols, NamesThatAreSlowToLookUpCountForMore) {
+  Crafted file;
+  file.AddSection(SHT_STRTAB, kTables, uint64_t{512} << 20, 0);
+  file.AddSection(SHT_DYNSYM, kTables, uint64_t{512} << 20, 0);
+  file.fill = [](uint64_t offset, std::span<std::byte> into) {
+    for (size_t i = 0; i < into.size(); ++i)
+      into[i] = static_cast<std::byte>("cu\0"[(offset + i) % 3]);
+  };
+  const auto elf = file.Read({"cuLaunchKernel"});
+  ASSERT_TRUE(elf);
+  EXPECT_TRUE(elf->cut);
+  EXPECT_LE(file.read, kMostWork / 8);
+}
+
+TEST(ElfSymbols, ThousandsOfPlacesForOneNameAreNoLibrary) {
+  Crafted file;
+  constexpr std::string_view kName("\0cuLaunchKernel", 16);
+  file.AddSection(SHT_STRTAB, kTables, kName.size(), 0);
+  file.AddSection(SHT_DYNSYM, 2 * kTables, uint64_t{24} << 20, 0);
+  file.fill = [&](uint64_t offset, std::span<std::byte> into) {
+    if (offset == kTables) {
+      std::memcpy(into.data(), kName.data(), std::min(into.size(), kName.size()));
+    } else if (offset >= 2 * kTables) {
+      for (size_t at = 0; at + sizeof(Elf64_Sym) <= into.size(); at += sizeof(Elf64_Sym)) {
+        Elf64_Sym symbol{};
+        symbol.st_name = 1;
+        symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+        symbol.st_shndx = 1;
+        symbol.st_value = offset + at;
+        std::memcpy(into.data() + at, &symbol, sizeof symbol);
+      }
+    }
+  };
+  const auto elf = file.Read({"cuLaunchKernel"});
+  ASSERT_TRUE(elf);
+  EXPECT_TRUE(elf->cut);
+  EXPECT_THAT(elf->functions, IsEmpty());
+}
+
+// A library of 2 GB with as many names as one has that is not stripped.
+TEST(ElfSymbols, TheLargestLibrariesAreReadWhole) {
+  Crafted file;
+  constexpr uint64_t kNames = uint64_t{96} << 20;
+  file.AddSection(SHT_STRTAB, kTables, kNames, 0);
+  file.AddSection(SHT_SYMTAB, kTables + kNames, uint64_t{40} << 20, 0);
+  file.fill = [](uint64_t offset, std::span<std::byte> into) {
+    constexpr std::string_view kMangled =
+        "_ZN2at6native12_GLOBAL__N_119cudnn_convolution_outERKNS_";
+    for (size_t i = 0; i < into.size(); ++i)
+      into[i] = static_cast<std::byte>(kMangled[(offset + i) % kMangled.size()]);
+  };
+  const auto elf = file.Read({"cuLaunchKernel"});
+  ASSERT_TRUE(elf);
+  EXPECT_FALSE(elf->cut) << elf->work;
+}
+
 TEST(LibraryFinder, MapsAreReadForTheirCode) {
   constexpr std::string_view kMaps =
       "55d0-55d1 r--p 00000000 fe:00 11 /usr/bin/python3.11\n"
@@ -127,27 +256,75 @@ TEST(LibraryFinder, TheMarkChangesWithTheCode) {
   EXPECT_EQ(ParseCodeMark("Name:\tsh\nState:\tZ (zombie)\n"), "");
 }
 
-TEST(LibraryFinder, AFileIsFreshOnceAndItsUsersAreKnown) {
-  LibraryFinder finder("/proc", {"ncclAllReduce"});
-  const ProcessKey self{getpid(), 1};
-  LibraryFinder::Look first = finder.LookAt(self);
-  ASSERT_THAT(first.fresh, SizeIs(1));
-  EXPECT_THAT(first.mapped, ElementsAre(first.fresh.front().identity));
-  const LibraryFinder::Look again = finder.LookAt(self);
-  EXPECT_THAT(again.fresh, IsEmpty());
-  EXPECT_EQ(again.mapped, first.mapped);
-  // A second process with the same file: its user, and nothing fresh.
-  const LibraryFinder::Look other = finder.LookAt({getpid(), 2});
-  EXPECT_THAT(other.fresh, IsEmpty());
-  EXPECT_EQ(other.mapped, first.mapped);
-  finder.Forget(first.mapped.front());
-  finder.Keep({});
-  EXPECT_THAT(finder.LookAt(self).fresh, SizeIs(1));
+// What the caller keeps of files that it knows.
+LibraryFinder::Settled SettledOf(const LibraryFinder::Round& round) {
+  LibraryFinder::Settled settled;
+  for (const FoundLibrary& library : round.fresh) settled[KeyOf(library.version)] = library.version;
+  return settled;
 }
 
-TEST(LibraryFinder, AProcessThatIsGoneHasNothing) {
+TEST(LibraryFinder, AFileIsFreshUntilItIsSettledAndItsUsersAreKnown) {
+  LibraryFinder finder("/proc", {"ncclAllReduce"});
+  const ProcessKey self{getpid(), 1};
+  const LibraryFinder::Round first = finder.Look({self}, {});
+  ASSERT_THAT(first.fresh, SizeIs(1));
+  const LibraryFinder::Settled settled = SettledOf(first);
+  EXPECT_THAT(first.seen.at(self).mapped, ElementsAre(settled.begin()->first));
+  EXPECT_TRUE(first.seen.at(self).complete);
+  const LibraryFinder::Round again = finder.Look({self}, settled);
+  EXPECT_THAT(again.fresh, IsEmpty());
+  EXPECT_EQ(again.seen.at(self).mapped, first.seen.at(self).mapped);
+  // A second process with the same file: its user, and nothing fresh.
+  const ProcessKey second{getpid(), 2};
+  const LibraryFinder::Round other = finder.Look({self, second}, settled);
+  EXPECT_THAT(other.fresh, IsEmpty());
+  EXPECT_EQ(other.seen.at(second).mapped, first.seen.at(self).mapped);
+  // Whoever no longer probes it has it offered again; so has who knows another version of it.
+  EXPECT_THAT(finder.Look({self}, {}).fresh, SizeIs(1));
+  LibraryFinder::Settled older = settled;
+  older.begin()->second.changed_ns -= 1;
+  EXPECT_THAT(finder.Look({second}, older).fresh, SizeIs(1));
+}
+
+TEST(LibraryFinder, AProcessThatIsGoneIsNotSeen) {
   LibraryFinder finder("/nonexistent", {"ncclAllReduce"});
-  EXPECT_THAT(finder.LookAt({1, 1}).mapped, IsEmpty());
+  EXPECT_THAT(finder.Look({{1, 1}}, {}).seen, IsEmpty());
+}
+
+// The clocks say that each look takes longer than the user is given.
+TEST(LibraryFinder, WhoHasSpentHisAllowanceWaitsAndIsNotSaidToBeKnown) {
+  int64_t now_ns = 1'000'000'000;
+  int64_t cpu_ns = 0;
+  const LibraryFinder::Clocks clocks{[&] { return now_ns; }, [&] { return cpu_ns += 400'000'000; }};
+  LibraryFinder finder("/proc", {"ncclAllReduce"}, clocks);
+  std::vector<ProcessKey> processes;
+  for (int64_t start = 1; start <= 8; ++start) processes.push_back({getpid(), start});
+  const LibraryFinder::Round first = finder.Look(processes, {});
+  EXPECT_LT(first.seen.size(), processes.size());
+  EXPECT_FALSE(first.trouble.empty());
+  const LibraryFinder::Settled settled = SettledOf(first);
+  // Who was left out is the first of a later round.
+  std::set<ProcessKey> seen;
+  for (int round = 0; round < 40; ++round) {
+    now_ns += 10'000'000'000;
+    for (const auto& [process, what] : finder.Look(processes, settled).seen) {
+      if (what.complete) seen.insert(process);
+    }
+  }
+  EXPECT_EQ(seen.size(), processes.size());
+  // What was seen long ago is not what runs now.
+  const LibraryFinder::Round spent = finder.Look(processes, settled);
+  now_ns += LibraryFinder::kOldNs + 1;
+  EXPECT_LT(std::count_if(spent.seen.begin(), spent.seen.end(),
+                          [](const auto& each) { return each.second.complete; }),
+            static_cast<std::ptrdiff_t>(processes.size()));
+}
+
+TEST(LibraryFinder, AFileIsItsInodeAndOnAnOverlayItsVersion) {
+  const FileVersion on_disk{1, 2, 3, 4, 5};
+  EXPECT_EQ(KeyOf(on_disk), (FileKey{1, 2}));
+  const FileVersion on_overlay{0, 2, 3, 4, 5};
+  EXPECT_EQ(KeyOf(on_overlay), on_overlay);
 }
 
 TEST(CallTable, EachSymbolStandsOnceAndCanBeFoundInAFile) {
