@@ -356,28 +356,31 @@ void StdoutTail::CloseAbandoned() {
   }
 }
 
-std::map<uint32_t, std::string> StdoutTail::Troubles() const {
-  std::map<uint32_t, std::string> troubles = unread_;
+std::map<uint32_t, std::set<std::string>> StdoutTail::Troubles() const {
+  std::map<uint32_t, std::set<std::string>> troubles;
+  for (const auto& [uid, trouble] : unread_) troubles[uid].insert(trouble);
   for (const auto& [key, process] : processes_) {
     if (process.refusal.empty()) continue;
     const TrackedProcess* const tracked = table_->Find(key.pid);
-    if (tracked != nullptr) troubles.try_emplace(tracked->uid, process.refusal);
+    if (tracked != nullptr) troubles[tracked->uid].insert(process.refusal);
   }
-  for (const uint32_t uid : late_) troubles[uid] = "reading them does not return";
+  for (const uint32_t uid : late_) troubles[uid] = {"reading them does not return"};
   return troubles;
 }
 
 void StdoutTail::TellState() {
-  const std::map<uint32_t, std::string> troubles = Troubles();
+  const auto troubles = Troubles();
   std::string reason;
   size_t told = 0;
-  for (const auto& [uid, trouble] : troubles) {
+  for (const auto& [uid, reasons] : troubles) {
     if (++told > kMaxTold) {
       reason += "; and so of " + std::to_string(troubles.size() - kMaxTold) + " others";
       break;
     }
     reason += (reason.empty() ? "not all output files of user " : "; of user ") +
-              std::to_string(uid) + " are read: " + trouble;
+              std::to_string(uid) + " are read";
+    for (const std::string& trouble : reasons)
+      reason += (trouble == *reasons.begin() ? ": " : ", ") + trouble;
   }
   if (std::exchange(told_, reason) == reason) return;
   SourceState state;

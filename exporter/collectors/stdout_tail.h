@@ -129,7 +129,8 @@ class StdoutTail final : public exporter::Source {
   void Tell(File& file);
   void Emit(const File& file, const logs::AssembledLine& assembled);
   void CloseAbandoned();
-  std::map<uint32_t, std::string> Troubles() const;
+  // Why files are not read, by user.
+  std::map<uint32_t, std::set<std::string>> Troubles() const;
   void TellState();
 
   std::string proc_root_;

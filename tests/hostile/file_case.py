@@ -37,7 +37,11 @@ def secret_lines(name):
 class Files:
     """For test cases; see together()."""
 
-    def begin(self, options=""):
+    def begin(self):
+        self.prepare()
+        self.watch()
+
+    def prepare(self):
         # Who may write here may make files of his own, and no others.
         self.common = Path(self.folder) / "common"
         self.common.mkdir()
@@ -45,8 +49,10 @@ class Files:
         self.private = Path(self.folder) / "private"
         self.private.mkdir(mode=0o700)
         self.jobs = itertools.count(7001)
+
+    def watch(self):
         config = Path(self.folder) / "config.yaml"
-        config.write_text('ebpf: {mode: "off"}\nsources: {nccl_dumps: {interval: 1s}}\n' + options)
+        config.write_text('ebpf: {mode: "off"}\nsources: {nccl_dumps: {interval: 1s}}\n')
         self.watching = self.daemon("--config", str(config))
         wait_for("the source", lambda: self.watching.metric('rankscope_source_up{source="stdout_tail"}') == 1)
 
