@@ -222,8 +222,8 @@ constexpr std::array kSources = {
     SourceRow{
         "stdout_tail",
         "the files that a job's processes have as standard output and error, read as they grow",
-        "root to read other users' files", Milliseconds(250), false, "stdio", MakeStdoutTail,
-        "dac_read_search,sys_ptrace"},
+        "root with CAP_SETUID and CAP_SETGID, to read users' files by their own rights",
+        Milliseconds(250), false, "stdio", MakeStdoutTail},
     SourceRow{
         "wait",
         "what ranks' threads wait for, who is stopped or has no CPU, and their stacks when they "
@@ -289,7 +289,7 @@ constexpr std::array kSources = {
         "dac_read_search,sys_ptrace"},
     SourceRow{"nccl_dumps",
               "dumps of PyTorch's Flight Recorder, and NCCL Inspector's log where a job writes one",
-              "root to read other users' files",
+              "as `stdout_tail`; root to see other users' environment",
               Seconds(2),
               false,
               {},

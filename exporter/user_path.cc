@@ -130,8 +130,10 @@ std::map<uint64_t, MountFacts> ParseMountInfo(std::string_view text) {
     const size_t colon = numbers.find(':');
     if (colon == numbers.npos) continue;
     const std::string_view name = line.substr(type + 3);
+    const std::string options = "," + std::string(line.substr(line.rfind(' ') + 1)) + ",";
     mounts[Number(line)] = {Number(numbers) << 32 | Number(numbers.substr(colon + 1)),
-                            std::string(name.substr(0, name.find(' ')))};
+                            std::string(name.substr(0, name.find(' '))),
+                            options.find(",user_id=0,") != std::string::npos};
   }
   return mounts;
 }
@@ -152,7 +154,9 @@ const UserMounts::List& UserMounts::Load(size_t which) {
 }
 
 std::string UserMounts::Judge(const MountFacts& mount, bool by_root) const {
-  if (mount.type.starts_with("fuse")) return "on a file system of a program (" + mount.type + ")";
+  // Within a user's namespaces his own id is shown as 0.
+  if (mount.type.starts_with("fuse") && !(by_root && mount.served_by_root))
+    return "on a file system that a user serves (" + mount.type + ")";
   if (mount.type == "overlay" && !by_root) return "on an overlay that a user has mounted";
   return {};
 }

@@ -21,6 +21,7 @@ namespace rankscope::exporter {
 struct MountFacts {
   uint64_t device = 0;  // major and minor in 32 bits each
   std::string type;
+  bool served_by_root = false;  // FUSE: by the id that the kernel noted when it was mounted
 };
 // The text of /proc/PID/mountinfo, by mount id. Pure.
 std::map<uint64_t, MountFacts> ParseMountInfo(std::string_view text);
@@ -30,9 +31,9 @@ class UserMounts {
  public:
   UserMounts(std::string proc_root, int32_t pid);
 
-  // Why what this descriptor (O_PATH) names is not to be touched; empty when it may be: it is not
-  // on FUSE, on no overlay that a user could mount himself (over FUSE, for one), and mounted where
-  // that can be seen. Asks no file system.
+  // Why what this descriptor (O_PATH) names is not to be touched; empty when it may be: it is on no
+  // FUSE but root's, on no overlay that a user could mount himself (over FUSE, for one), and
+  // mounted where that can be seen. Asks no file system.
   std::string Refusal(int fd);
 
  private:

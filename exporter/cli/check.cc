@@ -213,7 +213,8 @@ std::vector<Finding> Look(const exporter::Config& config) {
   }
   findings.push_back(
       {"capabilities", "yes",
-       kept.empty() ? "serve keeps none" : "serve keeps" + kept + " and gives up the rest"});
+       (kept.empty() ? "serve keeps none" : "serve keeps" + kept + " and gives up the rest") +
+           "; one thread keeps setuid and setgid, to make readers with their users' rights"});
   findings.push_back(CheckDirectory("state", config.state.dir, "recordings and verdicts",
                                     "nothing would survive a restart; name another with "
                                     "--state.dir"));

@@ -5,12 +5,14 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <string_view>
 #include <utility>
 
 #include "detectors/model/observation.h"
+#include "exporter/owned_fd.h"
 
 namespace rankscope::collectors {
 namespace {
@@ -28,13 +30,22 @@ bool IsGpuName(std::string_view name) {
          (dot == name.npos || IsDigits(name.substr(dot + 1), 4));
 }
 
-void ReadJobs(int directory, const char* name, JobMapping::Jobs& jobs) {
+bool IsOurs(const struct stat& facts) {
+  return facts.st_uid == 0 || facts.st_uid == geteuid();
+}
+
+void ReadJobs(int directory, const char* name, JobMapping::Reading& reading) {
+  JobMapping::Jobs& jobs = reading.jobs;
   // A name that leads elsewhere, or to something that makes the reader wait, is none of a prolog's.
-  const int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return;
+  const OwnedFd file(openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat facts {};
+  if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return;
+  if (!IsOurs(facts) || (facts.st_mode & S_IWOTH) != 0) {
+    ++reading.foreign;
+    return;
+  }
   std::string text(JobMapping::kFileCap, '\0');
-  const ssize_t n = read(fd, text.data(), text.size());
-  close(fd);
+  const ssize_t n = read(file.get(), text.data(), text.size());
   std::string_view rest(text.data(), n > 0 ? static_cast<size_t>(n) : 0);
   while (!rest.empty()) {
     const size_t end = rest.find('\n');
@@ -61,12 +72,21 @@ JobMapping::Reading JobMapping::Read(const std::string& directory) {
   DIR* const stream = opendir(directory.c_str());
   if (stream == nullptr) return reading;
   reading.readable = true;
+  struct stat facts {};
+  const bool told = fstat(dirfd(stream), &facts) == 0;
+  // Where all may write but only the owner may remove, each file tells by its own owner.
+  const bool replaceable = (facts.st_mode & S_IWOTH) != 0 && (facts.st_mode & S_ISVTX) == 0;
+  if (!told || !IsOurs(facts) || replaceable) {
+    reading.open_to_all = true;
+    closedir(stream);
+    return reading;
+  }
   for (size_t files = 0; files < kMaxFiles;) {
     const dirent* const entry = readdir(stream);
     if (entry == nullptr) break;
     if (!IsGpuName(entry->d_name)) continue;
     ++files;
-    ReadJobs(dirfd(stream), entry->d_name, reading.jobs);
+    ReadJobs(dirfd(stream), entry->d_name, reading);
   }
   closedir(stream);
   return reading;
@@ -114,6 +134,12 @@ void JobMapping::Apply(const Reading& reading) {
                                        "; is slurm.mapping_dir where the prolog writes?");
     return;
   }
+  if (reading.open_to_all) {
+    TellState(Availability::kDown, "job_mapping: not only root can write to " + directory_ +
+                                       "; give it to root, with mode 0755");
+    return;
+  }
+  lost_ = reading.foreign;
   if (state_ != Availability::kUp) told_.clear();  // the state makes whoever hears it forget
   TellState(Availability::kUp, {});
   for (const auto& [job, gpus] : told_) {

@@ -8,6 +8,7 @@
 // the files are read on a worker.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
@@ -31,11 +32,15 @@ class JobMapping final : public exporter::Source {
 
   Status Start(exporter::EventLoop& loop, Sink& sink) override;
   void Stop() override;
+  // Files that were not believed, at the last look.
+  int64_t lost() const override { return lost_; }
 
   // Whether the directory can be read, and what its files say; names and lines that are none are
-  // passed over.
+  // passed over. Only what root (or who runs the daemon) alone can have written is believed.
   struct Reading {
     bool readable = false;
+    bool open_to_all = false;  // anybody could replace its files
+    int64_t foreign = 0;       // files that another user owns, or that all may write
     Jobs jobs;
   };
   static Reading Read(const std::string& directory);
@@ -56,6 +61,7 @@ class JobMapping final : public exporter::Source {
   exporter::EventLoop::TimerId timer_ = 0;
   Availability state_ = Availability::kUnspecified;
   Jobs told_;
+  int64_t lost_ = 0;
 };
 
 }  // namespace rankscope::collectors

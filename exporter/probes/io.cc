@@ -3,6 +3,7 @@
 
 #include "exporter/probes/io.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <cstring>
 
 #include "exporter/probes/io_facts.h"
+#include "exporter/user_path.h"
 
 namespace rankscope::probes {
 namespace {
@@ -51,15 +53,16 @@ struct Space {
   int64_t free = -1;  // for who is not root
   int64_t total = 0;
 };
-Space SpaceOf(const std::string& directory) {
+// On the process's user's thread: he chose the directory, and may have mounted what it is on.
+Space SpaceOf(const ProcessKey& process, const std::string& directory) {
+  exporter::UserMounts mounts("/proc", process.pid);
+  const OwnedFd root = exporter::OpenProcessLink("/proc", process.pid, "root");
+  if (!root) return {};
+  const auto place = exporter::WalkUserPath(root.get(), root.get(), directory + "/.", mounts);
   struct statvfs found {};
-  if (statvfs(directory.c_str(), &found) != 0) return {};
+  if (!place || fstatvfs(place->get(), &found) != 0) return {};
   const auto unit = static_cast<int64_t>(found.f_frsize);
   return {static_cast<int64_t>(found.f_bavail) * unit, static_cast<int64_t>(found.f_blocks) * unit};
-}
-
-std::string InRootOf(const ProcessKey& process, const std::string& path) {
-  return "/proc/" + std::to_string(process.pid) + "/root" + path;
 }
 
 }  // namespace
@@ -90,6 +93,7 @@ Status Io::Start(exporter::EventLoop& loop, Sink& sink) {
   }
   loop_ = &loop;
   worker_ = std::make_unique<exporter::Worker>(loop);
+  users_ = std::make_unique<exporter::UserWorkers>(loop);
   timer_ = loop.Every(kInterval, [this] { Look(); });
   if (!programs_->missing().empty())
     TellState(Availability::kUp, "io: without " + programs_->missing());
@@ -100,6 +104,8 @@ void Io::Stop() {
   if (loop_ == nullptr) return;
   loop_->Cancel(timer_);
   loop_->Unwatch(programs_->fd());
+  worker_->BeginStop();
+  users_.reset();
   worker_.reset();
   lost_before_ = lost() - dropped_;
   programs_.reset();
@@ -273,21 +279,23 @@ void Io::LookForSpace() {
 
 void Io::AskSpace(const ProcessKey& process, const char* file_system, std::string directory,
                   SignalId signal) {
-  // A worker that hangs in a file server that is gone takes no more of these.
-  if (worker_->pending() > exporter::Worker::kMaxQueued / 2) return;
-  const bool submitted = worker_->Submit(
-      [this, process, file_system, path = InRootOf(process, directory),
-       signal]() -> std::function<void()> {
-        const Space space = SpaceOf(path);
-        if (space.free < 0) return {};
-        return [this, process, file_system, space, signal] {
-          SampleBatch batch = Batch(process);
-          batch.samples.push_back({signal, static_cast<float>(space.free)});
-          Tell(std::move(batch));
-          Tell(SpaceEvent(process, file_system, space.free, space.total, false));
-        };
-      },
-      kSpaceDeadline, {});
+  const auto who = exporter::ReadIdentity("/proc", process);
+  // A user's thread that hangs in a file server that is gone takes no more of these.
+  if (!who || users_->pending(who->uid) > exporter::Worker::kMaxQueued / 2) return;
+  const bool submitted =
+      users_->Submit(*who,
+                     [this, process, file_system, directory = std::move(directory),
+                      signal]() -> std::function<void()> {
+                       const Space space = SpaceOf(process, directory);
+                       if (space.free < 0) return {};
+                       return [this, process, file_system, space, signal] {
+                         SampleBatch batch = Batch(process);
+                         batch.samples.push_back({signal, static_cast<float>(space.free)});
+                         Tell(std::move(batch));
+                         Tell(SpaceEvent(process, file_system, space.free, space.total, false));
+                       };
+                     },
+                     kSpaceDeadline, {});
   if (!submitted) ++dropped_;
 }
 

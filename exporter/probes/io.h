@@ -19,6 +19,7 @@
 #include "exporter/probes/io_programs.h"
 #include "exporter/probes/probe_source.h"
 #include "exporter/probes/told.h"
+#include "exporter/user_workers.h"
 #include "exporter/worker.h"
 
 namespace rankscope::probes {
@@ -59,7 +60,8 @@ class Io final : public ProbeSource {
 
   exporter::EventLoop::TimerId timer_ = 0;
   std::unique_ptr<IoPrograms> programs_;
-  std::unique_ptr<exporter::Worker> worker_;
+  std::unique_ptr<exporter::Worker> worker_;          // for links of /proc
+  std::unique_ptr<exporter::UserWorkers> users_;      // for what users have chosen
   std::map<uint32_t, Known> known_;                   // as many as the kernel's map holds
   std::map<rs_io_failure_key, Told, KeyOrder> told_;  // as many as the kernel's map holds
   int64_t looks_ = 0;

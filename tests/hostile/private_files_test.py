@@ -7,12 +7,33 @@ A set-user-ID program stands for all that a node has: a copy of Python with that
 """
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 from file_case import SECRET, WAITS, Files
 from hostile_case import ATTACKER, VICTIM, HostileTest, run_tests, together, wait_for
 
 GROUP = 61100
+SETUID, SYS_PTRACE = 7, 19  # linux/capability.h
+
+# Tries on each thread of the daemon what its own user may do to a process, and says what was allowed.
+TRIES = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+done = []
+for thread in map(int, os.listdir(f"/proc/{sys.argv[1]}/task")):
+    for name, attempt in (("kill", lambda: os.kill(thread, 0)), ("priority", lambda: os.setpriority(os.PRIO_PROCESS, thread, 19)),
+                          ("affinity", lambda: os.sched_setaffinity(thread, {0})),
+                          ("memory", lambda: open(f"/proc/{thread}/mem", "rb")), ("files", lambda: os.listdir(f"/proc/{thread}/fd"))):
+        try:
+            attempt()
+            done.append(name)
+        except PermissionError:
+            pass
+    if libc.ptrace(0x4206, thread, 0, 0) == 0:
+        done.append("trace")
+print("allowed:", *done, flush=True)
+"""
 
 
 @together
@@ -196,6 +217,24 @@ class PrivateFiles(HostileTest, Files):
                 raise
             self.skipTest("no user namespaces for users")
         self.assert_not_told("container")
+
+
+    def test_the_thread_that_has_his_rights(self):
+        """The attacker signals, traces and slows the daemon's threads, of which one has his ids for files: nothing is allowed."""
+        yield
+        threads = {}
+        for status in Path(f"/proc/{self.watching.process.pid}/task").glob("*/status"):
+            threads[status.parent.name] = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        readers = [facts for facts in threads.values() if facts["Uid"].split()[3] == str(ATTACKER)]
+        self.assertTrue(readers, "no thread reads his files")
+        for facts in readers:
+            self.assertEqual(facts["Uid"].split()[:3], ["0", "0", "0"])
+            self.assertEqual(int(facts["CapEff"], 16), 0)
+            self.assertEqual(int(facts["CapPrm"], 16) & ~(1 << SYS_PTRACE), 0)
+        able = [facts for facts in threads.values() if int(facts["CapPrm"], 16) >> SETUID & 1]
+        self.assertEqual(len(able), 1, "one thread alone can make such threads")
+        tries = self.python_as(ATTACKER, TRIES, str(self.watching.process.pid), stdout=subprocess.PIPE)
+        self.assertEqual(tries.communicate()[0], b"allowed:\n")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,11 @@ TEST(MountInfo, IsReadByIdDeviceAndType) {
   EXPECT_EQ(mounts.at(36).type, "ext3");
   EXPECT_EQ(mounts.at(36).device, uint64_t{98} << 32 | 5);
   EXPECT_EQ(mounts.at(40).type, "fuse.sshfs");
+  EXPECT_FALSE(mounts.at(40).served_by_root);
+  EXPECT_TRUE(ParseMountInfo(
+                  "40 36 0:52 / /a rw - fuse.juicefs x rw,user_id=0,group_id=0,default_permissions")
+                  .at(40)
+                  .served_by_root);
 }
 
 class UserPathTest : public testing::Test {

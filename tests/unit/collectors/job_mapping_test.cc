@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -61,6 +62,26 @@ TEST_F(JobMappingTest, WhatIsNoCardAndNoJobIsPassedOver) {
   ASSERT_EQ(jobs.size(), 1u) << "the last line needs no end";
   EXPECT_THAT(jobs.at("6"), ElementsAre("4"));
   EXPECT_FALSE(JobMapping::Read((root_ / "absent").string()).readable);
+}
+
+TEST_F(JobMappingTest, OnlyWhatRootAloneCanHaveWrittenIsBelieved) {
+  Put("0", "8841\n");
+  Put("1", "8842\n");
+  ASSERT_EQ(chmod((root_ / "1").c_str(), 0666), 0);
+  JobMapping::Reading reading = JobMapping::Read(root_.string());
+  EXPECT_EQ(reading.jobs.size(), 1u);
+  EXPECT_EQ(reading.foreign, 1);
+  ASSERT_EQ(chmod(root_.c_str(), 01777), 0);
+  EXPECT_EQ(JobMapping::Read(root_.string()).jobs.size(), 1u) << "its files tell by their owners";
+  ASSERT_EQ(chmod(root_.c_str(), 0777), 0);
+  EXPECT_TRUE(JobMapping::Read(root_.string()).open_to_all);
+  EXPECT_TRUE(JobMapping::Read(root_.string()).jobs.empty());
+  ASSERT_EQ(chmod(root_.c_str(), 0755), 0);
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  ASSERT_EQ(chown((root_ / "0").c_str(), 61002, 61002), 0);
+  reading = JobMapping::Read(root_.string());
+  EXPECT_TRUE(reading.jobs.empty());
+  EXPECT_EQ(reading.foreign, 2);
 }
 
 TEST_F(JobMappingTest, ManyFilesAreBounded) {
