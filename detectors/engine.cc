@@ -11,6 +11,7 @@
 #include "detectors/attribution/explanation.h"
 #include "detectors/attribution/gpu_environment.h"
 #include "detectors/engine_job.h"
+#include "detectors/features/gpu_error.h"
 #include "detectors/features/ras_check.h"
 #include "detectors/logs/kernel_event.h"
 #include "detectors/model/archive.h"
@@ -278,6 +279,15 @@ struct Engine::Impl {
     job->window.OnSample(speaker, batch, observation.t);
   }
 
+  // The process of a job that had this number until a moment ago: the driver may tell of an error
+  // after the process that made it has ended.
+  const attribution::ProcessInfo* JustEnded(int32_t pid, Timestamp t) const {
+    constexpr Duration kMoment = Seconds(5);
+    const attribution::ProcessInfo* process = processes.FindPid(pid);
+    const bool just = process != nullptr && !process->alive && t - process->ended <= kMoment;
+    return just ? process : nullptr;
+  }
+
   void On(const KernelEvent& event, const Observation& observation) {
     const attribution::ProcessInfo* victim = processes.Find(event.victim);
     Job* job = victim == nullptr ? nullptr : FindJob(victim->job_id);
@@ -290,11 +300,21 @@ struct Engine::Impl {
       return;
     }
     const std::optional<logs::Incident> read = logs::ReadKernelEvent(event);
+    if (victim == nullptr && read && read->pid > 0) {
+      victim = JustEnded(read->pid, observation.t);
+      job = victim == nullptr ? nullptr : FindJob(victim->job_id);
+    }
     if (job != nullptr) {
       job->Touch(observation);
       job->window.OnKernelEvent(event, victim, read, observation.t);
       return;
     }
+    // What a stranger's program did on a card is about nobody else there; a card that fails is.
+    const features::GpuErrorOwner owner =
+        read ? features::OwnerOfGpuError(*read) : features::GpuErrorOwner::kNone;
+    const bool of_card =
+        owner == features::GpuErrorOwner::kHardware || owner == features::GpuErrorOwner::kDriver;
+    if (read && read->pid > 0 && !of_card) return;
     // The driver does not always know whose work it was; the card is known.
     for (auto& [id, each] : jobs) {
       if (!each.window.HoldsGpu(event.gpu_bus_id)) continue;

@@ -3,7 +3,9 @@
 
 // One record of /dev/kmsg, and whether it tells of hardware or of something that holds processes
 // up. What the line means is decided where all text is read; here only its kind, its process and
-// its card, which is what a line is addressed by. Pure, any thread.
+// its card, which is what a line is addressed by. Anybody can have the kernel write a line with
+// words of his own, in the name of a program that crashes: a record is one of these only by its
+// form from the first byte on. Pure, any thread.
 #pragma once
 
 #include <array>
@@ -55,7 +57,8 @@ std::optional<int64_t> SequenceOf(std::string_view record);
 // empty for other records.
 std::string CardOfLongLoss(std::string_view record);
 
-// nullopt for records of no kind above, and for what daemons write there.
+// nullopt for records of no kind above, for what daemons write there, and for the end of a line
+// that the kernel could not put to its beginning.
 std::optional<KernelLine> ParseKernelRecord(std::string_view record);
 
 }  // namespace rankscope::collectors

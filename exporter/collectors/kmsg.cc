@@ -25,8 +25,12 @@ constexpr int64_t kLongLoss = 8;
 
 }  // namespace
 
-Kmsg::Kmsg(std::shared_ptr<ProcessTable> table, std::shared_ptr<XidLedger> xids, std::string path)
-    : table_(std::move(table)), xids_(std::move(xids)), path_(std::move(path)) {}
+Kmsg::Kmsg(std::shared_ptr<ProcessTable> table, std::shared_ptr<XidLedger> xids, std::string path,
+           std::string driver)
+    : table_(std::move(table)),
+      xids_(std::move(xids)),
+      path_(std::move(path)),
+      driver_(std::move(driver)) {}
 
 Kmsg::~Kmsg() {
   Stop();
@@ -100,6 +104,12 @@ void Kmsg::Take(std::string_view record) {
     line->bus_id = long_loss_;
   }
   const Timestamp now = loop_->Now();
+  // The library may not be open yet when the old lines are read: of them only what is of a card
+  // that it then knows is shown.
+  if (!old_ && !IsConfirmed(*line, now)) {
+    ++unconfirmed_;
+    return;
+  }
   TakeXid(*line, now);
   if (old_) return;
   ++lines_[static_cast<size_t>(line->kind)];
@@ -115,6 +125,27 @@ void Kmsg::Take(std::string_view record) {
   if (!first && now - told->second < kTellAgain) return;
   told->second = now;
   Tell(*line);
+}
+
+// nv-procfs.c: the driver's module has a folder of its own, and in it one for each card, which
+// stays when the card is lost.
+bool Kmsg::AsksDriver(const std::string& card) const {
+  if (card.empty() || access((driver_ + "/gpus").c_str(), F_OK) != 0)
+    return access((driver_ + "/version").c_str(), F_OK) == 0;
+  return access((driver_ + "/gpus/" + card + ".0").c_str(), F_OK) == 0;
+}
+
+// The second witness of what only the NVIDIA driver writes: that driver, or its library.
+bool Kmsg::IsConfirmed(const KernelLine& line, Timestamp now) {
+  const bool of_card = line.kind == KernelLineKind::kXid || line.kind == KernelLineKind::kGpuLost;
+  if (!of_card && line.kind != KernelLineKind::kSxid) return true;
+  // A switch is no card of the library's.
+  const std::string card = of_card ? line.bus_id : std::string();
+  if (card.empty() ? xids_->any_card() : xids_->IsCard(card)) return true;
+  if (answers_.size() >= kMaxSubjects) answers_.clear();
+  const auto [answer, first] = answers_.try_emplace(card);
+  if (first || now - answer->second.asked >= kTellAgain) answer->second = {AsksDriver(card), now};
+  return answer->second.its;
 }
 
 void Kmsg::TakeXid(const KernelLine& line, Timestamp now) {
@@ -152,6 +183,7 @@ void Kmsg::Tell(const KernelLine& line) {
 std::vector<exporter::Source::Count> Kmsg::counts() const {
   std::vector<Count> counts;
   for (size_t i = 0; i < lines_.size(); ++i) counts.push_back({kKernelLineNames[i], lines_[i]});
+  counts.push_back({"unconfirmed", unconfirmed_});
   return counts;
 }
 

@@ -227,6 +227,7 @@ void Nvml::TellGpus() {
       continue;
     }
     published->push_back(status);
+    xids_->AddCard(PciCard(status.identity.bus_id));
     if (status.state == GpuState::kUp) {
       ++up;
       continue;

@@ -111,6 +111,11 @@ void XidLedger::AddLoss(std::string_view card, Timestamp t, bool old) {
   Ask(card, XidNeed::kReboot, kOffTheBus, t, old);
 }
 
+void XidLedger::AddCard(std::string_view card) {
+  if (card.empty() || known_.size() >= kMaxCards || IsCard(card)) return;
+  known_.emplace(card);
+}
+
 void XidLedger::AddSxid(int32_t code, bool fatal) {
   const std::pair key{code, fatal};
   if (sxids_.size() >= kMaxSxids && !sxids_.contains(key)) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,6 +62,11 @@ class XidLedger {
 
   // Of an NVSwitch; only the log tells of these.
   void AddSxid(int32_t code, bool fatal);
+
+  // A card that the driver's library has named. What it has once named stays a card, lost or not.
+  void AddCard(std::string_view card);
+  bool IsCard(std::string_view card) const { return known_.find(card) != known_.end(); }
+  bool any_card() const { return !known_.empty(); }
 
   // Whether the library told of an error within kSame that the log has not.
   bool OnlyLibrary(std::string_view card, int32_t code, Timestamp t) const;
@@ -116,6 +122,7 @@ class XidLedger {
   std::map<Key, Entry> xids_;
   std::map<std::string, Card, std::less<>> cards_;
   std::map<std::pair<int32_t, bool>, int64_t> sxids_;  // by code, and whether it is fatal
+  std::set<std::string, std::less<>> known_;
   std::array<bool, 2> heard_{};
   int64_t lost_ = 0;
 };

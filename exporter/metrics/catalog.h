@@ -170,7 +170,8 @@ inline constexpr std::array kNodeRows = {
     MetricRow{
         "rankscope_kernel_events_total", MetricType::kCounter, "",
         "Lines of the kernel's log that tell of hardware or of something that holds processes "
-        "up, by kind; of one Xid there may be several.",
+        "up, by kind; of one Xid there may be several. unconfirmed: in the NVIDIA driver's form, "
+        "where neither that driver nor its library knows the card; nothing is made of it.",
         "kind", Keep::kAlways, Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_last_tick_timestamp_seconds", MetricType::kGauge, "seconds",
               "When the values on this page were computed, seconds since the epoch.", ""},

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <utility>
+
+#include "detectors/model/kmsg_record.h"
+#include "detectors/model/line_cursor.h"
 
 namespace rankscope::probes {
 namespace {
@@ -22,13 +24,6 @@ std::string_view Field(std::string_view text, std::string_view key) {
   return text.substr(0, text.find(','));
 }
 
-template <typename T>
-T Number(std::string_view text) {
-  T value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
 std::string Scope(std::string_view constraint) {
   if (constraint == "CONSTRAINT_MEMCG") return "cgroup";
   if (constraint == "CONSTRAINT_NONE") return "host";
@@ -40,23 +35,27 @@ std::string Scope(std::string_view constraint) {
 }  // namespace
 
 std::optional<OomLine> ParseOomRecord(std::string_view record) {
-  const size_t semicolon = record.find(';');
-  if (semicolon == std::string_view::npos) return std::nullopt;
-  std::string_view text = record.substr(semicolon + 1);
-  text = text.substr(0, text.find('\n'));
+  const std::optional<KmsgRecord> read = ReadKmsgRecord(record);
+  if (!read) return std::nullopt;
+  const std::string_view text = read->text;
   if (!text.starts_with("oom-kill:constraint=")) return std::nullopt;
   OomLine line;
   line.text = text;
-  const size_t comma = record.find(',');
-  line.sequence = comma < semicolon ? Number<int64_t>(record.substr(comma + 1)) : 0;
+  line.sequence = read->sequence;
   line.scope = Scope(Field(text, "constraint="));
   const size_t task = text.find(",task=");
   const std::string_view head = text.substr(0, task);
   line.limit_owner = Field(head, ",oom_memcg=");
   line.task_cgroup = Field(head, ",task_memcg=");
+  // Whoever may make cgroups names them; the limit that was hit is one above the task.
+  if (!line.task_cgroup.starts_with(line.limit_owner)) line.limit_owner.clear();
   const size_t pid = text.rfind(",pid=");
   if (pid == std::string_view::npos) return std::nullopt;
-  line.pid = Number<int32_t>(text.substr(pid + 5));
+  LineCursor end(text.substr(pid + 5));
+  const std::optional<int64_t> number = end.TakeNumber();
+  if (!number || *number > INT32_MAX || !end.Take(",uid=") || !end.TakeNumber() || !end.at_end())
+    return std::nullopt;
+  line.pid = static_cast<int32_t>(*number);
   if (line.pid <= 0 || line.scope.empty()) return std::nullopt;
   return line;
 }

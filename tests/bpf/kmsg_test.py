@@ -23,6 +23,8 @@ raise SystemExit(1)
 
 
 class KernelLogTest(BpfTest):
+    """The node's cards are those of a stand-in for the driver's library: of others no line is believed."""
+
     def setUp(self):
         super().setUp()
         if not os.access("/dev/kmsg", os.W_OK):
@@ -34,13 +36,35 @@ class KernelLogTest(BpfTest):
             self.addCleanup(setting.write_text, setting.read_text())
             setting.write_text(value)
 
+    def daemon(self, *flags, script=()):
+        if not (FAKE_NVML / "libnvidia-ml.so.1").exists():
+            self.fail(f"no stand-in in {FAKE_NVML}")
+        self.script = Path(self.folder) / "gpus"
+        self.say(*script)
+        for key, value in (("LD_LIBRARY_PATH", str(FAKE_NVML)), ("FAKE_NVML_SCRIPT", str(self.script))):
+            self.addCleanup(os.environ.__setitem__ if key in os.environ else os.environ.pop, key, os.environ.get(key, ""))
+            os.environ[key] = value
+        daemon = super().daemon(*flags)
+        wait_for("the cards", lambda: self.bus_of(daemon, 3))
+        return daemon
+
+    def say(self, *lines):
+        next_script = self.script.with_suffix(".next")
+        next_script.write_text("\n".join(["driver 550.54.15", "gpus 4 hopper", *lines, ""]))
+        next_script.rename(self.script)
+
+    def bus_of(self, daemon, gpu):
+        """As the kernel's log names it: without the function, with four digits of the domain."""
+        found = re.search(rf'rankscope_gpu_info{{gpu="{gpu}",[^}}]*pci_bus_id="([^"]+)"', daemon.get("/metrics")[1])
+        return found and found[1].split(".")[0][-10:]
+
     def write(self, *lines):
         with open("/dev/kmsg", "wb", buffering=0) as log:
             for line in lines:
                 log.write(f"<3>{line}\n".encode())  # without its end, a line waits for the next one
 
     def xid(self, code, pid, text):
-        self.write(f"NVRM: Xid (PCI:0000:4F:00): {code}, pid={pid}, name=python3, {text}")
+        self.write(f"NVRM: Xid (PCI:0000:28:00): {code}, pid={pid}, name=python3, {text}")
 
     def lines(self, daemon, kind):
         return daemon.metric(f'rankscope_kernel_events_total{{kind="{kind}"}}')
@@ -89,7 +113,7 @@ class KernelLog(KernelLogTest):
         before = self.lines(daemon, "xid")
         spent = daemon.metric("process_cpu_seconds_total")
         begin = time.monotonic()
-        line = f"NVRM: Xid (PCI:0000:4F:00): 13, pid={process.pid}, name=python3, Graphics Exception: ESR 0x505730=0x12000e"
+        line = f"NVRM: Xid (PCI:0000:28:00): 13, pid={process.pid}, name=python3, Graphics Exception: ESR 0x505730=0x12000e"
         for _ in range(100):
             self.write(*[line] * 100)
             time.sleep(0.01)
@@ -105,28 +129,8 @@ class KernelLog(KernelLogTest):
 class Cards(KernelLogTest):
     """Whose a card is, the driver's library says: a stand-in for it names real processes."""
 
-    def daemon(self, *flags, script=()):
-        if not (FAKE_NVML / "libnvidia-ml.so.1").exists():
-            self.fail(f"no stand-in in {FAKE_NVML}")
-        self.script = Path(self.folder) / "gpus"
-        self.say(*script)
-        for key, value in (("LD_LIBRARY_PATH", str(FAKE_NVML)), ("FAKE_NVML_SCRIPT", str(self.script))):
-            self.addCleanup(os.environ.__setitem__ if key in os.environ else os.environ.pop, key, os.environ.get(key, ""))
-            os.environ[key] = value
-        return super().daemon(*flags)
-
-    def say(self, *lines):
-        next_script = self.script.with_suffix(".next")
-        next_script.write_text("\n".join(["driver 550.54.15", "gpus 4 hopper", *lines, ""]))
-        next_script.rename(self.script)
-
     def held(self, daemon, gpu):
         return re.search(rf'rankscope_gpu_processes{{gpu="{gpu}",[^}}]*kind="compute"}} [1-9]', daemon.get("/metrics")[1])
-
-    def bus_of(self, daemon, gpu):
-        """As the kernel's log names it: without the function, with four digits of the domain."""
-        found = re.search(rf'rankscope_gpu_info{{gpu="{gpu}",[^}}]*pci_bus_id="([^"]+)"', daemon.get("/metrics")[1])
-        return found and found[1].split(".")[0][-10:]
 
     def test_an_error_that_names_no_process_is_of_who_computes_there(self):
         daemon = self.daemon()

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Any bytes as a record of the kernel's log: what is read of it stays within its bounds, and a card's
-// name is a card's name.
+// Any bytes as a record of the kernel's log: what is read of it stays within its bounds, and a
+// card's name is a card's name.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

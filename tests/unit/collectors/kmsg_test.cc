@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "exporter/collectors/kernel_line.h"
 #include "tests/unit/collectors/recording_sink.h"
 
@@ -18,56 +21,6 @@ namespace {
 std::string Record(std::string_view text, int priority = 3) {
   return std::to_string(priority) + ",4711,88001234,-;" + std::string(text) +
          "\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4f:00.0\n";
-}
-
-struct Case {
-  std::string_view text;
-  KernelLineKind kind;
-  std::string_view bus;
-  int32_t code;
-  int32_t pid;
-};
-
-TEST(KernelLine, Kinds) {
-  const Case cases[] = {
-      {"NVRM: Xid (PCI:0000:4F:00): 94, pid=33120, name=python3, Contained: SM (0x1)",
-       KernelLineKind::kXid, "0000:4f:00", 94, 33120},
-      {"NVRM: Xid (PCI:0000:38:00): 13, pid='<unknown>', name=<unknown>, Graphics SM Warp "
-       "Exception",
-       KernelLineKind::kXid, "0000:38:00", 13, 0},
-      {"NVRM: Xid (PCI:0000:18:00): 79, GPU has fallen off the bus.", KernelLineKind::kXid,
-       "0000:18:00", 79, 0},
-      {"NVRM: GPU 0000:b1:00.0: GPU has fallen off the bus.", KernelLineKind::kGpuLost,
-       "0000:b1:00", -1, 0},
-      {"nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 24007, Fatal, Link 28 sourcing buffer",
-       KernelLineKind::kSxid, "0000:c1:00", 24007, 0},
-      {"pcieport 0000:15:01.0: AER: Uncorrectable (Fatal) error message received from 0000:18:00.0",
-       KernelLineKind::kPcie, "0000:18:00", -1, 0},
-      {"nvidia 0000:18:00.0: PCIe Bus Error: severity=Correctable, type=Physical Layer",
-       KernelLineKind::kPcie, "0000:18:00", -1, 0},
-      {"mce: [Hardware Error]: Machine check events logged", KernelLineKind::kMachineCheck, "", -1,
-       0},
-      {"Memory failure: 0x3a1c2: Killing python3:812 due to hardware memory corruption",
-       KernelLineKind::kMachineCheck, "", -1, 812},
-      {"INFO: task pt_main_thread:9120 blocked for more than 122 seconds.",
-       KernelLineKind::kHungTask, "", -1, 9120},
-      {"INFO: task a:b c:77 blocked for more than 241 seconds.", KernelLineKind::kHungTask, "", -1,
-       77},
-      {"nfs: server fs-7 not responding, still trying", KernelLineKind::kNetworkFile, "", -1, 0},
-      {"nfs: server fs-7 OK", KernelLineKind::kNetworkFile, "", -1, 0},
-      {"I/O error, dev nvme1n1, sector 8812 op 0x0:(READ)", KernelLineKind::kDisk, "", -1, 0},
-      {"EDAC MC0: 1 UE memory read error on CPU_SrcID#0", KernelLineKind::kMemory, "", -1, 0},
-  };
-  for (const Case& each : cases) {
-    const auto line = ParseKernelRecord(Record(each.text));
-    ASSERT_TRUE(line) << each.text;
-    EXPECT_EQ(line->kind, each.kind) << each.text;
-    EXPECT_EQ(line->bus_id, each.bus) << each.text;
-    EXPECT_EQ(line->code, each.code) << each.text;
-    EXPECT_EQ(line->pid, each.pid) << each.text;
-    EXPECT_EQ(line->sequence, 4711);
-    EXPECT_EQ(line->text, each.text) << "without what follows in lines of its own";
-  }
 }
 
 TEST(KernelLine, WhatAnXidSaysOfItsCard) {
@@ -124,13 +77,32 @@ TEST(KernelLine, Damaged) {
   EXPECT_FALSE(huge);
 }
 
+TEST(KernelLine, OfSeveralLinesTheFirstNamesTheCard) {
+  EXPECT_EQ(CardOfLongLoss("3,1,1,-;NVRM: The NVIDIA GPU 0000:3B:00.0 (PCI ID: 10de:20b5)"),
+            "0000:3b:00");
+  EXPECT_EQ(CardOfLongLoss("3,1,1,-;NVRM: The NVIDIA GPU 0000:3B:00.0"), "");
+  EXPECT_EQ(CardOfLongLoss("3,1,1,c;NVRM: The NVIDIA GPU 0000:3B:00.0 (PCI ID: 10de:20b5)"), "");
+}
+
 // A pipe whose each write is a record, as each read of /dev/kmsg is one.
 class KmsgTest : public ::testing::Test {
  protected:
   KmsgTest() : path_(::testing::TempDir() + "kmsg_" + std::to_string(getpid())) {
     mkfifo(path_.c_str(), 0600);
   }
-  ~KmsgTest() override { unlink(path_.c_str()); }
+  ~KmsgTest() override {
+    unlink(path_.c_str());
+    std::filesystem::remove_all(driver_);
+  }
+
+  void SetUp() override { MakeDriver(); }
+  // The folder of the driver's module, as /proc has it, with the cards that it drives.
+  void MakeDriver(std::initializer_list<std::string_view> cards = {"0000:4f:00", "0000:50:00",
+                                                                   "0000:3b:00"}) {
+    for (const std::string_view card : cards)
+      std::filesystem::create_directories(driver_ + "/gpus/" + std::string(card) + ".0");
+    std::ofstream(driver_ + "/version") << "NVRM version";
+  }
 
   // Before the source is started nobody reads: the pipe holds what was logged before.
   void Open() {
@@ -150,6 +122,7 @@ class KmsgTest : public ::testing::Test {
   }
 
   std::string path_;
+  std::string driver_ = path_ + "_driver";
   OwnedFd writer_;
   exporter::EventLoop loop_;
   RecordingSink sink_;
@@ -160,7 +133,7 @@ TEST_F(KmsgTest, OfBeforeItsStartIsKnownAndNeitherCountedNorTold) {
   Open();
   Write(10, "NVRM: Xid (PCI:0000:4F:00): 95, pid=7, name=python3, Uncontained", 5'000'000);
   Write(11, "nfs: server fs-7 not responding, still trying", 6'000'000);
-  Kmsg source(std::make_shared<ProcessTable>(), xids_, path_);
+  Kmsg source(std::make_shared<ProcessTable>(), xids_, path_, driver_);
   ASSERT_TRUE(source.Start(loop_, sink_).ok());
   Write(12, "NVRM: Xid (PCI:0000:4F:00): 31, pid=7, name=python3, MMU Fault", 7'000'000);
   Run();
@@ -193,7 +166,7 @@ TEST_F(KmsgTest, AnErrorOfASwitchHasSeveralLinesAndIsOne) {
   Open();
   const std::string head = "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): ";
   Write(1, head + "20012, Non-fatal, Link 30 LTSSM Fault Up");
-  Kmsg source(std::make_shared<ProcessTable>(), xids_, path_);
+  Kmsg source(std::make_shared<ProcessTable>(), xids_, path_, driver_);
   ASSERT_TRUE(source.Start(loop_, sink_).ok());
   Write(2, head + "24007, Fatal, Link 28 sourcing buffer");
   Write(3, head + "24007, Severity 1 Engine instance 28 Sub-engine instance 00");
@@ -213,7 +186,7 @@ TEST_F(KmsgTest, AnErrorOfASwitchHasSeveralLinesAndIsOne) {
 
 TEST_F(KmsgTest, ALossInThreeRecordsIsOfTheCardOfTheFirst) {
   Open();
-  Kmsg source(std::make_shared<ProcessTable>(), xids_, path_);
+  Kmsg source(std::make_shared<ProcessTable>(), xids_, path_, driver_);
   ASSERT_TRUE(source.Start(loop_, sink_).ok());
   Write(1, "NVRM: The NVIDIA GPU 0000:3B:00.0 (PCI ID: 10de:20b5)");
   Write(2, "NVRM: installed in this system has");
@@ -228,6 +201,42 @@ TEST_F(KmsgTest, ALossInThreeRecordsIsOfTheCardOfTheFirst) {
   EXPECT_EQ(told[0].gpu_bus_id, "0000:3b:00");
   EXPECT_EQ(told[1].gpu_bus_id, "");
   EXPECT_TRUE(xids_->PendingOf("0000:3b:00").needs[static_cast<size_t>(XidNeed::kReboot)]);
+  source.Stop();
+}
+
+TEST_F(KmsgTest, WithoutTheDriverNobodysXidIsBelieved) {
+  std::filesystem::remove_all(driver_);
+  Open();
+  Kmsg source(std::make_shared<ProcessTable>(), xids_, path_, driver_);
+  ASSERT_TRUE(source.Start(loop_, sink_).ok());
+  Write(1, "NVRM: Xid (PCI:0000:4F:00): 79, GPU has fallen off the bus.");
+  Write(2, "NVRM: GPU 0000:4f:00.0: GPU has fallen off the bus.");
+  Write(3, "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 24007, Fatal, Link 28 sourcing buffer");
+  Write(4, "I/O error, dev sda, sector 8812 op 0x0:(READ)");
+  Run();
+  ASSERT_EQ(sink_.Of<KernelEvent>().size(), 1u);
+  EXPECT_EQ(sink_.Of<KernelEvent>()[0].type, "disk") << "the kernel's own";
+  EXPECT_TRUE(xids_->Report().counts.empty());
+  EXPECT_TRUE(xids_->Report().switches.empty());
+  EXPECT_EQ(source.counts().back().name, "unconfirmed");
+  EXPECT_EQ(source.counts().back().value, 3);
+  source.Stop();
+}
+
+TEST_F(KmsgTest, ACardThatTheDriverDoesNotHaveIsNotBelieved) {
+  Open();
+  Kmsg source(std::make_shared<ProcessTable>(), xids_, path_, driver_);
+  ASSERT_TRUE(source.Start(loop_, sink_).ok());
+  Write(1, "NVRM: Xid (PCI:0000:4F:00): 79, GPU has fallen off the bus.");
+  Write(2, "NVRM: Xid (PCI:0000:51:00): 79, GPU has fallen off the bus.");
+  Run();
+  EXPECT_EQ(sink_.Of<KernelEvent>().size(), 1u);
+  EXPECT_EQ(source.counts().back().value, 1);
+  // Or its library, where it has no folder here.
+  xids_->AddCard("0000:51:00");
+  Write(3, "NVRM: Xid (PCI:0000:51:00): 95, Uncontained");
+  Run();
+  EXPECT_EQ(sink_.Of<KernelEvent>().size(), 2u);
   source.Stop();
 }
 
@@ -246,7 +255,7 @@ TEST_F(KmsgTest, EachIsCountedAndTheFirstOfASecondTold) {
   process.key = {33120, 900};
   table->Add(process);
   Open();
-  Kmsg source(table, xids_, path_);
+  Kmsg source(table, xids_, path_, driver_);
   ASSERT_TRUE(source.Start(loop_, sink_).ok());
   for (int i = 0; i < 5; ++i)
     Write(10 + i, "NVRM: Xid (PCI:0000:4F:00): 31, pid=33120, name=python3, MMU Fault");

@@ -47,6 +47,23 @@ TEST(OomLog, ANameThatLooksLikeFieldsChangesNothing) {
   EXPECT_EQ(line->pid, 77);
 }
 
+TEST(OomLog, ACgroupsNameNamesNoOtherLimit) {
+  const auto line = ParseOomRecord(
+      "6,9,1,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=a,oom_memcg=/slurm/"
+      "job_5,b,mems_allowed=0,oom_memcg=/user/c,task_memcg=/user/c/d,task=x,pid=77,uid=0");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->limit_owner, "") << "no limit of the task's own";
+  EXPECT_EQ(line->pid, 77);
+}
+
+TEST(OomLog, TheRestOfALineIsNone) {
+  std::string record(kLimit);
+  record.replace(record.find("-;"), 1, "c");
+  EXPECT_FALSE(ParseOomRecord(record));
+  EXPECT_FALSE(ParseOomRecord(std::string(kLimit.substr(0, kLimit.size() - 1)) + "x\n"));
+  EXPECT_FALSE(ParseOomRecord("30" + std::string(kLimit.substr(1)))) << "a daemon's";
+}
+
 TEST(OomLog, OtherRecordsAreNone) {
   EXPECT_FALSE(ParseOomRecord("6,1,2,-;Out of memory: Killed process 12 (python3)"));
   EXPECT_FALSE(ParseOomRecord("4,1,2,-;NVRM: Xid (PCI:0000:9b:00): 79, pid=1"));
