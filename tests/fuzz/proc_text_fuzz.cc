@@ -6,10 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "detectors/attribution/environment_keys.h"
+#include "exporter/collectors/output_file.h"
 #include "exporter/collectors/proc_text.h"
+#include "exporter/collectors/root_process.h"
+#include "exporter/user_identity.h"
+#include "exporter/user_path.h"
 
 using namespace rankscope;
 using namespace rankscope::collectors;
@@ -51,5 +56,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   static_cast<void>(ParseLimit(text));
   static_cast<void>(IsGpuDevice(text));
+  static_cast<void>(exporter::ParseIdentity(text));
+  static_cast<void>(exporter::ParseMountInfo(text));
+  static_cast<void>(ParseAuxiliaryVector(text));
+  static_cast<void>(NamesAnotherUser(text));
+  static_cast<void>(ParseDescriptorFacts(std::string(text)));
   return 0;
 }

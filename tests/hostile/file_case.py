@@ -5,9 +5,13 @@ import itertools
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 from hostile_case import ATTACKER, PATIENCE, VICTIM, wait_for
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import flight_dumps  # noqa: E402
 
 SECRET = "hunter2-of-"
 
@@ -57,11 +61,15 @@ class Files:
         wait_for("the source", lambda: self.watching.metric('rankscope_source_up{source="stdout_tail"}') == 1)
 
     def settle(self):
-        """A rank of the victim's begins after all attacks, and is heard: what was there before has been looked at."""
+        """A rank of the victim's begins after all attacks, and its output and dump are heard: what was there before has been
+        looked at."""
+        self.dumping_rank(VICTIM, self.home(VICTIM) / "bystanders_", "bystanders-dump")
+        self.dump(self.home(VICTIM) / "bystanders_0", "bystanders-dump", VICTIM)
         with open(self.common / "bystander", "wb") as out:
             os.fchown(out.fileno(), VICTIM, VICTIM)
             self.rank_as(VICTIM, out, "/usr/bin/python3", "-c", WAITS.replace("os.write(2", "os.write(1"), "bystander")
-        self.wait_until_heard("bystander")
+        self.wait_until_heard("bystander step")
+        self.wait_until_heard(SECRET + "bystanders-dump")
         self.wait_for_ticks(self.watching)
         self.served = self.everything_served(self.watching)
 
@@ -82,6 +90,15 @@ class Files:
         with open(errors, "ab") as own:
             return self.start_as(uid, *command, stdout=out, stderr=own, environment={**self.environment_of_rank(), **(environment or {})},
                                  **options)
+
+    def dump(self, path, group, uid):
+        """Of the Flight Recorder, written by now: one that is older than its rank is of another run."""
+        flight_dumps.write(path, flight_dumps.dump({(0, "0", SECRET + group): (range(4), 12, 11)}, []))
+        os.chown(path, uid, uid)
+
+    def dumping_rank(self, uid, prefix, marker):
+        return self.rank_as(uid, subprocess.DEVNULL, "/usr/bin/python3", "-c", WAITS, marker,
+                            environment={"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": str(prefix)})
 
     def start_with_rights(self, change, out, *command):
         """As rank_as, as whoever `change` makes of the process."""

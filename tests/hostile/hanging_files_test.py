@@ -12,12 +12,9 @@ import time
 from pathlib import Path
 
 from file_case import WAITS, Files
-from hostile_case import ATTACKER, PATIENCE, VICTIM, HostileTest, run_tests, together, wait_for
+from hostile_case import ATTACKER, PATIENCE, HostileTest, run_tests, together, wait_for
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support"))
-import flight_dumps  # noqa: E402
-
 # Root of his own namespaces lays an overlay over the first folder, and goes on there as told.
 OVERLAY = """
 import ctypes, os, sys
@@ -62,13 +59,7 @@ class HangingFiles(HostileTest, Files):
         self.addCleanup(self.end_server)
         self.hang.touch()
         self.watch()
-        self.dump = self.home(VICTIM) / "trace_0"
-        environment = {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": str(self.home(VICTIM) / "trace_")}
-        self.rank_as(VICTIM, subprocess.DEVNULL, "/usr/bin/python3", "-c", WAITS, "dumps", environment=environment)
-        flight_dumps.write(self.dump, flight_dumps.dump({(0, "0", "victims_group"): (range(4), 12, 11)}, []))
-        os.chown(self.dump, VICTIM, VICTIM)
         super().settle()
-        self.wait_until_heard("victims_group")
 
     def nobody_was_kept(self):
         """The daemon goes on, and has asked the attacker's file system for nothing."""
@@ -108,7 +99,7 @@ class HangingFiles(HostileTest, Files):
 
     def test_dumps_on_a_file_system_that_hangs(self):
         """A rank names the attacker's FUSE as the place of its Flight Recorder's dumps: the path is not walked onto it."""
-        self.waiting_rank(subprocess.DEVNULL, "fuse-dumps", environment={"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{self.fuse}/a/trace_"})
+        self.dumping_rank(ATTACKER, f"{self.fuse}/a/trace_", "fuse-dumps")
         yield
         self.wait_until_heard("fuse-dumps")
         self.nobody_was_kept()
@@ -117,7 +108,7 @@ class HangingFiles(HostileTest, Files):
         """As before, by a link in the attacker's own folder."""
         link = self.home(ATTACKER) / "link"
         link.symlink_to(self.fuse / "a")
-        self.waiting_rank(subprocess.DEVNULL, "linked-dumps", environment={"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{link}/trace_"})
+        self.dumping_rank(ATTACKER, f"{link}/trace_", "linked-dumps")
         yield
         self.wait_until_heard("linked-dumps")
         self.nobody_was_kept()

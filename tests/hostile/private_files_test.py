@@ -219,6 +219,85 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("container")
 
 
+    # Dumps of the Flight Recorder, at places that the rank's environment names.
+
+    def test_the_users_own_dump_is_heard(self):
+        """Nobody attacks: a dump of mode 0600 in its user's own folder is read."""
+        self.dumping_rank(VICTIM, self.home(VICTIM) / "own_", "own-dump")
+        self.dump(self.home(VICTIM) / "own_0", "own-dump", VICTIM)
+        os.chmod(self.home(VICTIM) / "own_0", 0o600)
+        yield
+        self.wait_until_heard(SECRET + "own-dump")
+
+    def test_a_dump_in_a_container_is_heard(self):
+        """Nobody attacks: a rank with a root of its own names a folder by a link that begins there; the dump is read there."""
+        root = self.home(VICTIM) / "container"
+        (root / "real").mkdir(parents=True)
+        (root / "dumps").symlink_to("/real")
+        for path in (root, root / "real"):
+            os.chown(path, VICTIM, VICTIM)
+        script = f"import os, sys, time; os.chroot({str(root)!r})\n" + WAITS
+        process = self.rank_as(VICTIM, subprocess.DEVNULL, "/usr/bin/unshare", "-r", "/usr/bin/python3", "-c", script, "in-container",
+                               environment={"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": "/dumps/trace_"})
+        self.dump(root / "real/trace_0", "chroot-dump", VICTIM)
+        yield
+        if process.poll() is not None:
+            self.skipTest("no user namespaces for users")
+        self.wait_until_heard(SECRET + "chroot-dump")
+
+    def test_the_victims_dump(self):
+        """The attacker's rank names the victim's folder as the place of its dumps: the victim's dump is not read for him."""
+        self.dumping_rank(ATTACKER, self.home(VICTIM) / "his_", "names-the-victims")
+        self.dump(self.home(VICTIM) / "his_0", "victims-dump", VICTIM)
+        yield
+        self.wait_until_heard("names-the-victims")
+        self.assert_not_told("victims-dump")
+
+    def test_a_dump_of_his_own_beyond_a_closed_folder(self):
+        """The attacker's rank names a folder that only root may enter, where a file of his own lies: it is not read."""
+        self.dumping_rank(ATTACKER, self.private / "closed_", "beyond-a-closed-folder")
+        self.dump(self.private / "closed_0", "closed-dump", ATTACKER)
+        yield
+        self.wait_until_heard("beyond-a-closed-folder")
+        self.assert_not_told("closed-dump")
+
+    def test_a_dump_beyond_links_of_proc(self):
+        """As before, by way of the root of another process (/proc/1/root), which the daemon could follow."""
+        self.dumping_rank(ATTACKER, f"/proc/1/root{self.private}/proc_", "by-way-of-proc")
+        self.dump(self.private / "proc_0", "proc-dump", ATTACKER)
+        yield
+        self.wait_until_heard("by-way-of-proc")
+        self.assert_not_told("proc-dump")
+
+    def test_a_link_to_the_victims_dump(self):
+        """The place of the attacker's dump is a link to the victim's: it is not followed."""
+        (self.common / "link_0").symlink_to(self.home(VICTIM) / "linked_0")
+        self.dumping_rank(ATTACKER, self.common / "link_", "by-a-link")
+        self.dump(self.home(VICTIM) / "linked_0", "linked-dump", VICTIM)
+        yield
+        self.wait_until_heard("by-a-link")
+        self.assert_not_told("linked-dump")
+
+    def test_a_hard_link_to_the_victims_dump(self):
+        """As before, by a second name of the victim's file."""
+        self.dumping_rank(ATTACKER, self.common / "hard_", "by-a-hard-link")
+        self.dump(self.home(VICTIM) / "hard_0", "hard-dump", VICTIM)
+        os.link(self.home(VICTIM) / "hard_0", self.common / "hard_0")
+        yield
+        self.wait_until_heard("by-a-hard-link")
+        self.assert_not_told("hard-dump")
+
+    def test_roots_dump_by_a_set_user_id_program(self):
+        """A set-user-ID program that has become root carries the attacker's variables, which name a place of root's: it is not read."""
+        process = self.helper("import os, time; os.setresuid(0, 0, 0); time.sleep(600)",
+                              environment={"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": str(self.private / "root_")})
+        self.dump(self.private / "root_0", "roots-dump", 0)
+        yield
+        self.found(process.pid)
+        self.assert_not_told("roots-dump")
+
+    # The daemon's threads.
+
     def test_the_thread_that_has_his_rights(self):
         """The attacker signals, traces and slows the daemon's threads, of which one has his ids for files: nothing is allowed."""
         yield
