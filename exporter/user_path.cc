@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <linux/nsfs.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -89,6 +90,15 @@ bool IsOwnedByOurs(const std::string& process, const std::string& proc_root) {
   return inode != 0 && inode == Inode(ours.get());
 }
 
+// Of files that are in memory alone; their file system is the kernel's own.
+uint64_t DeviceOfMemory() {
+  static const uint64_t device = [] {
+    const OwnedFd file(memfd_create("rankscope", MFD_CLOEXEC));
+    return file ? Look(file.get()).device : 0;
+  }();
+  return device;
+}
+
 uint64_t Number(std::string_view text) {
   uint64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
@@ -153,12 +163,29 @@ const UserMounts::List& UserMounts::Load(size_t which) {
   return lists_[which];
 }
 
-std::string UserMounts::Judge(const MountFacts& mount, bool by_root) const {
-  // Within a user's namespaces his own id is shown as 0.
-  if (mount.type.starts_with("fuse") && !(by_root && mount.served_by_root))
-    return "on a file system that a user serves (" + mount.type + ")";
-  if (mount.type == "overlay" && !by_root) return "on an overlay that a user has mounted";
-  return {};
+std::string UserMounts::Judge(size_t which, const MountFacts& mount) {
+  const bool fuse = mount.type.starts_with("fuse");
+  if (!fuse && mount.type != "overlay") return {};
+  // Within a user's namespaces his own id is shown as 0; what the host has mounted is seen there,
+  // too.
+  const bool by_root = Load(which).by_root || IsMountedByRoot(mount);
+  if (by_root && (!fuse || mount.served_by_root)) return {};
+  return fuse ? "on a file system that a user serves (" + mount.type + ")"
+              : "on an overlay that a user has mounted";
+}
+
+bool UserMounts::IsMountedByRoot(const MountFacts& mount) {
+  for (size_t i = 0; i < owners_.size(); ++i) {
+    const List& list = Load(i);
+    if (!list.by_root) continue;
+    for (const auto& [id, other] : list.mounts) {
+      if (other.device == mount.device && other.type == mount.type &&
+          other.served_by_root == mount.served_by_root) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 std::string UserMounts::Refusal(int fd) {
@@ -168,13 +195,14 @@ std::string UserMounts::Refusal(int fd) {
     const List& list = Load(i);
     if (looked.has_mount) {
       const auto found = list.mounts.find(looked.mount);
-      if (found != list.mounts.end()) return Judge(found->second, list.by_root);
+      if (found != list.mounts.end()) return Judge(i, found->second);
       continue;
     }
     for (const auto& [id, mount] : list.mounts) {
-      if (mount.device == looked.device) return Judge(mount, list.by_root);
+      if (mount.device == looked.device) return Judge(i, mount);
     }
   }
+  if (looked.device == DeviceOfMemory()) return {};
   return "on a file system that is mounted nowhere here";
 }
 

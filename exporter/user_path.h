@@ -41,7 +41,8 @@ class UserMounts {
     std::map<uint64_t, MountFacts> mounts;
     bool by_root = false;  // only root can mount there
   };
-  std::string Judge(const MountFacts& mount, bool by_root) const;
+  std::string Judge(size_t which, const MountFacts& mount);
+  bool IsMountedByRoot(const MountFacts& mount);
   const List& Load(size_t which);
 
   std::string proc_;

@@ -17,7 +17,7 @@
 #include <set>
 #include <utility>
 
-#include "exporter/probes/mount_trust.h"
+#include "exporter/user_path.h"
 
 namespace rankscope::probes {
 namespace {
@@ -65,16 +65,29 @@ std::optional<FileVersion> Identify(int fd) {
   return version;
 }
 
-// Of a name that a user chose: what it stands for is looked at before it is opened, for opening a
-// device does things, and the name may lead elsewhere by now.
-OwnedFd OpenRegular(const std::string& path, uint64_t inode) {
+// The file that a process has mapped; nothing where it is not to be had, with errno.
+OwnedFd FindMapped(const std::string& proc_root, int32_t pid, const Mapping& mapping,
+                   exporter::UserMounts& mounts) {
+  // CAP_CHECKPOINT_RESTORE leads to the mapped file itself; else its path, if that is still the
+  // file.
+  OwnedFd place = exporter::OpenProcessLink(proc_root, pid, "map_files/" + mapping.range);
+  if (place || errno == EMFILE || errno == ENFILE) return place;
+  const OwnedFd root = exporter::OpenProcessLink(proc_root, pid, "root");
+  if (!root) return {};
+  auto walked = exporter::WalkUserPath(root.get(), root.get(), mapping.path, mounts);
   errno = 0;
-  const OwnedFd place(open(path.c_str(), O_PATH | O_CLOEXEC));
-  struct stat status {};
-  if (!place || fstat(place.get(), &status) != 0) return {};
-  if (!S_ISREG(status.st_mode) || (inode != 0 && status.st_ino != inode)) return {};
-  const std::string same = "/proc/self/fd/" + std::to_string(place.get());
-  return OwnedFd(open(same.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct statx facts {};
+  if (!walked ||
+      statx(walked->get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &facts) != 0)
+    return {};
+  return facts.stx_ino == mapping.inode ? std::move(walked).value() : OwnedFd();
+}
+
+// What it names is looked at before it is opened: opening a device does things.
+bool IsRegular(int place) {
+  struct statx facts {};
+  return statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &facts) == 0 &&
+         S_ISREG(facts.stx_mode);
 }
 
 int64_t NsOf(clockid_t clock) {
@@ -189,8 +202,9 @@ void LibraryFinder::LookAt(const ProcessKey& process, const Settled& settled, Kn
   known.mapped.clear();
   known.unread = false;
   bool whole = true;
+  exporter::UserMounts mounts(proc_, process.pid);
   for (const Mapping& mapping : ParseMappings(ReadText(OfProcess(process.pid, "maps"), kMaxMaps))) {
-    whole = Examine(process.pid, mapping, settled, known, round);
+    whole = Examine(process.pid, mapping, mounts, settled, known, round);
     if (!whole) break;
   }
   known.complete = whole && !known.unread;
@@ -199,15 +213,22 @@ void LibraryFinder::LookAt(const ProcessKey& process, const Settled& settled, Kn
 }
 
 // False when there is no room for more in this round.
-bool LibraryFinder::Examine(int32_t pid, const Mapping& mapping, const Settled& settled,
-                            Known& known, Round& round) {
-  // CAP_CHECKPOINT_RESTORE opens the mapped file itself; else its path, if that is still the file.
-  OwnedFd file = OpenRegular(OfProcess(pid, "map_files/" + mapping.range), 0);
-  if (!file && (errno == EMFILE || errno == ENFILE)) {
+bool LibraryFinder::Examine(int32_t pid, const Mapping& mapping, exporter::UserMounts& mounts,
+                            const Settled& settled, Known& known, Round& round) {
+  const OwnedFd place = FindMapped(proc_, pid, mapping, mounts);
+  if (!place && (errno == EMFILE || errno == ENFILE)) {
     round.trouble = "no descriptor is left for a library";
     return false;
   }
-  if (!file) file = OpenRegular(OfProcess(pid, "root") + mapping.path, mapping.inode);
+  if (!place || !IsRegular(place.get())) return true;
+  // While the kernel places a probe it keeps every fork of the machine waiting (dup_mmap_sem in
+  // kernel/events/uprobes.c) and reads the file's page: whoever serves that could keep it so.
+  if (!mounts.Refusal(place.get()).empty()) {
+    known.unread = true;
+    round.trouble = "a library is on a file system of a user's own";
+    return true;
+  }
+  OwnedFd file = exporter::OpenLooked(place.get());
   if (!file) return true;
   const auto version = Identify(file.get());
   if (!version) return true;
@@ -218,20 +239,19 @@ bool LibraryFinder::Examine(int32_t pid, const Mapping& mapping, const Settled& 
     content = found->second;
   } else {
     if (!cpu_seconds_.Left(clocks_.now_ns()) || round.fresh.size() >= kMaxFresh) return false;
-    content = Read(pid, *version, mapping.path, std::move(file), round);
+    content = Read(*version, mapping.path, std::move(file), round);
     Charge();
   }
   if (content == Content::kWanted) known.mapped.push_back(KeyOf(*version));
-  if (content == Content::kUnread || content == Content::kForeign) {
+  if (content == Content::kUnread) {
     known.unread = true;
-    round.trouble = content == Content::kUnread ? "a library has more symbols than are read"
-                                                : "a library is on a file system of a user's own";
+    round.trouble = "a library has more symbols than are read";
   }
   return true;
 }
 
-LibraryFinder::Content LibraryFinder::Read(int32_t pid, const FileVersion& version,
-                                           const std::string& path, OwnedFd file, Round& round) {
+LibraryFinder::Content LibraryFinder::Read(const FileVersion& version, const std::string& path,
+                                           OwnedFd file, Round& round) {
   const ReadAt read = [&file](uint64_t offset, std::span<std::byte> into) {
     size_t total = 0;
     while (total < into.size()) {
@@ -247,7 +267,7 @@ LibraryFinder::Content LibraryFinder::Read(int32_t pid, const FileVersion& versi
   if (elf && elf->cut) {
     content = Content::kUnread;
   } else if (elf && !elf->functions.empty()) {
-    content = MayProbe(proc_, pid, file.get()) ? Content::kWanted : Content::kForeign;
+    content = Content::kWanted;
   }
   Remember(version, content);
   if (content == Content::kWanted)

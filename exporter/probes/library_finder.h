@@ -25,6 +25,7 @@
 #include "exporter/probes/allowance.h"
 #include "exporter/probes/elf_symbols.h"
 #include "exporter/probes/uprobe_link.h"
+#include "exporter/user_path.h"
 
 namespace rankscope::probes {
 
@@ -103,7 +104,7 @@ class LibraryFinder {
   static constexpr int64_t kOldNs = 5'000'000'000;
 
  private:
-  enum class Content : uint8_t { kNothing, kWanted, kUnread, kForeign };
+  enum class Content : uint8_t { kNothing, kWanted, kUnread };
   struct Known : Seen {
     std::string code_mark;
     int64_t looked_ns = 0;
@@ -114,10 +115,9 @@ class LibraryFinder {
   void Charge();
   std::string OfProcess(int32_t pid, const std::string& name) const;
   void LookAt(const ProcessKey& process, const Settled& settled, Known& known, Round& round);
-  bool Examine(int32_t pid, const Mapping& mapping, const Settled& settled, Known& known,
-               Round& round);
-  Content Read(int32_t pid, const FileVersion& version, const std::string& path, OwnedFd file,
-               Round& round);
+  bool Examine(int32_t pid, const Mapping& mapping, exporter::UserMounts& mounts,
+               const Settled& settled, Known& known, Round& round);
+  Content Read(const FileVersion& version, const std::string& path, OwnedFd file, Round& round);
   void Remember(const FileVersion& version, Content content);
 
   std::string proc_;

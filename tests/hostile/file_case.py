@@ -41,6 +41,9 @@ def secret_lines(name):
 class Files:
     """For test cases; see together()."""
 
+    EBPF = "off"
+    SOURCES = "nccl_dumps: {interval: 1s}"
+
     def begin(self):
         self.prepare()
         self.watch()
@@ -56,7 +59,7 @@ class Files:
 
     def watch(self):
         config = Path(self.folder) / "config.yaml"
-        config.write_text('ebpf: {mode: "off"}\nsources: {nccl_dumps: {interval: 1s}}\n')
+        config.write_text(f'ebpf: {{mode: "{self.EBPF}"}}\nsources: {{{self.SOURCES}}}\n')
         self.watching = self.daemon("--config", str(config))
         wait_for("the source", lambda: self.watching.metric('rankscope_source_up{source="stdout_tail"}') == 1)
 

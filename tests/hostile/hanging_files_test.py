@@ -33,8 +33,9 @@ while True:
 """
 
 
-@together
-class HangingFiles(HostileTest, Files):
+class Fuse(Files):
+    """The attacker's file system, which hangs from settle() on."""
+
     def begin(self):
         self.prepare()
         self.fuse = Path(self.folder) / "fuse"
@@ -68,6 +69,15 @@ class HangingFiles(HostileTest, Files):
         askers = {int(line.split()[1]) for line in self.asked.read_text().splitlines()} if self.asked.exists() else set()
         self.assertFalse(threads & askers, "waits for the attacker's file system")
 
+    def ends_in_time(self):
+        begin = time.monotonic()
+        self.watching.process.terminate()
+        self.watching.process.wait(PATIENCE)
+        self.assertLess(time.monotonic() - begin, float(os.environ.get("RANKSCOPE_TEST_STOP_SECONDS", "1")))
+
+
+@together
+class HangingFiles(HostileTest, Fuse):
     def waiting_rank(self, out, marker, **options):
         return self.rank_as(ATTACKER, out, "/usr/bin/python3", "-c", WAITS, marker, **options)
 
@@ -189,10 +199,29 @@ class HangingFiles(HostileTest, Files):
     def test_when_all_of_it_is_there_the_daemon_ends_in_time(self):
         """With all of these at once the daemon ends within a second of SIGTERM."""
         yield
-        begin = time.monotonic()
-        self.watching.process.terminate()
-        self.watching.process.wait(PATIENCE)
-        self.assertLess(time.monotonic() - begin, float(os.environ.get("RANKSCOPE_TEST_STOP_SECONDS", "1")))
+        self.ends_in_time()
+
+
+@together
+class HangingLibraries(HostileTest, Fuse):
+    """As before, beside the kernel's programs, which are placed in the libraries that ranks run."""
+
+    EBPF = "auto"
+    SOURCES = "nccl_dumps: {interval: 1s}, stdio: {enabled: false}"
+
+    def test_a_library_on_a_file_system_that_hangs(self):
+        """The attacker's rank runs code from the attacker's FUSE: no byte of it is asked for, and the daemon ends in time."""
+        script = ("import mmap, sys\nwith open(sys.argv[2], 'rb') as library:\n"
+                  "    code = mmap.mmap(library.fileno(), 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE)\n" + WAITS)
+        said = self.common / "runs-code"
+        self.rank_as(ATTACKER, subprocess.DEVNULL, "/usr/bin/python3", "-c", script, "runs-code", self.fuse / "library", errors=said)
+        wait_for("the code to be mapped", lambda: "step 1" in said.read_text())
+        yield
+        if self.watching.metric('rankscope_source_up{source="nccl"}') != 1:
+            self.skipTest("the kernel takes no programs for libraries")
+        wait_for(f"the reason; {self.watching.text()[-2000:]}", lambda: re.search(r"nccl: partly: .* are not all seen", self.watching.text()))
+        self.nobody_was_kept()
+        self.ends_in_time()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,6 +121,8 @@ TEST_F(UserPathTest, WhatIsMountedNowhereIsNotTouched) {
   EXPECT_EQ(mounts_.Refusal(ends[0]), "on a file system that is mounted nowhere here");
   close(ends[0]);
   close(ends[1]);
+  const OwnedFd memory(memfd_create("code", MFD_CLOEXEC));
+  EXPECT_EQ(mounts_.Refusal(memory.get()), "") << "in no file system that anybody serves";
 }
 
 }  // namespace
