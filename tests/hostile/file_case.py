@@ -112,8 +112,13 @@ class Files:
 
     def heard(self, text):
         """In what the daemon has written down."""
-        files = [path for path in Path(self.watching.state).rglob("*") if path.is_file()]
-        return any(text.encode() in path.read_bytes() for path in files)
+        for path in Path(self.watching.state).rglob("*"):
+            try:
+                if path.is_file() and text.encode() in path.read_bytes():
+                    return True
+            except FileNotFoundError:
+                pass  # replaced meanwhile
+        return False
 
     def wait_until_heard(self, text):
         wait_for(f"{text} to be heard; {self.watching.text()[-2000:]}", lambda: self.heard(text))
