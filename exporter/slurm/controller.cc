@@ -15,6 +15,9 @@
 namespace rankscope::exporter::slurm {
 namespace {
 
+// At the end, for events that are on their way to the disk.
+constexpr Duration kDiskPatience = Milliseconds(100);
+
 // A line of sacct's columns is some 300 bytes, and a command line has its own limit.
 constexpr size_t kJobsOfOneCall = 100;
 // slurmrestd is asked of one job at a time, one after the other.
@@ -137,8 +140,10 @@ Status Controller::Start(EventLoop& loop, Sink& sink) {
   loop_ = &loop;
   sink_ = &sink;
   if (auto found = commands_.Find(); !found) return found;
+  disk_ = std::make_unique<DiskThread>(loop);
+  if (opened_ && !events_file_.empty()) store_.Reopen(*disk_);
   if (!opened_ && !events_file_.empty()) {
-    if (auto opened = store_.Open(events_file_); !opened) disk_error_ = opened.error();
+    static_cast<void>(store_.Open(events_file_, *disk_));  // see trouble()
     for (const auto& event : *store_.events()) {
       ledger_.Remember(*event);
       nodes_.Remember(*event);
@@ -160,6 +165,9 @@ void Controller::Stop() {
   if (loop_ == nullptr) return;
   loop_->Cancel(std::exchange(timer_, 0));
   worker_.reset();
+  store_.Close();
+  disk_->Stop(kDiskPatience);
+  disk_.reset();
   loop_ = nullptr;
 }
 
@@ -247,7 +255,7 @@ void Controller::Apply(const Round& round) {
 void Controller::TellUp() {
   TellState(Availability::kUp, !partly_.empty()             ? partly_
                                : !accounting_error_.empty() ? accounting_error_
-                                                            : disk_error_);
+                                                            : store_.trouble());
 }
 
 void Controller::AskAccounting() {
@@ -335,8 +343,7 @@ void Controller::Keep(std::vector<SlurmEvent> events) {
     if (IsEnd(event)) comments_.Add(event.job_id, event.wall_ns / 1'000'000'000);
     Mask(event);
   }
-  const Status kept = store_.Add(std::move(events));
-  disk_error_ = kept ? std::string() : kept.error();
+  store_.Add(std::move(events));
 }
 
 void Controller::Publish() {

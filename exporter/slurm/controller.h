@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "detectors/model/job_summary.h"
+#include "exporter/disk_thread.h"
 #include "exporter/event_loop.h"
 #include "exporter/slurm/commands.h"
 #include "exporter/slurm/comment_queue.h"
@@ -77,6 +78,7 @@ class Controller final : public Source {
   CallBook book_;  // of who is asked
   JobLedger ledger_;
   NodeLedger nodes_;
+  std::unique_ptr<DiskThread> disk_;  // of the events' file
   EventStore store_;
   SlurmController diagnostics_;
   bool opened_ = false, diagnosed_ = false;
@@ -84,7 +86,7 @@ class Controller final : public Source {
   size_t jobs_bytes_ = 0;  // of the last answer
   int64_t unreadable_ = 0;
   // Why it is up in part: nodes or counts that were not told, accounting that is away, the disk.
-  std::string partly_, accounting_error_, disk_error_;
+  std::string partly_, accounting_error_;
   // Since accounting last answered; rounds until it is asked again.
   int accounting_failures_ = 0, accounting_rest_ = 0;
   std::shared_ptr<const SlurmReport> report_;

@@ -20,7 +20,7 @@ ALLOWED = {
     "exporter/probes/": ["detectors/model/", "exporter/source.h", "exporter/event_loop.h", "exporter/worker.h", "exporter/user_", "exporter/owned_fd.h",
                          "exporter/command.h", "exporter/config.h", "bpf/events/"],
     "exporter/slurm/": ["detectors/model/", "exporter/source.h", "exporter/event_loop.h", "exporter/worker.h", "exporter/user_", "exporter/owned_fd.h",
-                        "exporter/command.h", "exporter/config.h"],
+                        "exporter/disk_thread.h", "exporter/command.h", "exporter/config.h"],
     "exporter/run/": ["detectors/model/", "exporter/source.h", "exporter/event_loop.h", "exporter/worker.h", "exporter/user_", "exporter/owned_fd.h",
                       "exporter/config.h"],
     "exporter/replay/": ["detectors/model/", "exporter/source.h", "exporter/event_loop.h", "exporter/worker.h", "exporter/user_", "exporter/owned_fd.h",

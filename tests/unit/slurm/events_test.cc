@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -74,68 +75,106 @@ TEST(SlurmEventJson, WhatIsNoneIsNone) {
   EXPECT_TRUE(page->events[0].facts.empty());
 }
 
-TEST(SlurmEventStore, SurvivesAStartAndACutLine) {
+class SlurmEventStoreTest : public testing::Test {
+ protected:
+  // Until the file holds what was added.
+  void Settle(const EventStore& store) {
+    while (store.writing()) {
+      ASSERT_TRUE(disk_.Drain(Seconds(60)));
+      loop_.Post([this] { loop_.Stop(); });
+      loop_.Run();
+    }
+  }
+
+  EventLoop loop_;
+  DiskThread disk_{loop_};
+};
+
+TEST_F(SlurmEventStoreTest, SurvivesAStartAndACutLine) {
   TemporaryDirectory folder;
   const std::string path = folder.path() + "/events";
   {
     EventStore store;
-    ASSERT_TRUE(store.Open(path));
-    ASSERT_TRUE(store.Add({Event("7", "submitted", 5), Event("7", "started", 6)}));
-    ASSERT_TRUE(store.Add({Event("8", "submitted", 7)}));
+    ASSERT_TRUE(store.Open(path, disk_));
+    store.Add({Event("7", "submitted", 5), Event("7", "started", 6)});
+    store.Add({Event("8", "submitted", 7)});
     EXPECT_EQ(store.first_kept(), 1);
+    Settle(store);
   }
   std::ofstream(path, std::ios::app) << "{\"number\":4,\"kind\":\"sta";
   EventStore store;
-  ASSERT_TRUE(store.Open(path));
+  ASSERT_TRUE(store.Open(path, disk_));
   ASSERT_EQ(store.events()->size(), 3u);
   EXPECT_EQ(store.events()->back()->job_id, "8");
-  ASSERT_TRUE(store.Add({Event("8", "started", 9)}));
+  store.Add({Event("8", "started", 9)});
   EXPECT_EQ(store.events()->back()->number, 4);
+  Settle(store);
   // The cut line is gone with the start.
   EventStore third;
-  ASSERT_TRUE(third.Open(path));
+  ASSERT_TRUE(third.Open(path, disk_));
   EXPECT_EQ(third.events()->size(), 4u);
   struct stat file {};
   ASSERT_EQ(stat(path.c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 07, 0u) << "command lines are not everybody's";
 }
 
-TEST(SlurmEventStore, KeepsTheNewestAndTheFileFollows) {
+TEST_F(SlurmEventStoreTest, KeepsTheNewestAndTheFileFollows) {
   TemporaryDirectory folder;
   const std::string path = folder.path() + "/events";
   EventStore store(10);
-  ASSERT_TRUE(store.Open(path));
-  for (int i = 0; i < 35; ++i) ASSERT_TRUE(store.Add({Event(std::to_string(i), "submitted", i)}));
+  ASSERT_TRUE(store.Open(path, disk_));
+  for (int i = 0; i < 35; ++i) {
+    store.Add({Event(std::to_string(i), "submitted", i)});
+    Settle(store);
+  }
   EXPECT_EQ(store.events()->size(), 10u);
   EXPECT_EQ(store.first_kept(), 26);
   EXPECT_EQ(store.events()->front()->number, 26);
   const std::string text = Slurp(path);
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 20);
   EventStore again(10);
-  ASSERT_TRUE(again.Open(path));
+  ASSERT_TRUE(again.Open(path, disk_));
   EXPECT_EQ(again.first_kept(), 26);
   EXPECT_EQ(again.events()->size(), 10u);
 }
 
-TEST(SlurmEventStore, CountsKindsOfThisLife) {
+TEST_F(SlurmEventStoreTest, CountsKindsOfThisLife) {
   EventStore store;
-  ASSERT_TRUE(store.Add(
-      {Event("7", "submitted", 5), Event("8", "submitted", 6), Event("7", "node_fail", 9)}));
+  store.Add({Event("7", "submitted", 5), Event("8", "submitted", 6), Event("7", "node_fail", 9)});
   for (const auto& [kind, count] : store.counts())
     EXPECT_EQ(count, kind == "submitted" ? 2 : kind == "node_fail" ? 1 : 0) << kind;
   EXPECT_EQ(store.counts().size(), std::size(kSlurmEventKinds));
 }
 
-TEST(SlurmEventStore, ADiskThatRefusesCostsTheFileOnly) {
+TEST_F(SlurmEventStoreTest, ADiskThatRefusesCostsTheFileOnly) {
   EventStore store;
-  EXPECT_FALSE(store.Open("/nonexistent/events"));
-  const Status added = store.Add({Event("7", "submitted", 5)});
-  ASSERT_FALSE(added);
-  EXPECT_NE(added.error().find("/nonexistent/events"), std::string::npos);
+  EXPECT_FALSE(store.Open("/nonexistent/events", disk_));
+  store.Add({Event("7", "submitted", 5)});
+  Settle(store);
+  EXPECT_NE(store.trouble().find("/nonexistent/events"), std::string::npos);
   EXPECT_EQ(store.events()->size(), 1u);
 }
 
-TEST(SlurmEventStore, AFileOfSomebodyElse) {
+TEST_F(SlurmEventStoreTest, WhatWasRefusedIsWrittenWithTheNextEvent) {
+  TemporaryDirectory folder;
+  const std::string path = folder.path() + "/f/events";
+  std::filesystem::create_directory(folder.path() + "/f");
+  EventStore store;
+  ASSERT_TRUE(store.Open(path, disk_));
+  std::filesystem::remove_all(folder.path() + "/f");
+  store.Add({Event("7", "submitted", 5)});
+  Settle(store);
+  EXPECT_NE(store.trouble(), "");
+  std::filesystem::create_directory(folder.path() + "/f");
+  store.Add({Event("8", "submitted", 6)});
+  Settle(store);
+  EXPECT_EQ(store.trouble(), "");
+  EventStore again;
+  ASSERT_TRUE(again.Open(path, disk_));
+  EXPECT_EQ(again.events()->size(), 2u);
+}
+
+TEST_F(SlurmEventStoreTest, AFileOfSomebodyElse) {
   TemporaryDirectory folder;
   const std::string path = folder.path() + "/events";
   // Numbers that fall, and a gap: what comes after it is kept.
@@ -148,15 +187,14 @@ TEST(SlurmEventStore, AFileOfSomebodyElse) {
   out << std::string(1000, '\0') << "\n\xff\n[[[[\n";
   out.close();
   EventStore store;
-  ASSERT_TRUE(store.Open(path));
+  ASSERT_TRUE(store.Open(path, disk_));
   ASSERT_EQ(store.events()->size(), 2u);
   EXPECT_EQ(store.first_kept(), 9);
 }
 
 TEST(SlurmEventsDocument, OfOneJobSinceAndAfter) {
   EventStore store;
-  ASSERT_TRUE(store.Add(
-      {Event("7", "submitted", 5), Event("8", "submitted", 6), Event("7", "started", 9)}));
+  store.Add({Event("7", "submitted", 5), Event("8", "submitted", 6), Event("7", "started", 9)});
   SlurmReport report;
   report.events = store.events();
   report.first_kept = store.first_kept();
@@ -187,8 +225,8 @@ TEST(SlurmEventsDocument, OfAJobWithItsNodesWhileItHadThem) {
   SlurmEvent failed = Event("7", "node_fail", 500);
   failed.is = "NODE_FAIL";
   EventStore store;
-  ASSERT_TRUE(store.Add({node("n1", 50), started, node("n2", 480), node("n3", 490), failed,
-                         node("n1", 1100), node("n1", 1101)}));
+  store.Add({node("n1", 50), started, node("n2", 480), node("n3", 490), failed, node("n1", 1100),
+             node("n1", 1101)});
   SlurmReport report;
   report.events = store.events();
   const auto page = EventsFromJson(EventsToJson(report, {"7", INT64_MIN, 0}));
