@@ -60,6 +60,7 @@ struct EventLoop::Impl {
   std::map<TimerId, Timer> timers;
   std::set<std::pair<Timestamp, TimerId>> due;
   TimerId next_timer = 1;
+  std::map<TimerId, std::function<void()>> at_stop;
   std::mutex inbox_mutex;
   std::vector<std::function<void()>> inbox;
   std::atomic<bool> stop{false};
@@ -189,6 +190,20 @@ void EventLoop::Cancel(TimerId id) {
   if (found == impl_->timers.end()) return;
   impl_->due.erase({found->second.due, id});
   impl_->timers.erase(found);
+}
+
+EventLoop::TimerId EventLoop::AtStop(std::function<void()> begin) {
+  const TimerId id = impl_->next_timer++;
+  impl_->at_stop[id] = std::move(begin);
+  return id;
+}
+
+void EventLoop::NotAtStop(TimerId id) {
+  impl_->at_stop.erase(id);
+}
+
+void EventLoop::BeginStop() {
+  for (const auto& [id, begin] : impl_->at_stop) begin();
 }
 
 void EventLoop::Post(std::function<void()> work) {

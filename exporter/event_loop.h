@@ -35,6 +35,12 @@ class EventLoop {
   TimerId After(Duration delay, std::function<void()> callback);
   void Cancel(TimerId id);
 
+  // Before sources are stopped one after the other: what each waits for at its end begins to end,
+  // all side by side.
+  TimerId AtStop(std::function<void()> begin);
+  void NotAtStop(TimerId id);
+  void BeginStop();
+
   // Any thread: runs `work` on the loop thread soon, in order of posting.
   void Post(std::function<void()> work);
 

@@ -12,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "exporter/start_thread.h"
+
 namespace rankscope::exporter {
 namespace {
 
@@ -46,26 +48,12 @@ struct Worker::Local {
       std::make_shared<std::map<int64_t, EventLoop::TimerId>>();
   int64_t next_id = 1;
   std::optional<std::chrono::steady_clock::time_point> wait_until;  // set when it stops
+  std::function<void()> body;  // of a thread of the usual kind, which can be made later; else null
+  EventLoop::TimerId at_stop = 0;
 };
 
-Worker::Worker(EventLoop& loop)
-    : Worker(loop, [](std::function<void()> body) { return std::thread(std::move(body)); }) {}
-
-Worker::Worker(EventLoop& loop, const Starter& start)
-    : shared_(std::make_shared<Shared>()), local_(std::make_unique<Local>()) {
-  local_->loop = &loop;
-  shared_->loop = &loop;
-  const std::weak_ptr<std::map<int64_t, EventLoop::TimerId>> weak = local_->waiting;
-  shared_->deliver = [weak, &loop](int64_t id, std::function<void()> result) {
-    const auto waiting = weak.lock();
-    if (!waiting) return;
-    const auto found = waiting->find(id);
-    if (found == waiting->end()) return;
-    loop.Cancel(found->second);
-    waiting->erase(found);
-    if (result) result();
-  };
-  local_->thread = start([shared = shared_] {
+std::function<void()> Worker::Body(std::shared_ptr<Shared> shared) {
+  return [shared = std::move(shared)] {
     for (;;) {
       Shared::Item item;
       {
@@ -86,7 +74,32 @@ Worker::Worker(EventLoop& loop, const Starter& start)
     const std::lock_guard lock(shared->mutex);
     shared->gone = true;
     shared->wake.notify_all();
-  });
+  };
+}
+
+Worker::Worker(EventLoop& loop)
+    : Worker(loop, [](std::function<void()> body) {
+        return StartThread(std::move(body)).value_or(std::thread());
+      }) {
+  local_->body = Body(shared_);
+}
+
+Worker::Worker(EventLoop& loop, const Starter& start)
+    : shared_(std::make_shared<Shared>()), local_(std::make_unique<Local>()) {
+  local_->loop = &loop;
+  shared_->loop = &loop;
+  const std::weak_ptr<std::map<int64_t, EventLoop::TimerId>> weak = local_->waiting;
+  shared_->deliver = [weak, &loop](int64_t id, std::function<void()> result) {
+    const auto waiting = weak.lock();
+    if (!waiting) return;
+    const auto found = waiting->find(id);
+    if (found == waiting->end()) return;
+    loop.Cancel(found->second);
+    waiting->erase(found);
+    if (result) result();
+  };
+  local_->thread = start(Body(shared_));
+  local_->at_stop = loop.AtStop([this] { BeginStop(); });
 }
 
 void Worker::BeginStop() {
@@ -102,6 +115,7 @@ void Worker::BeginStop() {
 }
 
 Worker::~Worker() {
+  local_->loop->NotAtStop(local_->at_stop);
   BeginStop();
   if (!works()) return;
   bool gone = false;
@@ -117,7 +131,12 @@ Worker::~Worker() {
 }
 
 bool Worker::Submit(Job job, Duration deadline, std::function<void()> on_late) {
-  if (pending() >= kMaxQueued || local_->wait_until || !works()) return false;
+  if (pending() >= kMaxQueued || local_->wait_until) return false;
+  // The kernel may have had no thread to give before.
+  if (!works() && local_->body) {
+    if (auto thread = StartThread(local_->body)) local_->thread = std::move(*thread);
+  }
+  if (!works()) return false;
   const int64_t id = local_->next_id++;
   (*local_->waiting)[id] = local_->loop->After(deadline, [on_late = std::move(on_late)] {
     if (on_late) on_late();

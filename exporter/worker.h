@@ -35,7 +35,8 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   // The first half of the destructor, which need not be called: delivers nothing more and lets the
-  // wait begin. Called of many before the first is destroyed, their waits run side by side.
+  // wait begin. Called of many before the first is destroyed, their waits run side by side;
+  // EventLoop::BeginStop calls it of all.
   void BeginStop();
 
   // False when kMaxQueued jobs wait already: the thread is stuck or too slow, and the caller has a
@@ -52,6 +53,7 @@ class Worker {
  private:
   struct Shared;
   struct Local;
+  static std::function<void()> Body(std::shared_ptr<Shared> shared);
   std::shared_ptr<Shared> shared_;
   std::unique_ptr<Local> local_;
 };

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <set>
 #include <utility>
@@ -40,6 +41,12 @@ bool HasEnded(const StatLine& stat) {
   return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1;
 }
 
+// Why nothing was read, where that is no word about who was to be read.
+bool IsOwnTrouble(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR ||
+         error == EACCES || error == EPERM;
+}
+
 void Add(SampleBatch& batch, SignalId signal, std::optional<int64_t> value) {
   if (value) batch.samples.push_back({signal, static_cast<float>(*value)});
 }
@@ -71,7 +78,13 @@ ScanResult ProcScanner::Scan(const ScanRequest& request) {
 
 void ProcScanner::ScanTracked(const ScanRequest& request, Pass& pass) {
   for (const TrackedProcess& tracked : request.tracked) {
+    errno = 0;
     const auto stat = reader_.Stat(tracked.key.pid);
+    if (!stat && IsOwnTrouble(errno)) {
+      ++pass.result.unseen;
+      pass.alive[tracked.key.pid] = tracked;
+      continue;
+    }
     if (!stat || stat->start_ticks != tracked.key.start_ticks) {
       pass.result.missing.push_back(tracked.key);
       continue;
@@ -160,6 +173,7 @@ void ProcScanner::ScanOthers(const ScanRequest& request, Pass& pass) {
   std::unordered_map<int32_t, Nobody> nobodies;
   std::vector<StatLine> others;
   std::vector<int32_t> pids = reader_.Pids();
+  if (pids.empty()) ++pass.result.unseen;  // we at least are there
   std::sort(pids.begin(), pids.end());
   for (const int32_t pid : pids) {
     if (pass.alive.contains(pid) || pid == kInit || pid == kKernelThreads || pid == getpid()) {

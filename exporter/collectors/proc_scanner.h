@@ -34,6 +34,9 @@ struct ScanResult {
   std::vector<SampleBatch> samples;
   std::vector<ProcessExit> ended;   // zombies: the status is there to be read
   std::vector<ProcessKey> missing;  // no longer in /proc
+  // Looks that failed for another reason, as where we have no descriptor left: they say nothing of
+  // the process.
+  int64_t unseen = 0;
 };
 
 class ProcScanner {

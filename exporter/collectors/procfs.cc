@@ -42,7 +42,7 @@ void Procfs::Stop() {
 }
 
 int64_t Procfs::lost() const {
-  return table_->dropped();
+  return table_->dropped() + unseen_;
 }
 
 void Procfs::Scan() {
@@ -65,7 +65,7 @@ void Procfs::Scan() {
             "map; look for state D in ps";
         Tell(std::move(state));
       });
-  if (!submitted) return;  // cannot be: nothing was pending
+  if (!submitted) ++unseen_;  // there is no thread
 }
 
 void Procfs::Tell(auto kind) {
@@ -75,6 +75,7 @@ void Procfs::Tell(auto kind) {
 }
 
 void Procfs::Apply(ScanResult result) {
+  unseen_ += result.unseen;
   if (std::exchange(late_, false)) {
     SourceState state;
     state.state = Availability::kUp;

@@ -39,6 +39,7 @@ class Procfs final : public exporter::Source {
   std::unique_ptr<exporter::Worker> worker_;
   exporter::EventLoop::TimerId timer_ = 0;
   bool late_ = false;
+  int64_t unseen_ = 0;  // looks that failed for reasons of our own
 };
 
 }  // namespace rankscope::collectors

@@ -4,6 +4,7 @@
 #include "exporter/run/run_listener.h"
 
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -49,6 +50,15 @@ Status RemoveStale(const sockaddr_un& address, const std::string& path) {
     return Error{"run.socket " + path + ": another daemon listens there; stop it first"};
   unlink(path.c_str());
   return {};
+}
+
+// Descriptors are given from the lowest, so the newest says how many there are. The last ones are
+// not for wrappers: others need them to read /proc, to answer HTTP and to write what is known.
+bool IsLast(int fd) {
+  constexpr rlim_t kReserve = 256;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  return static_cast<rlim_t>(fd) >= limit.rlim_cur - std::min(kReserve, limit.rlim_cur / 4);
 }
 
 }  // namespace
@@ -99,10 +109,22 @@ void RunListener::Stop() {
   sessions_.clear();
 }
 
+// A socket that nobody can be accepted from stays readable: without a rest the loop would turn
+// without end.
+void RunListener::RestIfFull(int error) {
+  if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return;
+  ++counters_.without_descriptor;
+  resting_ = loop_->Modify(socket_.get(), 0).ok();
+}
+
 void RunListener::OnConnection() {
   for (int i = 0; i < kConnectionsPerTurn; ++i) {
     OwnedFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) return;
+    if (!socket) return RestIfFull(errno);
+    if (IsLast(socket.get())) {
+      ++counters_.without_descriptor;
+      continue;
+    }
     ucred peer{};
     socklen_t size = sizeof peer;
     if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) continue;
@@ -146,6 +168,7 @@ int RunListener::Admit(const std::string& job_id, uint32_t uid) const {
 }
 
 void RunListener::OnBeat() {
+  if (resting_) resting_ = !loop_->Modify(socket_.get(), EPOLLIN).ok();
   for (const auto& session : sessions_) session->OnBeat();
   // Only here: a session may close itself in the middle of a callback of its own.
   std::erase_if(sessions_, [this](const auto& session) {
@@ -162,7 +185,7 @@ void RunListener::Answer(std::string_view job_id, std::string_view json, std::st
 }
 
 int64_t RunListener::lost() const {
-  int64_t lost = lost_in_closed_;
+  int64_t lost = lost_in_closed_ + counters_.without_descriptor;
   for (const auto& session : sessions_) lost += session->lost();
   return lost;
 }

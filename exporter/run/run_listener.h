@@ -29,10 +29,11 @@ class RunListener final : public exporter::Source {
   static constexpr Duration kBeat = Milliseconds(100);
 
   struct Counters {
-    int64_t accepted = 0;   // connections
-    int64_t refused = 0;    // no room
-    int64_t malformed = 0;  // messages and connections that were no wrapper's
-    int64_t orphaned = 0;   // wrappers that died without a word, as of now
+    int64_t accepted = 0;            // connections
+    int64_t refused = 0;             // no room
+    int64_t malformed = 0;           // messages and connections that were no wrapper's
+    int64_t orphaned = 0;            // wrappers that died without a word, as of now
+    int64_t without_descriptor = 0;  // connections for which there was no descriptor
   };
 
   struct Hooks {
@@ -50,6 +51,9 @@ class RunListener final : public exporter::Source {
   Status Start(exporter::EventLoop& loop, Sink& sink) override;
   void Stop() override;
   int64_t lost() const override;
+  std::vector<Count> counts() const override {
+    return {{"connections_without_descriptor", counters_.without_descriptor}};
+  }
 
   // Sends the verdict to the wrappers of this job that wait for it; others do not hear it. `text`
   // may be empty: the wrapper then prints its own.
@@ -61,6 +65,7 @@ class RunListener final : public exporter::Source {
  private:
   void OnConnection();
   void OnBeat();
+  void RestIfFull(int error);
   int Admit(const std::string& job_id, uint32_t uid) const;
 
   std::string socket_path_;
@@ -69,6 +74,7 @@ class RunListener final : public exporter::Source {
   Sink* sink_ = nullptr;
   OwnedFd socket_;
   exporter::EventLoop::TimerId beat_ = 0;
+  bool resting_ = false;  // until the next beat nobody is accepted
   std::vector<std::unique_ptr<RunSession>> sessions_;
   Counters counters_;
   int64_t lost_in_closed_ = 0;
