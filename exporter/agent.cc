@@ -4,7 +4,9 @@
 #include "exporter/agent.h"
 
 #include <algorithm>
+#include <chrono>
 #include <future>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -17,6 +19,7 @@
 #include "exporter/run/process_facts.h"
 #include "exporter/run/run_listener.h"
 #include "exporter/sources.h"
+#include "exporter/start_thread.h"
 #include "exporter/version.h"
 
 namespace rankscope::exporter {
@@ -33,7 +36,9 @@ constexpr Duration kWrapperPatience = Seconds(10);
 // Of a restored job: as long as the engine gives.
 constexpr Duration kParentPatience = Seconds(100);
 // At the end, for what the disk has not taken yet: what is left is judged again by the next start.
-constexpr Duration kDiskPatience = Milliseconds(300);
+constexpr Duration kDiskPatience = Milliseconds(150);
+// And for clients.
+constexpr Duration kListenerPatience = Milliseconds(250);
 // How long an HTTP thread may wait for the loop: less than the daemon has to end in.
 constexpr Duration kExplainPatience = Milliseconds(500);
 
@@ -71,13 +76,14 @@ Agent::Agent(Config config, EventLoop& loop, Logger& log)
       node_(run::ReadHostName()),
       boot_id_(run::ReadBootId()),
       engine_(EngineConfig(config_), node_),
+      recording_disk_(loop),
       documents_disk_(loop),
       verdicts_(loop, documents_disk_,
                 [this](const std::string& job_id) { recordings_.MarkFinished(job_id); }),
       summaries_(loop, documents_disk_),
       recordings_({config_.state.dir, config_.state.job_bytes, config_.state.total_bytes,
                    RecordingHeader(node_, boot_id_)},
-                  log),
+                  log, recording_disk_, documents_disk_),
       processes_(std::make_shared<collectors::ProcessTable>()),
       tracked_(std::make_shared<probes::TrackedMap>(processes_)),
       waiting_room_([this](const ProcessKey& key) { return recordings_.Knows(key); },
@@ -324,7 +330,9 @@ void Agent::Handle(const engine::Output& output) {
                {"state", proto::State_Name(verdict.state())},
                {"confidence", std::to_string(verdict.confidence()).substr(0, 4)}});
     if (verdict.state() == proto::FINAL) {
-      verdicts_.Put(*job, loop_.Now().ns + wall_offset_ns_);
+      JobStatus kept = *job;
+      NoteRecording(kept);
+      verdicts_.Put(kept, loop_.Now().ns + wall_offset_ns_);
       published_jobs_.Share(verdicts_.Find(job_id));
       KeepSummary(job_id);
       recordings_.Finish(job_id);
@@ -416,6 +424,17 @@ void Agent::CheckTrouble() {
   }
 }
 
+void Agent::NoteRecording(JobStatus& job) const {
+  const bool exact = recordings_.Exact(job.job_id);
+  if (exact && trouble_.empty()) return;
+  proto::DataQuality& quality = *job.verdict.mutable_data_quality();
+  if (!exact) {
+    quality.set_exact(false);
+    quality.add_notes("the recording does not have all that was heard");
+  }
+  if (!trouble_.empty()) quality.add_notes("not recorded: " + trouble_);
+}
+
 void Agent::Publish(Timestamp now, double tick_seconds) {
   auto published = std::make_shared<metrics::Published>();
   published->tick = now;
@@ -429,16 +448,22 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   agent.sources = sources_.Status(wall_offset_ns_);
   agent.engine = engine_.counters();
   agent.recorder_bytes = recordings_.bytes();
+  agent.recorder_lost = recordings_.lost();
   agent.recorder_write_errors =
       recordings_.errors() + verdicts_.files().errors() + summaries_.files().errors();
   agent.documents_waiting =
       static_cast<int64_t>(verdicts_.files().waiting() + summaries_.files().waiting());
   agent.documents_damaged = verdicts_.damaged() + summaries_.damaged();
-  agent.disk_behind_seconds = static_cast<double>(documents_disk_.behind().ns) * 1e-9;
+  const Duration behind = std::max(recording_disk_.behind(), documents_disk_.behind());
+  agent.disk_behind_seconds = static_cast<double>(behind.ns) * 1e-9;
   if (listener_ != nullptr) agent.http = listener_->Counts();
   agent.tick_seconds = tick_seconds;
 
-  published->jobs = published_jobs_.All(engine_, verdicts_.Jobs(), trouble_);
+  PublishedJobs::Notes notes;
+  notes.on_running = [this](JobStatus& job) { NoteRecording(job); };
+  notes.is_unkept = [this](const std::string& id) { return verdicts_.files().IsWaiting(id); };
+  notes.why_unkept = document_trouble_;
+  published->jobs = published_jobs_.All(engine_, verdicts_.Jobs(), notes);
   published->summaries = summaries_.all();
   auto exposition = std::make_shared<const http::Exposition>(snapshots_.Build(*published));
   state_.Publish(std::make_shared<const http::State>(std::move(published), std::move(exposition),
@@ -456,17 +481,34 @@ std::optional<std::string> Agent::Explain(int32_t pid, Duration deadline) {
   return future.get();
 }
 
-void Agent::Stop() {
-  if (tick_timer_ == 0) {
-    listener_.reset();
-    return;
+// Clients that stall keep the listener's threads for longer than there is time.
+bool Agent::StopListener() {
+  if (!listener_) return true;
+  auto ended = std::make_shared<std::promise<void>>();
+  std::future<void> end = ended->get_future();
+  auto stop = StartThread([ended, listener = std::shared_ptr(std::move(listener_))]() mutable {
+    listener.reset();
+    ended->set_value();
+  });
+  if (!stop) return true;  // it was stopped at once, where the thread would have been
+  if (end.wait_for(std::chrono::nanoseconds(kListenerPatience.ns)) == std::future_status::ready) {
+    stop->join();
+    return true;
   }
+  stop->detach();
+  return false;
+}
+
+bool Agent::Stop() {
+  if (tick_timer_ == 0) return StopListener();
   loop_.Cancel(std::exchange(tick_timer_, 0));
   loop_.Cancel(std::exchange(judge_timer_, 0));
-  listener_.reset();
+  loop_.BeginStop();
   sources_.Stop();
   recordings_.Flush();
+  recording_disk_.Stop(kDiskPatience);
   documents_disk_.Stop(kDiskPatience);
+  return StopListener();
 }
 
 }  // namespace rankscope::exporter

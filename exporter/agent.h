@@ -50,7 +50,9 @@ class Agent {
 
   // An error is one that nothing can be done without: a listen address that cannot be taken.
   Status Start();
-  void Stop();
+  // Ends everything, within less than a second. False: something hangs and was left behind, and the
+  // process can only end without waiting for it.
+  bool Stop();
 
   // In the order of web.listen.
   std::vector<uint16_t> ports() const { return listener_->ports(); }
@@ -77,6 +79,9 @@ class Agent {
   void Answer(const JobStatus& job);
   void Publish(Timestamp now, double tick_seconds);
   void CheckTrouble();
+  // Says in the verdict what of its job is not on the disk.
+  void NoteRecording(JobStatus& job) const;
+  bool StopListener();
   std::optional<std::string> Explain(int32_t pid, Duration deadline);
   Observation OfAgent(auto kind);
 
@@ -88,6 +93,7 @@ class Agent {
   int64_t wall_offset_ns_ = 0;
   double start_wall_seconds_ = 0;
   engine::Engine engine_;
+  DiskThread recording_disk_;  // frames of recordings, and nothing that is slow
   DiskThread documents_disk_;  // verdicts and what else is synced and may wait
   VerdictStore verdicts_;
   PublishedJobs published_jobs_;

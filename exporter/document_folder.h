@@ -53,6 +53,7 @@ class DocumentFolder {
 
   // Documents whose files are not yet as they should be.
   size_t waiting() const { return waiting_.size(); }
+  bool IsWaiting(const std::string& key) const { return waiting_.contains(key); }
   // That the disk has refused, each time.
   int64_t errors() const { return errors_; }
   // Why the last attempt failed; empty: it did not.

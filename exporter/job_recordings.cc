@@ -3,83 +3,33 @@
 
 #include "exporter/job_recordings.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "detectors/model/event_types.h"
-#include "exporter/door.h"
 #include "exporter/job_of.h"
 #include "exporter/kept_file.h"
-#include "exporter/replay/reading.h"
 #include "exporter/sources.h"
 
 namespace rankscope::exporter {
 namespace {
 
-namespace fs = std::filesystem;
+// More recordings than this at once would be a fork bomb of jobs, with four descriptors each. The
+// engine keeps fewer jobs, and fewer of one user.
+constexpr size_t kMaxLive = 512;
 
-// A job id of more recordings than this at once would be a fork bomb of jobs; the engine keeps 64.
-constexpr size_t kMaxLive = 128;
-
-// The run source numbers the streams of a job's wrappers so: 1 to 3 of the first, 5 to 7 of the
-// second.
-constexpr uint32_t kStreamsPerWrapper = 4;
-
-bool Touch(const std::string& path) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) return false;
-  fsync(fd);
-  close(fd);
-  return true;
-}
-
-int64_t SizeOf(const fs::path& directory) {
-  int64_t bytes = 0;
-  std::error_code error;
-  for (const auto& file : fs::directory_iterator(directory, error)) {
-    const auto size = file.file_size(error);
-    if (!error) bytes += static_cast<int64_t>(size);
-  }
-  return bytes;
-}
-
-std::string Remedy(const std::string& what) {
-  return what + ": " + std::strerror(errno) +
-         "; nothing is recorded; make state.dir writable or name another with --state.dir";
-}
-
-// An observation with the borrowed texts of its line.
-struct Kept {
-  Observation observation;
-  std::string text;
-  std::string stream_name;
-
-  void Bind() {
-    if (auto* line = std::get_if<LogLine>(&observation.kind)) {
-      line->text = text;
-      line->stream_name = stream_name;
-    }
-  }
-};
-
-Kept Keep(const Observation& observation) {
-  Kept kept{observation, {}, {}};
-  if (const auto* line = std::get_if<LogLine>(&observation.kind)) {
-    kept.text = line->text;
-    kept.stream_name = line->stream_name;
-  }
-  return kept;
-}
+// Handed over at once where so much has come together before the next tick.
+constexpr size_t kHandOverBytes = 64 << 10;
+// How long a tick waits for the kernel to take what was recorded. Mostly it takes 100 us.
+constexpr Duration kFlushPatience = Milliseconds(20);
+// A disk that takes longer is said not to answer.
+constexpr Duration kSlow = Seconds(2);
+// The least that a live recording is given.
+constexpr int64_t kLeastJobBytes = 512 << 10;
 
 // What the scheduler says of a job may come long after its end, and begins nothing.
 bool IsSchedulersWord(const Observation& observation) {
@@ -94,208 +44,131 @@ bool IsOfGpu(const Observation& observation) {
                               event->type == WireType(EventType::kGpuProcess));
 }
 
+// Of the job's owner, if the observation knows him.
+std::optional<uint32_t> OwnerIn(const Observation& observation) {
+  if (const auto* mark = std::get_if<RunMark>(&observation.kind)) return mark->uid;
+  if (const auto* start = std::get_if<ProcessStart>(&observation.kind)) return start->uid;
+  return std::nullopt;
+}
+
+int64_t OwnerKey(const std::optional<uint32_t>& uid) {
+  return uid ? static_cast<int64_t>(*uid) : -1;
+}
+
 }  // namespace
 
-JobRecordings::JobRecordings(Options options, Logger& log)
-    : options_(std::move(options)), log_(log), boot_id_(options_.header.boot_id) {}
+JobRecordings::JobRecordings(Options options, Logger& log, DiskThread& frames, DiskThread& slow)
+    : options_(std::move(options)),
+      log_(log),
+      frames_(frames),
+      slow_(slow),
+      boot_id_(options_.header.boot_id),
+      self_(std::make_shared<JobRecordings*>(this)) {}
 
 JobRecordings::~JobRecordings() {
+  *self_ = nullptr;
   if (lock_fd_ >= 0) close(lock_fd_);
 }
 
-Status JobRecordings::Open() {
-  const std::string& directory = options_.directory;
-  std::error_code error;
-  fs::create_directories(directory + "/jobs", error);
-  if (error) {
-    errno = error.value();
-    trouble_ = Remedy("state: cannot create " + directory + "/jobs");
-    ++own_errors_;
-    return Error{trouble_};
-  }
-  chmod(directory.c_str(), 0700);
-  const std::string lock = directory + "/lock";
-  lock_fd_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock_fd_ < 0) {
-    trouble_ = Remedy("state: cannot write " + lock);
-    ++own_errors_;
-    return Error{trouble_};
-  }
-  if (flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
-    trouble_ = "state: " + directory +
-               " belongs to another running rankscope; nothing is recorded; give each its own "
-               "--state.dir";
-    ++own_errors_;
-    return Error{trouble_};
-  }
-  return {};
+std::string JobRecordings::DirectoryOf(const std::string& job_id) const {
+  return options_.directory + "/jobs/" + FileNameOf(job_id);
 }
 
-std::vector<std::string> JobRecordings::Unfinished() const {
-  std::vector<std::string> directories;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(options_.directory + "/jobs", error)) {
-    if (entry.is_directory(error) && !fs::exists(entry.path() / "finished", error)) {
-      directories.push_back(entry.path().string());
-    }
-  }
-  std::sort(directories.begin(), directories.end());
-  return directories;
-}
-
-// The last start died while it read: find the recording that does it, one by one.
-void JobRecordings::CheckSuspects(const std::function<void(const std::string&)>& sane) {
-  for (const std::string& directory : Unfinished()) {
-    const std::string mark = directory + "/suspect";
-    std::error_code error;
-    if (fs::exists(mark, error)) {
-      const fs::path quarantine = fs::path(options_.directory) / "quarantine";
-      fs::create_directories(quarantine, error);
-      fs::remove_all(quarantine / fs::path(directory).filename(), error);
-      fs::rename(directory, quarantine / fs::path(directory).filename(), error);
-      log_.Error("a recording crashed the engine twice and is set aside",
-                 {{"recording", directory}, {"to", quarantine.string()}});
-      continue;
-    }
-    if (!Touch(mark)) continue;
-    sane(directory);
-    fs::remove(mark, error);
-  }
-}
-
-void JobRecordings::Restore(const std::function<void(const Observation&)>& deliver,
-                            const std::function<void(const std::string&)>& sane) {
-  if (!trouble_.empty()) return;
-  const std::string mark = options_.directory + "/restoring";
-  std::error_code error;
-  if (fs::exists(mark, error)) CheckSuspects(sane);
-  const std::vector<std::string> directories = Unfinished();
-  if (directories.empty()) return;
-  if (!Touch(mark)) return;
-
-  std::vector<Kept> all;
-  for (const std::string& directory : directories) {
-    std::string boot_id;
-    replay::ReadCallbacks callbacks;
-    callbacks.header = [&](const recording::Header& header) { boot_id = header.boot_id; };
-    callbacks.observation = [&](const Observation& observation) {
-      if (boot_id == boot_id_) all.push_back(Keep(observation));
-    };
-    const replay::ReadResult result = replay::ReadRecording(directory, callbacks);
-    if (!result.readable || boot_id != boot_id_) {
-      // Of an earlier boot: its clock means nothing now and its processes are gone. It stays to be
-      // replayed by hand.
-      Touch(directory + "/finished");
-      log_.Warn("a recording cannot be continued",
-                {{"recording", directory},
-                 {"why", result.readable ? "the machine was restarted" : result.error}});
-    }
-  }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Kept& a, const Kept& b) { return a.observation.t < b.observation.t; });
-  std::optional<Timestamp> last_tick;
-  std::vector<std::pair<uint32_t, int64_t>>
-      same_time;  // node-wide observations are in every recording
-  Timestamp same_time_t;
-  for (Kept& kept : all) {
-    kept.Bind();
-    const Observation& observation = kept.observation;
-    if (std::holds_alternative<Tick>(observation.kind)) {
-      if (last_tick == observation.t) continue;
-      last_tick = observation.t;
-    } else if (observation.source != kRunSource) {
-      if (same_time_t != observation.t) same_time.clear();
-      same_time_t = observation.t;
-      const std::pair<uint32_t, int64_t> id{observation.source, observation.seq};
-      if (std::find(same_time.begin(), same_time.end(), id) != same_time.end()) continue;
-      same_time.push_back(id);
-    }
-    const std::string job_id = JobOf(observation, attribution_, boot_id_);
-    if (!job_id.empty()) {
-      RecorderOf(job_id, observation);
-      NoteRestart(job_id, observation);
-      if (observation.source == kRunSource && observation.seq < Door::kFirstOwnSeq) {
-        const auto* line = std::get_if<LogLine>(&observation.kind);
-        int64_t& seq =
-            wrapper_seq_[{job_id, line ? static_cast<int>(line->stream / kStreamsPerWrapper) : 0}];
-        seq = std::max(seq, observation.seq);
-      }
-    }
-    deliver(observation);
-  }
-  fs::remove(mark, error);
-  log_.Info("took up the jobs of an earlier run",
-            {{"jobs", std::to_string(live_.size())}, {"observations", std::to_string(all.size())}});
-}
-
-replay::Recorder* JobRecordings::RecorderOf(const std::string& job_id, const Observation& first) {
-  if (const auto found = live_.find(job_id); found != live_.end()) return found->second.get();
-  const fs::path directory = fs::path(options_.directory) / "jobs" / FileNameOf(job_id);
-  const fs::path mark = directory / "finished";
+// Null: what comes begins no recording.
+JobRecordings::Job* JobRecordings::JobWith(const std::string& job_id, const Observation& first) {
+  if (const auto found = live_.find(job_id); found != live_.end()) return &found->second;
   const bool word = IsSchedulersWord(first);
-  std::error_code error;
   if (const auto found = resting_.find(job_id); found != resting_.end()) {
     if (word) {
       told_.insert(job_id);
-      return found->second.get();
+      return &found->second;
     }
     if (IsNextAttempt(job_id, first) && live_.size() < kMaxLive) {
-      // Its next attempt.
-      fs::remove(mark, error);
       unmarked_.erase(job_id);
-      replay::Recorder* const recorder = found->second.get();
-      live_[job_id] = std::move(found->second);
+      Job& job = live_[job_id] = std::move(found->second);
       resting_.erase(found);
       told_.erase(job_id);
-      return recorder;
+      Tell(job, [](RecordingWriter& writer) { writer.GoOn(); });
+      return &job;
     }
     Forget(job_id);
   }
-  if (word || live_.size() >= kMaxLive) return nullptr;
-  std::unique_ptr<replay::Recorder>& recorder = live_[job_id];
-  if (!trouble_.empty()) return nullptr;
-  // Two lives in one recording would be judged as one: better the verdict of the first is lost.
-  MarkFinished(job_id);
-
-  if (fs::exists(mark, error)) {
-    // The id is used again: the earlier life keeps its recording under another name.
-    struct stat info {};
-    stat(mark.c_str(), &info);
-    fs::rename(directory, directory.string() + '~' + std::to_string(info.st_mtim.tv_sec), error);
-  }
-  const bool is_new = !fs::exists(directory, error);
-  fs::create_directory(directory, error);
-  const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) {
-    ++own_errors_;
-    log_.Warn("a job is not recorded",
-              {{"job_id", job_id}, {"why", Remedy("cannot open " + directory.string())}});
+  if (word) return nullptr;
+  if (live_.size() >= kMaxLive) {
+    if (unrecorded_.size() < kMaxLive) unrecorded_.insert(job_id);
     return nullptr;
   }
-  chmod(directory.c_str(), 0700);
-  replay::RecorderBudgets budgets;
-  budgets.segment_bytes = std::max<int64_t>(options_.job_bytes / 8, 64 << 10);
-  budgets.facts_bytes = budgets.segment_bytes;
-  budgets.progress_bytes = 3 * budgets.segment_bytes;
-  recorder =
-      std::make_unique<replay::Recorder>(fd, options_.header, replay::RecorderHooks{}, budgets);
-  close(fd);
-  if (const Status status = recorder->Open(); !status.ok()) {
-    log_.Warn("a job is not recorded", {{"job_id", job_id}, {"why", status.error()}});
+  // Two lives in one recording would be judged as one: better the verdict of the first is lost.
+  MarkFinished(job_id);
+  return &(live_[job_id] = Begin(job_id, first));
+}
+
+JobRecordings::Job JobRecordings::Begin(const std::string& job_id, const Observation& first) {
+  Job job;
+  if (!trouble_.empty()) return job;
+  job.budget = options_.job_bytes;
+  job.writer =
+      std::make_shared<RecordingWriter>(DirectoryOf(job_id), options_.header, job.budget, totals_);
+  RecordedFrames preamble;
+  for (Observation observation : preamble_) {
+    observation.t = std::min(observation.t, first.t);
+    preamble.Add(observation);
   }
-  if (is_new) {
-    for (Observation observation : preamble_) {
-      observation.t = std::min(observation.t, first.t);
-      recorder->Accept(observation);
-    }
+  Tell(job, [preamble = std::move(preamble)](RecordingWriter& writer) { writer.Open(preamble); });
+  return job;
+}
+
+void JobRecordings::Tell(const Job& job, std::function<void(RecordingWriter&)> what) {
+  if (!job.writer) return;
+  const bool taken =
+      frames_.Submit([writer = job.writer, what = std::move(what)]() -> std::function<void()> {
+        what(*writer);
+        return nullptr;
+      });
+  if (!taken) ++own_errors_;
+}
+
+void JobRecordings::Add(Job& job, const Observation& observation) {
+  if (!job.uid) job.uid = OwnerIn(observation);
+  if (!job.writer) return;
+  const int64_t lost = job.frames.lost;
+  job.frames.Add(observation);
+  lost_ += job.frames.lost - lost;
+  if (job.frames.bytes.size() >= kHandOverBytes) HandOver({&job});
+}
+
+void JobRecordings::HandOver(const std::vector<Job*>& jobs) {
+  auto batches = std::make_shared<Batches>();
+  size_t held = 0;
+  for (Job* job : jobs) {
+    if (job->frames.empty()) continue;
+    held += job->frames.held();
+    batches->emplace_back(job->writer, std::exchange(job->frames, {}));
   }
-  return recorder.get();
+  if (batches->empty()) return;
+  const bool taken = frames_.Submit(
+      [batches]() -> std::function<void()> {
+        for (const auto& [writer, frames] : *batches) writer->Append(frames);
+        return nullptr;
+      },
+      held);
+  if (taken) return;
+  // The disk is far behind: these are lost, and the recordings say so when it takes more.
+  size_t next = 0;
+  for (Job* job : jobs) {
+    if (next == batches->size() || (*batches)[next].first != job->writer) continue;
+    RecordedFrames& frames = (*batches)[next++].second;
+    lost_ += static_cast<int64_t>(frames.frames.size());
+    frames.Drop();
+    job->frames = std::move(frames);
+    job->exact = false;
+  }
 }
 
 void JobRecordings::Accept(const Observation& observation) {
   const std::string job_id = JobOf(observation, attribution_, boot_id_);
   if (!job_id.empty() && !IsOfGpu(observation)) {
-    if (replay::Recorder* recorder = RecorderOf(job_id, observation)) recorder->Accept(observation);
+    if (Job* const job = JobWith(job_id, observation)) Add(*job, observation);
     NoteRestart(job_id, observation);
     return;
   }
@@ -308,30 +181,50 @@ void JobRecordings::Accept(const Observation& observation) {
                        std::holds_alternative<KernelEvent>(observation.kind) ||
                        IsOfGpu(observation);
   if (!of_node) return;
-  for (const auto& [id, recorder] : live_) {
-    if (recorder) recorder->Accept(observation);
-  }
+  for (auto& [id, job] : live_) Add(job, observation);
   // A replay judges when it was judged.
   if (!std::holds_alternative<Tick>(observation.kind)) return;
-  for (const std::string& told : told_) resting_.at(told)->Accept(observation);
+  for (const std::string& told : told_) Add(resting_.at(told), observation);
 }
 
 void JobRecordings::Flush() {
-  for (const auto& [id, recorder] : live_) {
-    if (recorder) recorder->Flush();
-  }
-  for (const std::string& job_id : told_) resting_.at(job_id)->Flush();
+  const bool behind = !frames_.Drain({});
+  std::vector<Job*> jobs;
+  for (auto& [id, job] : live_) jobs.push_back(&job);
+  for (const std::string& job_id : told_) jobs.push_back(&resting_.at(job_id));
+  HandOver(jobs);
   told_.clear();
+  if (live_.size() != shared_among_) ShareRoom();
+  if (!behind) frames_.Drain(kFlushPatience);
+}
+
+// To the disk, after all that has been handed over.
+void JobRecordings::Sync(const Job& job) {
+  if (!job.writer) return;
+  const bool taken = frames_.Submit([directory = job.writer->directory(),
+                                     self = self_]() -> std::function<void()> {
+    return [directory, self] {
+      if (*self == nullptr) return;
+      const bool queued =
+          (*self)->slow_.Submit([directory, totals = (*self)->totals_]() -> std::function<void()> {
+            if (!SyncRecording(directory)) ++totals->errors;
+            return nullptr;
+          });
+      if (!queued) ++(*self)->own_errors_;
+    };
+  });
+  if (!taken) ++own_errors_;
 }
 
 void JobRecordings::Finish(const std::string& job_id) {
   attribution_.ForgetJob(job_id);
   const auto found = live_.find(job_id);
   if (found == live_.end()) return;
-  if (found->second) {
-    found->second->Sync();
-    unmarked_.insert(job_id);
-    if (resting_.size() >= kMaxLive) Forget(resting_.begin()->first);
+  if (found->second.writer) {
+    HandOver({&found->second});
+    Sync(found->second);
+    if (resting_.size() >= kMaxLive) Forget(std::string(resting_.begin()->first));
+    unmarked_[job_id] = found->second;
     resting_[job_id] = std::move(found->second);
   } else {
     restarts_.erase(job_id);
@@ -340,54 +233,105 @@ void JobRecordings::Finish(const std::string& job_id) {
 }
 
 void JobRecordings::MarkFinished(const std::string& job_id) {
-  if (unmarked_.erase(job_id) == 0) return;
-  if (!Touch(options_.directory + "/jobs/" + FileNameOf(job_id) + "/finished")) ++own_errors_;
+  const auto found = unmarked_.extract(job_id);
+  if (found.empty()) return;
+  const std::optional<uint32_t> uid = found.mapped().uid;
+  Tell(found.mapped(), [uid](RecordingWriter& writer) { writer.MarkFinished(uid); });
   EnforceTotal();
 }
 
 void JobRecordings::Forget(const std::string& job_id) {
   told_.erase(job_id);
+  unrecorded_.erase(job_id);
   if (!live_.contains(job_id)) restarts_.erase(job_id);
   const auto found = resting_.find(job_id);
   if (found == resting_.end()) return;
-  found->second->Sync();
-  closed_bytes_ += found->second->counters().bytes;
-  closed_errors_ += found->second->counters().errors;
+  HandOver({&found->second});
+  Sync(found->second);
   resting_.erase(found);
+}
+
+// The budget is the node's: where several users' jobs run at once, each user has an equal share of
+// it, and each of his jobs an equal share of that.
+void JobRecordings::ShareRoom() {
+  shared_among_ = live_.size();
+  std::map<int64_t, int64_t> jobs_of;
+  for (const auto& [id, job] : live_) ++jobs_of[OwnerKey(job.uid)];
+  std::set<int64_t> owners = with_room_;
+  for (const auto& [owner, jobs] : jobs_of) owners.insert(owner);
+  if (owners.empty()) return;
+  const int64_t share = options_.total_bytes / static_cast<int64_t>(owners.size());
+  for (auto& [id, job] : live_) {
+    const int64_t least = std::min(kLeastJobBytes, options_.job_bytes);
+    const int64_t budget =
+        std::clamp(share / jobs_of[OwnerKey(job.uid)], least, options_.job_bytes);
+    if (budget == job.budget) continue;
+    job.budget = budget;
+    Tell(job, [budget](RecordingWriter& writer) { writer.SetBudget(budget); });
+  }
 }
 
 void JobRecordings::EnforceTotal() {
   if (!trouble_.empty()) return;
-  struct Finished {
-    fs::file_time_type when;
-    fs::path directory;
-    int64_t bytes = 0;
-  };
-  std::vector<Finished> finished;
-  int64_t total = 0;
-  std::error_code error;
-  for (const char* folder : {"/jobs", "/quarantine"}) {
-    for (const auto& entry : fs::directory_iterator(options_.directory + folder, error)) {
-      const int64_t bytes = SizeOf(entry.path());
-      total += bytes;
-      const bool done =
-          fs::exists(entry.path() / "finished", error) || std::string_view(folder) == "/quarantine";
-      if (done) finished.push_back({fs::last_write_time(entry.path(), error), entry.path(), bytes});
+  ShareRoom();
+  if (scanning_) {
+    scan_again_ = true;
+    return;
+  }
+  scanning_ =
+      slow_.Submit([directory = options_.directory, self = self_]() -> std::function<void()> {
+        auto folders = ScanRecordings(directory);
+        return [self, folders = std::move(folders)]() mutable {
+          if (*self != nullptr) (*self)->OnScanned(std::move(folders));
+        };
+      });
+}
+
+void JobRecordings::OnScanned(std::vector<RecordingFolder> folders) {
+  scanning_ = false;
+  if (std::exchange(scan_again_, false)) EnforceTotal();
+  std::map<std::string, const Job*> known;
+  for (const auto& [job_id, job] : resting_) known[FileNameOf(job_id)] = &job;
+  for (const auto& [job_id, job] : unmarked_) known[FileNameOf(job_id)] = &job;
+  for (const auto& [job_id, job] : live_) known[FileNameOf(job_id)] = &job;
+  std::set<std::string> live;
+  for (const auto& [job_id, job] : live_) live.insert(FileNameOf(job_id));
+  with_room_.clear();
+  for (RecordingFolder& folder : folders) {
+    if (const auto found = known.find(folder.name); found != known.end()) {
+      folder.finished = true;
+      folder.in_use = live.contains(folder.name);
+      if (!folder.uid) folder.uid = found->second->uid;
     }
+    with_room_.insert(OwnerKey(folder.uid));
   }
-  std::sort(finished.begin(), finished.end(),
-            [](const Finished& a, const Finished& b) { return a.when < b.when; });
-  for (const Finished& oldest : finished) {
-    if (total <= options_.total_bytes) return;
-    const auto rests = std::find_if(resting_.begin(), resting_.end(), [&](const auto& each) {
-      return oldest.directory.filename() == FileNameOf(each.first);
-    });
-    if (rests != resting_.end()) Forget(std::string(rests->first));
-    fs::remove_all(oldest.directory, error);
-    total -= oldest.bytes;
-    log_.Info("removed the oldest recording to stay within state.total_bytes",
-              {{"recording", oldest.directory.string()}});
+  std::vector<RecordingFolder> gone = ToRemove(std::move(folders), options_.total_bytes);
+  if (gone.empty()) return;
+  std::set<std::string> names;
+  for (const RecordingFolder& folder : gone) {
+    names.insert(folder.name);
+    log_.Info("removed a recording to stay within state.total_bytes", {{"recording", folder.path}});
   }
+  std::vector<std::string> resting;
+  for (const auto& [job_id, job] : resting_) {
+    if (names.contains(FileNameOf(job_id))) resting.push_back(job_id);
+  }
+  for (const std::string& job_id : resting) Forget(job_id);
+  std::erase_if(unmarked_, [&](const auto& one) { return names.contains(FileNameOf(one.first)); });
+  // In order with the frames: whoever begins under the same name comes after this.
+  const bool taken = frames_.Submit([directory = options_.directory, gone = std::move(gone),
+                                     self = self_]() -> std::function<void()> {
+    for (const RecordingFolder& folder : gone) PutAside(directory, folder);
+    return [self, directory] {
+      if (*self == nullptr) return;
+      // What could not be removed now is with the next scan.
+      static_cast<void>((*self)->slow_.Submit([directory]() -> std::function<void()> {
+        RemoveAside(directory);
+        return nullptr;
+      }));
+    };
+  });
+  if (!taken) ++own_errors_;
 }
 
 std::vector<attribution::ProcessInfo> JobRecordings::LiveProcesses() const {
@@ -428,33 +372,29 @@ void JobRecordings::NoteRestart(const std::string& job_id, const Observation& ob
   known = std::max(known, mark->slurm_restart);
 }
 
-int64_t JobRecordings::OpenBytes() const {
-  int64_t bytes = 0;
-  for (const auto& [job_id, recorder] : live_) {
-    if (recorder) bytes += recorder->counters().bytes;
-  }
-  for (const auto& [job_id, recorder] : resting_) bytes += recorder->counters().bytes;
-  return bytes;
-}
-
-int64_t JobRecordings::errors() const {
-  int64_t errors = closed_errors_ + own_errors_;
-  for (const auto& [job_id, recorder] : live_) {
-    if (recorder) errors += recorder->counters().errors;
-  }
-  for (const auto& [job_id, recorder] : resting_) errors += recorder->counters().errors;
-  return errors;
-}
-
 std::string JobRecordings::trouble() const {
   if (!trouble_.empty()) return trouble_;
-  for (const auto& [job_id, recorder] : live_) {
-    if (recorder && recorder->counters().broken) {
-      return "recording of job " + job_id + ": " + std::strerror(recorder->counters().last_error) +
-             "; free space below " + options_.directory;
+  if (frames_.behind().ns > kSlow.ns) {
+    return "state: the disk of " + options_.directory +
+           " does not answer; what is recorded waits in memory";
+  }
+  for (const auto& [job_id, job] : live_) {
+    const std::string why = job.writer ? job.writer->trouble() : std::string();
+    if (!why.empty()) {
+      return "recording of job " + job_id + ": " + why + "; free space below " + options_.directory;
     }
   }
   return {};
+}
+
+bool JobRecordings::Exact(const std::string& job_id) const {
+  for (const auto* jobs : {&live_, &resting_}) {
+    const auto found = jobs->find(job_id);
+    if (found == jobs->end()) continue;
+    const Job& job = found->second;
+    return job.writer && job.exact && job.writer->exact();
+  }
+  return !unrecorded_.contains(job_id);
 }
 
 }  // namespace rankscope::exporter

@@ -8,18 +8,6 @@
 #include <vector>
 
 namespace rankscope::exporter {
-namespace {
-
-std::shared_ptr<const JobStatus> Copy(const JobStatus& job, const std::string& trouble) {
-  auto copy = std::make_shared<JobStatus>(job);
-  if (!trouble.empty() && job.running) {
-    copy->verdict.mutable_data_quality()->add_notes("not recorded: " + trouble);
-  }
-  return copy;
-}
-
-}  // namespace
-
 void PublishedJobs::Note(const engine::Output& output) {
   for (const std::string& job_id : output.renewed) copies_.erase(job_id);
   for (const std::string& job_id : output.ended) copies_.erase(job_id);
@@ -30,11 +18,15 @@ void PublishedJobs::Share(std::shared_ptr<const JobStatus> copy) {
 }
 
 metrics::JobList PublishedJobs::All(const engine::Engine& engine, metrics::JobList kept,
-                                    const std::string& trouble) {
+                                    const Notes& notes) {
   metrics::JobList jobs;
   for (const JobStatus* job : engine.Jobs()) {
     std::shared_ptr<const JobStatus>& copy = copies_[job->job_id];
-    if (copy == nullptr) copy = Copy(*job, trouble);
+    if (copy == nullptr) {
+      auto fresh = std::make_shared<JobStatus>(*job);
+      if (job->running) notes.on_running(*fresh);
+      copy = std::move(fresh);
+    }
     jobs.push_back(copy);
   }
   if (copies_.size() > jobs.size()) {
@@ -45,7 +37,24 @@ metrics::JobList PublishedJobs::All(const engine::Engine& engine, metrics::JobLi
   }
   std::sort(jobs.begin(), jobs.end(),
             [](const auto& a, const auto& b) { return a->job_id < b->job_id; });
+  NoteUnkept(jobs, notes);
   return jobs;
+}
+
+void PublishedJobs::NoteUnkept(metrics::JobList& jobs, const Notes& notes) {
+  if (std::exchange(why_unkept_, notes.why_unkept) != notes.why_unkept) unkept_.clear();
+  if (notes.why_unkept.empty()) return;
+  for (std::shared_ptr<const JobStatus>& job : jobs) {
+    if (job->running || !notes.is_unkept(job->job_id)) continue;
+    Unkept& unkept = unkept_[job->job_id];
+    if (unkept.verdict != job) {
+      auto noted = std::make_shared<JobStatus>(*job);
+      noted->verdict.mutable_data_quality()->add_notes("not on the disk yet: " + notes.why_unkept);
+      unkept = {job, std::move(noted)};
+    }
+    job = unkept.noted;
+  }
+  std::erase_if(unkept_, [&](const auto& entry) { return !notes.is_unkept(entry.first); });
 }
 
 }  // namespace rankscope::exporter

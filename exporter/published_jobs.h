@@ -6,6 +6,7 @@
 // copies the running ones only. Loop thread only; what is handed out is for any thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,13 +24,26 @@ class PublishedJobs {
   // Of a job that the engine has just written: somebody else's copy, so that there is one only.
   void Share(std::shared_ptr<const JobStatus> copy);
 
-  // The engine's jobs and those of `kept` that it does not know, by job id. `trouble`: why nothing
-  // is recorded; it becomes a note of the running jobs' verdicts. Empty: there is none.
-  metrics::JobList All(const engine::Engine& engine, metrics::JobList kept,
-                       const std::string& trouble);
+  struct Notes {
+    std::function<void(JobStatus& job)> on_running;  // writes in the copy of a job that runs
+    // Of verdicts that the disk has not taken; an empty reason: it has all.
+    std::function<bool(const std::string& job_id)> is_unkept;
+    std::string why_unkept;
+  };
+
+  // The engine's jobs and those of `kept` that it does not know, by job id.
+  metrics::JobList All(const engine::Engine& engine, metrics::JobList kept, const Notes& notes);
 
  private:
+  struct Unkept {
+    std::shared_ptr<const JobStatus> verdict;
+    std::shared_ptr<const JobStatus> noted;
+  };
+  void NoteUnkept(metrics::JobList& jobs, const Notes& notes);
+
   std::map<std::string, std::shared_ptr<const JobStatus>, std::less<>> copies_;
+  std::map<std::string, Unkept> unkept_;  // copies with the note, made once for each verdict
+  std::string why_unkept_;                // that stands in them
 };
 
 }  // namespace rankscope::exporter

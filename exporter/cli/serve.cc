@@ -83,7 +83,8 @@ int Serve(const exporter::Config& config) {
       }
       loop.Run();
       log.Info("stopping");
-      agent.Stop();
+      // What hangs in the kernel cannot be waited for, and must not be taken apart while it hangs.
+      if (!agent.Stop()) _exit(status);
     } else {
       log.Error("cannot start", {{"reason", started.error()}});
       status = 1;

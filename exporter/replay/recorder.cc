@@ -4,7 +4,9 @@
 #include "exporter/replay/recorder.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -21,15 +23,6 @@ namespace {
 // How long a recorder that cannot write waits, in the time of what it is given, before it tries a
 // new segment.
 constexpr Duration kRetryAfter = Seconds(10);
-
-// Facts are few and explain the rest; text, numbers and ticks come by the million.
-bool IsFact(const Observation& observation) {
-  return !std::holds_alternative<std::monostate>(observation.kind) &&
-         !std::holds_alternative<LogLine>(observation.kind) &&
-         !std::holds_alternative<SampleBatch>(observation.kind) &&
-         !std::holds_alternative<Tick>(observation.kind) &&
-         !std::holds_alternative<EngineState>(observation.kind);
-}
 
 }  // namespace
 
@@ -58,33 +51,81 @@ Status Recorder::Open() {
                "; make the directory writable or free space"};
 }
 
+// Facts are few and explain the rest; text, numbers and ticks come by the million.
+bool Recorder::IsFact(const Observation& observation) {
+  return !std::holds_alternative<std::monostate>(observation.kind) &&
+         !std::holds_alternative<LogLine>(observation.kind) &&
+         !std::holds_alternative<SampleBatch>(observation.kind) &&
+         !std::holds_alternative<Tick>(observation.kind) &&
+         !std::holds_alternative<EngineState>(observation.kind);
+}
+
 void Recorder::Accept(const Observation& observation) {
-  now_ = observation.t;
-  ++observations_;
+  scratch_.clear();
+  if (!recording::AppendObservation(observation, scratch_)) {
+    ++observations_;
+    MakeRoom(observation.t);
+    Lose(1);
+    return;
+  }
+  AcceptFrame(observation.t, scratch_, IsFact(observation));
+}
+
+void Recorder::MakeRoom(Timestamp now) {
+  now_ = now;
   if (broken_) {
     if (now_ - broken_since_ >= kRetryAfter || broken_bytes_ >= budgets_.segment_bytes)
       StartSegment();
   } else if (bulk_.size() >= budgets_.segment_bytes) {
     StartSegment();
   }
-  scratch_.clear();
-  if (!recording::AppendObservation(observation, scratch_)) {
-    Lose(1);
-    return;
-  }
+}
+
+void Recorder::AcceptFrame(Timestamp t, std::string_view frame, bool fact) {
+  ++observations_;
+  MakeRoom(t);
   if (broken_) {
     Lose(1);
-    broken_bytes_ += static_cast<int64_t>(scratch_.size());
+    broken_bytes_ += static_cast<int64_t>(frame.size());
   } else {
     ++unflushed_;
-    bytes_ += static_cast<int64_t>(scratch_.size());
-    if (!bulk_.Append(scratch_)) {
+    bytes_ += static_cast<int64_t>(frame.size());
+    if (!bulk_.Append(frame)) {
       Break(now_);
     } else if (bulk_.buffered() == 0) {
       unflushed_ = 0;
     }
   }
-  if (IsFact(observation)) AppendFact(scratch_);
+  if (fact) AppendFact(frame);
+}
+
+// The segment is closed whole and a number left out.
+void Recorder::Skip(int64_t observations, int64_t facts) {
+  observations_ += observations;
+  facts_dropped_ += facts;
+  Lose(observations);
+  if (broken_) return;
+  if (!bulk_.Flush()) return Break(now_);
+  unflushed_ = 0;
+  ++next_number_;
+  StartSegment();
+}
+
+void Recorder::SetBudgets(RecorderBudgets budgets) {
+  const bool less = budgets.segment_bytes < budgets_.segment_bytes;
+  budgets_ = budgets;
+  if (!less) return;
+  const int64_t room = budgets_.segment_bytes * static_cast<int64_t>(budgets_.segments);
+  int64_t bytes = 0;
+  size_t fit = 0;
+  for (auto number = segments_.rbegin(); number != segments_.rend(); ++number, ++fit) {
+    struct stat info {};
+    if (fstatat(directory_.get(), SegmentName(*number).c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
+      bytes += info.st_size;
+    if (bytes > room) break;
+  }
+  // The one that is being written stays; the next begins by its new bound.
+  RetireOld(std::max<size_t>(fit, 1));
 }
 
 void Recorder::Flush() {
@@ -130,10 +171,7 @@ bool Recorder::StartSegment() {
   if (!broken_ && bulk_.open() && !bulk_.Flush()) Break(now_);
   bulk_.Close();
   unflushed_ = 0;
-  while (!segments_.empty() && segments_.size() >= budgets_.segments) {
-    Retire(segments_.front());
-    segments_.pop_front();
-  }
+  RetireOld(budgets_.segments - 1);
   const int64_t number = next_number_;
   const std::string name = SegmentName(number);
   const std::string head = SegmentHead(number);
@@ -201,6 +239,13 @@ void Recorder::Retire(int64_t number) {
   if (unlinkat(directory_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
     ++other_errors_;
     other_last_error_ = errno;
+  }
+}
+
+void Recorder::RetireOld(size_t most) {
+  while (segments_.size() > most) {
+    Retire(segments_.front());
+    segments_.pop_front();
   }
 }
 

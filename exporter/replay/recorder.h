@@ -52,6 +52,16 @@ class Recorder final : public Sink {
 
   void Accept(const Observation& observation) override;
 
+  // For who encodes elsewhere: facts have a lane of their own.
+  static bool IsFact(const Observation& observation);
+  // One whole frame of recording::AppendObservation.
+  void AcceptFrame(Timestamp t, std::string_view frame, bool fact);
+  // Observations that did not come this far, `facts` of them facts: the recording says so.
+  void Skip(int64_t observations, int64_t facts);
+
+  // What there is too much goes at once.
+  void SetBudgets(RecorderBudgets budgets);
+
   // Hands everything to the kernel; Sync, to the disk.
   void Flush();
   void Sync();
@@ -76,6 +86,8 @@ class Recorder final : public Sink {
   void Lose(int64_t observations);
   void Break(Timestamp now);
   void Retire(int64_t number);
+  void RetireOld(size_t most);
+  void MakeRoom(Timestamp now);
   void AppendFact(std::string_view frame);
   void KeepLine(const Observation& observation);
   bool OpenLane(Lane& lane, const char* name);
@@ -83,7 +95,7 @@ class Recorder final : public Sink {
   OwnedFd directory_;
   const recording::Header header_;
   const RecorderHooks hooks_;
-  const RecorderBudgets budgets_;
+  RecorderBudgets budgets_;
 
   Lane bulk_;
   Lane facts_;

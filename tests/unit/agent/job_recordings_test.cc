@@ -5,13 +5,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <set>
 
 #include "exporter/replay/reading.h"
 #include "exporter/sources.h"
+#include "tests/unit/agent/settled.h"
 #include "tests/unit/agent/temporary_directory.h"
 
 namespace rankscope::exporter {
@@ -64,7 +68,12 @@ class JobRecordingsTest : public testing::Test {
     options.job_bytes = 8 << 20;
     options.total_bytes = total_bytes_;
     options.header.boot_id = boot_id;
-    return std::make_unique<JobRecordings>(options, log_);
+    return std::make_unique<JobRecordings>(options, log_, frames_, slow_);
+  }
+  // Until all that was handed over is in the files.
+  void Settle(JobRecordings& recordings) {
+    recordings.Flush();
+    ASSERT_TRUE(frames_.Drain(Seconds(60)));
   }
   std::vector<std::string> TextsOf(const std::string& job_id) const {
     std::vector<std::string> texts;
@@ -92,6 +101,9 @@ class JobRecordingsTest : public testing::Test {
   static void NotAsked(const std::string& directory) { ADD_FAILURE() << directory; }
 
   TemporaryDirectory directory_;
+  EventLoop loop_;
+  DiskThread frames_{loop_, {64, 1 << 20}};
+  DiskThread slow_{loop_};
   Logger log_{"error", "logfmt"};
   int64_t total_bytes_ = 1 << 30;
 };
@@ -104,7 +116,7 @@ TEST_F(JobRecordingsTest, EachJobHasItsOwnAndTheNodesFactsGoToAll) {
   recordings->Accept(Line(2, 2, "a", "one"));
   recordings->Accept(Line(3, 2, "b", "two"));
   recordings->Accept(At(4, kAgentSource, 1, Tick{}));
-  recordings->Flush();
+  Settle(*recordings);
   EXPECT_THAT(TextsOf("a"), testing::ElementsAre("one"));
   EXPECT_THAT(TextsOf("b"), testing::ElementsAre("two"));
   int ticks = 0;
@@ -130,7 +142,7 @@ TEST_F(JobRecordingsTest, AfterAKillTheLiveJobsAreReadInOrderAndGoOn) {
     recordings->Accept(At(5, kAgentSource, 1, Tick{}));
     recordings->Finish("done");
     recordings->MarkFinished("done");
-    recordings->Flush();
+    Settle(*recordings);
   }
   auto recordings = Make();
   ASSERT_TRUE(recordings->Open().ok());
@@ -146,7 +158,7 @@ TEST_F(JobRecordingsTest, AfterAKillTheLiveJobsAreReadInOrderAndGoOn) {
   for (const auto& process : recordings->LiveProcesses()) alive.insert(process.key.pid);
   EXPECT_EQ(alive, (std::set<int32_t>{10, 20}));
   recordings->Accept(Line(6, 3, "a", "six"));
-  recordings->Flush();
+  Settle(*recordings);
   EXPECT_THAT(TextsOf("a"), testing::ElementsAre("four", "six"));
 }
 
@@ -156,7 +168,7 @@ TEST_F(JobRecordingsTest, ARecordingThatCrashesTwiceIsSetAside) {
     ASSERT_TRUE(recordings->Open().ok());
     recordings->Accept(Begin(1, "good", 10));
     recordings->Accept(Begin(1, "poison", 20));
-    recordings->Flush();
+    Settle(*recordings);
   }
   // The first start died while it read, the second while it judged this one alone.
   std::ofstream(directory_.path() + "/state/restoring");
@@ -177,7 +189,7 @@ TEST_F(JobRecordingsTest, AnEarlierBootIsNotContinued) {
     auto recordings = Make("boot-0");
     ASSERT_TRUE(recordings->Open().ok());
     recordings->Accept(Begin(1, "a", 10));
-    recordings->Flush();
+    Settle(*recordings);
   }
   auto recordings = Make();
   ASSERT_TRUE(recordings->Open().ok());
@@ -194,14 +206,14 @@ TEST_F(JobRecordingsTest, WhatTheSchedulerTellsLateGoesBehindTheRun) {
   recordings->MarkFinished("7");
   recordings->Accept(Told(12, "7", "sacct"));
   recordings->Accept(At(13, kRunSource, 9, Tick{}));
-  recordings->Flush();
+  Settle(*recordings);
   EXPECT_THAT(recordings->LiveJobs(), testing::IsEmpty()) << "a word is no run";
   EXPECT_THAT(TextsOf("7"), testing::ElementsAre("the run"));
   EXPECT_EQ(KindsOf<SchedulerFact>("7"), 1);
   EXPECT_EQ(KindsOf<Tick>("7"), 1) << "it was judged again";
   for (int i = 0; i < 9; ++i) {
     recordings->Accept(Told(20 + i, "7", "sacct"));
-    recordings->Flush();
+    Settle(*recordings);
   }
   recordings->Accept(At(40, kRunSource, 10, Tick{}));
   EXPECT_THAT(TextsOf("7"), testing::ElementsAre("the run")) << "words push no text away";
@@ -220,7 +232,7 @@ TEST_F(JobRecordingsTest, TheNextAttemptGoesOnWhereTheEngineRemembersTheOneBefor
   recordings->MarkFinished("7");
   recordings->Accept(Told(12, "7", "sacct"));
   recordings->Accept(Line(13, 2, "7", "second attempt"));
-  recordings->Flush();
+  Settle(*recordings);
   EXPECT_THAT(TextsOf("7"), testing::ElementsAre("first attempt", "second attempt"));
   EXPECT_THAT(recordings->LiveJobs(), testing::ElementsAre("7"));
   EXPECT_FALSE(fs::exists(JobDirectory("7") + "/finished"));
@@ -228,7 +240,7 @@ TEST_F(JobRecordingsTest, TheNextAttemptGoesOnWhereTheEngineRemembersTheOneBefor
   recordings->MarkFinished("7");
   recordings->Forget("7");
   recordings->Accept(Line(4000, 2, "7", "another job"));
-  recordings->Flush();
+  Settle(*recordings);
   EXPECT_THAT(TextsOf("7"), testing::ElementsAre("another job"));
 }
 
@@ -241,7 +253,7 @@ TEST_F(JobRecordingsTest, AReusedIdKeepsTheEarlierLife) {
   recordings->MarkFinished("7");
   recordings->Accept(Begin(3, "7", 11));
   recordings->Accept(Line(4, 2, "7", "second life"));
-  recordings->Flush();
+  Settle(*recordings);
   EXPECT_THAT(TextsOf("7"), testing::ElementsAre("second life"));
   EXPECT_EQ(std::distance(fs::directory_iterator(directory_.path() + "/state/jobs"), {}), 2);
 }
@@ -262,13 +274,13 @@ TEST_F(JobRecordingsTest, AWrapperThatSlurmHasBegunAgainGoesOn) {
   recordings->Accept(Line(4, 2, "7", "second attempt"));
   recordings->Finish("7");
   recordings->MarkFinished("7");
-  recordings->Flush();
+  Settle(*recordings);
   EXPECT_THAT(TextsOf("7"), testing::ElementsAre("first attempt", "second attempt"));
   EXPECT_TRUE(fs::exists(JobDirectory("7") + "/finished"));
   // The script's next command is another job, though Slurm's count is not 0.
   recordings->Accept(again(5, "7", 12, 1));
   recordings->Accept(Line(6, 2, "7", "another command"));
-  recordings->Flush();
+  Settle(*recordings);
   EXPECT_THAT(TextsOf("7"), testing::ElementsAre("another command"));
 }
 
@@ -280,9 +292,10 @@ TEST_F(JobRecordingsTest, TheOldestFinishedGoesWhenTheNodesBudgetIsUsedUp) {
   recordings->Accept(Begin(1, "done", 20));
   recordings->Finish("done");
   recordings->MarkFinished("done");
-  recordings->Flush();
-  EXPECT_FALSE(fs::exists(JobDirectory("done")));
+  Settle(*recordings);
+  RunUntil(loop_, [&] { return !fs::exists(JobDirectory("done")); });
   EXPECT_TRUE(fs::exists(JobDirectory("live")));
+  RunUntil(loop_, [&] { return !fs::exists(directory_.path() + "/state/removed"); });
 }
 
 TEST_F(JobRecordingsTest, AnUnusableDirectoryIsSaidAndCostsNothingElse) {
@@ -295,9 +308,164 @@ TEST_F(JobRecordingsTest, AnUnusableDirectoryIsSaidAndCostsNothingElse) {
   EXPECT_GT(recordings->errors(), 0);
   recordings->Restore([](const Observation&) { ADD_FAILURE(); }, NotAsked);
   recordings->Accept(Begin(1, "a", 10));
-  recordings->Flush();
+  Settle(*recordings);
   recordings->Finish("a");
   recordings->MarkFinished("a");
+}
+
+TEST_F(JobRecordingsTest, AVerdictThatIsNotOnTheDiskIsJudgedAgain) {
+  {
+    auto recordings = Make();
+    ASSERT_TRUE(recordings->Open().ok());
+    recordings->Accept(Begin(1, "kept", 10));
+    recordings->Accept(Begin(1, "waits", 20));
+    recordings->Finish("kept");
+    recordings->Finish("waits");
+    recordings->MarkFinished("kept");
+    recordings->Forget("waits");  // by the engine
+    Settle(*recordings);
+  }
+  auto recordings = Make();
+  ASSERT_TRUE(recordings->Open().ok());
+  recordings->Restore([](const Observation&) {}, NotAsked);
+  EXPECT_THAT(recordings->LiveJobs(), testing::ElementsAre("waits"));
+}
+
+TEST_F(JobRecordingsTest, ADiskThatHangsKeepsNobodyWaitingAndWhatIsLostIsSaid) {
+  auto recordings = Make();
+  ASSERT_TRUE(recordings->Open().ok());
+  recordings->Accept(Begin(1, "a", 10));
+  recordings->Accept(Begin(1, "b", 11));
+  Settle(*recordings);
+  std::promise<void> hangs, go;
+  ASSERT_TRUE(frames_.Submit([&]() -> std::function<void()> {
+    hangs.set_value();
+    go.get_future().wait();
+    return nullptr;
+  }));
+  hangs.get_future().wait();
+  const std::string text(10'000, 'x');
+  for (int i = 0; i < 300; ++i) {
+    recordings->Accept(Line(2 + i, 2 + i, "a", text));
+    recordings->Flush();
+  }
+  EXPECT_GT(recordings->lost(), 0);
+  EXPECT_FALSE(recordings->Exact("a"));
+  EXPECT_TRUE(recordings->Exact("b"));
+  go.set_value();
+  recordings->Accept(Line(999, 999, "a", "the end"));
+  recordings->Flush();
+  ASSERT_TRUE(frames_.Drain(Seconds(60)));
+  Settle(*recordings);
+  const std::vector<std::string> texts = TextsOf("a");
+  EXPECT_EQ(texts.back(), "the end");
+  EXPECT_EQ(static_cast<int64_t>(texts.size()) + recordings->lost(), 301);
+  EXPECT_FALSE(fs::exists(JobDirectory("a") + "/bulk-00000002.rec")) << "a number is left out";
+  EXPECT_TRUE(fs::exists(JobDirectory("a") + "/bulk-00000003.rec"));
+}
+
+TEST_F(JobRecordingsTest, AUsersManyRecordingsCostHisOwn) {
+  const auto begin = [](int64_t seconds, const std::string& job_id, int32_t pid, uint32_t uid) {
+    Observation observation = Begin(seconds, job_id, pid);
+    std::get<RunMark>(observation.kind).uid = uid;
+    return observation;
+  };
+  total_bytes_ = 4 << 20;
+  auto recordings = Make();
+  ASSERT_TRUE(recordings->Open().ok());
+  const auto run = [&](const std::string& job_id, uint32_t uid) {
+    recordings->Accept(begin(1, job_id, 10, uid));
+    for (int i = 0; i < 60; ++i) {
+      recordings->Accept(Line(2 + i, 2 + i, job_id, std::string(9'000, 'x')));
+    }
+    recordings->Finish(job_id);
+    recordings->MarkFinished(job_id);
+    Settle(*recordings);
+  };
+  run("victim", 61001);
+  for (int i = 0; i < 12; ++i) run("hostile-" + std::to_string(i), 61002);
+  recordings->EnforceTotal();
+  RunUntil(loop_, [&] { return !fs::exists(JobDirectory("hostile-4")); });
+  EXPECT_TRUE(fs::exists(JobDirectory("victim"))) << "the oldest of all";
+  EXPECT_TRUE(fs::exists(JobDirectory("hostile-11")));
+  // Its mark names the owner to the next start.
+  recordings.reset();
+  std::vector<RecordingFolder> folders = ScanRecordings(directory_.path() + "/state");
+  for (const RecordingFolder& folder : folders)
+    EXPECT_EQ(folder.uid, folder.name == "victim" ? 61001u : 61002u) << folder.name;
+}
+
+TEST_F(JobRecordingsTest, ManyLiveJobsShareTheNodesBudget) {
+  total_bytes_ = 8 << 20;
+  auto recordings = Make();
+  ASSERT_TRUE(recordings->Open().ok());
+  for (int job = 0; job < 8; ++job) recordings->Accept(Begin(1, std::to_string(job), 10 + job));
+  Settle(*recordings);
+  for (int i = 0; i < 500; ++i) {
+    for (int job = 0; job < 8; ++job) {
+      recordings->Accept(Line(2 + i, 2 + i, std::to_string(job), std::string(9'000, 'x')));
+    }
+    Settle(*recordings);
+  }
+  int64_t bytes = 0;
+  for (const RecordingFolder& folder : ScanRecordings(directory_.path() + "/state"))
+    bytes += folder.bytes;
+  EXPECT_LT(bytes, total_bytes_);
+  EXPECT_GT(bytes, total_bytes_ / 4);
+  EXPECT_FALSE(recordings->Exact("0")) << "its beginning is gone";
+}
+
+TEST_F(JobRecordingsTest, ADirectoryThatOthersMayWriteIsRefused) {
+  fs::create_directory(directory_.path() + "/state");
+  std::ofstream(directory_.path() + "/state/planted") << "x";
+  chmod((directory_.path() + "/state").c_str(), 0777);
+  const Status status = Make()->Open();
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error(), testing::HasSubstr("chmod"));
+  // Where nobody has put anything, its mode is mended.
+  fs::remove(directory_.path() + "/state/planted");
+  EXPECT_TRUE(Make()->Open().ok());
+  struct stat info {};
+  ASSERT_EQ(stat((directory_.path() + "/state").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 077, 0u);
+  if (geteuid() != 0) GTEST_SKIP() << "another owner: needs root";
+  ASSERT_EQ(chown((directory_.path() + "/state").c_str(), 61001, 61001), 0);
+  const Status other = Make()->Open();
+  ASSERT_FALSE(other.ok());
+  EXPECT_THAT(other.error(), testing::HasSubstr("61001"));
+}
+
+RecordingFolder Folder(const std::string& name, std::optional<uint32_t> uid, int64_t ended,
+                       int64_t bytes, bool in_use = false) {
+  return {"/state/jobs/" + name, name, true, in_use, ended, bytes, uid};
+}
+
+std::vector<std::string> Removed(std::vector<RecordingFolder> folders, int64_t total,
+                                 size_t most = 100) {
+  std::vector<std::string> names;
+  for (const RecordingFolder& folder : ToRemove(std::move(folders), total, most))
+    names.push_back(folder.name);
+  return names;
+}
+
+TEST(RecordingRoom, TakesFromWhoHasMostHisOldestFirst) {
+  const std::vector<RecordingFolder> folders = {Folder("a1", 1, 1, 10), Folder("b1", 2, 2, 50),
+                                                Folder("b2", 2, 3, 50), Folder("b3", 2, 4, 50)};
+  EXPECT_THAT(Removed(folders, 200), testing::IsEmpty());
+  EXPECT_THAT(Removed(folders, 150), testing::ElementsAre("b1"));
+  EXPECT_THAT(Removed(folders, 20), testing::ElementsAre("b1", "b2", "b3"));
+  EXPECT_THAT(Removed(folders, 0), testing::ElementsAre("b1", "b2", "b3", "a1"));
+  EXPECT_THAT(Removed(folders, 200, 3), testing::ElementsAre("b1")) << "too many, however small";
+}
+
+TEST(RecordingRoom, WhatIsInUseCountsAndStays) {
+  EXPECT_THAT(
+      Removed({Folder("a1", 1, 1, 50), Folder("b1", 2, 2, 40), Folder("b2", 2, 3, 90, true)}, 150),
+      testing::ElementsAre("b1"));
+  EXPECT_THAT(Removed({Folder("b2", 2, 3, 90, true)}, 50), testing::IsEmpty());
+  EXPECT_THAT(Removed({Folder("a1", 1, 1, 50), Folder("b2", 2, 3, 200, true)}, 150),
+              testing::IsEmpty())
+      << "the share of the first is his";
 }
 
 TEST_F(JobRecordingsTest, TwoDaemonsDoNotShareADirectory) {

@@ -34,12 +34,19 @@ class PublishedJobsTest : public testing::Test {
       kept_ = {std::make_shared<const JobStatus>(*job)};
       jobs_.Share(kept_.front());
     }
-    return jobs_.All(engine_, kept_, trouble);
+    PublishedJobs::Notes notes;
+    notes.on_running = [&](JobStatus& job) {
+      if (!trouble.empty()) job.verdict.mutable_data_quality()->add_notes(trouble);
+    };
+    notes.is_unkept = [](const std::string& job_id) { return job_id == "unkept"; };
+    notes.why_unkept = why_unkept_;
+    return jobs_.All(engine_, kept_, notes);
   }
   static Timestamp At(double second) { return {static_cast<int64_t>((1000 + second) * 1e9)}; }
 
   engine::Engine engine_;
   metrics::JobList kept_;
+  std::string why_unkept_;
   PublishedJobs jobs_;
 };
 
@@ -84,8 +91,28 @@ TEST_F(PublishedJobsTest, TroubleIsNotedOnWhatRuns) {
   Mark(1, RunMark::What::kBegin, "a");
   const metrics::JobList jobs = Tick(2, "disk full");
   ASSERT_EQ(jobs[0]->verdict.data_quality().notes_size(), 1);
-  EXPECT_EQ(jobs[0]->verdict.data_quality().notes(0), "not recorded: disk full");
+  EXPECT_EQ(jobs[0]->verdict.data_quality().notes(0), "disk full");
   EXPECT_EQ(Tick(3)[0]->verdict.data_quality().notes_size(), 0);
+}
+
+TEST_F(PublishedJobsTest, WhatTheDiskHasNotTakenIsNotedAndCopiedOnce) {
+  JobStatus kept;
+  kept.running = false;
+  kept.verdict.set_state(proto::FINAL);
+  for (const char* job_id : {"kept", "unkept"}) {
+    kept.job_id = job_id;
+    kept_.push_back(std::make_shared<const JobStatus>(kept));
+  }
+  const metrics::JobList before = Tick(1);
+  EXPECT_EQ(before[1], kept_[1]);
+  why_unkept_ = "no room";
+  const metrics::JobList first = Tick(2);
+  EXPECT_EQ(first[0], kept_[0]);
+  ASSERT_EQ(first[1]->verdict.data_quality().notes_size(), 1);
+  EXPECT_EQ(first[1]->verdict.data_quality().notes(0), "not on the disk yet: no room");
+  EXPECT_EQ(Tick(3)[1], first[1]) << "in memory once";
+  why_unkept_ = "";
+  EXPECT_EQ(Tick(4)[1], kept_[1]);
 }
 
 }  // namespace
