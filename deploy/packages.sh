@@ -16,7 +16,7 @@ build_packages=(
   build-essential cmake ninja-build pkg-config git ca-certificates
   clang-14 llvm-14 bpftool libbpf-dev libelf-dev zlib1g-dev libcap-dev  # programs in the kernel
   protobuf-compiler libprotobuf-dev                              # recordings and verdicts
-  prometheus-cpp-dev libcivetweb-dev libcurl4-openssl-dev        # metrics and HTTP
+  prometheus-cpp-dev libboost1.81-dev libcurl4-openssl-dev       # metrics and HTTP
   libspdlog-dev libfmt-dev libyaml-cpp-dev libre2-dev libcli11-dev nlohmann-json3-dev libsimdjson-dev
   curl                                                           # deploy/run asks the daemon with it
 )

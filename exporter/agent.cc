@@ -116,11 +116,20 @@ Status Agent::Start() {
   options.max_requests = static_cast<int>(config_.web.max_requests);
   http::RouterOptions router;
   router.explain = [this](int32_t pid, Duration deadline) { return Explain(pid, deadline); };
+  router.now = run::MonotonicNow;
+  router.names = {node_, config_.web.hosts};
+  for (const std::string& address : BeyondLoopback(config_)) {
+    log_.Warn(
+        "the network reaches this address and nobody is asked who he is: no text of logs is "
+        "served there; listen on 127.0.0.1 and let a proxy ask",
+        {{"address", address}});
+  }
   Publish(loop_.Now(), 0);
   auto listener = http::Listener::Start(
       options, [this] { return state_.Current(); }, http::Router(std::move(router)));
   if (!listener) return Error{listener.error()};
   listener_ = std::move(*listener);
+  if (!listener_->trouble().empty()) log_.Warn("http", {{"reason", listener_->trouble()}});
 
   // Broken or foreign state costs memory of the past, not the present.
   const Status recordings = recordings_.Open();

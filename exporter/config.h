@@ -27,6 +27,7 @@ struct Config {
   struct Web {
     std::vector<std::string> listen = {"127.0.0.1:10177"};
     int64_t max_requests = 40;
+    std::vector<std::string> hosts;  // names that are served besides the machine's own
   } web;
   struct State {
     std::string dir = "/var/lib/rankscope";
@@ -110,6 +111,8 @@ std::string FormatShare(double share);
 // 64MiB, 2GiB, 512KiB, or plain bytes.
 Result<int64_t> ParseSize(std::string_view text);
 std::string FormatSize(int64_t bytes);
+// Those of web.listen that more than this machine's users reach.
+std::vector<std::string> BeyondLoopback(const Config& config);
 // IPv4:PORT, or :PORT for all addresses.
 Status CheckListenAddress(std::string_view text);
 

@@ -161,11 +161,12 @@ Key PageKey(std::string path, std::string& value, std::string comment) {
           [&value] { return Quoted(value); }};
 }
 
-Key ListenKey(std::string path, std::vector<std::string>& value, std::string comment) {
-  const auto set_list = [&value](const std::vector<std::string>& items) -> Status {
-    if (items.empty()) return Error{"the list is empty; write [\"127.0.0.1:10177\"]"};
+// A list of words, each of which `check` likes.
+Key ListKey(std::string path, std::vector<std::string>& value, std::string comment,
+            Status (*check)(std::string_view)) {
+  const auto set_list = [&value, check](const std::vector<std::string>& items) -> Status {
     for (const std::string& item : items) {
-      if (Status status = CheckListenAddress(item); !status.ok()) return status;
+      if (Status status = check(item); !status.ok()) return status;
     }
     value = items;
     return {};
@@ -184,6 +185,30 @@ Key ListenKey(std::string path, std::vector<std::string>& value, std::string com
   return {std::move(path), std::move(comment), set, get, true, set_list};
 }
 
+Key ListenKey(std::string path, std::vector<std::string>& value, std::string comment) {
+  Key key = ListKey(std::move(path), value, std::move(comment), CheckListenAddress);
+  key.set_list = [set_list = key.set_list](const std::vector<std::string>& items) -> Status {
+    if (items.empty()) return Error{"the list is empty; write [\"127.0.0.1:10177\"]"};
+    return set_list(items);
+  };
+  key.set = [set = key.set](const std::string& text) -> Status {
+    if (text.empty()) return Error{"the list is empty; write [\"127.0.0.1:10177\"]"};
+    return set(text);
+  };
+  return key;
+}
+
+Status CheckHostName(std::string_view text) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
+  };
+  if (!text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), allowed))
+    return {};
+  return Error{"'" + std::string(text.substr(0, 60)) +
+               "' is no host's name; write it like node7.example, without a port"};
+}
+
 }  // namespace
 
 std::vector<Key> Bind(Config& c) {
@@ -192,6 +217,11 @@ std::vector<Key> Bind(Config& c) {
                 "Addresses of /metrics, /verdict and the status page: IPv4:PORT."),
       NumberKey("web.max_requests", c.web.max_requests, 1, 1000,
                 "Requests served at once; beyond it, 503."),
+      ListKey(
+          "web.hosts", c.web.hosts,
+          "Names that browsers and proxies may ask for, besides localhost and, beyond loopback, "
+          "addresses and the node's name.",
+          CheckHostName),
       PathKey("state.dir", c.state.dir, "Recordings and final verdicts; mode 0700."),
       SizeKey("state.job_bytes", c.state.job_bytes, int64_t{1} << 20, "Recording of one job."),
       SizeKey("state.total_bytes", c.state.total_bytes, int64_t{1} << 20,

@@ -138,6 +138,14 @@ std::string FormatShare(double share) {
   return std::string(digits, end) + '%';
 }
 
+std::vector<std::string> BeyondLoopback(const Config& config) {
+  std::vector<std::string> beyond;
+  for (const std::string& address : config.web.listen) {
+    if (!address.starts_with("127.")) beyond.push_back(address);
+  }
+  return beyond;
+}
+
 Status CheckListenAddress(std::string_view text) {
   const std::string quoted = "'" + std::string(text) + "'";
   const size_t colon = text.rfind(':');

@@ -192,6 +192,18 @@ void AddKernel(const exporter::Config& config, std::vector<Finding>& findings) {
   for (const probes::Capability& row : rows) findings.push_back({row.name, row.state, row.text});
 }
 
+Finding CheckWeb(const exporter::Config& config) {
+  std::string beyond;
+  for (const std::string& address : exporter::BeyondLoopback(config)) {
+    beyond += (beyond.empty() ? "" : ", ") + address;
+  }
+  if (beyond.empty()) return {"web", "yes", "this machine's users reach it, and nobody else"};
+  return {"web", "partly",
+          "the network reaches " + beyond +
+              " and nobody is asked who he is: no text of logs is served there; listen on "
+              "127.0.0.1 and let a proxy ask"};
+}
+
 std::vector<Finding> Look(const exporter::Config& config) {
   std::vector<Finding> findings = {
       CheckDirectory("run", config.run.socket, "socket of `rankscope run`",
@@ -215,6 +227,7 @@ std::vector<Finding> Look(const exporter::Config& config) {
       {"capabilities", "yes",
        (kept.empty() ? "serve keeps none" : "serve keeps" + kept + " and gives up the rest") +
            "; one thread keeps setuid and setgid, to make readers with their users' rights"});
+  findings.push_back(CheckWeb(config));
   findings.push_back(CheckDirectory("state", config.state.dir, "recordings and verdicts",
                                     "nothing would survive a restart; name another with "
                                     "--state.dir"));

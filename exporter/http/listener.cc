@@ -3,356 +3,476 @@
 
 #include "exporter/http/listener.h"
 
-#include <arpa/inet.h>
-#include <civetweb.h>
-#include <netinet/in.h>
-#include <strings.h>
-#include <sys/socket.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
-#include <charconv>
+#include <boost/asio.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
 #include <chrono>
 #include <cstring>
+#include <ctime>
+#include <list>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "exporter/http/listen_address.h"
+#include "exporter/http/thread_filter.h"
+#include "exporter/http/wire.h"
+
 namespace rankscope::http {
 namespace {
 
-struct Setting {
-  const char* name;
-  const char* value;
-};
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+using asio::ip::tcp;
+using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
 
-constexpr Setting kSettings[] = {
-    {"request_timeout_ms", "5000"},  // the whole head, and each write of an answer
-    {"max_request_size", "8192"},    // line and headers
-    {"enable_keep_alive", "yes"},
-    {"keep_alive_timeout_ms", "15000"},  // a scrape interval
-    {"tcp_nodelay", "1"},
-    {"connection_queue", "64"},
-    {"listen_backlog", "256"},
-    {"decode_url", "no"},                 // the router decodes, strictly
-    {"enable_auth_domain_check", "no"},   // absolute-form targets are ours whatever host they name
-    {"access_control_allow_origin", ""},  // the library's default is *
-    {"access_control_allow_methods", ""},
-    {"access_control_allow_headers", ""},
-    // Never reached, for no document root is set and every request is taken before: off all the
-    // same.
-    {"enable_directory_listing", "no"},
-    {"cgi_pattern", ""},
-    {"ssi_pattern", ""},
-    {"index_files", ""},
-    {"allow_sendfile_call", "no"},
-};
+constexpr std::chrono::seconds kHeadPatience(5);    // for a whole head
+constexpr std::chrono::seconds kIdlePatience(90);   // between requests: a scrape interval and more
+constexpr std::chrono::seconds kSlowestAnswer(10);  // until the client has taken a whole answer
+constexpr std::chrono::seconds kDrainPatience(1);   // for what a client still sends at the end
+constexpr std::chrono::seconds kStalledWriter(1);   // from then on others may take its place
+constexpr std::chrono::milliseconds kSweep(500);    // how late a deadline may be noticed
+constexpr std::chrono::milliseconds kAcceptPause(50);  // when there is no descriptor left
+constexpr uint32_t kMaxHeadBytes = 8192;               // line and headers
+constexpr size_t kDrainedBytes = size_t{1} << 20;
+// The kernel takes twice as much, for its own books: what 1,024 clients leave unread is 256 MB at
+// most, and a page of metrics takes a handful of turns.
+constexpr int kSendBuffer = 128 << 10;
+// A connect that finds the queue full is tried again after 1 s: 2,000 at once must fit.
+constexpr int kBacklog = 4096;
+constexpr int kGeneralThreads = 4;  // they compute; and /explain waits for the loop
+constexpr int kGeneralNice = 5;     // the loop thread's ticks go first
+constexpr uint32_t kLoopback = 127;
 
-struct Address {
-  std::string text;
-  sockaddr_in socket{};
-};
+class Server;
 
-Result<Address> ParseAddress(const std::string& text) {
-  const Error bad{"cannot listen on '" + text +
-                  "': not an IPv4 address and a port; write it like 127.0.0.1:10177"};
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos) return bad;
-  Address address{text};
-  address.socket.sin_family = AF_INET;
-  const std::string host = text.substr(0, colon);
-  if (inet_pton(AF_INET, host.c_str(), &address.socket.sin_addr) != 1) return bad;
-  uint16_t port = 0;
-  const char* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data() + colon + 1, end, port);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return bad;
-  address.socket.sin_port = htons(port);
-  return address;
-}
+// One client. Everything of it happens on the server's I/O thread.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(Server& server, tcp::socket socket, uint32_t address, bool beyond_loopback)
+      : server_(server),
+        socket_(std::move(socket)),
+        address_(address),
+        beyond_loopback_(beyond_loopback) {}
 
-std::string Remedy(int error, const Address& address) {
-  switch (error) {
-    case EADDRINUSE:
-      return "port in use; stop what listens there (`ss -ltnp 'sport = :" +
-             std::to_string(ntohs(address.socket.sin_port)) +
-             "'` names it) or choose another port in web.listen";
-    case EACCES:
-      return "not permitted; choose a port from 1024 on in web.listen, or give "
-             "CAP_NET_BIND_SERVICE";
-    case EADDRNOTAVAIL:
-      return "no interface of this machine has this address; correct web.listen";
-    default:
-      return std::string(std::strerror(error)) + "; correct web.listen";
+  void ReadHead();
+  void Write(Response response);
+  // Counts against max_requests until its answer is written; false: there are too many.
+  bool TakePlace();
+  // At once; what is not sent yet is thrown away, in the kernel, too.
+  void Close();
+
+  uint32_t address() const { return address_; }
+  // Whoever waits for a client may give way to another client.
+  bool waits() const { return phase_ == Phase::kWaiting || phase_ == Phase::kDraining; }
+  bool stalls_writer(Clock::time_point now) const {
+    return phase_ == Phase::kWriting && in_flight_ && now - phase_since_ >= kStalledWriter;
   }
+  bool is_late(Clock::time_point now) const {
+    return phase_ != Phase::kAnswering && now >= deadline_;
+  }
+  std::list<std::shared_ptr<Connection>>::iterator place;  // the server's
+
+ private:
+  enum class Phase { kWaiting, kAnswering, kWriting, kDraining, kClosed };
+
+  void Enter(Phase phase, Clock::duration patience);
+  void AwaitRequest();
+  void OnHead(error_code error);
+  void OnRequest(Request request, int version);
+  void Refuse(error_code why);
+  void OnWritten(error_code error);
+  void Drain();
+
+  Server& server_;
+  tcp::socket socket_;
+  const uint32_t address_;  // IPv4 of the client
+  const bool beyond_loopback_;
+  Phase phase_ = Phase::kWaiting;
+  Clock::time_point phase_since_, deadline_;
+  beast::flat_buffer buffer_{2 * kMaxHeadBytes};
+  std::optional<beast::http::request_parser<beast::http::empty_body>> parser_;
+  bool keep_alive_ = false;
+  bool head_only_ = false;
+  bool in_flight_ = false;  // counts against max_requests
+  size_t drained_ = 0;
+  std::string head_;
+  Response response_;  // being written
+};
+
+class Server final : public Listener {
+ public:
+  Server(ListenerOptions options, StateFunction state, Router router)
+      : max_requests_(std::max(options.max_requests, 1)),
+        state_(std::move(state)),
+        router_(std::move(router)) {}
+  ~Server() override { Stop(); }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  Status Open(const std::vector<ListenAddress>& addresses);
+  std::vector<uint16_t> ports() const override;
+  metrics::HttpStatus Counts() const override;
+  std::string trouble() const override { return trouble_; }
+
+  // For connections, on the I/O thread.
+  void Answer(const std::shared_ptr<Connection>& connection, Request request);
+  // False: too many requests are being answered.
+  bool TakePlace();
+  void GivePlace() { --in_flight_; }
+  void Count(const Response& response, bool head_only);
+  void MoveToEnd(Connection& connection) {
+    connections_.splice(connections_.end(), connections_, connection.place);
+  }
+  void Remove(Connection& connection);
+
+ private:
+  void Accept(tcp::acceptor& acceptor);
+  void Welcome(tcp::socket socket);
+  bool EvictWaiting(std::optional<uint32_t> address);
+  void Sweep();
+  void StartThread(const char* name, asio::io_context& context, int nice);
+  void Stop();
+
+  const int max_requests_;
+  StateFunction state_;
+  Router router_;
+  asio::io_context io_{1}, scrapes_{1}, general_;
+  std::vector<asio::executor_work_guard<asio::io_context::executor_type>> work_;
+  std::list<tcp::acceptor> acceptors_;
+  asio::steady_timer sweeper_{io_}, pause_{io_};
+  bool sweeping_ = false;
+  // Those that wait for a client, the longest waiting first; others in between.
+  std::list<std::shared_ptr<Connection>> connections_;
+  std::map<uint32_t, size_t> by_address_;
+  int in_flight_ = 0;
+  std::array<std::atomic<int64_t>, metrics::kStatusClasses.size()> responses_{};
+  std::array<std::atomic<int64_t>, metrics::kFormatNames.size()> scrapes_counted_{};
+  std::atomic<int64_t> evicted_ = 0;
+  std::string trouble_;
+  std::vector<std::thread> threads_;
+};
+
+// --- Connection ---
+
+void Connection::Enter(Phase phase, Clock::duration patience) {
+  if (phase_ == Phase::kClosed) return;
+  phase_ = phase;
+  phase_since_ = Clock::now();
+  deadline_ = phase_since_ + patience;
+  if (waits()) server_.MoveToEnd(*this);
 }
 
-// Binds and lets go again: the library tells only that something failed, not why.
-Status TryBind(const Address& address) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return Error{"cannot make a socket: " + std::string(std::strerror(errno))};
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  const bool bound =
-      bind(fd, reinterpret_cast<const sockaddr*>(&address.socket), sizeof(address.socket)) == 0 &&
-      listen(fd, 1) == 0;
-  const int error = errno;
-  close(fd);
-  if (bound) return {};
-  return Error{"cannot listen on " + address.text + ": " + Remedy(error, address)};
+void Connection::Close() {
+  if (phase_ == Phase::kClosed) return;
+  phase_ = Phase::kClosed;
+  if (std::exchange(in_flight_, false)) server_.GivePlace();
+  error_code ignored;
+  socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+  socket_.close(ignored);
+  server_.Remove(*this);  // may be the last that holds this
 }
 
-// Whether the library will keep the connection: its own rule (an explicit wish, else the version's
-// default), which the Connection header of the answer must agree with.
-bool KeepsAlive(const mg_request_info& info, std::string_view connection) {
-  if (!connection.empty())
-    return connection.find("keep-alive") != std::string_view::npos ||
-           connection.find("Keep-Alive") != std::string_view::npos;
-  return info.http_version != nullptr && std::string_view(info.http_version) == "1.1";
+bool Connection::TakePlace() {
+  return in_flight_ = server_.TakePlace();
 }
 
-// A client may take this long for a whole answer; who takes it in drops keeps a thread no longer.
-constexpr std::chrono::seconds kSlowestAnswer(10);
-// Between two looks at the clock. The library waits 5 s for each of the segments in it.
-constexpr size_t kPieceBytes = 16384;
+void Connection::AwaitRequest() {
+  if (buffer_.size() > 0) return ReadHead();  // pipelined
+  Enter(Phase::kWaiting, kIdlePatience);
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
+    if (error || self->phase_ == Phase::kClosed) return self->Close();
+    self->ReadHead();
+  });
+}
 
-// False when the client is gone or too slow.
-bool Write(mg_connection* connection, std::string_view bytes) {
-  const auto end = std::chrono::steady_clock::now() + kSlowestAnswer;
-  while (!bytes.empty()) {
-    const std::string_view piece = bytes.substr(0, kPieceBytes);
-    if (mg_write(connection, piece.data(), piece.size()) != static_cast<int>(piece.size())) {
-      return false;
+void Connection::ReadHead() {
+  Enter(Phase::kWaiting, kHeadPatience);
+  parser_.emplace();
+  parser_->header_limit(kMaxHeadBytes);
+  beast::http::async_read_header(
+      socket_, buffer_, *parser_,
+      [self = shared_from_this()](error_code error, size_t) { self->OnHead(error); });
+}
+
+void Connection::OnHead(error_code error) {
+  if (phase_ == Phase::kClosed) return;
+  if (error) return Refuse(error);
+  const auto& message = parser_->get();
+  Request request;
+  request.method = std::string(message.method_string());
+  const std::string_view target(message.target().data(), message.target().size());
+  request.path = target.substr(0, target.find('?'));
+  if (request.path.size() < target.size()) request.query = target.substr(request.path.size() + 1);
+  for (const auto& field : message) {
+    request.headers.push_back({std::string(field.name_string()), std::string(field.value())});
+  }
+  request.deadline = DeadlineOf(request);
+  request.beyond_loopback = beyond_loopback_;
+  OnRequest(std::move(request), static_cast<int>(message.version()));
+}
+
+void Connection::OnRequest(Request request, int version) {
+  const std::string_view ambiguity = Ambiguity(request, version);
+  const std::string_view length = request.HeaderValue("Content-Length");
+  // A body is never read, so what follows it on the connection cannot be understood.
+  const bool has_body = length.find_first_not_of('0') != std::string_view::npos ||
+                        !request.HeaderValue("Transfer-Encoding").empty();
+  keep_alive_ = ambiguity.empty() && !has_body && parser_->get().keep_alive();
+  head_only_ = request.method == "HEAD";
+  Enter(Phase::kAnswering, {});
+  if (!ambiguity.empty()) return Write(Refusal(400, ambiguity));
+  server_.Answer(shared_from_this(), std::move(request));
+}
+
+// What the parser refuses: malformed, or too large.
+void Connection::Refuse(error_code why) {
+  using beast::http::error;
+  const bool gone = why == asio::error::eof || why == error::end_of_stream ||
+                    why == error::partial_message ||
+                    why.category() == asio::error::get_system_category();
+  if (gone) return Close();
+  keep_alive_ = head_only_ = false;
+  Enter(Phase::kAnswering, {});
+  if (why != error::header_limit && why != error::buffer_overflow) {
+    return Write(Refusal(400, "this is no request of HTTP/1.1: " + why.message()));
+  }
+  const bool in_line = parser_->get().target().empty();  // its end has not been seen
+  Write(Refusal(in_line ? 414 : 431,
+                "line and headers have more than " + std::to_string(kMaxHeadBytes) + " bytes"));
+}
+
+void Connection::Write(Response response) {
+  if (phase_ == Phase::kClosed) return;
+  server_.Count(response, head_only_);
+  response_ = std::move(response);
+  head_ = HeadOf(response_, keep_alive_);
+  std::vector<asio::const_buffer> buffers = {asio::buffer(head_)};
+  if (!head_only_) {
+    buffers.push_back(asio::buffer(response_.body));
+    for (const Page& page : response_.pages) buffers.push_back(asio::buffer(*page));
+  }
+  Enter(Phase::kWriting, kSlowestAnswer);
+  asio::async_write(
+      socket_, std::move(buffers),
+      [self = shared_from_this()](error_code error, size_t) { self->OnWritten(error); });
+}
+
+void Connection::OnWritten(error_code error) {
+  if (phase_ == Phase::kClosed) return;
+  if (error) return Close();
+  response_ = {};
+  if (std::exchange(in_flight_, false)) server_.GivePlace();
+  if (keep_alive_) return AwaitRequest();
+  error_code ignored;
+  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  Enter(Phase::kDraining, kDrainPatience);
+  Drain();
+}
+
+// Closing while something is unread would throw away what the client has not taken yet.
+void Connection::Drain() {
+  buffer_.clear();
+  socket_.async_read_some(buffer_.prepare(kMaxHeadBytes),
+                          [self = shared_from_this()](error_code error, size_t bytes) {
+                            self->drained_ += bytes;
+                            if (error || self->drained_ > kDrainedBytes) return self->Close();
+                            self->Drain();
+                          });
+}
+
+// --- Server ---
+
+Status Server::Open(const std::vector<ListenAddress>& addresses) {
+  for (const ListenAddress& address : addresses) {
+    tcp::endpoint endpoint;
+    std::memcpy(endpoint.data(), &address.socket, sizeof address.socket);
+    tcp::acceptor acceptor(io_);
+    error_code error;
+    acceptor.open(tcp::v4(), error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(kBacklog, error);
+    if (error) {
+      return Error{"cannot listen on " + address.text + ": " + Remedy(error.value(), address)};
     }
-    bytes.remove_prefix(piece.size());
-    if (!bytes.empty() && std::chrono::steady_clock::now() > end) return false;
+    acceptors_.push_back(std::move(acceptor));
   }
+  // The first look for the time zone opens a file, which restricted threads cannot.
+  tzset();
+  for (asio::io_context* context : {&io_, &scrapes_, &general_}) {
+    work_.emplace_back(context->get_executor());
+  }
+  for (tcp::acceptor& acceptor : acceptors_) Accept(acceptor);
+  StartThread("http", io_, 0);
+  StartThread("http-scrape", scrapes_, 0);
+  for (int i = 0; i < kGeneralThreads; ++i) StartThread("http-general", general_, kGeneralNice);
+  return {};
+}
+
+void Server::StartThread(const char* name, asio::io_context& context, int nice) {
+  std::atomic<bool> begun = false;
+  threads_.emplace_back([&, name, nice] {
+    pthread_setname_np(pthread_self(), name);
+    if (nice > 0) setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), nice);
+    if (const Status restricted = RestrictThread(); !restricted) trouble_ = restricted.error();
+    begun = true;
+    begun.notify_one();
+    context.run();
+  });
+  begun.wait(false);
+}
+
+void Server::Stop() {
+  asio::post(io_, [this] { acceptors_.clear(); });
+  // A request that is being answered is answered; those behind it are not.
+  scrapes_.stop();
+  general_.stop();
+  for (size_t i = 1; i < threads_.size(); ++i) threads_[i].join();
+  asio::post(io_, [this] { io_.stop(); });
+  if (!threads_.empty()) threads_.front().join();
+  connections_.clear();
+}
+
+std::vector<uint16_t> Server::ports() const {
+  std::vector<uint16_t> ports;
+  for (const tcp::acceptor& acceptor : acceptors_) {
+    error_code error;
+    ports.push_back(acceptor.local_endpoint(error).port());
+  }
+  return ports;
+}
+
+void Server::Accept(tcp::acceptor& acceptor) {
+  acceptor.async_accept([this, &acceptor](error_code error, tcp::socket socket) {
+    if (error == asio::error::operation_aborted) return;
+    if (acceptors_.empty()) return;
+    if (!error) {
+      Welcome(std::move(socket));
+      return Accept(acceptor);
+    }
+    EvictWaiting(std::nullopt);  // no descriptor or memory is left
+    pause_.expires_after(kAcceptPause);
+    pause_.async_wait([this, &acceptor](error_code stopped) {
+      if (!stopped && !acceptors_.empty()) Accept(acceptor);
+    });
+  });
+}
+
+void Server::Welcome(tcp::socket socket) {
+  error_code error;
+  const tcp::endpoint local = socket.local_endpoint(error);
+  if (error) return;
+  const tcp::endpoint peer = socket.remote_endpoint(error);
+  if (error) return;  // gone again
+  const auto number = [](const tcp::endpoint& end) { return end.address().to_v4().to_uint(); };
+  const bool inside = number(local) >> 24 == kLoopback && number(peer) >> 24 == kLoopback;
+  // All users of the machine come from loopback, under any of its addresses: they share what there
+  // is. Nobody else takes more than a quarter.
+  const uint32_t address = inside ? kLoopback << 24 : number(peer);
+  const bool room_for_it = inside || by_address_[address] < kMaxPerAddress || EvictWaiting(address);
+  const bool room = connections_.size() < kMaxConnections || EvictWaiting(std::nullopt);
+  if (!room_for_it || !room) {
+    socket.set_option(asio::socket_base::linger(true, 0), error);
+    if (by_address_[address] == 0) by_address_.erase(address);
+    return;
+  }
+  socket.set_option(tcp::no_delay(true), error);
+  socket.set_option(asio::socket_base::send_buffer_size(kSendBuffer), error);
+  const auto connection = std::make_shared<Connection>(*this, std::move(socket), address, !inside);
+  connections_.push_back(connection);
+  connection->place = std::prev(connections_.end());
+  ++by_address_[address];
+  connection->ReadHead();
+  if (!std::exchange(sweeping_, true)) Sweep();
+}
+
+void Server::Remove(Connection& connection) {
+  const auto count = by_address_.find(connection.address());
+  if (count != by_address_.end() && --count->second == 0) by_address_.erase(count);
+  connections_.erase(connection.place);
+}
+
+bool Server::EvictWaiting(std::optional<uint32_t> address) {
+  for (const auto& connection : connections_) {
+    if (!connection->waits() || (address && connection->address() != *address)) continue;
+    ++evicted_;
+    const std::shared_ptr<Connection> held = connection;
+    held->Close();
+    return true;
+  }
+  return false;
+}
+
+void Server::Sweep() {
+  sweeper_.expires_after(kSweep);
+  sweeper_.async_wait([this](error_code error) {
+    if (error) return;
+    const Clock::time_point now = Clock::now();
+    for (auto it = connections_.begin(); it != connections_.end();) {
+      const std::shared_ptr<Connection> connection = *it++;
+      if (connection->is_late(now)) connection->Close();
+    }
+    sweeping_ = !connections_.empty();
+    if (sweeping_) Sweep();
+  });
+}
+
+bool Server::TakePlace() {
+  if (in_flight_ >= max_requests_) {
+    const Clock::time_point now = Clock::now();
+    const auto stalled =
+        std::find_if(connections_.begin(), connections_.end(),
+                     [now](const auto& connection) { return connection->stalls_writer(now); });
+    if (stalled == connections_.end()) return false;
+    ++evicted_;
+    const std::shared_ptr<Connection> held = *stalled;
+    held->Close();
+  }
+  ++in_flight_;
   return true;
 }
 
-// Head and body in one write, so in one packet where it fits; a shared page is not copied.
-bool Send(mg_connection* connection, const Response& response, bool head_only, bool keep_alive) {
-  std::string out;
-  out.reserve(512 + (head_only ? 0 : response.body.size()));
-  out.append("HTTP/1.1 ").append(std::to_string(response.status)).push_back(' ');
-  out.append(ReasonPhrase(response.status)).append("\r\n");
-  for (const Header& header : response.headers) {
-    out.append(header.name).append(": ").append(header.value).append("\r\n");
-  }
-  if (response.status != 304) {
-    out.append("Content-Length: ").append(std::to_string(response.ContentSize()));
-    out.append("\r\n");
-  }
-  out.append(keep_alive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n");
-  if (head_only) return Write(connection, out);
-  out.append(response.body);
-  return Write(connection, out) &&
-         std::all_of(response.pages.begin(), response.pages.end(),
-                     [&](const Page& page) { return Write(connection, *page); });
-}
-
-// Half a second less than Prometheus will wait, so that an answer still reaches it.
-Duration Deadline(const Request& request) {
-  const std::string_view text = request.HeaderValue("X-Prometheus-Scrape-Timeout-Seconds");
-  double seconds = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  const Duration longest = Request{}.deadline;
-  if (parsed.ec != std::errc() || !(seconds > 0)) return longest;
-  return std::clamp(Seconds(std::min(seconds, 60.0) - 0.5), Milliseconds(100), longest);
-}
-
-Request ToRequest(const mg_request_info& info) {
-  const auto text = [](const char* s) { return std::string(s == nullptr ? "" : s); };
-  Request request;
-  request.method = text(info.request_method);
-  request.path = text(info.request_uri);
-  request.query = text(info.query_string);
-  for (int i = 0; i < info.num_headers; ++i) {
-    request.headers.push_back({text(info.http_headers[i].name), text(info.http_headers[i].value)});
-  }
-  request.deadline = Deadline(request);
-  return request;
-}
-
-// Why two readers of these bytes could disagree about where the request ends or whom it is for (RFC
-// 9112, 3.2 and 6.3); empty when they cannot.
-std::string_view Ambiguity(const Request& request, std::string_view version) {
-  size_t hosts = 0;
-  size_t lengths = 0;
-  for (const Header& header : request.headers) {
-    const auto is = [&](const char* name) { return strcasecmp(header.name.c_str(), name) == 0; };
-    if (header.name.empty() || header.name.find_first_of(" \t") != std::string::npos) {
-      return "a header's name has a blank in it";
-    }
-    if (is("Host")) ++hosts;
-    if (!is("Content-Length")) continue;
-    ++lengths;
-    if (header.value.empty() || header.value.find_first_not_of("0123456789") != std::string::npos) {
-      return "Content-Length is not a number";
-    }
-  }
-  if (hosts > 1) return "more than one Host";
-  if (hosts == 0 && version == "1.1") return "no Host";
-  if (lengths > 1) return "more than one Content-Length";
-  if (lengths > 0 && !request.HeaderValue("Transfer-Encoding").empty()) {
-    return "Content-Length and Transfer-Encoding at once";
-  }
-  return {};
-}
-
-class CivetwebListener final : public Listener {
- public:
-  CivetwebListener(StateFunction state, Router router, int max_requests)
-      : state_(std::move(state)), router_(std::move(router)), max_requests_(max_requests) {
-    mg_init_library(MG_FEATURES_DEFAULT);
-  }
-  ~CivetwebListener() override {
-    if (context_ != nullptr) Stop();
-    mg_exit_library();
-  }
-  CivetwebListener(const CivetwebListener&) = delete;
-  CivetwebListener& operator=(const CivetwebListener&) = delete;
-
-  Status Open(const std::vector<Address>& addresses);
-
-  std::vector<uint16_t> ports() const override { return ports_; }
-  metrics::HttpStatus Counts() const override;
-
- private:
-  // Every request comes here first, whatever its path: nothing of the library's own is ever
-  // reached.
-  static int OnRequest(mg_connection* connection);
-  // What the library refuses before a request exists: malformed, too large, too slow.
-  static int OnError(mg_connection* connection, int status, const char* message);
-
-  Response Handle(const Request& request);
-  void Count(const Response& response, bool head_only);
-  void Stop();
-
-  StateFunction state_;
-  Router router_;
-  int max_requests_;
-  std::atomic<int> in_flight_ = 0;
-  std::array<std::atomic<int64_t>, metrics::kStatusClasses.size()> responses_{};
-  std::array<std::atomic<int64_t>, metrics::kFormatNames.size()> scrapes_{};
-  std::vector<uint16_t> ports_;
-  sockaddr_in wake_{};  // where the first socket listens
-  mg_context* context_ = nullptr;
-};
-
-Status CivetwebListener::Open(const std::vector<Address>& addresses) {
-  std::string listen;
-  for (const Address& address : addresses) {
-    if (!listen.empty()) listen.push_back(',');
-    listen.append(address.text);
-  }
-  const std::string threads = std::to_string(max_requests_ + kStalledConnections);
-  std::vector<const char*> settings = {"listening_ports", listen.c_str(), "num_threads",
-                                       threads.c_str()};
-  for (const Setting& setting : kSettings) {
-    settings.insert(settings.end(), {setting.name, setting.value});
-  }
-  settings.push_back(nullptr);
-  mg_callbacks callbacks{};
-  callbacks.begin_request = OnRequest;
-  callbacks.http_error = OnError;
-  // The library would write its log to a file or stderr; what matters is told by our own answers
-  // and counters.
-  callbacks.log_message = [](const mg_connection*, const char*) { return 1; };
-  std::array<char, 256> message{};
-  unsigned code = 0;
-  mg_error_data error{&code, message.data(), message.size()};
-  mg_init_data init{&callbacks, this, settings.data()};
-  context_ = mg_start2(&init, &error);
-  if (context_ == nullptr) {
-    return Error{"cannot listen on " + listen + ": " + message.data() + "; correct web.listen"};
-  }
-  std::vector<mg_server_port> bound(addresses.size());
-  const int count = mg_get_server_ports(context_, static_cast<int>(bound.size()), bound.data());
-  for (int i = 0; i < count; ++i) ports_.push_back(static_cast<uint16_t>(bound[i].port));
-  wake_ = addresses.front().socket;
-  wake_.sin_port = htons(ports_.front());
-  return {};
-}
-
-// The library looks at its stop flag when a connection comes or every 2 s; so one comes.
-void CivetwebListener::Stop() {
-  std::atomic<bool> stopped = false;
-  std::thread stopping([&] {
-    mg_stop(context_);
-    stopped = true;
-  });
-  while (!stopped) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    connect(fd, reinterpret_cast<const sockaddr*>(&wake_), sizeof(wake_));
-    close(fd);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  stopping.join();
-}
-
-Response CivetwebListener::Handle(const Request& request) {
-  struct InFlight {
-    std::atomic<int>& count;
-    int before = count.fetch_add(1);
-    ~InFlight() { count.fetch_sub(1); }
-  } in_flight{in_flight_};
-  // A probe that is refused has the daemon restarted for being busy.
-  const bool probe = request.path.starts_with("/-/");
-  if (in_flight.before >= max_requests_ && !probe) {
+void Server::Answer(const std::shared_ptr<Connection>& connection, Request request) {
+  const Lane lane = LaneOf(request);
+  if (lane == Lane::kProbe) return connection->Write(router_.Handle(request, *state_()));
+  if (lane == Lane::kGeneral && !connection->TakePlace()) {
     Response response = Refusal(503, "more than " + std::to_string(max_requests_) +
                                          " requests at once; ask again, or raise web.max_requests");
     response.headers.push_back({"Retry-After", "1"});
-    return response;
+    return connection->Write(std::move(response));
   }
-  return router_.Handle(request, *state_());
+  asio::post(lane == Lane::kScrape ? scrapes_ : general_,
+             [this, connection, request = std::move(request)] {
+               Response response = router_.Handle(request, *state_());
+               asio::post(io_, [connection, response = std::move(response)]() mutable {
+                 connection->Write(std::move(response));
+               });
+             });
 }
 
-metrics::HttpStatus CivetwebListener::Counts() const {
+metrics::HttpStatus Server::Counts() const {
   metrics::HttpStatus status;
   std::copy(responses_.begin(), responses_.end(), status.responses.begin());
-  std::copy(scrapes_.begin(), scrapes_.end(), status.scrapes.begin());
+  std::copy(scrapes_counted_.begin(), scrapes_counted_.end(), status.scrapes.begin());
+  status.evicted = evicted_;
   return status;
 }
 
-void CivetwebListener::Count(const Response& response, bool head_only) {
+void Server::Count(const Response& response, bool head_only) {
   const int place = std::clamp(response.status / 100 - 2, 0, 3);
   ++responses_[static_cast<size_t>(place)];
-  if (response.scrape && !head_only) ++scrapes_[static_cast<size_t>(*response.scrape)];
-}
-
-int CivetwebListener::OnRequest(mg_connection* connection) {
-  const mg_request_info& info = *mg_get_request_info(connection);
-  auto& self = *static_cast<CivetwebListener*>(info.user_data);
-  const Request request = ToRequest(info);
-  const std::string_view ambiguity =
-      Ambiguity(request, info.http_version == nullptr ? "" : info.http_version);
-  const bool clear = ambiguity.empty();
-  const Response response = clear ? self.Handle(request) : Refusal(400, ambiguity);
-  // A body is never read, so what follows it on the connection cannot be understood.
-  const bool has_body =
-      info.content_length > 0 || !request.HeaderValue("Transfer-Encoding").empty();
-  const bool keep_alive = clear && !has_body && KeepsAlive(info, request.HeaderValue("Connection"));
-  if (!keep_alive) mg_disable_keep_alive(connection);
-  const bool head_only = request.method == "HEAD";
-  self.Count(response, head_only);
-  if (!Send(connection, response, head_only, keep_alive)) mg_disable_keep_alive(connection);
-  return response.status;
-}
-
-int CivetwebListener::OnError(mg_connection* connection, int status, const char* message) {
-  auto& self = *static_cast<CivetwebListener*>(mg_get_user_data(mg_get_context(connection)));
-  mg_disable_keep_alive(connection);
-  const Response response = Refusal(status, message == nullptr ? "" : message);
-  const mg_request_info* info = mg_get_request_info(connection);  // null: nothing was understood
-  const bool head_only = info != nullptr && info->request_method != nullptr &&
-                         std::string_view(info->request_method) == "HEAD";
-  self.Count(response, head_only);
-  Send(connection, response, head_only, false);
-  return 0;
+  if (response.scrape && !head_only) ++scrapes_counted_[static_cast<size_t>(*response.scrape)];
 }
 
 }  // namespace
@@ -360,17 +480,15 @@ int CivetwebListener::OnError(mg_connection* connection, int status, const char*
 Result<std::unique_ptr<Listener>> Listener::Start(ListenerOptions options, StateFunction state,
                                                   Router router) {
   if (options.addresses.empty()) return Error{"web.listen names no address; write 127.0.0.1:10177"};
-  std::vector<Address> addresses;
+  std::vector<ListenAddress> addresses;
   for (const std::string& text : options.addresses) {
-    Result<Address> address = ParseAddress(text);
+    Result<ListenAddress> address = ParseListenAddress(text);
     if (!address) return Error{address.error()};
-    if (const Status free = TryBind(*address); !free) return Error{free.error()};
     addresses.push_back(*std::move(address));
   }
-  auto listener = std::make_unique<CivetwebListener>(std::move(state), std::move(router),
-                                                     std::max(options.max_requests, 1));
-  if (const Status open = listener->Open(addresses); !open) return Error{open.error()};
-  return std::unique_ptr<Listener>(std::move(listener));
+  auto server = std::make_unique<Server>(options, std::move(state), std::move(router));
+  if (const Status open = server->Open(addresses); !open) return Error{open.error()};
+  return std::unique_ptr<Listener>(std::move(server));
 }
 
 }  // namespace rankscope::http

@@ -138,12 +138,28 @@ Response Explain(const Question& question) {
   return Answer(kPlainText, *text);
 }
 
-Response Healthy(const Question&) {
+// Why a probe fails that grants `age` to the newest tick; empty: it does not.
+std::string Stale(const Question& question, Duration age) {
+  const metrics::Published& published = question.state.published();
+  if (!question.options.now) return {};
+  const Duration since = question.options.now() - published.tick;
+  const Duration granted = published.agent.ready ? age : kLongestStart;
+  if (since <= granted) return {};
+  return (published.agent.ready ? "the last tick was " : "starting: nothing has happened for ") +
+         std::to_string(since.ns / 1'000'000'000) +
+         (published.agent.ready ? " s ago, and one is due each second" : " s");
+}
+
+Response Healthy(const Question& question) {
+  const std::string stale = Stale(question, kHealthyAge);
+  if (!stale.empty()) return Problem(503, "not healthy: " + stale);
   return Answer(kPlainText, "rankscope is healthy.\n");
 }
 
 Response Ready(const Question& question) {
   const metrics::AgentStatus& agent = question.state.published().agent;
+  const std::string stale = Stale(question, kReadyAge);
+  if (!stale.empty()) return Problem(503, "not ready: " + stale);
   if (agent.ready) return Answer(kPlainText, "rankscope is ready.\n");
   const std::string& reason = agent.not_ready_reason;
   return Problem(503, "not ready: " + (reason.empty() ? "still starting" : reason));
@@ -191,6 +207,19 @@ void Compress(const Request& request, Response& response) {
   MarkCompressed(response);
 }
 
+// Prometheus names nodes as it likes, and neither the numbers nor the probes tell more than whoever
+// reaches the port may know.
+bool AnyNameWillDo(const Request& request, std::string_view path) {
+  return request.beyond_loopback &&
+         (path == "/metrics" || path == "/health" || path.starts_with("/-/"));
+}
+
+Response WrongName(std::string_view host) {
+  return Refusal(421, "'" + std::string(host.substr(0, 100)) +
+                          "' is no name of this server; ask for its address (127.0.0.1 on the "
+                          "machine itself), or add the name to web.hosts");
+}
+
 Response Dispatch(const Request& request, const State& state, const RouterOptions& options) {
   if (request.path.size() + request.query.size() > kMaxTargetBytes) {
     return Refusal(414,
@@ -203,6 +232,8 @@ Response Dispatch(const Request& request, const State& state, const RouterOption
   if (route == std::end(kRoutes)) {
     return Refusal(404, "nothing is served at this path; see / for what is");
   }
+  const std::string_view wrong = WrongHost(request, options.names);
+  if (!wrong.empty() && !AnyNameWillDo(request, *path)) return WrongName(wrong);
   if (request.method != "GET" && request.method != "HEAD") {
     Response response = Refusal(405, "only GET and HEAD are answered");
     response.headers.push_back({"Allow", "GET, HEAD"});

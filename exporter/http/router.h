@@ -14,7 +14,10 @@
 //                      beside Slurm's controller also its events, of all jobs and nodes where none
 //                      is named; ?since= time, ?after= number of the last event known
 //   /explain?pid=      how a process came to its job and rank, text
-//   /-/healthy  /-/ready  /health (the same as /-/healthy)  / (the status page)
+//   /-/healthy         503 when nothing has been judged for kHealthyAge; a daemon that starts is
+//                      healthy; /health is the same
+//   /-/ready           503 while it starts, and when nothing has been judged for kReadyAge
+//   /                  the status page
 //
 // Errors about a job's documents are application/problem+json, all others a line of text. Answers
 // that are worth it are compressed for whoever asks.
@@ -27,6 +30,7 @@
 #include <utility>
 
 #include "detectors/model/time.h"
+#include "exporter/http/host.h"
 #include "exporter/http/message.h"
 #include "exporter/http/state.h"
 
@@ -36,7 +40,10 @@ namespace rankscope::http {
 struct RouterOptions {
   // Text for /explain; empty: the pid is not known; nullopt: no answer before the deadline. May be
   // null: 404.
-  std::function<std::optional<std::string>(int32_t pid, Duration deadline)> explain;
+  std::function<std::optional<std::string>(int32_t pid, Duration deadline)> explain = nullptr;
+  // The clock of the published ticks, for the probes; null: the age of a tick is not looked at.
+  std::function<Timestamp()> now = nullptr;
+  HostNames names{};
 };
 
 class Router {
@@ -48,6 +55,14 @@ class Router {
  private:
   RouterOptions options_;
 };
+
+// Ticks come once a second, and on two busy cores a tick was seen to come 4 s late: twice that and
+// some is a daemon that has nothing new to say. Whoever restarts an unhealthy one loses what was in
+// flight, so a minute passes before.
+inline constexpr Duration kReadyAge = Seconds(10);
+inline constexpr Duration kHealthyAge = Seconds(60);
+// 2 GiB of recordings, all that is kept by default, are read in this time at 4 MB/s.
+inline constexpr Duration kLongestStart = Seconds(600);
 
 // Longest path and query together; the longest that we print ourselves is below 300 bytes.
 inline constexpr size_t kMaxTargetBytes = 2048;

@@ -132,6 +132,9 @@ inline constexpr std::array kNodeRows = {
               "Whether this store of evidence has said anything about the job; a missing store "
               "caps the confidence.",
               "job_id,store", Keep::kJob},
+    MetricRow{"rankscope_http_evicted_total", MetricType::kCounter, "",
+              "Connections that stalled and gave way to others.", "", Keep::kAlways,
+              Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_http_responses_total", MetricType::kCounter, "",
               "Answers to HTTP requests, by class of status.", "status", Keep::kAlways,
               Profile::kDefault, Since::kStart},

@@ -68,6 +68,7 @@ inline constexpr std::array<std::string_view, 4> kStatusClasses = {"2xx", "3xx",
 struct HttpStatus {
   std::array<int64_t, kStatusClasses.size()> responses{};
   std::array<int64_t, kFormatNames.size()> scrapes{};  // pages of metrics, by Format
+  int64_t evicted = 0;  // connections that stalled and gave way to others
 };
 
 struct AgentStatus {

@@ -88,6 +88,7 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
     Add(MetricNamed("rankscope_http_responses_total"),
         agent_labels.Get("status", {kStatusClasses[i]}), Count(agent.http.responses[i]));
   }
+  Add(MetricNamed("rankscope_http_evicted_total"), nullptr, Count(agent.http.evicted));
   for (size_t i = 0; i < agent.http.scrapes.size(); ++i) {
     Add(MetricNamed("rankscope_http_scrapes_total"), agent_labels.Get("format", {kFormatNames[i]}),
         Count(agent.http.scrapes[i]));

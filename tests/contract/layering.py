@@ -93,7 +93,7 @@ LIBRARIES = [
     (r"sys/capability\.h", ["exporter/privileges"]),
     (r"(nvml\.h|exporter/collectors/nvml_)", ["exporter/collectors/nvml"]),
     (r"yaml-cpp/", ["exporter/config"]),
-    (r"(civetweb\.h|CivetServer\.h|httplib\.h|openssl/)", ["exporter/http/"]),
+    (r"(boost/|openssl/)", ["exporter/http/"]),
     (r"prometheus/", ["exporter/metrics/"]),
     (r"zlib\.h", ["exporter/http/compression"]),
     (r"curl/", ["exporter/fleet/http_client", "exporter/notify/http_client"]),

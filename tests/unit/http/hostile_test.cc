@@ -42,7 +42,8 @@ class HostileTest : public testing::Test {
     holder_.Publish(
         std::make_shared<const State>(std::move(published), std::move(exposition), nullptr));
     auto started = Listener::Start(
-        {.addresses = {"127.0.0.1:0"}}, [this] { return holder_.Current(); }, Router());
+        {.addresses = {"127.0.0.1:0"}}, [this] { return holder_.Current(); },
+        Router({.names = {"", {"n"}}}));
     ASSERT_TRUE(started) << started.error();
     listener_ = *std::move(started);
     port_ = listener_->ports().front();

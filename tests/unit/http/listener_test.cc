@@ -4,9 +4,12 @@
 // The real listener on a free port against clients that behave and clients that do not.
 #include "exporter/http/listener.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -37,7 +40,9 @@ class ListenerTest : public testing::Test {
         nullptr));
   }
 
-  void Start(ListenerOptions options = {}, Router router = Router()) {
+  void Start(ListenerOptions options = {}, RouterOptions router_options = {}) {
+    router_options.names.hosts = {"n", "node7.example"};
+    Router router(std::move(router_options));
     options.addresses = {"127.0.0.1:0"};
     auto started = Listener::Start(
         options, [this] { return holder_.Current(); }, std::move(router));
@@ -178,6 +183,47 @@ TEST_F(ListenerTest, ScrapeIsAnsweredWhileSlowClientsStall) {
   EXPECT_LT(took.count(), 3.0);
 }
 
+// As many as there is room for, and more: each that comes is answered, and the longest waiting
+// goes.
+TEST_F(ListenerTest, WhoComesIsAnsweredHoweverManyStall) {
+  Start();
+  std::vector<Client> stalled;
+  for (size_t i = 0; i < kMaxConnections + 100; ++i) {
+    stalled.emplace_back(port_);
+    if (i % 2 == 0) {
+      ASSERT_TRUE(stalled.back().Send("GET /metrics HTTP/1.1\r\nHost: n\r\n"));
+    }
+  }
+  EXPECT_THAT(Ask(kScrape), StartsWith("HTTP/1.1 200"));
+  EXPECT_TRUE(stalled.front().ClosedWithin(2000));
+  EXPECT_GE(listener_->Counts().evicted, 100);
+}
+
+TEST_F(ListenerTest, OverlongLinesAndHeadersAreToldApart) {
+  Start();
+  EXPECT_THAT(Ask("GET /" + std::string(20000, 'a') + " HTTP/1.1\r\nHost: n\r\n\r\n"),
+              StartsWith("HTTP/1.1 414 "));
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: n\r\nX: " + std::string(20000, 'a') + "\r\n\r\n"),
+              StartsWith("HTTP/1.1 431 "));
+}
+
+TEST_F(ListenerTest, ItsThreadsOpenNothing) {
+  std::optional<int> error;
+  Start({}, {.explain = [&](int32_t, Duration) -> std::optional<std::string> {
+          const int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+          error = fd < 0 ? errno : 0;
+          if (fd >= 0) close(fd);
+          return "x";
+        }});
+  ASSERT_EQ(listener_->trouble(), "");
+  EXPECT_THAT(Ask("GET /explain?pid=1 HTTP/1.1\r\nHost: n\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(error, EPERM);
+  // Others do.
+  const int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+  EXPECT_GE(fd, 0);
+  close(fd);
+}
+
 TEST_F(ListenerTest, SlowlorisIsCutOffThoughItDrips) {
   Start();
   Client client(port_);
@@ -218,20 +264,22 @@ class Gate {
 
 TEST_F(ListenerTest, RequestsBeyondTheLimitAre503) {
   Gate gate;
-  Start({.max_requests = 2},
-        Router({.explain = [&](int32_t, Duration) -> std::optional<std::string> {
+  Start({.max_requests = 2}, {.explain = [&](int32_t, Duration) -> std::optional<std::string> {
           gate.Wait();
           return "done\n";
-        }}));
+        }});
   std::vector<Client> busy;
   for (int i = 0; i < 2; ++i) {
     busy.emplace_back(port_);
     ASSERT_TRUE(busy.back().Send("GET /explain?pid=1 HTTP/1.1\r\nHost: n\r\n\r\n"));
   }
   gate.AwaitWaiting(2);
-  const std::string refused = Ask(kScrape);
+  const std::string refused = Ask("GET /verdict HTTP/1.1\r\nHost: n\r\n\r\n");
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(refused, HasSubstr("Retry-After: 1\r\n"));
+  // What watches the daemon is answered all the same.
+  EXPECT_THAT(Ask(kScrape), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(Ask("GET /-/healthy HTTP/1.1\r\nHost: n\r\n\r\n"), StartsWith("HTTP/1.1 200"));
   gate.Open();
   for (Client& client : busy) EXPECT_THAT(client.Answer(), HasSubstr("done\n"));
   EXPECT_THAT(Ask(kScrape), StartsWith("HTTP/1.1 200"));
@@ -240,11 +288,11 @@ TEST_F(ListenerTest, RequestsBeyondTheLimitAre503) {
 TEST_F(ListenerTest, DeadlineFollowsTheScraper) {
   std::mutex mutex;
   std::vector<double> deadlines;
-  Start({}, Router({.explain = [&](int32_t, Duration deadline) -> std::optional<std::string> {
+  Start({}, {.explain = [&](int32_t, Duration deadline) -> std::optional<std::string> {
           const std::lock_guard lock(mutex);
           deadlines.push_back(deadline.seconds());
           return "x";
-        }}));
+        }});
   for (const char* timeout : {"1.5", "100", "0.2", "-3", "nan", "x"}) {
     Ask("GET /explain?pid=1 HTTP/1.1\r\nHost: n\r\nX-Prometheus-Scrape-Timeout-Seconds: " +
         std::string(timeout) + "\r\n\r\n");
@@ -255,7 +303,7 @@ TEST_F(ListenerTest, DeadlineFollowsTheScraper) {
 TEST_F(ListenerTest, ListensOnSeveralAddresses) {
   auto started = Listener::Start(
       {.addresses = {"127.0.0.1:0", "127.0.0.1:0"}}, [this] { return holder_.Current(); },
-      Router());
+      Router({.names = {"", {"n"}}}));
   ASSERT_TRUE(started) << started.error();
   const std::vector<uint16_t> ports = (*started)->ports();
   ASSERT_EQ(ports.size(), 2u);

@@ -142,7 +142,7 @@ TEST_F(RouterTest, PathsAreExact) {
     EXPECT_EQ(Ask(path).status, 404) << path;
   }
   EXPECT_EQ(Ask("/%6Detrics").status, 200);
-  EXPECT_EQ(Ask("http://other.example/metrics").status, 200);
+  EXPECT_EQ(Ask("http://127.0.0.1/metrics").status, 200);
 }
 
 TEST_F(RouterTest, OddTargetsAre400OrTooLong) {
@@ -281,6 +281,80 @@ TEST_F(RouterTest, JobsThatShareAnIdStandOnOnePage) {
   EXPECT_EQ(document["verdicts"].size(), 3u);
   EXPECT_EQ(document["next"], "/verdict?limit=2&after=1001");
   EXPECT_EQ(Json::parse(Ask("/verdict?job_id=1001").body)["code"], "C2") << "the running one";
+}
+
+TEST_F(RouterTest, OnlyNamesOfThisMachineAreServed) {
+  router_ = Router({.names = {"node7", {"grafana.example"}}});
+  const auto status = [this](const std::string& host, const std::string& target = "/verdict") {
+    return Ask(target, {{"Host", host}}).status;
+  };
+  for (const char* own :
+       {"localhost", "LOCALHOST:10177", "localhost.", "127.0.0.1", "127.0.0.1:1", "127.8.7.6",
+        "[::1]", "[::1]:10177", "grafana.example", "Grafana.Example:443"}) {
+    EXPECT_EQ(status(own), 200) << own;
+  }
+  const std::vector<std::string> foreign = {"evil.example",
+                                            "evil.example:10177",
+                                            "127.0.0.1.evil.example",
+                                            "localhost.evil.example",
+                                            "127.1",
+                                            "2130706433",
+                                            "0x7f000001",
+                                            "127.0.0.1@evil.example",
+                                            "grafana.example.x",
+                                            "xgrafana.example",
+                                            "",
+                                            ":10177",
+                                            "localhost:10177/x",
+                                            "[::1",
+                                            "[::1]x",
+                                            "127.0.0.1 evil"};
+  for (const std::string& name : foreign) {
+    EXPECT_EQ(status(name), 421) << name;
+    EXPECT_EQ(status(name, "/metrics"), 421) << name;
+  }
+  for (const char* address : {"10.1.2.3", "[2001:db8::1]:80", "0.0.0.0", "node7"})
+    EXPECT_EQ(status(address), 421) << address;
+  EXPECT_THAT(Ask("/verdict", {{"Host", "evil.example"}}).body, HasSubstr("web.hosts"));
+  EXPECT_EQ(status("localhost", "http://evil.example/verdict"), 421);
+  EXPECT_EQ(status("evil.example", "http://localhost/verdict"), 421);
+  EXPECT_EQ(Ask("/verdict").status, 200) << "HTTP/1.0 without a name: no browser";
+  // A listener beyond loopback: any address, the node's name, and for Prometheus whatever it says.
+  beyond_loopback_ = true;
+  for (const char* own : {"10.1.2.3:10177", "[2001:db8::1]:80", "NODE7:10177", "grafana.example"})
+    EXPECT_EQ(status(own), 200) << own;
+  for (const char* name : {"evil.example", "node7.evil.example", "node70"})
+    EXPECT_EQ(status(name), 421) << name;
+  for (const char* target : {"/metrics", "/-/healthy", "/-/ready", "/health"})
+    EXPECT_EQ(status("node7.cluster.example:10177", target), 200) << target;
+  EXPECT_EQ(status("node7.cluster.example:10177", "/"), 421);
+}
+
+TEST_F(RouterTest, ProbesFollowTheAgeOfTheLastTick) {
+  const Timestamp tick = state_->published().tick;
+  Timestamp now = tick;
+  router_ = Router({.now = [&now] { return now; }});
+  const auto probes = [this] {
+    return std::vector<int>{Ask("/-/ready").status, Ask("/-/healthy").status,
+                            Ask("/health").status};
+  };
+  EXPECT_EQ(probes(), (std::vector<int>{200, 200, 200}));
+  now = tick + kReadyAge;
+  EXPECT_EQ(probes(), (std::vector<int>{200, 200, 200}));
+  now = tick + kReadyAge + Seconds(1);
+  EXPECT_EQ(probes(), (std::vector<int>{503, 200, 200}));
+  EXPECT_THAT(Ask("/-/ready").body, HasSubstr("the last tick was 11 s ago"));
+  now = tick + kHealthyAge + Seconds(1);
+  EXPECT_EQ(probes(), (std::vector<int>{503, 503, 503}));
+  EXPECT_THAT(Ask("/-/healthy").body, HasSubstr("not healthy: the last tick was 61 s ago"));
+  EXPECT_EQ(Ask("/metrics").status, 200) << "what is known is told";
+  // Who reads his recordings is not to be restarted for it.
+  metrics::Published starting = state_->published();
+  starting.agent.ready = false;
+  state_ = StateOf(std::move(starting));
+  EXPECT_EQ(probes(), (std::vector<int>{503, 200, 200}));
+  now = tick + kLongestStart + Seconds(1);
+  EXPECT_EQ(probes(), (std::vector<int>{503, 503, 503}));
 }
 
 // Where a document is in memory: the same as long as its job is.
