@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "detectors/model/hidden_text.h"
 #include "detectors/model/utf8.h"
 
 namespace rankscope {
@@ -50,6 +51,8 @@ void AppendJsonString(std::string_view text, std::string& out) {
       char escape[8];
       std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(first));
       out.append(first == '\n' ? "\\n" : first == '\t' ? "\\t" : first == '\r' ? "\\r" : escape);
+    } else if (HiddenSequence(text) != 0) {
+      AppendWrittenOut(CodePoint(text, size), out);
     } else {
       out.append(text.substr(0, size));
     }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "detectors/model/hidden_text.h"
 #include "detectors/model/utf8.h"
 #include "detectors/verdict_json.h"
 #include "detectors/verdict_words.h"
@@ -22,7 +23,7 @@ namespace {
 constexpr size_t kColumns = 100;
 
 // One line of printable text: control characters (C0, DEL, C1) become '?', line ends and tabs a
-// blank.
+// blank; what nobody would see is written out.
 std::string Printable(std::string_view text) {
   const std::string valid = ToUtf8(text);
   std::string out;
@@ -35,6 +36,9 @@ std::string Printable(std::string_view text) {
     } else if (byte < 0x20 || byte == 0x7F || c1) {
       out.push_back('?');
       if (c1) ++i;
+    } else if (const size_t hidden = HiddenSequence(std::string_view(valid).substr(i))) {
+      AppendWrittenOut(CodePoint(std::string_view(valid).substr(i), hidden), out);
+      i += hidden - 1;
     } else {
       out.push_back(valid[i]);
     }

@@ -29,7 +29,7 @@ void Door::Accept(const Observation& observation) {
   stamped.source = source_;
   stamped.node = node_;
   if (auto* start = std::get_if<ProcessStart>(&stamped.kind)) {
-    MaskArguments(start->argv);
+    logs::RedactArguments(start->argv);
     for (KeyValue& variable : start->env) {
       variable.value = logs::RedactValue(variable.key, variable.value);
     }
@@ -37,24 +37,6 @@ void Door::Accept(const Observation& observation) {
   ++accepted_;
   last_ = loop_.Now();
   next_(stamped);
-}
-
-void MaskArguments(std::vector<std::string>& argv) {
-  std::string flag;
-  for (std::string& argument : argv) {
-    const bool is_flag = argument.size() > 1 && argument[0] == '-';
-    std::string name;
-    std::string_view value = argument;
-    if (is_flag) {
-      const size_t begin = argument.find_first_not_of('-');
-      const size_t equals = argument.find('=');
-      name = begin == std::string::npos ? "" : argument.substr(begin, equals - begin);
-      value = equals == std::string::npos ? std::string_view() : value.substr(equals + 1);
-    }
-    const std::string masked = logs::RedactValue(is_flag ? name : flag, value);
-    argument.replace(argument.size() - value.size(), value.size(), masked);
-    flag = is_flag && value.empty() ? name : std::string();
-  }
 }
 
 }  // namespace rankscope::exporter

@@ -43,8 +43,4 @@ class Door final : public Sink {
   Timestamp last_;
 };
 
-// Masks the secrets of an argument vector: in each element, and in the element behind a flag whose
-// name is secret.
-void MaskArguments(std::vector<std::string>& argv);
-
 }  // namespace rankscope::exporter

@@ -14,9 +14,12 @@ namespace rankscope::exporter {
 namespace {
 
 void AppendLogfmtValue(std::string_view value, std::string& out) {
-  const bool plain = !value.empty() && value.find_first_of(" =\"\\") == std::string_view::npos &&
-                     std::all_of(value.begin(), value.end(),
-                                 [](char c) { return static_cast<unsigned char>(c) > 0x20; });
+  const bool plain =
+      !value.empty() && value.find_first_of(" =\"\\") == std::string_view::npos &&
+      std::all_of(value.begin(), value.end(), [](char c) {
+        const auto byte = static_cast<unsigned char>(c);
+        return byte > 0x20 && byte < 0x7F;  // the rest JSON writes so that it is seen
+      });
   if (plain) {
     out += value;
   } else {

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "detectors/model/hidden_text.h"
+
 namespace rankscope::attribution {
 namespace {
 
@@ -89,7 +91,9 @@ std::string_view NameOf(ProcessRole role) {
 }
 
 std::string Explain(const ProcessInfo& process, const GpuWords& gpus, std::string_view ras) {
-  std::string text = "pid " + std::to_string(process.key.pid) + " (" + process.comm + ")";
+  std::string name = process.comm;
+  std::replace(name.begin(), name.end(), '\n', ' ');  // a line of its own would be believed
+  std::string text = "pid " + std::to_string(process.key.pid) + " (" + name + ")";
   if (process.inner_pid > 0)
     text += ", pid " + std::to_string(process.inner_pid) + " in its own namespace";
   text += ", started at tick " + std::to_string(process.key.start_ticks) +
@@ -114,7 +118,7 @@ std::string Explain(const ProcessInfo& process, const GpuWords& gpus, std::strin
   if (!ras.empty()) text += "nccl ras: " + std::string(ras) + "\n";
   if (gpus.empty()) text += "gpus: none known\n";
   for (const std::string& gpu : gpus) text += "gpu " + gpu + "\n";
-  return text;
+  return Legible(text);
 }
 
 }  // namespace rankscope::attribution

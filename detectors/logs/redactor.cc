@@ -9,40 +9,13 @@
 
 #include "detectors/logs/number.h"
 #include "detectors/logs/scanner.h"
+#include "detectors/logs/secret_commands.h"
 #include "detectors/logs/secret_names.h"
+#include "detectors/logs/secret_phrases.h"
+#include "detectors/logs/secret_span.h"
 
 namespace rankscope::logs {
 namespace {
-
-struct Span {
-  size_t begin = 0;
-  size_t end = 0;  // begin == end: no secret
-  bool found() const { return end > begin; }
-};
-
-bool IsTokenByte(char c) {
-  return IsWordByte(c) || c == '-';
-}
-bool IsBase64UrlByte(char c) {
-  return IsWordByte(c) || c == '-' || c == '=';
-}
-bool IsCredentialByte(char c) {
-  return IsBase64UrlByte(c) || c == '.' || c == '~' || c == '+' || c == '/';
-}
-
-template <typename Pred>
-size_t SkipWhile(std::string_view text, size_t i, Pred pred) {
-  while (i < text.size() && pred(text[i])) ++i;
-  return i;
-}
-
-bool StartsWord(std::string_view text, size_t i) {
-  return i == 0 || !IsWordByte(text[i - 1]);
-}
-
-bool HasDigit(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), IsDigit);
-}
 
 // A word of `pred` bytes that begins with the literal at `at` and has at least `min` more bytes.
 template <typename Pred>
@@ -120,7 +93,14 @@ Span AwsKeyId(std::string_view text, size_t at) {
   if (!StartsWord(text, at) || !upper(text[at])) return {};
   const size_t end = SkipWhile(text, at, upper);
   if (end - at != 20 || (end < text.size() && IsWordByte(text[end]))) return {};
-  return {at, end};
+  // The secret key often follows: "AKIA...,wJalr...", 40 bytes of base64.
+  const size_t key = SkipWhile(text, end, [](char c) {
+    return std::string_view(" ,:;/|\t\"'").find(c) != std::string_view::npos;
+  });
+  const size_t stop = SkipWhile(text, key, [](char c) {
+    return IsDigit(c) || IsLetter(c) || c == '+' || c == '/' || c == '=';
+  });
+  return {at, key > end && key - end <= 4 && stop - key == 40 ? stop : end};
 }
 
 Span Jwt(std::string_view text, size_t at) {
@@ -149,7 +129,8 @@ Span Google(std::string_view text, size_t at) {
 
 // Issuers whose tokens say so: NGC, PyPI, npm, Docker Hub, Groq, Replicate.
 Span IssuerToken(std::string_view text, size_t at) {
-  for (const std::string_view issuer : {"nvapi-", "pypi-", "npm_", "dckr_pat_", "gsk_", "r8_"}) {
+  for (const std::string_view issuer : {"nvapi-", "pypi-", "npm_", "dckr_pat_", "gsk_", "r8_",
+                                        "wandb_v1_", "dapi", "ya29.", "GOCSPX-"}) {
     const Span span = Prefixed(text, at, issuer, 20, IsTokenByte);
     if (span.found() && HasDigit(text.substr(at, span.end - at))) return span;
   }
@@ -203,7 +184,9 @@ Span Assignment(std::string_view text, size_t at) {
   if (i < text.size() && (text[i] == '=' || text[i] == ':') && !text.substr(i).starts_with("==")) {
     i = SkipWhile(text, i + 1, IsBlank);
   } else if (!name.starts_with("--") || i == blank) {
-    return {};
+    const bool spoken = kind == SecretName::kPassword && i > blank &&
+                        std::all_of(name.begin(), name.end(), IsLetter);
+    return spoken ? SpokenPassword(text, i) : Span{};
   }
   if (i >= text.size()) return {};
   size_t stop = i;
@@ -233,6 +216,18 @@ constexpr Rule kRules[] = {
       "Authorization: Basic dXNlcjpwYXNzd29yZA=="},
      Authorization,
      {"authorization"}},
+    {{"cookie", "the cookies of a request or an answer", "Cookie: session=0123456789"},
+     CookieSecret,
+     {"cookie"}},
+    {{"command", "a password on the command line of a program that takes one",
+      "+ curl -u me:hunter2 https://example.com"},
+     CommandLineSecret,
+     {" -u", " -p", " -a", " -b", " -w", " --user", " --proxy-user", " --cookie", " --pass",
+      " --oauth2-bearer"}},
+    {{"spoken_key", "a key behind its name in words", "secret key wJalrXUtnFEMI0123456789"},
+     SpokenKey,
+     {"secret key", "access key", "account key", "api key", "secret access key", "access token",
+      "auth token"}},
     {{"bearer", "a bearer token", "curl -H 'Bearer 0123456789abcdef0123'"}, Bearer, {"bearer "}},
     {{"url_credentials", "user:password@ in a URL", "cloning https://me:hunter2@example.com/x.git"},
      UrlCredentials,
@@ -251,15 +246,17 @@ constexpr Rule kRules[] = {
     {{"slack", "a Slack token or webhook", "xoxb-0123456789-abcdefghij"},
      Slack,
      {"xoxa-", "xoxb-", "xoxp-", "xoxo-", "xoxs-", "xoxr-", "hooks.slack.com/services/"}},
-    {{"issuer_token", "a token of NGC, PyPI, npm, Docker Hub, Groq or Replicate",
+    {{"issuer_token",
+      "a token of NGC, PyPI, npm, Docker Hub, Groq, Replicate, W&B, Databricks or Google",
       "export NGC=nvapi-0123456789abcdefghij"},
      IssuerToken,
-     {"nvapi-", "pypi-", "npm_", "dckr_pat_", "gsk_", "r8_"}},
+     {"nvapi-", "pypi-", "npm_", "dckr_pat_", "gsk_", "r8_", "wandb_v1_", "dapi", "ya29.",
+      "GOCSPX-"}},
     {{"signed_url", "the signature of a link to a bucket",
       "GET https://b.s3.amazonaws.com/x?X-Amz-Signature=0123456789abcdef0123456789abcdef"},
      SignedUrl,
      {"x-amz-signature=", "x-amz-security-token=", "x-goog-signature=", "&sig=", "?sig=",
-      "accountkey="}},
+      "accountkey=", "sharedaccesskey=", "&signature=", "?signature="}},
     {{"google", "a Google API key", "AIzaSyA0123456789abcdefghijABCDEFGHIJ012"}, Google, {"AIza"}},
     {{"wandb", "a Weights & Biases key", "wandb login 0123456789abcdef0123456789abcdef01234567"},
      Wandb,
@@ -271,6 +268,9 @@ constexpr Rule kRules[] = {
      Assignment,
      {"token", "secret", "passw", "passphrase", "api_key", "api-key", "apikey", "access_key",
       "access-key", "accesskey", "private_key", "private-key", "credential", "auth_key"}},
+    {{"assignment_rare", "the same of names that are mostly something else", "MYSQL_PWD=hunter2"},
+     Assignment,
+     {"_pwd", "account_key", "account-key"}},
 };
 
 // Rules without a literal of three bytes.
@@ -331,9 +331,12 @@ Span Email(std::string_view text, size_t at) {
 
 // PEM blocks are printed 64 or 76 bytes a line; the rest of the block carries no name.
 Span PemBody(std::string_view text) {
-  if (text.size() < 64 || text.size() > 80) return {};
+  if (text.size() < 16 || text.size() > 80) return {};
   const std::string_view body = Trimmed(text);
-  if (body.size() != 64 && body.size() != 70 && body.size() != 76) return {};
+  // Its last line is shorter, and most often padded.
+  const bool last =
+      body.size() >= 16 && body.size() < 64 && body.size() % 4 == 0 && body.back() == '=';
+  if (!last && body.size() != 64 && body.size() != 70 && body.size() != 76) return {};
   bool upper = false;
   bool lower = false;
   bool digit = false;
@@ -413,6 +416,34 @@ std::string RedactValue(std::string_view name, std::string_view value) {
   std::string masked(value);
   Redact(masked);
   return masked;
+}
+
+void RedactArguments(std::span<std::string> argv) {
+  std::string flag;          // whose value is the next argument
+  std::string_view program;  // the last one that takes passwords
+  bool first = false;        // right behind it
+  CommandSecret secret;
+  for (std::string& argument : argv) {
+    const bool is_flag = argument.size() > 1 && argument[0] == '-';
+    std::string name;
+    std::string_view value = argument;
+    if (is_flag) {
+      const size_t begin = argument.find_first_not_of('-');
+      const size_t equals = argument.find('=');
+      name = begin == std::string::npos ? "" : argument.substr(begin, equals - begin);
+      value = equals == std::string::npos ? std::string_view() : value.substr(equals + 1);
+    }
+    size_t begin = secret.in_next ? SecretIn(argument, secret.after) : CommandSecret::kNone;
+    secret = program.empty() ? CommandSecret{} : FindCommandSecret(program, argument, first);
+    begin = std::min(begin, secret.begin);
+    const std::string masked = RedactValue(is_flag ? name : flag, value);
+    argument.replace(argument.size() - value.size(), value.size(), masked);
+    if (begin < argument.size())
+      std::fill(argument.begin() + static_cast<ptrdiff_t>(begin), argument.end(), '*');
+    flag = is_flag && value.empty() ? name : std::string();
+    first = TakesSecrets(argument);
+    if (first) program = argument;
+  }
 }
 
 }  // namespace rankscope::logs

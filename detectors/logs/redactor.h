@@ -33,4 +33,7 @@ int32_t Redact(std::span<char> text);
 // ("WANDB_API_KEY").
 std::string RedactValue(std::string_view name, std::string_view value);
 
+// All arguments of a program, in place: a flag that names a secret may stand before its value.
+void RedactArguments(std::span<std::string> argv);
+
 }  // namespace rankscope::logs

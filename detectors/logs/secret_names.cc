@@ -80,8 +80,10 @@ SecretName ClassifyName(std::string_view name) {
     static constexpr std::string_view kKeys[] = {"secret",     "secrets",     "apikey",
                                                  "credential", "credentials", "accesskey"};
     if (In(word, kKeys)) return SecretName::kKey;
-    static constexpr std::string_view kOpeners[] = {"api", "access", "private", "auth"};
+    static constexpr std::string_view kOpeners[] = {"api", "access", "private", "auth", "account"};
     if (!last && In(word, kOpeners) && Same(words.word[i + 1], "key")) return SecretName::kKey;
+    // MYSQL_PWD; PWD and OLDPWD are folders.
+    if (last && i > 0 && Same(word, "pwd")) return SecretName::kKey;
     if (last && Same(word, "token") && (i == 0 || In(words.word[i - 1], kIssuers)))
       return SecretName::kToken;
   }
@@ -104,6 +106,7 @@ bool IsSecretValue(SecretName kind, std::string_view value) {
   // Masked already, or a place holder: ***, <token>, ${TOKEN}, $TOKEN, {{ token }}.
   if (std::all_of(value.begin(), value.end(), [](char c) { return c == '*' || c == '.'; }))
     return false;
+  if (kind == SecretName::kKey && value.front() == '/') return false;  // where it is kept
   if (value.front() == '<' || value.front() == '$' || value.front() == '{') return false;
   if (kind == SecretName::kPassword) return true;
   if (kind == SecretName::kKey) return value.size() >= 4;

@@ -93,19 +93,8 @@ ProcessKey ReadProcessKey(int pid) {
 
 std::vector<std::string> RedactArguments(char* const* argv) {
   std::vector<std::string> masked;
-  std::string_view flag;  // a flag whose value is the next element
-  for (; *argv != nullptr; ++argv) {
-    const std::string_view argument = *argv;
-    const size_t equals = argument.find('=');
-    if (equals != std::string_view::npos) {
-      masked.push_back(std::string(argument.substr(0, equals + 1)) +
-                       logs::RedactValue(argument.substr(0, equals), argument.substr(equals + 1)));
-      flag = {};
-    } else {
-      masked.push_back(logs::RedactValue(flag, argument));
-      flag = argument.starts_with('-') ? argument : std::string_view{};
-    }
-  }
+  for (; *argv != nullptr; ++argv) masked.emplace_back(*argv);
+  logs::RedactArguments(masked);
   return masked;
 }
 

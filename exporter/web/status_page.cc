@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "detectors/families/family_names.h"
+#include "detectors/model/hidden_text.h"
 #include "detectors/verdict_json.h"
 #include "detectors/verdict_words.h"
 #include "exporter/web/gpu_charts.h"
@@ -285,7 +286,13 @@ void AppendHeader(const metrics::Published& published, std::string& out) {
 }  // namespace
 
 void AppendEscaped(std::string_view text, std::string& out) {
-  for (const char c : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (const size_t hidden = HiddenSequence(text.substr(i))) {
+      AppendWrittenOut(CodePoint(text.substr(i), hidden), out);
+      i += hidden - 1;
+      continue;
+    }
     switch (c) {
       case '&':
         out.append("&amp;");

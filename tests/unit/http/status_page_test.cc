@@ -42,7 +42,7 @@ TEST(StatusPage, WithoutJobsSaysHowToWatchOne) {
 }
 
 TEST(StatusPage, EscapesEverythingFromTheWorld) {
-  const std::string evil = "<script>alert(1)</script>\"'&\x1b";
+  const std::string evil = "<script>alert(1)</script>\"'&\x1b\u202e";
   JobStatus job = test::HangingJob(evil);
   job.user = job.command = evil;
   job.verdict.set_code(evil);
@@ -65,6 +65,8 @@ TEST(StatusPage, EscapesEverythingFromTheWorld) {
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page, Not(HasSubstr("alert(1)</script>")));
   EXPECT_THAT(page, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(page, Not(HasSubstr("\u202e")));
+  EXPECT_THAT(page, HasSubstr("\\u202e"));
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;"));
 }
 

@@ -6,6 +6,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 namespace rankscope::logs {
 namespace {
@@ -56,6 +57,32 @@ TEST(Redactor, MasksTheSecretAndNothingElse) {
       {"(key hf_AbCdEfGhIjKlMnOpQrStUvWx)", "(key ***************************)"},
       {"login(token=\"abcdefgh12345678\")", "login(token=\"****************\")"},
       {"accessToken: abcdefgh12345678", "accessToken: ****************"},
+      {"password hunter2", "password *******"},
+      {"the password is hunter2.", "the password is *******."},
+      {"Password for alice: s3cr3t!", "Password for alice: *******"},
+      {"passwd 12345678 accepted", "passwd ******** accepted"},
+      {"Password: hunter two", "Password: ****** two"},
+      {"secret key: wJalrXUtnFEMI/K7MDENG", "secret key: *********************"},
+      {"your API key is 0123456789abcdef", "your API key is ****************"},
+      {"AKIAIOSFODNN7EXAMPLE,wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", std::string(61, '*')},
+      {"AccountName=a;AccountKey=AbCdEf0123456789AbCdEf==;EndpointSuffix=x",
+       "AccountName=a;AccountKey=************************;EndpointSuffix=x"},
+      {"https://b.s3.amazonaws.com/k?Expires=1&Signature=AbCdEf%2F0123456789",
+       "https://b.s3.amazonaws.com/k?Expires=1&Signature=*******************"},
+      {"MYSQL_PWD=hunter2 PGPASSWORD=hunter2 psql", "MYSQL_PWD=******* PGPASSWORD=******* psql"},
+      {"+ curl -s -u me:hunter2 https://example.com",
+       "+ curl -s -u me:******* https://example.com"},
+      {"$ curl --user 'me:hunter 2' -b 'sid=abc123' x",
+       "$ curl --user 'me:********' -b 'sid=******' x"},
+      {"mysqldump -h db -uroot -phunter2 runs", "mysqldump -h db -uroot -p******* runs"},
+      {"/usr/bin/sshpass -p hunter2 ssh -p 2222 host",
+       "/usr/bin/sshpass -p ******* ssh -p 2222 host"},
+      {"redis-cli -p 6379 -a hunter2 ping", "redis-cli -p 6379 -a ******* ping"},
+      {"subprocess ['sshpass', '-p', 'hunter2']", "subprocess ['sshpass', '-p', 'hunter2']"},
+      {"wget --password=hunter2 ftp://x", "wget --password=******* ftp://x"},
+      {"< Set-Cookie: sid=0123; Path=/", "< Set-Cookie: ****************"},
+      {"curl -H 'Cookie: sid=0123; a=b' https://x", "curl -H 'Cookie: *************' https://x"},
+      {"{'Cookie': 'sid=0123', 'Accept': 'x'}", "{'Cookie': '********', 'Accept': 'x'}"},
       {"pulling with nvapi-0123456789_abcdefghij now",
        "pulling with *************************** now"},
       {"pip: pypi-AgEIcHlwaS5vcmcCJDAxMjM0", "pip: *****************************"},
@@ -107,6 +134,28 @@ TEST(Redactor, NearMisses) {
            "AKIAIOSFODNN7EXAMPLETOOLONG",
            "step 5 loss 18.1145 lr 0.05 step_time 0.053s",
            "secretary problem: 37 %",
+           "secret santa dataset 2024 loaded",
+           "tokens 4096",
+           "max_tokens 4096 tokens/s 31.2 num_tokens: 128",
+           "pass 3 of 5, password 2 of 5",
+           "password authentication failed for user \"alice\"",
+           "password for alice: authentication failed",
+           "Enter passphrase for key '/home/alice/.ssh/id_rsa': ",
+           "password: None",
+           "passwd /etc/passwd2",
+           "PWD=/home/u1 OLDPWD=/tmp/2",
+           "secret key not found in the registry",
+           "access token expired after 3600 seconds",
+           "docker run -p 8080:80 -u 1000:1000 nvcr.io/nvidia/pytorch:24.01-py3",
+           "python serve.py -p 8080 -u user:group -a 1",
+           "ssh -p 2222 host",
+           "mysql -p -h db",
+           "curl -u me -o out.tar https://example.com/a1b2c3",
+           "curl -u $USER:$TOKEN https://example.com",
+           "curl: option -u: requires parameter; serve -p 8080:80",
+           "cookie: enabled",
+           "accepted cookies: 3",
+           "step 100/500 -p 0.5 -u 3:4",
            "The bearer of bad news",
            "key: value, monkey=banana, keyboard: 104",
            "loss_per_token: 0.0012345678",
@@ -151,6 +200,34 @@ TEST(Redactor, ValuesByName) {
   EXPECT_EQ(RedactValue("MAX_TOKEN", "4096"), "4096");
   EXPECT_EQ(RedactValue("URL", "https://a:b@example.com"), "https://a:*@example.com");
   EXPECT_EQ(RedactValue("HF_TOKEN", ""), "");
+}
+
+TEST(Redactor, ArgumentsOfProgramsThatTakePasswords) {
+  const struct {
+    std::vector<std::string> argv;
+    std::vector<std::string> masked;
+  } cases[] = {
+      {{"mysql", "-uroot", "-phunter2", "db"}, {"mysql", "-uroot", "-p*******", "db"}},
+      {{"sudo", "/usr/bin/sshpass", "-p", "hunter2", "ssh", "-p", "22"},
+       {"sudo", "/usr/bin/sshpass", "-p", "*******", "ssh", "-p", "22"}},
+      {{"curl", "-u", "me:hunter2", "https://x"}, {"curl", "-u", "me:*******", "https://x"}},
+      {{"curl", "--user=me:hunter2"}, {"curl", "--user=me:*******"}},
+      {{"curl", "-H", "Cookie: sid=0123"}, {"curl", "-H", "Cookie: ********"}},
+      {{"redis-cli", "-p", "6379", "-a", "hunter2"}, {"redis-cli", "-p", "6379", "-a", "*******"}},
+      {{"wandb", "login", "hunter2"}, {"wandb", "login", "*******"}},
+      {{"train", "--password", "hunter2", "-p", "8080"},
+       {"train", "--password", "*******", "-p", "8080"}},
+      {{"python", "serve.py", "-p", "8080", "-u", "a:b"},
+       {"python", "serve.py", "-p", "8080", "-u", "a:b"}},
+      {{"mysql", "-p", "db"}, {"mysql", "-p", "db"}},
+      {{"train", "--url", "https://x?sig=0123456789abcdef"},
+       {"train", "--url", "https://x?sig=****************"}},
+  };
+  for (const auto& test : cases) {
+    std::vector<std::string> argv = test.argv;
+    RedactArguments(argv);
+    EXPECT_EQ(argv, test.masked);
+  }
 }
 
 }  // namespace

@@ -156,6 +156,9 @@ TEST(VerdictJson, EscapesRoundTrip) {
   AppendJsonString(std::string_view("a\"\\\n\r\t\x01\x00\x7F\xC3\xA9", 11), out);
   EXPECT_EQ(out, "\"a\\\"\\\\\\n\\r\\t\\u0001\\u0000\\u007f\xC3\xA9\"");
   out.clear();
+  AppendJsonString("loss \u202e5.0\u2069", out);
+  EXPECT_EQ(out, "\"loss \\u202e5.0\\u2069\"");
+  out.clear();
   AppendJsonString("\xE2\x82x", out);
   EXPECT_EQ(out, "\"\xEF\xBF\xBD\xEF\xBF\xBDx\"");
 }

@@ -64,6 +64,12 @@ TEST(VerdictText, SaysWhenTheDataWasNotWhole) {
   EXPECT_THAT(text, HasSubstr("17 bytes lost"));
 }
 
+TEST(VerdictText, WhatNobodySeesIsWrittenOut) {
+  proto::Verdict verdict = testing::ExampleVerdict();
+  verdict.add_implies()->set_text("loss \u202e0.5\u202c\u200b \xc2\x9b");
+  EXPECT_THAT(VerdictToText(verdict), HasSubstr("loss \\u202e0.5\\u202c\\u200b ?"));
+}
+
 TEST(VerdictText, NoLineIsWiderThanTheTerminal) {
   proto::Verdict verdict = testing::ExampleVerdict();
   for (int i = 0; i < 500; ++i) verdict.add_ranks(i);
