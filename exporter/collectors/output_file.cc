@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,11 +35,15 @@ std::string ReadDescriptor(const std::string& process, const std::string& number
   return ReadText(process + "/fdinfo/" + number);
 }
 
-// By what the kernel knows: most processes have a pipe or a terminal there.
-bool IsRegular(int path_fd) {
+// A regular file, by what the kernel knows without asking its file system: most processes have a
+// pipe or a terminal there.
+std::optional<OutputFileId> IdOf(int path_fd) {
   struct statx facts {};
-  return statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &facts) == 0 &&
-         S_ISREG(facts.stx_mode);
+  if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &facts) != 0 ||
+      !S_ISREG(facts.stx_mode)) {
+    return std::nullopt;
+  }
+  return OutputFileId{makedev(facts.stx_dev_major, facts.stx_dev_minor), facts.stx_ino};
 }
 
 // A scheduler makes the file some moments before the job's first process.
@@ -71,32 +76,51 @@ std::string RefusalOfRoot(const std::string& proc_root, const ProcessKey& key,
 
 struct Candidate {
   OwnedFd fd;  // O_PATH
-  struct stat facts {};
+  OutputFileId id;
   DescriptorFacts descriptor;
 };
 
-// An error says why the file is not read; empty: it is none to read.
-Result<Candidate> Find(const std::string& proc_root, const ProcessKey& key, int number,
-                       const OutputReader& reader, exporter::UserMounts& mounts) {
+// One that the process may write; nothing looked at but what the kernel knows.
+std::optional<Candidate> Find(const std::string& proc_root, const ProcessKey& key, int number) {
   const std::string name = std::to_string(number);
   Candidate candidate;
   candidate.fd = exporter::OpenProcessLink(proc_root, key.pid, "fd/" + name);
-  if (!candidate.fd) return Error{};
-  if (!IsRegular(candidate.fd.get())) return Error{};
+  if (!candidate.fd) return std::nullopt;
+  const auto id = IdOf(candidate.fd.get());
+  errno = 0;
+  if (!id) return std::nullopt;
+  candidate.id = *id;
   const auto descriptor =
       ParseDescriptorFacts(ReadDescriptor(proc_root + '/' + std::to_string(key.pid), name));
-  if (!descriptor || !descriptor->writable) return Error{};
+  if (!descriptor || !descriptor->writable) return std::nullopt;
   candidate.descriptor = *descriptor;
+  return candidate;
+}
+
+// Opens it for the job; an error says why it is not read.
+Result<FoundOutput> Open(const std::string& proc_root, const ProcessKey& key,
+                         const OutputReader& reader, const Candidate& candidate,
+                         exporter::UserMounts& mounts) {
   if (std::string refusal = mounts.Refusal(candidate.fd.get()); !refusal.empty())
     return Error{std::move(refusal)};
-  if (fstat(candidate.fd.get(), &candidate.facts) != 0) return Error{std::strerror(errno)};
+  struct stat facts {};
+  if (fstat(candidate.fd.get(), &facts) != 0) return Error{std::strerror(errno)};
   if (reader.who.uid == 0) {
-    if (std::string refusal = RefusalOfRoot(proc_root, key, reader, candidate.facts);
-        !refusal.empty()) {
-      return Error{std::move(refusal)};
-    }
+    std::string refusal = RefusalOfRoot(proc_root, key, reader, facts);
+    if (!refusal.empty()) return Error{std::move(refusal)};
   }
-  return candidate;
+  OwnedFd file = exporter::OpenLooked(candidate.fd.get());
+  if (!file) return Error{std::string("its user may not read it: ") + std::strerror(errno)};
+  FoundOutput output;
+  output.file = std::make_shared<OutputFile>(std::move(file));
+  // What is appended to is where others may have written before, unless it was made for this job;
+  // whoever does not append began at the start.
+  const bool old =
+      candidate.descriptor.append && !IsYoungerThan(candidate.fd.get(), proc_root, key);
+  // Where it appends is known once it has written: until then its position is 0.
+  const int64_t position = candidate.descriptor.position;
+  output.begin = old ? (position > 0 ? position : facts.st_size) : 0;
+  return output;
 }
 
 }  // namespace
@@ -130,33 +154,26 @@ OutputFiles FindOutputFiles(const std::string& proc_root, const ProcessKey& key,
   OutputFiles files;
   exporter::UserMounts mounts(proc_root, key.pid);
   for (const int number : {1, 2}) {
-    auto found = Find(proc_root, key, number, reader, mounts);
-    if (!found) {
-      if (!found.error().empty()) files.refusal = found.error();
+    errno = 0;
+    const auto candidate = Find(proc_root, key, number);
+    if (!candidate) {
+      files.closed = files.closed || errno == EACCES || errno == EPERM;
       continue;
     }
-    Candidate& candidate = *found;
-    FoundOutput output;
-    output.descriptor = number;
-    output.id = {candidate.facts.st_dev, candidate.facts.st_ino};
-    const bool opened_before =
+    const bool open =
         std::any_of(files.found.begin(), files.found.end(),
-                    [&](const FoundOutput& other) { return other.id == output.id; });
-    if (!opened_before && std::find(known.begin(), known.end(), output.id) == known.end()) {
-      OwnedFd file = exporter::OpenLooked(candidate.fd.get());
-      if (!file) {
-        files.refusal = std::string("its user may not read it: ") + std::strerror(errno);
+                    [&](const FoundOutput& other) { return other.id == candidate->id; });
+    FoundOutput output;
+    if (!open && std::find(known.begin(), known.end(), candidate->id) == known.end()) {
+      auto opened = Open(proc_root, key, reader, *candidate, mounts);
+      if (!opened) {
+        files.refusal = opened.error();
         continue;
       }
-      output.file = std::make_shared<OutputFile>(std::move(file));
-      // What is appended to is where others may have written before, unless it was made for this
-      // job; whoever does not append began at the start.
-      const bool old =
-          candidate.descriptor.append && !IsYoungerThan(candidate.fd.get(), proc_root, key);
-      // Where it appends is known once it has written: until then its position is 0.
-      const int64_t position = candidate.descriptor.position;
-      output.begin = old ? (position > 0 ? position : candidate.facts.st_size) : 0;
+      output = std::move(*opened);
     }
+    output.descriptor = number;
+    output.id = candidate->id;
     files.found.push_back(std::move(output));
   }
   return files;

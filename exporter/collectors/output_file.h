@@ -53,6 +53,7 @@ struct FoundOutput {
 struct OutputFiles {
   std::vector<FoundOutput> found;
   std::string refusal;  // why another one is not read; empty: there is none
+  bool closed = false;  // the kernel does not let this user see what the process has open
 };
 
 // The process's user, whose thread this is. Of a file of root's, `all_roots` says that Slurm knows

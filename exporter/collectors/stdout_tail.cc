@@ -169,10 +169,16 @@ void StdoutTail::Submit(Round planned) {
 
 // On the user's thread.
 void StdoutTail::Run(const std::string& proc_root, Round& round) {
+  const auto has_changed = [&](const Look& look) {
+    return exporter::ReadIdentity(proc_root, look.key) != round.who;
+  };
   for (Look& look : round.looks) {
-    look.other_user = exporter::ReadIdentity(proc_root, look.key) != round.who;
+    // What another user has open is closed to this one; to root it is not.
+    look.other_user = round.who.uid == 0 && has_changed(look);
     if (look.other_user) continue;
     look.files = FindOutputFiles(proc_root, look.key, {round.who, look.all_roots}, round.known);
+    look.other_user = look.files.closed && has_changed(look);
+    if (look.files.closed) look.files.refusal = "a process hides what it has open";
   }
   for (Read& read : round.reads) {
     if (round.budget == 0) break;
