@@ -47,7 +47,8 @@ struct Engine::Impl {
   using JobMap = std::map<std::string, Job, std::less<>>;
   JobMap jobs;
   JobMap::iterator found_last = jobs.end();  // lines come by the thousand for one job
-  std::vector<SourceState> sources;          // by id
+  std::optional<Timestamp> kernel_log_since;
+  std::vector<SourceState> sources;  // by id
   std::string boot_id;
   int64_t wall_offset_ns = 0;
   double clock_uncertainty_s = 0;
@@ -105,6 +106,9 @@ struct Engine::Impl {
   void On(const std::monostate&, const Observation&) { ++counters.malformed; }
 
   void On(const SourceState& state, const Observation& observation) {
+    if (state.name == "kmsg" && state.state != Availability::kUp) kernel_log_since.reset();
+    if (state.name == "kmsg" && state.state == Availability::kUp && !kernel_log_since)
+      kernel_log_since = observation.t;
     // It tells all that stands in the files after this; what was taken back meanwhile it does not.
     if (state.name == "job_mapping" && state.state == Availability::kUp) {
       for (auto& [id, job] : jobs) job.window.OnGpuMapping({}, observation.t);
@@ -431,6 +435,7 @@ Output Engine::Tick(Timestamp now) {
                                      ? job.scheduler.told_end
                                      : Timestamp{}};
       const bool judged = !final_before || !job.record.empty();
+      job.window.SetKernelLogSince(impl_->kernel_log_since);
       if (judged && job.judge.Evaluate(job.window, context, now))
         output.changed.push_back(it->first);
       DescribeStatus(job.window, impl_->processes, job.judge, impl_->wall_offset_ns, now,

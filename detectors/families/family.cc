@@ -88,6 +88,13 @@ Finding FromPrimary(const JobFeatures& f) {
   return finding;
 }
 
+void HoldToItsWord(const JobFeatures& f, Finding& finding) {
+  const Cause* const primary = f.Primary();
+  const bool word = primary != nullptr && primary->candidate->store == proto::STORE_LOG;
+  if (word && (finding.tier == proto::TIER_C || finding.tier == proto::TIER_P))
+    finding.tier = proto::TIER_S;
+}
+
 RuledOut NoSuchText(const JobFeatures& f, std::string_view what) {
   if (f.lines == 0) return NotDecidable(proto::STORE_LOG, "no text was seen");
   RuledOut out;

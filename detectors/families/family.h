@@ -47,7 +47,7 @@ enum class Question : uint8_t {
   kWhoRequeued,     // owner, operator or the job's own script
   kLastCheckpoint,  // whether the save that the end came into is complete
   kRerun,           // what became of it after it was put back
-  kFollowMeant,         // whether a run that waited for another was to go on from it
+  kFollowMeant,     // whether a run that waited for another was to go on from it
   kLast = kFollowMeant,
 };
 inline constexpr int kQuestions = static_cast<int>(Question::kLast) + 1;
@@ -106,6 +106,10 @@ inline constexpr auto kNeverRaised = &EvaluateNever;
 // The finding of a family that the primary cause belongs to: evidence, ranks, onset, tier by how
 // many voices agree.
 Finding FromPrimary(const features::JobFeatures& f);
+
+// What only the job's own text says of hardware, or of others than its own processes, is the claim
+// of whoever may print there, however its processes ended.
+void HoldToItsWord(const features::JobFeatures& f, Finding& finding);
 
 // "no ... in N lines" for families that only text can show here.
 RuledOut NoSuchText(const features::JobFeatures& f, std::string_view what);

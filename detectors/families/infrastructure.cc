@@ -112,12 +112,16 @@ Finding EvaluateB2(const JobFeatures& f) {
   }
   const bool unknown =
       primary->incident().kind == IncidentKind::kCudaError && IsUnknownDriverError(f);
-  if (!IsHardware(primary->incident()) && !unknown) return {};
+  if ((!IsHardware(primary->incident()) && !unknown) || primary->denied) return {};
   Finding finding = FromPrimary(f);
   finding.sub = unknown ? "driver" : primary->incident().kind == IncidentKind::kXid ? "xid" : "ecc";
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "gpu";
-  if (unknown) finding.tier = proto::TIER_W;
+  const bool seen = std::any_of(f.causes.begin(), f.causes.end(), [](const Cause& cause) {
+    return cause.incident().kind == IncidentKind::kXid &&
+           cause.candidate->store != proto::STORE_LOG;
+  });
+  const size_t told = finding.shows.size();
   const Captures& fields = primary->incident().fields;
   const auto card = std::find_if(fields.begin(), fields.end(),
                                  [](const KeyValue& field) { return field.key == "bus_id"; });
@@ -125,6 +129,8 @@ Finding EvaluateB2(const JobFeatures& f) {
                       primary->incident().t),
        finding);
   for (const features::RunGpu& gpu : f.gpu.gpus) Show(gpu.lost_evidence, finding);
+  if (!seen && finding.shows.size() == told) HoldToItsWord(f, finding);
+  if (unknown) finding.tier = proto::TIER_W;
   // Software may be all of it; only the same card under another job would tell.
   if (features::OwnerOfGpuError(primary->incident()) == features::GpuErrorOwner::kDriver)
     finding.cap = 0.7;
@@ -134,6 +140,12 @@ Finding EvaluateB2(const JobFeatures& f) {
 RuledOut RuleOutB2(const JobFeatures& f) {
   for (const Cause& cause : f.causes) {
     if (!IsHardware(cause.incident())) continue;
+    if (cause.denied) {
+      return Excluded(
+          "the job's own text alone says so: the log of the node's kernel was read all along and "
+          "has no error of a card of the job",
+          {cause.evidence});
+    }
     if (cause.role == Cause::Role::kRecovered)
       return Excluded("the run went on after it", {cause.evidence, f.last_progress_evidence});
     return Excluded("an earlier event explains the end", {cause.evidence});
@@ -193,6 +205,7 @@ Finding EvaluateX5(const JobFeatures& f) {
   finding.component = "network";
   // A peer's death looks the same from here; a missing interface does not.
   if (incident.kind == IncidentKind::kPeerLost || again) finding.cap = 0.55;
+  HoldToItsWord(f, finding);
   AddPortFaults(f, finding);
   Show(f.last_progress_evidence, finding);
   finding.open.push_back(Question::kHangTrigger);
@@ -230,6 +243,8 @@ Finding EvaluateX21(const JobFeatures& f) {
     // The text says that writing failed; the kernel says of what.
     if (primary->candidate->store != proto::STORE_KERNEL && !f.storage.failure.empty())
       finding.sub = f.storage.failure;
+    // That a disk is full is the program's own error; that one fails accuses it.
+    if (f.storage.failure.empty() && finding.sub != "full") HoldToItsWord(f, finding);
     Show(f.storage.failure_evidence, finding);
   } else if (f.running && f.storage.hang_seconds >= kFileHangSeconds) {
     finding.matched = true;

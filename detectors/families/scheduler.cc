@@ -181,6 +181,7 @@ Finding EvaluateF1(const JobFeatures& f) {
   finding.component = "node";
   // A node's state that met the run's end, without the job's own record.
   if (f.Primary()->incident().shape == "node_record") finding.tier = proto::TIER_C;
+  if (finding.tier != proto::TIER_P) HoldToItsWord(f, finding);
   if (!ProgressedToTheEnd(f)) {
     // It stood long before the node was lost.
     finding.cap = 0.7;

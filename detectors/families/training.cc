@@ -165,6 +165,7 @@ Finding EvaluateU0(const JobFeatures& f) {
     finding.root = end.root;
     finding.ranks = end.ranks;
     finding.onset = end.onset;
+    if (f.Primary()->denied) finding.open.push_back(Question::kHardwareOrSoftware);
   }
   // Whoever exited first is all that is known of the beginning.
   const features::Cause* first = nullptr;

@@ -4,6 +4,7 @@
 #include "detectors/features/causes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <vector>
 
@@ -150,6 +151,7 @@ class Orderer {
       causes_.push_back({inferred.candidate.get(), OwnRole(*inferred.candidate),
                          Precedence(inferred.candidate->incident), inferred.evidence});
     }
+    DenyWords();
     DemoteConsequences();
     Sort();
     MarkSupport();
@@ -165,6 +167,7 @@ class Orderer {
     if (incident.kind == IncidentKind::kXid && OwnerOfGpuError(incident) == GpuErrorOwner::kNone)
       return Role::kCascade;
     if (incident.kind == IncidentKind::kXid && SurvivedXid(candidate)) return Role::kRecovered;
+    if (IsBareWord(candidate) && HasFinished()) return Role::kRecovered;
     // A program's word that it is taken off: wrong where it went on, or finished.
     if (incident.kind == IncidentKind::kTerminated && !incident.sub.empty()) {
       const bool went_on = ProgressAfter(candidate) >= kProgressedAfter || f_.train_end;
@@ -187,6 +190,61 @@ class Orderer {
     if (f_.train_end && !f_.exit_known && AfterTrainEnd(candidate)) return Role::kTeardown;
     if (f_.train_end && !f_.exit_known && !AfterTrainEnd(candidate)) return Role::kRecovered;
     return Role::kInitiating;
+  }
+
+  // The command says that it did what it was to do, and so does training.
+  bool HasFinished() const {
+    const bool all = f_.steps_known && std::isfinite(f_.total_steps) && f_.total_steps > 0 &&
+                     f_.steps >= f_.total_steps;
+    return f_.exit_known && f_.exit_code == 0 && (f_.train_end || all);
+  }
+
+  // A line in the job's own output about its end, which whoever prints there may have made up.
+  static bool IsBareWord(const windows::Candidate& candidate) {
+    if (candidate.store != proto::STORE_LOG) return false;
+    switch (candidate.incident.kind) {
+      case IncidentKind::kHostOom:
+      case IncidentKind::kSignalDeath:
+      case IncidentKind::kSchedulerEnd:
+      case IncidentKind::kTerminated:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  // Every rank of the job runs on this node, so that its kernel is the one that would know.
+  bool AllRanksAreHere() const {
+    if (f_.world_size > 1) return static_cast<size_t>(f_.world_size) <= f_.rank_pids.size();
+    return job_.wrapped() || f_.processes_seen > 0;
+  }
+
+  // Words about a card that fails, against a kernel's log that has been read all along and says
+  // nothing. The driver writes there before the program hears of it.
+  void DenyWords() {
+    const std::optional<Timestamp>& since = job_.kernel_log_since();
+    if (!f_.timed || !since || !AllRanksAreHere()) return;
+    const bool seen = std::any_of(causes_.begin(), causes_.end(),
+                                  [](const Cause& cause) {
+                                    return cause.incident().kind == IncidentKind::kXid &&
+                                           cause.candidate->store != proto::STORE_LOG;
+                                  }) ||
+                      std::any_of(f_.faults.begin(), f_.faults.end(),
+                                  [](const NodeFault& fault) { return fault.type == "sxid"; }) ||
+                      std::any_of(f_.gpu.gpus.begin(), f_.gpu.gpus.end(),
+                                  [](const RunGpu& gpu) { return gpu.lost || gpu.errors > 0; });
+    if (seen) return;
+    for (Cause& cause : causes_) {
+      const Incident& incident = cause.incident();
+      if (cause.candidate->store != proto::STORE_LOG || *since > incident.t) continue;
+      const bool of_card = incident.kind == IncidentKind::kXid ||
+                           (incident.kind == IncidentKind::kCudaError &&
+                            OwnerOfGpuError(incident) == GpuErrorOwner::kHardware);
+      if (!of_card) continue;
+      cause.denied = true;
+      // An error that the program raised is one, whatever its words are worth.
+      if (incident.kind == IncidentKind::kXid) cause.role = Role::kDenied;
+    }
   }
 
   // Training records after it. Of a rank whose own stream has no times to compare with the others',

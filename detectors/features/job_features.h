@@ -34,12 +34,23 @@ inline constexpr size_t kStores = proto::Store_ARRAYSIZE;
 
 // An incident of the judged attempt with the role that the whole run gives it.
 struct Cause {
-  enum class Role : uint8_t { kInitiating, kSupport, kCascade, kWrapper, kRecovered, kTeardown };
+  enum class Role : uint8_t {
+    kInitiating,
+    kSupport,
+    kCascade,
+    kWrapper,
+    kRecovered,
+    kTeardown,
+    kDenied
+  };
 
   const windows::Candidate* candidate = nullptr;  // valid as long as the window is not fed
   Role role = Role::kInitiating;
   int32_t precedence = 0;  // class of the event, lower goes first among simultaneous ones
   EvidenceRef evidence = kNoEvidence;
+  // The job's own text speaks of a card, and the log of the node's kernel, which is read, does not:
+  // no driver keeps such an error to itself. kDenied where the words are all that there is.
+  bool denied = false;
   int32_t quotes = 0;  // that many entries behind `evidence` quote further lines of the incident
 
   const logs::Incident& incident() const { return candidate->incident; }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "detectors/windows/another_job.h"
 #include "detectors/windows/completed_save.h"
 #include "detectors/windows/statistics.h"
 
@@ -141,6 +142,7 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   }
   if (array_task_.empty() && !process.array_job_id.empty() && !process.array_task.empty())
     array_task_ = process.array_job_id + '_' + process.array_task;
+  heterogeneous_ = heterogeneous_ || !process.het_job_id.empty();
   const bool over = end_.ended;
   // What was requeued begins with its script, wherever its ranks come to run.
   if (over && process.slurm_restart > attempt_.slurm_restart)
@@ -306,7 +308,8 @@ void JobWindow::OnRecord(const logs::Record& record, uint32_t stream, const LogL
   if (const auto* progress = std::get_if<logs::Progress>(&record)) {
     if (line != nullptr) OnProgress(*progress, *line, t);
   } else if (const auto* incident = std::get_if<Incident>(&record)) {
-    OnIncident(*incident, stream, t);
+    if (!OfAnotherJob(*incident, {job_id_, array_task_, heterogeneous_}))
+      OnIncident(*incident, stream, t);
   } else {
     OnMarker(std::get<logs::Marker>(record), stream, line, t);
   }

@@ -320,6 +320,9 @@ class JobWindow {
   const IncidentLog& incidents() const { return incidents_; }
   const std::map<uint32_t, StreamWindow>& streams() const { return streams_; }
   const std::map<int32_t, RankWindow>& ranks() const { return ranks_; }
+  // Since when this node's kernel log has been read without a break; nullopt: it is not.
+  void SetKernelLogSince(std::optional<Timestamp> since) { kernel_log_since_ = since; }
+  const std::optional<Timestamp>& kernel_log_since() const { return kernel_log_since_; }
   const Surroundings& surroundings() const { return surroundings_; }
   const GpuClaims& gpu_claims() const { return gpu_claims_; }
   const SuspensionTracker& suspension() const { return suspension_; }
@@ -366,7 +369,7 @@ class JobWindow {
       begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
       progress_stream_, last_words_, earlier_, pending_signals_, ended_well_, gpu_claims_,
       scheduler_, boot_, parents_, suspension_, scheduler_state_attempt_, scheduler_marks_,
-      mark_reason_, attempt_spans_, array_task_);
+      mark_reason_, attempt_spans_, array_task_, heterogeneous_);
     while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
     while (attempt_spans_.size() > kMaxSpans) attempt_spans_.pop_front();
@@ -399,6 +402,8 @@ class JobWindow {
 
   std::string job_id_;
   std::string array_task_;
+  bool heterogeneous_ = false;  // Slurm runs it in parts that have numbers of their own
+  std::optional<Timestamp> kernel_log_since_;  // told anew before each judgement
   std::vector<std::string> argv_;
   std::string command_;
   Timestamp begin_;
