@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""How both programs are linked: position-independent, everything bound and made read-only at the start, no stack to run."""
+"""How both programs are built: position-independent, everything bound and made read-only at the start, no stack to run, and
+stacks and copies that are checked while they run."""
+import json
 import re
 import shutil
 import subprocess
 
-from contract import BINARY, Skip, main
+from contract import BINARY, ROOT, Skip, main
 
 PROGRAMS = [BINARY, BINARY.with_name("rankscope-serve")]
 
@@ -41,6 +43,25 @@ def test_no_stack_and_no_writable_segment_runs():
     return of_each(("has no word on its stack", ["-l"], r"^\s+GNU_STACK\s", True),
                    ("has a stack that runs", ["-l"], r"^\s+GNU_STACK\s.*\bRWE\b", False),
                    ("has a segment that can be written and run", ["-l"], r"^\s+LOAD\s.*\bRWE\b", False))
+
+
+def test_stacks_and_copies_are_checked():
+    """Of the daemon by what it calls, of every file of ours by how it was compiled."""
+    findings = of_each()
+    called = readelf(PROGRAMS[1], "--dyn-syms")
+    findings += [f"rankscope-serve: calls no {name}" for name in ("__stack_chk_fail",)
+                 if not re.search(rf"UND {name}(@|$)", called, re.M)]
+    database = BINARY.with_name("compile_commands.json")
+    if not database.exists():
+        raise Skip(f"no {database}")
+    for unit in json.loads(database.read_text()):
+        path = unit["file"].removeprefix(f"{ROOT}/")
+        if not path.startswith(("exporter/", "detectors/")) or not path.endswith(".cc"):
+            continue
+        missing = [flag for flag in ("-fstack-protector-strong", "-fstack-clash-protection", "-D_FORTIFY_SOURCE=2")
+                   if flag not in unit["command"].split()]
+        findings += [f"{path}: compiled without {' '.join(missing)}"] if missing else []
+    return findings
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   };
   const auto elf = ReadElf(read, {"cuLaunchKernel", "ncclAllReduce"});
   if (elf) {
+    if (elf->functions.size() > kMostFunctions) std::abort();
     for (const ElfFunction& function : elf->functions) {
       if (function.code.size() > kPrologueBytes) std::abort();
     }
