@@ -189,7 +189,7 @@ class FullDisk(HostileTest, DiskTest):
         for i in range(12):
             self.start_as(ATTACKER, self.program, "run", "--socket", daemon.socket, "--dir", self.home(ATTACKER) / f"full{i}", "--",
                           "/bin/sh", "-c", chatter).wait(PATIENCE)
-        wait_for("the attacker's oldest to go", lambda: daemon.text().count("removed a recording") > 0)
+        wait_for("the attacker's oldest to go", lambda: re.search("removed .*recording", daemon.text()))
         self.assertTrue((state / "jobs" / job).exists(), daemon.text())
 
 
