@@ -24,6 +24,10 @@ namespace {
 // Python writes a chained traceback in one go; after this much silence what was said is complete.
 constexpr Duration kTextPause = Seconds(2);
 
+// Ticks come each second, and a busy machine delays one by two or three. After a longer hole nobody
+// was listening.
+constexpr Duration kMissedTicks = Seconds(5);
+
 // No clock shows such times (146 years); within them sums and differences cannot overflow.
 constexpr int64_t kMaxTimeNs = int64_t{1} << 62;
 
@@ -52,6 +56,7 @@ struct Engine::Impl {
   std::string boot_id;
   int64_t wall_offset_ns = 0;
   double clock_uncertainty_s = 0;
+  Timestamp last_tick;
   Counters counters;
 
   Job* FindJob(std::string_view id) {
@@ -91,8 +96,21 @@ struct Engine::Impl {
     return true;
   }
 
-  void On(const Epoch& epoch, const Observation&) {
-    if (!Plausible(epoch.wall_offset_ns)) {
+  // From `begin` on nothing was observed. Where it was stopped is seen at the tick that comes late.
+  void NoteUnheard(Timestamp begin, Timestamp end, windows::UnheardWhy why) {
+    for (auto& [id, job] : jobs) {
+      if (!job.window.end().ended) job.window.hearing().OnSpan(begin, end, why);
+    }
+  }
+
+  void NoteMissedTicks(Timestamp now) {
+    if (last_tick.ns != 0 && now - last_tick > kMissedTicks)
+      NoteUnheard(last_tick, now, windows::UnheardWhy::kStopped);
+    last_tick = now;
+  }
+
+  void On(const Epoch& epoch, const Observation& observation) {
+    if (!Plausible(epoch.wall_offset_ns) || !Plausible(epoch.away_since.ns)) {
       ++counters.malformed;
       return;
     }
@@ -100,6 +118,9 @@ struct Engine::Impl {
     clock_uncertainty_s = static_cast<double>(epoch.uncertainty_ns) * 1e-9;
     if (!epoch.boot_id.empty()) boot_id = epoch.boot_id;
     for (auto& [id, job] : jobs) job.window.OnBoot(node, boot_id);
+    if (epoch.away_since.ns == 0) return;
+    NoteUnheard(epoch.away_since, observation.t, windows::UnheardWhy::kAway);
+    last_tick = observation.t;
   }
 
   void On(const rankscope::Tick&, const Observation&) {}  // the driver calls Engine::Tick
@@ -115,12 +136,21 @@ struct Engine::Impl {
     }
     for (SourceState& known : sources) {
       if (known.source == state.source && known.name == state.name) {
+        NoteSource(&known, state, observation.t);
         known = state;
         return;
       }
     }
     constexpr size_t kMaxSources = 64;
-    if (sources.size() < kMaxSources) sources.push_back(state);
+    if (sources.size() >= kMaxSources) return;
+    NoteSource(nullptr, state, observation.t);
+    sources.push_back(state);
+  }
+
+  void NoteSource(const SourceState* before, const SourceState& now, Timestamp t) {
+    for (auto& [id, job] : jobs) {
+      if (!job.window.end().ended) job.window.hearing().OnSource(before, now, t);
+    }
   }
 
   void On(const RunMark& mark, const Observation& observation) {
@@ -193,6 +223,7 @@ struct Engine::Impl {
     // Slurm names the node to each task; a step may be known by the cgroup alone.
     if (!process->step_id.empty() || !process->node_name.empty()) job->scheduler.scheduled = true;
     for (const auto& [key, rank] : withdrawn) job->window.WithdrawRank(key, rank);
+    if (start.preexisting && !again) job->window.hearing().OnEarlierProcess();
     job->window.OnProcessStart(*process, again && !moved, observation.t);
     job->window.OnArguments(*process, start.argv);
     job->window.OnEnvironment(*process, start.env, observation.t);
@@ -241,7 +272,7 @@ struct Engine::Impl {
     job->open_text = true;
     if (job->readers.size() >= windows::JobWindow::kMaxStreams &&
         !job->readers.contains(line.stream))
-      return;
+      return;  // the window has counted it
     for (const logs::Record& record : job->readers[line.stream].Feed(line, observation.t)) {
       job->window.OnRecord(record, line.stream, &line, observation.t);
     }
@@ -410,6 +441,7 @@ void Engine::Accept(const Observation& observation) {
 Output Engine::Tick(Timestamp now) {
   Output output;
   if (!Plausible(now.ns)) return output;
+  impl_->NoteMissedTicks(now);
   for (auto it = impl_->jobs.begin(); it != impl_->jobs.end();) {
     Job& job = it->second;
     const bool final_before = job.judge.is_final();
@@ -507,7 +539,7 @@ const Engine::Counters& Engine::counters() const {
 std::string Engine::Save() const {
   ArchiveWriter archive;
   archive(impl_->processes, impl_->sources, impl_->boot_id, impl_->wall_offset_ns,
-          impl_->clock_uncertainty_s, static_cast<uint64_t>(impl_->jobs.size()));
+          impl_->clock_uncertainty_s, impl_->last_tick, static_cast<uint64_t>(impl_->jobs.size()));
   for (auto& [id, job] : impl_->jobs) {
     job.judge.BeforeSave();
     archive(id, job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
@@ -527,7 +559,7 @@ bool Engine::Restore(std::string_view bytes) {
   ArchiveReader archive(*content);
   uint64_t jobs = 0;
   archive(next->processes, next->sources, next->boot_id, next->wall_offset_ns,
-          next->clock_uncertainty_s, jobs);
+          next->clock_uncertainty_s, next->last_tick, jobs);
   for (uint64_t i = 0; i < jobs && archive.ok(); ++i) {
     std::string id;
     archive(id);

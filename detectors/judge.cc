@@ -4,7 +4,9 @@
 #include "detectors/judge.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "detectors/describe_data.h"
 #include "detectors/families/family_names.h"
 #include "detectors/features/build.h"
 #include "detectors/utf8_message.h"
@@ -29,14 +31,15 @@ bool SameAnswer(const proto::Verdict& a, const proto::Verdict& b) {
          std::equal(a.ranks().begin(), a.ranks().end(), b.ranks().begin(), b.ranks().end());
 }
 
-// That nothing moves, or too slowly, says nothing of a job that is suspended, nor of one that has
-// just been: numbers are of the newest one or two minutes. What stood before stands, and an event
-// tells more.
-bool OfSuspension(const Finding& finding, const JobFeatures& f) {
+// That nothing moves, or too slowly, says nothing of a job that is suspended or that nobody
+// observes, nor of one of which that has just been so: numbers are of the newest one or two
+// minutes. What stood before stands, and an event tells more.
+bool OfPause(const Finding& finding, const JobFeatures& f) {
   constexpr double kHangSeconds = 60, kSlowSeconds = 120;
   if (!f.running || f.Primary() != nullptr) return false;
-  return (finding.symptom == "hang" && f.suspension.seconds_ago < kHangSeconds) ||
-         (finding.symptom == "slow" && f.suspension.seconds_ago < kSlowSeconds);
+  const double ago = std::fmin(f.suspension.seconds_ago, f.unheard_seconds_ago);  // NaN = never
+  return (finding.symptom == "hang" && ago < kHangSeconds) ||
+         (finding.symptom == "slow" && ago < kSlowSeconds);
 }
 
 }  // namespace
@@ -47,7 +50,7 @@ Judge::Choice Judge::Choose(const JobFeatures& f, std::string_view standing) {
     for (const FamilyRow& row : families::Families()) {
       if (row.incident != incident) continue;
       Finding finding = row.evaluate(f);
-      if (!finding.matched || (row.code != standing && OfSuspension(finding, f))) continue;
+      if (!finding.matched || (row.code != standing && OfPause(finding, f))) continue;
       choice.family = &row;
       choice.finding = std::move(finding);
       return choice;
@@ -129,37 +132,6 @@ void Judge::SummarizePrevious(windows::JobWindow& job, const JudgeContext& conte
   candidate_.clear();
 }
 
-void Judge::DescribeData(const windows::JobWindow& job, const JudgeContext& context,
-                         proto::Verdict& verdict) const {
-  proto::DataQuality* quality = verdict.mutable_data_quality();
-  quality->set_exact(true);
-  quality->set_clock_uncertainty_s(context.clock_uncertainty_s);
-  int64_t lost = 0;
-  for (const auto& [id, stream] : job.streams()) {
-    lost += stream.lost_bytes;
-    if (stream.cut_bytes > 0) {
-      quality->add_notes(stream.name + ": " + std::to_string(stream.cut_bytes) +
-                         " bytes cut out of over-long lines");
-    }
-  }
-  quality->set_lost_bytes(lost);
-  quality->set_lost_events(job.incidents().dropped());
-  if (!job.end().streams_closed && verdict.state() == proto::FINAL) {
-    quality->add_notes(
-        "the streams were still open when the verdict became final: a background process holds "
-        "them");
-  }
-  for (const SourceState& source : *context.sources) {
-    proto::SourceState* out = quality->add_sources();
-    out->set_source(source.source);
-    out->set_name(source.name);
-    out->set_state(static_cast<proto::Availability>(source.state));
-    out->set_reason(source.reason);
-    out->set_lost(source.lost);
-  }
-  for (const proto::AttemptSummary& attempt : attempts_) *verdict.add_attempts() = attempt;
-}
-
 bool Judge::Evaluate(windows::JobWindow& job, const JudgeContext& context, Timestamp now) {
   while (job.attempt_ended()) SummarizePrevious(job, context);
   JobFeatures f = features::BuildFeatures(job, context.stores, now);
@@ -173,7 +145,8 @@ bool Judge::Evaluate(windows::JobWindow& job, const JudgeContext& context, Times
   proto::Verdict next = BuildVerdict(
       {&job, &f, choice.family, &choice.finding, context.node, context.wall_offset_ns});
   next.set_state(state);
-  DescribeData(job, context, next);
+  DescribeData({&job, context.sources, context.clock_uncertainty_s}, next);
+  for (const proto::AttemptSummary& attempt : attempts_) *next.add_attempts() = attempt;
   MakeUtf8(next);
   const bool changed = !SameAnswer(next, verdict_);
   const int64_t wall = context.wall_offset_ns == 0 ? 0 : now.ns + context.wall_offset_ns;

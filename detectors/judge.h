@@ -32,7 +32,7 @@ struct JudgeContext {
   double clock_uncertainty_s = 0;
   std::array<Availability, features::kStores> stores{};
   const std::vector<SourceState>* sources = nullptr;
-  std::string_view record;  // the authoritative record that asks for this evaluation; empty = none
+  std::string_view record;   // the authoritative record that asks for this evaluation; empty = none
   bool scheduled = false;    // a scheduler that answers has started it
   Timestamp scheduler_told;  // and told this attempt's end; 0 = not yet
 };
@@ -68,8 +68,6 @@ class Judge {
   void SummarizePrevious(windows::JobWindow& job, const JudgeContext& context);
   proto::State NextState(const windows::JobWindow& job, const features::JobFeatures& f,
                          const JudgeContext& context, Timestamp now) const;
-  void DescribeData(const windows::JobWindow& job, const JudgeContext& context,
-                    proto::Verdict& verdict) const;
 
   proto::Verdict verdict_;
   std::vector<proto::AttemptSummary> attempts_;

@@ -45,6 +45,7 @@ void PutKind(const Epoch& epoch, proto::Observation* out) {
   to->set_wall_offset_ns(epoch.wall_offset_ns);
   to->set_uncertainty_ns(epoch.uncertainty_ns);
   to->set_boot_id(ToUtf8(epoch.boot_id));
+  to->set_away_since_ns(epoch.away_since.ns);
 }
 
 void PutKind(const Tick&, proto::Observation* out) {
@@ -59,6 +60,7 @@ void PutKind(const SourceState& state, proto::Observation* out) {
   to->set_reason(ToUtf8(state.reason));
   to->set_lost(state.lost);
   to->set_interval_ns(state.interval.ns);
+  to->set_lost_untold(state.lost_untold);
 }
 
 void PutKind(const RunMark& mark, proto::Observation* out) {
@@ -75,6 +77,7 @@ void PutKind(const RunMark& mark, proto::Observation* out) {
   to->set_error(ToUtf8(mark.error));
   to->set_slurm_restart(mark.slurm_restart);
   if (mark.uid) to->set_uid(*mark.uid);
+  to->set_from_folder(mark.from_folder);
 }
 
 void PutKind(const ProcessStart& start, proto::Observation* out) {

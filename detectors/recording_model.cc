@@ -26,12 +26,13 @@ KeyValue ToModel(const proto::KeyValue& pair) {
 }
 
 Epoch ToModel(const proto::Epoch& from) {
-  return {from.wall_offset_ns(), from.uncertainty_ns(), from.boot_id()};
+  return {from.wall_offset_ns(), from.uncertainty_ns(), from.boot_id(), {from.away_since_ns()}};
 }
 
 SourceState ToModel(const proto::SourceState& from) {
-  return {from.source(), from.name(), ToEnum(from.state(), Availability::kNotApplicable),
-          from.reason(), from.lost(), Duration{from.interval_ns()}};
+  return {from.source(),     from.name(), ToEnum(from.state(), Availability::kNotApplicable),
+          from.reason(),     from.lost(), Duration{from.interval_ns()},
+          from.lost_untold()};
 }
 
 RunMark ToModel(const proto::RunMark& from) {
@@ -48,6 +49,7 @@ RunMark ToModel(const proto::RunMark& from) {
   mark.world_size = from.world_size();
   mark.slurm_restart = from.slurm_restart();
   if (from.has_uid()) mark.uid = from.uid();
+  mark.from_folder = from.from_folder();
   return mark;
 }
 

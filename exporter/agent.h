@@ -23,11 +23,13 @@
 #include "exporter/http/state.h"
 #include "exporter/job_recordings.h"
 #include "exporter/job_summaries.h"
+#include "exporter/left_runs.h"
 #include "exporter/logger.h"
 #include "exporter/metrics/snapshot.h"
 #include "exporter/published_jobs.h"
 #include "exporter/slurm/questions.h"
 #include "exporter/source_keeper.h"
+#include "exporter/user_workers.h"
 #include "exporter/verdict_store.h"
 #include "exporter/waiting_room.h"
 
@@ -59,8 +61,12 @@ class Agent {
 
  private:
   void Restore();
+  void NoteAway(Timestamp since);
   void StartSources();
   void GiveUpWrappers();
+  void ReadFolder(LeftRun run, bool last);
+  void TakeRest(const LeftRun& run, LeftRest& rest, bool last);
+  void LoseWrapper(const std::string& job_id);
   void Pass(const Observation& observation);
   void Record(const Observation& observation);
   void OnTick();
@@ -111,8 +117,9 @@ class Agent {
   metrics::SnapshotBuilder snapshots_;
   http::StateHolder state_;
   std::unique_ptr<http::Listener> listener_;
-  std::map<std::string, ProcessKey>
-      awaited_;  // restored jobs whose wrapper is not back, with its command
+  std::map<std::string, LeftRun> awaited_;  // restored jobs whose wrapper is not back
+  uint32_t streams_heard_ = 0;              // by an earlier daemon: the highest number
+  UserWorkers folders_{loop_};              // their folders are their users'
   EventLoop::TimerId tick_timer_ = 0;
   EventLoop::TimerId judge_timer_ = 0;  // of JudgeSoon; 0 = none runs
   Timestamp hurried_;                   // when an error of a card was last judged before its tick

@@ -355,6 +355,13 @@ int64_t JobRecordings::TakeWrapperSeq(const std::string& job_id, int slot) {
   return found.empty() ? std::numeric_limits<int64_t>::min() : found.mapped();
 }
 
+std::optional<int64_t> JobRecordings::WrapperSeq(const std::string& job_id) const {
+  const auto next = wrapper_seq_.upper_bound({job_id, 0});
+  if (next != wrapper_seq_.end() && next->first.first == job_id) return std::nullopt;
+  const auto found = wrapper_seq_.find({job_id, 0});
+  return found == wrapper_seq_.end() ? std::nullopt : std::optional(found->second);
+}
+
 // A wrapper that comes again begins another job's recording, unless Slurm has put the job back into
 // the queue since.
 bool JobRecordings::IsNextAttempt(const std::string& job_id, const Observation& observation) const {

@@ -96,6 +96,10 @@ class JobRecordings {
   // below zero: none. It is the wrapper's that comes back first: the next one numbers from the
   // beginning.
   int64_t TakeWrapperSeq(const std::string& job_id, int slot);
+  // The same without taking it, of a job that had one wrapper; nothing of a job that had several.
+  std::optional<int64_t> WrapperSeq(const std::string& job_id) const;
+  // More of that wrapper's was heard, by another way than from itself.
+  void NoteWrapperSeq(const std::string& job_id, int64_t seq) { wrapper_seq_[{job_id, 0}] = seq; }
   int64_t bytes() const { return totals_->bytes; }
   int64_t errors() const { return totals_->errors + own_errors_; }
   // Observations that no recording has.

@@ -42,6 +42,9 @@ class Source {
   // Events and bytes that this source knows it has lost.
   virtual int64_t lost() const { return 0; }
 
+  // Of these, what no line's lost_before tells: whose it was is not known, or it was no text.
+  virtual int64_t lost_untold() const { return lost(); }
+
   // What its probes cost others, if it has such.
   virtual std::vector<ProbeUse> probes() const { return {}; }
 

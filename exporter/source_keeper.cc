@@ -43,6 +43,8 @@ struct SourceKeeper::Kept {
   std::string reason;
   bool running = false;
   bool told_in_start = false;  // the source said more than its error can
+  int64_t told_lost = 0;
+  Timestamp told;
   Duration retry = kFirstRetry;
   EventLoop::TimerId retry_timer = 0;
 };
@@ -160,6 +162,7 @@ Observation SourceKeeper::StateOf(const Kept& kept) const {
   state.state = kept.state;
   state.reason = kept.reason;
   state.lost = kept.source ? kept.source->lost() : 0;
+  state.lost_untold = kept.source ? kept.source->lost_untold() : 0;
   state.interval = kept.interval;
   Observation observation;
   observation.t = loop_.Now();
@@ -171,7 +174,16 @@ Observation SourceKeeper::StateOf(const Kept& kept) const {
 }
 
 void SourceKeeper::Tell(Kept& kept) {
+  kept.told_lost = kept.source ? kept.source->lost_untold() : 0;
+  kept.told = loop_.Now();
   next_(StateOf(kept));
+}
+
+void SourceKeeper::TellLosses() {
+  for (const auto& kept : kept_) {
+    if (!kept->source || kept->source->lost_untold() == kept->told_lost) continue;
+    if (kept->told_lost == 0 || loop_.Now() - kept->told >= kLossInterval) Tell(*kept);
+  }
 }
 
 void SourceKeeper::Stop() {

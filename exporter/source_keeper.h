@@ -24,6 +24,8 @@ class SourceKeeper {
  public:
   static constexpr Duration kFirstRetry = Seconds(1);
   static constexpr Duration kLongestRetry = Seconds(60);
+  // A source that loses all the time says so that often.
+  static constexpr Duration kLossInterval = Seconds(10);
 
   // `next` takes what comes through the doors, and the SourceState observations.
   SourceKeeper(EventLoop& loop, Logger& log, std::string node,
@@ -36,6 +38,9 @@ class SourceKeeper {
            std::string reason_off, std::string superseded_by = {});
   void Start();
   void Stop();
+  // Tells the states of sources that have lost more since they last said so. To be called before
+  // jobs are judged.
+  void TellLosses();
 
   // `wall_offset_ns`: wall time minus loop time.
   std::vector<metrics::SourceStatus> Status(int64_t wall_offset_ns) const;

@@ -61,6 +61,7 @@ std::unique_ptr<Source> MakeStdio(const SourceContext& context) {
   auto source = std::make_unique<probes::Stdio>(context.processes, context.tracked, context.who,
                                                 probes::SpeechBudget{settings.rate, settings.burst},
                                                 context.config.ebpf.mode == "force");
+  source->NumberFrom(context.streams_heard + 1);
   // `list` and `check` build sources without an agent.
   if (context.before_judging) {
     context.before_judging([stdio = source.get()] { stdio->CatchUp(); });

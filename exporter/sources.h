@@ -50,6 +50,8 @@ struct SourceContext {
   std::function<void(const JobSummary& summary)> on_summary = nullptr;
   // Two sources tell of the same ones.
   std::shared_ptr<collectors::XidLedger> xids = std::make_shared<collectors::XidLedger>();
+  // The highest number of a stream that an earlier daemon heard in the kernel; 0 = none.
+  uint32_t streams_heard = 0;
 };
 
 struct SourceRow {

@@ -21,6 +21,8 @@ constexpr double kHealthySteps = 50;
 
 bool EndedWell(const JobFeatures& f) {
   if (f.Primary() != nullptr || f.wrapper_lost) return false;
+  // What happened while nobody listened is not known to be good.
+  if (f.end_unseen && !f.train_end) return false;
   // A launcher that reports a failed child denies a good end, even when nobody says why.
   for (const features::Cause& cause : f.causes) {
     const bool report = cause.incident().kind == logs::IncidentKind::kNonZeroExit ||

@@ -117,6 +117,7 @@ class Builder {
     f_.running = !f_.ended;
     f_.exec_failed = !end.error.empty();
     f_.wrapper_lost = !earlier_ && end.wrapper_lost && !end.ended;
+    DescribeHearing();
     f_.world_size = job_.world_size();
     f_.processes_seen = job_.processes_seen();
     f_.processes_alive = job_.processes_alive();
@@ -155,6 +156,17 @@ class Builder {
       evidence.begin = evidence.end = f_.now;
       f_.alive_evidence = Add(std::move(evidence));
     }
+  }
+
+  void DescribeHearing() {
+    // A scan finds who has gone meanwhile, and a wrapper has so long to come back.
+    constexpr Duration kFoundWithin = Seconds(30);
+    const windows::Hearing& hearing = job_.hearing();
+    const windows::JobEnd& end = job_.end();
+    if (!hearing.spans().empty())
+      f_.unheard_seconds_ago = (f_.now - hearing.spans().back().end).seconds();
+    f_.end_unseen = !earlier_ && end.ended && !end.status_known && end.error.empty() &&
+                    hearing.Near(end.t, kFoundWithin);
   }
 
   void DescribeText() {

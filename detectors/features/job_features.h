@@ -222,7 +222,10 @@ struct JobFeatures {
   int32_t exit_signal = 0;
   bool exec_failed = false;
   bool wrapper_lost = false;
-  int32_t world_size = 0;  // 0 = not known
+  // How the command ended was not seen: nobody listened when it did.
+  bool end_unseen = false;
+  double unheard_seconds_ago = logs::kAbsent;  // since nobody listened last; NaN = never
+  int32_t world_size = 0;                      // 0 = not known
   int64_t processes_seen = 0;
   int64_t processes_alive = 0;
   std::vector<int32_t> rank_pids;  // as the process source knows them

@@ -191,8 +191,8 @@ int Standing(const RankWait& rank) {
 
 }  // namespace
 
-void DescribeWaits(const windows::JobWindow&, const windows::AttemptWindow& window, Citer& citer,
-                   JobFeatures& f) {
+void DescribeWaits(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                   Citer& citer, JobFeatures& f) {
   const windows::WaitTracker& tracker = window.kernel.waits;
   std::map<int32_t, std::pair<RankWait, const ProcessWaits*>> ranks;
   for (const auto& [key, waits] : tracker.processes()) {
@@ -236,7 +236,9 @@ void DescribeWaits(const windows::JobWindow&, const windows::AttemptWindow& wind
     evidence.captures = {{"text", compiler->comm}, {"name", compiler->comm}};
     f.waits.compilers_evidence = citer.Add(std::move(evidence));
   }
-  if (tracker.gap_end().ns != 0) {
+  // A pause of our own is none of the host's.
+  const Timestamp gap_begin = tracker.gap_end() - Seconds(tracker.gap_seconds());
+  if (tracker.gap_end().ns != 0 && job.hearing().Within(gap_begin, tracker.gap_end()).ns == 0) {
     f.waits.gap_seconds = tracker.gap_seconds();
     f.waits.gap_age_seconds = (f.now - tracker.gap_end()).seconds();
     Evidence evidence;

@@ -28,6 +28,9 @@ struct Epoch {
   int64_t wall_offset_ns = 0;  // wall time = t + wall_offset_ns
   int64_t uncertainty_ns = 0;
   std::string boot_id;
+  // Whoever observes was away since then and up to now: what befell meanwhile was not seen; 0 = not
+  // away.
+  Timestamp away_since = {};
 };
 
 // The engine knows no other now. On a 1 s grid.
@@ -50,10 +53,11 @@ struct SourceState {
   std::string reason;
   int64_t lost = 0;
   Duration interval;
+  int64_t lost_untold = 0;  // of `lost`: what no line's lost_before tells
 
   template <class A>
   void Fields(A& a) {
-    a(source, name, state, reason, lost, interval);
+    a(source, name, state, reason, lost, interval, lost_untold);
   }
 };
 
@@ -77,6 +81,8 @@ struct RunMark {
   // Whose wrapper says it, by the kernel's word (SO_PEERCRED): the daemon fills it, a recording of
   // the wrapper's own is not believed.
   std::optional<uint32_t> uid = std::nullopt;
+  // kEnd: read from the run's own folder, when its wrapper had ended.
+  bool from_folder = false;
 };
 
 struct KeyValue {

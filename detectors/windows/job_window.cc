@@ -60,6 +60,18 @@ bool IsDeathReport(const Incident& incident) {
 JobWindow::JobWindow(std::string job_id, Timestamp begin)
     : job_id_(std::move(job_id)), begin_(begin) {
   current_.begin = begin;
+  hearing_.Begin(begin);
+}
+
+double JobWindow::RunningSeconds(Timestamp from, Timestamp to) const {
+  double seconds = (to - from).seconds() - suspension_.Within(from, to).seconds();
+  // Of the time in which nobody listened, what has been taken off already.
+  for (const UnheardSpan& span : hearing_.spans()) {
+    const Timestamp begin = std::max(span.begin, from);
+    const Timestamp end = std::min(span.end, to);
+    if (end > begin) seconds -= (end - begin).seconds() - suspension_.Within(begin, end).seconds();
+  }
+  return seconds > 0 ? seconds : 0;
 }
 
 void JobWindow::OnRunBegin(const RunMark& mark, Timestamp t) {
@@ -90,6 +102,7 @@ void JobWindow::OnRunEnd(const RunMark& mark, Timestamp t) {
       end_.status_known = mark.status_known;
       end_.wait_status = mark.wait_status;
       end_.error = mark.error;
+      end_.from_folder = mark.from_folder;
       if (mark.status_known && mark.error.empty()) NoteCommandDeath(t);
       break;
     case RunMark::What::kStreamsClosed:
@@ -287,13 +300,14 @@ void JobWindow::TakeStatusOfRanks() {
 }
 
 void JobWindow::OnLine(const LogLine& line, Timestamp t) {
-  if (streams_.size() >= kMaxStreams && !streams_.contains(line.stream)) return;
+  if (streams_.size() >= kMaxStreams && !streams_.contains(line.stream))
+    return hearing_.OnLineDropped();
   StreamWindow& stream = streams_[line.stream];
   if (stream.name.empty()) stream.name = line.stream_name;
   ++stream.lines;
   stream.bytes +=
       static_cast<int64_t>(line.text.size()) + line.cut_bytes + (line.end == LineEnd::kLf ? 1 : 0);
-  stream.lost_bytes += line.lost_before;
+  NoteLoss(line, stream);
   stream.cut_bytes += line.cut_bytes;
   stream.redactions += line.redactions;
   stream.last = t;
@@ -318,7 +332,9 @@ void JobWindow::OnRecord(const logs::Record& record, uint32_t stream, const LogL
 void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, Timestamp t) {
   const auto add = [&](AttemptWindow& attempt) {
     attempt.loss.Add(progress, line.stream, line.offset, line.text, t);
-    attempt.clock.Add(progress, t, suspension_.Within(attempt.clock.last_progress(), t));
+    const Timestamp last_progress = attempt.clock.last_progress();
+    attempt.clock.Add(progress, t,
+                      suspension_.Within(last_progress, t) + hearing_.Within(last_progress, t));
     attempt.phase.OnProgress(t);
     attempt.training.Add({progress, line.stream, line.offset, line.text, t, attempt.progress});
     attempt.reward.Add(progress, line.stream, line.offset, line.text, t);

@@ -31,6 +31,7 @@
 #include "detectors/logs/record.h"
 #include "detectors/model/launch_gaps.h"
 #include "detectors/windows/gpu_claims.h"
+#include "detectors/windows/hearing.h"
 #include "detectors/windows/incident_log.h"
 #include "detectors/windows/kernel_view.h"
 #include "detectors/windows/last_words.h"
@@ -52,7 +53,9 @@ struct StreamWindow {
   std::string name;
   int64_t lines = 0;
   int64_t bytes = 0;
-  int64_t lost_bytes = 0;
+  int64_t lost_bytes = 0;    // its own word, and what offsets leave out
+  int64_t lost_up_to = 0;    // where the newest of them end
+  int64_t next_offset = -1;  // of the byte behind its last line; below 0 = no line yet
   int64_t cut_bytes = 0;
   int64_t redactions = 0;
   Timestamp last;
@@ -70,8 +73,8 @@ struct StreamWindow {
 
   template <class A>
   void Fields(A& a) {
-    a(name, lines, bytes, lost_bytes, cut_bytes, redactions, last, rank, local_rank, restart,
-      printed_ms, open_end, progress, last_progress, begun);
+    a(name, lines, bytes, lost_bytes, lost_up_to, next_offset, cut_bytes, redactions, last, rank,
+      local_rank, restart, printed_ms, open_end, progress, last_progress, begun);
   }
 };
 
@@ -218,15 +221,16 @@ struct JobEnd {
   int32_t wait_status = 0;
   // The status is what all its ranks ended with: who started them is not known.
   bool by_ranks = false;
-  std::string error;  // why the command could not be executed
+  bool from_folder = false;  // as the run's own folder has it: the wrapper had ended
+  std::string error;         // why the command could not be executed
   bool wrapper_lost = false;
   bool streams_closed = false;
   Timestamp streams_closed_t;
 
   template <class A>
   void Fields(A& a) {
-    a(ended, t, status_known, wait_status, by_ranks, error, wrapper_lost, streams_closed,
-      streams_closed_t);
+    a(ended, t, status_known, wait_status, by_ranks, from_folder, error, wrapper_lost,
+      streams_closed, streams_closed_t);
   }
 };
 
@@ -326,11 +330,12 @@ class JobWindow {
   const Surroundings& surroundings() const { return surroundings_; }
   const GpuClaims& gpu_claims() const { return gpu_claims_; }
   const SuspensionTracker& suspension() const { return suspension_; }
-  // Seconds between the two in which the job was not suspended; 0 where `to` is the earlier one.
-  double RunningSeconds(Timestamp from, Timestamp to) const {
-    const double seconds = (to - from).seconds() - suspension_.Within(from, to).seconds();
-    return seconds > 0 ? seconds : 0;
-  }
+  // What of it was not observed.
+  const Hearing& hearing() const { return hearing_; }
+  Hearing& hearing() { return hearing_; }
+  // Seconds between the two in which the job was not suspended and somebody listened; 0 where `to`
+  // is the earlier one.
+  double RunningSeconds(Timestamp from, Timestamp to) const;
   const std::vector<KeyValue>& scheduler_fields() const { return scheduler_fields_; }
   const SchedulerHistory& scheduler() const { return scheduler_; }
   const BootSeen& boot() const { return boot_; }
@@ -369,7 +374,7 @@ class JobWindow {
       begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
       progress_stream_, last_words_, earlier_, pending_signals_, ended_well_, gpu_claims_,
       scheduler_, boot_, parents_, suspension_, scheduler_state_attempt_, scheduler_marks_,
-      mark_reason_, attempt_spans_, array_task_, heterogeneous_);
+      mark_reason_, attempt_spans_, array_task_, heterogeneous_, hearing_);
     while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
     while (attempt_spans_.size() > kMaxSpans) attempt_spans_.pop_front();
@@ -390,6 +395,7 @@ class JobWindow {
   void TakeRequest(const attribution::ProcessInfo& process, bool counts, Timestamp t);
   void TakeSignal(const attribution::ProcessInfo& process, bool counts);
   void NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t);
+  static void NoteLoss(const LogLine& line, StreamWindow& stream);
   bool TakesProgress(const logs::Progress& progress, const LogLine& line, Timestamp t);
   bool MayBegin(uint32_t stream);
   // Whether an attempt is run by the processes of the one before: one program that trains twice.
@@ -436,6 +442,7 @@ class JobWindow {
   Surroundings surroundings_;
   GpuClaims gpu_claims_;  // of all attempts: a restart does not change what the job was given
   SuspensionTracker suspension_;
+  Hearing hearing_;
   std::map<int32_t, bool> ended_well_;  // by rank: its newest process exited with 0
   ProcessKey root_;
   int64_t processes_seen_ = 0;

@@ -17,6 +17,22 @@ bool SameSpeaker(const StreamWindow& a, const StreamWindow& b) {
 
 }  // namespace
 
+// What was lost before this line: the source's word, and what lies between two lines that should
+// meet. A launcher's stream leaves out what its ranks have said, so there its offsets tell nothing.
+void JobWindow::NoteLoss(const LogLine& line, StreamWindow& stream) {
+  constexpr int64_t kTerminator = 1;  // the second byte of CR LF is not told
+  int64_t lost = line.lost_before;
+  const bool meets = line.writer.pid == 0 || line.rank >= 0;
+  const int64_t between = line.offset - stream.next_offset;
+  if (meets && stream.next_offset >= 0 && between > kTerminator) lost = std::max(lost, between);
+  const bool ended = line.end == LineEnd::kLf || line.end == LineEnd::kCr;
+  stream.next_offset = line.offset + static_cast<int64_t>(line.text.size()) + line.cut_bytes +
+                       (ended ? kTerminator : 0);
+  if (lost <= 0) return;
+  stream.lost_bytes += lost;
+  stream.lost_up_to = line.offset;
+}
+
 void JobWindow::NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t) {
   const bool known = stream.ranked();
   stream.rank = line.rank;

@@ -241,6 +241,7 @@ void Stdio::Say(Stream& stream, const Waiting& piece) {
   stream.output->Lose(piece.lost_before);
   stream.output->Hear(piece.text, piece.begins_line, piece.t, EmitFor(stream));
   lost_ += stream.output->lost() - before;
+  lost_told_ += stream.output->lost() - before;
 }
 
 OutputStream::Emit Stdio::EmitFor(const Stream& stream) {
@@ -261,6 +262,7 @@ void Stdio::Lose(Stream& stream, int64_t bytes) {
   const int64_t before = stream.output->lost();
   stream.output->Lose(bytes);
   lost_ += stream.output->lost() - before;
+  lost_told_ += stream.output->lost() - before;
 }
 
 void Stdio::SettleWaiting() {

@@ -6,6 +6,7 @@
 // counted as lost. Loop thread only.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -52,7 +53,11 @@ class Stdio final : public ProbeSource {
   Status Start(exporter::EventLoop& loop, Sink& sink) override;
   void Stop() override;
   int64_t lost() const override;
+  int64_t lost_untold() const override { return lost() - lost_told_; }
   std::vector<Count> counts() const override;
+
+  // Streams have numbers from here on: those below are an earlier daemon's, of the same jobs.
+  void NumberFrom(uint32_t number) { next_number_ = std::max(next_number_, number); }
 
   // Tells what was written up to now, by everybody whose job is known.
   void CatchUp();
@@ -113,6 +118,7 @@ class Stdio final : public ProbeSource {
   std::map<std::string, int32_t> helpers_;  // streams of a job, by others than ranks
   bool any_waiting_ = false;
   int64_t lost_ = 0;
+  int64_t lost_told_ = 0;  // of these, with the lines of their streams
   // Bytes of streams that are closed: told, unheard by reason, ignored.
   struct Totals {
     uint64_t told = 0;

@@ -24,6 +24,16 @@ namespace {
 // new segment.
 constexpr Duration kRetryAfter = Seconds(10);
 
+// Each process that goes on with a recording begins a segment, however short: more than this many
+// files are none of a job's, whatever they hold.
+constexpr size_t kMostSegments = 256;
+
+int64_t SizeOf(int directory_fd, int64_t number) {
+  struct stat info {};
+  const std::string name = SegmentName(number);
+  return fstatat(directory_fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 ? info.st_size : 0;
+}
+
 }  // namespace
 
 Recorder::Recorder(int directory_fd, recording::Header header, RecorderHooks hooks,
@@ -119,9 +129,7 @@ void Recorder::SetBudgets(RecorderBudgets budgets) {
   int64_t bytes = 0;
   size_t fit = 0;
   for (auto number = segments_.rbegin(); number != segments_.rend(); ++number, ++fit) {
-    struct stat info {};
-    if (fstatat(directory_.get(), SegmentName(*number).c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
-      bytes += info.st_size;
+    bytes += SizeOf(directory_.get(), *number);
     if (bytes > room) break;
   }
   // The one that is being written stays; the next begins by its new bound.
@@ -171,7 +179,7 @@ bool Recorder::StartSegment() {
   if (!broken_ && bulk_.open() && !bulk_.Flush()) Break(now_);
   bulk_.Close();
   unflushed_ = 0;
-  RetireOld(budgets_.segments - 1);
+  RetireOld(SegmentsBesideANewOne());
   const int64_t number = next_number_;
   const std::string name = SegmentName(number);
   const std::string head = SegmentHead(number);
@@ -240,6 +248,19 @@ void Recorder::Retire(int64_t number) {
     ++other_errors_;
     other_last_error_ = errno;
   }
+}
+
+// Of those that are there, the newest. A full one counts as what a segment may hold; those of a
+// daemon that was started again and again are short, and all of them stay.
+size_t Recorder::SegmentsBesideANewOne() const {
+  const auto most = static_cast<int64_t>(budgets_.segments - 1) * budgets_.segment_bytes;
+  int64_t held = 0;
+  size_t fit = 0;
+  for (auto number = segments_.rbegin(); number != segments_.rend(); ++number, ++fit) {
+    held += std::min(SizeOf(directory_.get(), *number), budgets_.segment_bytes);
+    if (held > most || fit + 1 >= kMostSegments) break;
+  }
+  return fit;
 }
 
 void Recorder::RetireOld(size_t most) {

@@ -86,6 +86,7 @@ class Recorder final : public Sink {
   void Lose(int64_t observations);
   void Break(Timestamp now);
   void Retire(int64_t number);
+  size_t SegmentsBesideANewOne() const;
   void RetireOld(size_t most);
   void MakeRoom(Timestamp now);
   void AppendFact(std::string_view frame);

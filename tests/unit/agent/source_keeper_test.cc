@@ -33,10 +33,11 @@ class StubbornSource final : public Source {
     return Error{"the door is locked; open it"};
   }
   void Stop() override { ++stops; }
-  int64_t lost() const override { return 5; }
+  int64_t lost() const override { return losses; }
 
   int starts = 0;
   int stops = 0;
+  int64_t losses = 5;
 
  private:
   int failures_;
@@ -70,6 +71,26 @@ TEST(SourceKeeper, TriesAgainAndTellsEachChangeOnce) {
   EXPECT_EQ(k.told[1].state, Availability::kUp);
   k.keeper.Stop();
   EXPECT_EQ(raw.stops, 1);
+}
+
+TEST(SourceKeeper, WhatIsLostIsToldWhenItBeginsAndThenFromTimeToTime) {
+  Kept k;
+  auto source = std::make_unique<StubbornSource>(0, std::nullopt);
+  StubbornSource& raw = *source;
+  raw.losses = 0;
+  k.keeper.Add(1, "stub", {}, std::move(source), {});
+  k.keeper.Start();
+  k.keeper.TellLosses();
+  ASSERT_EQ(k.told.size(), 1u) << "nothing is lost";
+  raw.losses = 3;
+  k.keeper.TellLosses();
+  ASSERT_EQ(k.told.size(), 2u);
+  EXPECT_EQ(k.told[1].lost_untold, 3);
+  EXPECT_EQ(k.told[1].state, Availability::kUp);
+  raw.losses = 4;
+  k.keeper.TellLosses();
+  EXPECT_EQ(k.told.size(), 2u) << "not each second";
+  k.keeper.Stop();
 }
 
 TEST(SourceKeeper, TheSourcesOwnWordIsBetterThanDown) {

@@ -71,6 +71,22 @@ TEST(Recorder, WritesEverythingInOrderAndFactsTwice) {
   EXPECT_EQ(dir.Read("facts.rec"), facts);
 }
 
+TEST(Recorder, OneThatIsStartedAgainAndAgainKeepsItsBeginning) {
+  TempDir dir;
+  constexpr int kStarts = 12;  // of which each writes a little
+  for (int i = 0; i < kStarts; ++i) {
+    Recorder recorder(dir.fd(), Header(), {}, Tiny());
+    ASSERT_TRUE(recorder.Open());
+    Observation tick;
+    tick.t = {i + 1};
+    tick.kind = Tick{};
+    recorder.Accept(tick);
+    EXPECT_TRUE(recorder.exact());
+  }
+  EXPECT_THAT(dir.Names(), Contains("bulk-00000001.rec"));
+  EXPECT_EQ(FramesOf(dir, ".").size(), static_cast<size_t>(kStarts));
+}
+
 TEST(Recorder, FilesAreTheOwnersAlone) {
   TempDir dir;
   Recorder recorder(dir.fd(), Header());

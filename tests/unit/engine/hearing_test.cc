@@ -1,0 +1,249 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What was not observed is told, makes a verdict inexact, and is never evidence about the job.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/unit/engine/driver.h"
+
+namespace rankscope::engine {
+namespace {
+
+using namespace rankscope::testing;  // NOLINT: the tests' own vocabulary
+
+std::string NotesOf(const proto::Verdict& verdict) {
+  std::string notes;
+  for (const std::string& note : verdict.data_quality().notes()) notes += note + "\n";
+  return notes;
+}
+
+bool Tells(const proto::Verdict& verdict, const std::string& part) {
+  return NotesOf(verdict).find(part) != std::string::npos;
+}
+
+void Ticks(Tape& tape, double from, double to) {
+  for (double second = from; second <= to; ++second) tape.Add(second, Tick{});
+}
+
+Epoch Away(double since) {
+  Epoch epoch{1'750'000'000'000'000'000, 1000, "boot-1"};
+  epoch.away_since = AtSecond(since);
+  return epoch;
+}
+
+// Two ranks that train from second 1 to 31.
+Tape Training() {
+  Tape tape;
+  tape.Begin(0.1, {"torchrun", "train.py"}, 2, {100, 1});
+  tape.StartRank(0.2, {101, 1}, {100, 1}, 0, 2);
+  tape.StartRank(0.2, {102, 1}, {100, 1}, 1, 2);
+  tape.Train(1, 1, 60, 0.5);
+  return tape;
+}
+
+TEST(Hearing, WhatWasHeardFromBeginningToEndIsExact) {
+  Tape tape = Training();
+  tape.End(32, 0);
+  tape.Closed(32);
+  tape.Finish(40);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_EQ(verdict.code(), "G1");
+  EXPECT_TRUE(verdict.data_quality().exact()) << NotesOf(verdict);
+}
+
+TEST(Hearing, SilenceIsAHangWhereSomebodyListensAndNoneWhereNobodyDoes) {
+  Tape heard = Training();
+  heard.Finish(150);
+  EXPECT_EQ(JudgeTape(heard).code(), "C2");
+
+  Tape unheard = Training();
+  Ticks(unheard, 1, 31);
+  Ticks(unheard, 140, 150);  // stopped for 109 s
+  unheard.Finish(0);
+  const proto::Verdict verdict = JudgeTape(unheard);
+  EXPECT_EQ(verdict.code(), "G1");
+  EXPECT_FALSE(verdict.data_quality().exact());
+  EXPECT_TRUE(Tells(verdict,
+                    "nothing was observed for 109 s, from 30.9 s after the job began: "
+                    "rankscope was stopped"))
+      << NotesOf(verdict);
+}
+
+TEST(Hearing, AHangAfterAGapIsFoundByTheTimeThatWasListenedTo) {
+  Tape tape = Training();
+  Ticks(tape, 1, 31);
+  Ticks(tape, 140, 260);
+  tape.Finish(0);
+  Engine engine({}, "n1");
+  PlayUntil(tape, engine, 0, 190);
+  EXPECT_EQ(VerdictOf(engine).code(), "G1") << "50 s of silence were listened to";
+  EXPECT_EQ(JudgeTape(tape).code(), "C2");
+}
+
+TEST(Hearing, ATickThatIsLateByThreeSecondsIsNoGap) {
+  Tape tape = Training();
+  Ticks(tape, 1, 20);
+  Ticks(tape, 24, 31);
+  tape.Finish(0);
+  EXPECT_TRUE(JudgeTape(tape).data_quality().exact());
+}
+
+TEST(Hearing, ARestartIsTold) {
+  Tape tape = Training();
+  Ticks(tape, 1, 20);
+  tape.Add(22, Away(20));
+  Ticks(tape, 23, 31);
+  tape.End(32, 0);
+  tape.Closed(32);
+  Ticks(tape, 33, 40);
+  tape.Finish(0);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_FALSE(verdict.data_quality().exact());
+  EXPECT_TRUE(Tells(verdict,
+                    "nothing was observed for 2 s, from 19.9 s after the job began: "
+                    "rankscope was not running"))
+      << NotesOf(verdict);
+}
+
+TEST(Hearing, AGapBeforeTheJobOrAfterItsEndIsNotItsMatter) {
+  Tape tape;
+  tape.Add(1, Tick{});
+  tape.Add(0.9, Away(0.2));
+  tape.Begin(1, {"python", "train.py"});
+  tape.Train(1.1, 1, 60, 0.1);
+  tape.End(8, 0);
+  tape.Closed(8);
+  Ticks(tape, 2, 9);
+  Ticks(tape, 30, 40);
+  tape.Finish(0);
+  EXPECT_TRUE(JudgeTape(tape).data_quality().exact());
+}
+
+// A run known by its processes, whose end nobody sees.
+Tape UnseenEnd(bool finished) {
+  Tape tape;
+  tape.Start(0.1, {101, 1}, {1, 1}, {{"SLURM_JOB_ID", "j1"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}});
+  tape.Train(1, 1, 60, 0.1);
+  if (finished) tape.Say(7.5, "Training complete.");
+  Ticks(tape, 1, 8);
+  return tape;
+}
+
+TEST(Hearing, AnEndThatNobodySawIsNoGoodEnd) {
+  Tape tape = UnseenEnd(false);
+  tape.Add(20, Away(8));
+  tape.Exit(20.5, {101, 1}, 0, false);
+  Ticks(tape, 21, 30);
+  tape.Finish(0);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_EQ(verdict.state(), proto::FINAL);
+  EXPECT_EQ(verdict.code(), "U0") << VerdictToJson(verdict);
+
+  Tape seen = UnseenEnd(false);
+  seen.Exit(8.5, {101, 1}, 0);
+  Ticks(seen, 9, 20);
+  seen.Finish(0);
+  EXPECT_EQ(JudgeTape(seen).code(), "G1");
+}
+
+TEST(Hearing, AnEndThatNobodySawIsGoodWhereTheTrainingSaidThatItWasOver) {
+  Tape tape = UnseenEnd(true);
+  tape.Add(20, Away(8));
+  tape.Exit(20.5, {101, 1}, 0, false);
+  Ticks(tape, 21, 30);
+  tape.Finish(0);
+  EXPECT_EQ(JudgeTape(tape).code(), "G1");
+}
+
+TEST(Hearing, LinesThatDoNotMeetAreALoss) {
+  Tape tape;
+  tape.Begin(0.1);
+  tape.Train(1, 1, 30, 0.1);
+  LogLine line;
+  line.stream = 1;
+  line.stream_name = "stdout";
+  line.job_id = "j1";
+  line.offset = 5000;
+  line.text = "step 31 loss 0.7 lr 0.01 step_time 0.080s";
+  line.end = LineEnd::kLf;
+  tape.Add(4.5, line);
+  tape.End(8, 0);
+  tape.Closed(8);
+  tape.Finish(12);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_FALSE(verdict.data_quality().exact());
+  EXPECT_GT(verdict.data_quality().lost_bytes(), 3000);
+  EXPECT_TRUE(Tells(verdict, "the newest of them before byte 5000")) << NotesOf(verdict);
+}
+
+SourceState Source(Availability state, int64_t lost = 0, const char* name = "stdio") {
+  SourceState source{4, name, state, "", lost, Seconds(1)};
+  source.lost_untold = lost;
+  return source;
+}
+
+TEST(Hearing, ASourceThatGoesAndOneThatComesLateAndOneThatLosesAreTold) {
+  Tape tape;
+  tape.Add(0, Source(Availability::kUp));
+  tape.Add(0, Source(Availability::kUp, 0, "kmsg"));
+  tape.Begin(0.1);
+  tape.Train(1, 1, 60, 0.5);
+  tape.Add(10, Source(Availability::kDown));
+  tape.Add(14, Source(Availability::kUp));
+  tape.Add(15, Source(Availability::kUp, 0, "nvml"));
+  tape.Add(20, Source(Availability::kUp, 7, "kmsg"));
+  tape.Add(21, Source(Availability::kDown, 0, "slurm"));  // it tells later what it knows
+  tape.Finish(25);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_FALSE(verdict.data_quality().exact());
+  EXPECT_EQ(verdict.data_quality().lost_events(), 7);
+  EXPECT_TRUE(
+      Tells(verdict, "source stdio was not there for 4 s, first 9.9 s after the job began"));
+  EXPECT_TRUE(Tells(verdict, "source nvml was there only from 14.9 s after the job began"));
+  EXPECT_TRUE(Tells(verdict, "source kmsg lost 7 events or bytes")) << NotesOf(verdict);
+  EXPECT_FALSE(Tells(verdict, "slurm"));
+}
+
+TEST(Hearing, ASourceThatWasNeverThereIsAStoreThatIsAbsentAndNoGap) {
+  Tape tape;
+  tape.Add(0, Source(Availability::kDown));
+  tape.Begin(0.1);
+  tape.Train(1, 1, 60, 0.1);
+  tape.Add(5, Source(Availability::kUnsupported));
+  tape.Finish(8);
+  EXPECT_TRUE(JudgeTape(tape).data_quality().exact());
+}
+
+TEST(Hearing, AProcessThatWasThereBeforeIsTold) {
+  Tape tape;
+  ProcessStart start;
+  start.key = {101, 1};
+  start.comm = "python";
+  start.env = {{"SLURM_JOB_ID", "j1"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}};
+  start.complete = start.preexisting = true;
+  tape.Add(0.1, start);
+  tape.Train(1, 1, 60, 0.1);
+  tape.Finish(8);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_FALSE(verdict.data_quality().exact());
+  EXPECT_TRUE(Tells(verdict, "ran before rankscope observed this node")) << NotesOf(verdict);
+}
+
+TEST(Hearing, GapsOutliveARestoredState) {
+  Tape tape = Training();
+  Ticks(tape, 1, 20);
+  tape.Add(22, Away(20));
+  Ticks(tape, 23, 35);
+  tape.Finish(0);
+  Engine whole({}, "n1"), first({}, "n1"), second({}, "n1");
+  Play(tape, whole, 0, tape.size());
+  const size_t at = PlayUntil(tape, first, 0, 25);
+  ASSERT_TRUE(second.Restore(first.Save()));
+  Play(tape, second, at, tape.size());
+  EXPECT_EQ(AnswersOf(second), AnswersOf(whole));
+}
+
+}  // namespace
+}  // namespace rankscope::engine
