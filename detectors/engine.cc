@@ -158,6 +158,10 @@ struct Engine::Impl {
       ++counters.malformed;
       return;
     }
+    if (mark.what == RunMark::What::kDisowned) {
+      if (FindJob(mark.job_id) != nullptr) Forget(found_last);
+      return;
+    }
     if (mark.what == RunMark::What::kBegin) {
       // An id that comes back after its job has ended is another job, unless Slurm has put this one
       // back into the queue since.

@@ -20,7 +20,7 @@ using google::protobuf::io::CodedOutputStream;
 
 // The enumerations of the model and of the wire have the same numbers, so a cast converts them.
 static_assert(static_cast<int>(Availability::kNotApplicable) == proto::NOT_APPLICABLE);
-static_assert(static_cast<int>(RunMark::What::kLost) == proto::RunMark::LOST);
+static_assert(static_cast<int>(RunMark::What::kDisowned) == proto::RunMark::DISOWNED);
 static_assert(static_cast<int>(LineEnd::kClosed) == proto::LogLine::CLOSED);
 
 void Put(const ProcessKey& key, proto::ProcessKey* out) {

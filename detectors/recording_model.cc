@@ -38,7 +38,7 @@ SourceState ToModel(const proto::SourceState& from) {
 RunMark ToModel(const proto::RunMark& from) {
   RunMark mark;
   mark.job_id = from.job_id();
-  mark.what = ToEnum(from.what(), RunMark::What::kLost);
+  mark.what = ToEnum(from.what(), RunMark::What::kDisowned);
   mark.argv.assign(from.argv().begin(), from.argv().end());
   mark.wait_status = from.wait_status();
   mark.status_known = from.status_known();

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "detectors/attribution/cgroup_path.h"
 #include "detectors/verdict_json.h"
 #include "exporter/collectors/process_table.h"
 #include "exporter/probes/tracked_map.h"
@@ -181,6 +182,7 @@ void Agent::Restore() {
     if (const auto* mark = std::get_if<RunMark>(&observation.kind)) {
       if (mark->what == RunMark::What::kBegin) {
         awaited_[mark->job_id] = {mark->job_id, mark->root, mark->log, mark->uid.value_or(0)};
+        if (mark->uid) holders_[mark->job_id] = *mark->uid;
         processes_->NoteWrapped(mark->root);
       }
       if (mark->what == RunMark::What::kEnd || mark->what == RunMark::What::kLost) {
@@ -301,6 +303,10 @@ void Agent::StartSources() {
     awaited_.erase(job_id);
     return recordings_.TakeWrapperSeq(job_id, slot);
   };
+  context.owner_of = [this](const std::string& job_id) { return OwnerOf(job_id); };
+  context.knows_job = [this](const std::string& job_id) {
+    return engine_.Find(job_id) != nullptr || verdicts_.Contains(job_id);
+  };
   uint32_t number = 0;
   for (const SourceRow& row : SourceTable()) {
     const SourceSettings* settings = config_.FindSource(row.name);
@@ -315,7 +321,25 @@ void Agent::StartSources() {
                  std::string(row.superseded_by));
     ++number;
   }
+  for (const auto& [job_id, uid] : std::exchange(holders_, {})) {
+    if (wrappers_ != nullptr) wrappers_->Hold(job_id, uid);
+  }
   sources_.Start();
+}
+
+// Root's processes stand in the cgroups of others' jobs: a prolog, the step daemon.
+std::optional<run::JobOwner> Agent::OwnerOf(const std::string& job_id) const {
+  const attribution::JobFacts* facts = recordings_.FactsOf(job_id);
+  if (facts == nullptr || facts->uid == 0) return std::nullopt;
+  return run::JobOwner{facts->uid, facts->by_cgroup};
+}
+
+// Before the process itself is told: what a stranger has said of the job goes first.
+void Agent::NoteOwner(const ProcessStart& start) {
+  if (wrappers_ == nullptr || start.cgroup.empty()) return;
+  const attribution::CgroupFacts facts = attribution::ReadCgroup(start.cgroup);
+  const auto owner = facts.uid >= 0 ? static_cast<uint32_t>(facts.uid) : start.uid;
+  if (!facts.job_id.empty() && owner != 0) wrappers_->NoteOwner(facts.job_id, owner);
 }
 
 void Agent::Pass(const Observation& observation) {
@@ -331,6 +355,7 @@ void Agent::Pass(const Observation& observation) {
       processes_->AddRoot(mark->root, mark->job_id);
     }
   }
+  if (const auto* start = std::get_if<ProcessStart>(&observation.kind)) NoteOwner(*start);
   if (const auto* fact = std::get_if<SchedulerFact>(&observation.kind);
       fact != nullptr && fact->field == "parent_summary") {
     std::erase_if(parents_asked_, [fact](const engine::Request& asked) {

@@ -40,8 +40,9 @@ namespace rankscope::probes {
 class TrackedMap;
 }
 namespace rankscope::run {
+struct JobOwner;
 class RunListener;
-}
+}  // namespace rankscope::run
 
 namespace rankscope::exporter {
 
@@ -67,6 +68,8 @@ class Agent {
   void ReadFolder(LeftRun run, bool last);
   void TakeRest(const LeftRun& run, LeftRest& rest, bool last);
   void LoseWrapper(const std::string& job_id);
+  std::optional<run::JobOwner> OwnerOf(const std::string& job_id) const;
+  void NoteOwner(const ProcessStart& start);
   void Pass(const Observation& observation);
   void Record(const Observation& observation);
   void OnTick();
@@ -120,6 +123,7 @@ class Agent {
   std::map<std::string, LeftRun> awaited_;  // restored jobs whose wrapper is not back
   uint32_t streams_heard_ = 0;              // by an earlier daemon: the highest number
   UserWorkers folders_{loop_};              // their folders are their users'
+  std::map<std::string, uint32_t> holders_;  // whose wrappers have spoken for restored jobs
   EventLoop::TimerId tick_timer_ = 0;
   EventLoop::TimerId judge_timer_ = 0;  // of JudgeSoon; 0 = none runs
   Timestamp hurried_;                   // when an error of a card was last judged before its tick

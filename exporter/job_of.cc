@@ -25,6 +25,7 @@ struct Visitor {
   }
   std::string operator()(const RunMark& mark) const {
     if (mark.what == RunMark::What::kBegin) attribution.OnRunBegin(mark, t);
+    if (mark.what == RunMark::What::kDisowned) attribution.ForgetJob(mark.job_id);
     return mark.job_id;
   }
   std::string operator()(const LogLine& line) const { return line.job_id; }

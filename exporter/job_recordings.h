@@ -91,6 +91,10 @@ class JobRecordings {
   const attribution::ProcessInfo* Find(const ProcessKey& key) const {
     return attribution_.Find(key);
   }
+  // What the environment of a job's processes says of it; null: nothing.
+  const attribution::JobFacts* FactsOf(std::string_view job_id) const {
+    return attribution_.FindJob(job_id);
+  }
   std::vector<std::string> LiveJobs() const;
   // The last sequence number restored of this wrapper's (the slot counts the wrappers of one job);
   // below zero: none. It is the wrapper's that comes back first: the next one numbers from the

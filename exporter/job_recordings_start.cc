@@ -204,6 +204,11 @@ void JobRecordings::Restore(const std::function<void(const Observation&)>& deliv
     if (!job_id.empty()) {
       JobWith(job_id, observation);
       NoteRestart(job_id, observation);
+      if (const auto* told = std::get_if<RunMark>(&observation.kind);
+          told != nullptr && told->what == RunMark::What::kDisowned) {
+        // The numbers were another user's.
+        std::erase_if(wrapper_seq_, [&](const auto& known) { return known.first.first == job_id; });
+      }
       if (observation.source == kRunSource && observation.seq < Door::kFirstOwnSeq) {
         const auto* line = std::get_if<LogLine>(&observation.kind);
         int64_t& seq =

@@ -38,7 +38,8 @@ collectors::ProcReader MakeReader() {
 std::unique_ptr<Source> MakeRun(const SourceContext& context) {
   return std::make_unique<run::RunListener>(
       context.config.run.socket,
-      run::RunListener::Hooks{context.on_wrapper_end, context.resume_after});
+      run::RunListener::Hooks{context.on_wrapper_end, context.resume_after, context.owner_of,
+                              context.knows_job});
 }
 
 std::unique_ptr<Source> MakeProcfs(const SourceContext& context) {

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "detectors/model/job_summary.h"
 #include "exporter/collectors/xid_ledger.h"
 #include "exporter/config.h"
+#include "exporter/run/job_claims.h"
 #include "exporter/slurm/questions.h"
 #include "exporter/source.h"
 
@@ -52,6 +54,9 @@ struct SourceContext {
   std::shared_ptr<collectors::XidLedger> xids = std::make_shared<collectors::XidLedger>();
   // The highest number of a stream that an earlier daemon heard in the kernel; 0 = none.
   uint32_t streams_heard = 0;
+  // Whose a job is, by the processes that are known of it, and whether anything is kept of it.
+  std::function<std::optional<run::JobOwner>(const std::string& job_id)> owner_of = nullptr;
+  std::function<bool(const std::string& job_id)> knows_job = nullptr;
 };
 
 struct SourceRow {

@@ -64,13 +64,16 @@ struct SourceState {
 // Said by the wrapper (`rankscope run`), by `classify` and by whoever knows where a job begins and
 // ends.
 struct RunMark {
-  enum class What : uint8_t { kUnspecified, kBegin, kEnd, kStreamsClosed, kLost };
+  // kDisowned: the job is another user's than the one whose wrapper has spoken for it; all that was
+  // said of it goes.
+  enum class What : uint8_t { kUnspecified, kBegin, kEnd, kStreamsClosed, kLost, kDisowned };
   std::string job_id;
   What what = What::kUnspecified;
   std::vector<std::string> argv;
   int32_t wait_status = 0;  // as waitpid gives it; meaningful when status_known
   bool status_known = false;
-  std::string error;  // kEnd: why the command could not be executed
+  // kEnd: why the command could not be executed. kBegin: what the wrapper could not do as asked.
+  std::string error;
   std::string cwd;
   std::string log;
   ProcessKey root;

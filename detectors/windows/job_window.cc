@@ -88,6 +88,10 @@ void JobWindow::OnRunBegin(const RunMark& mark, Timestamp t) {
   }
   current_.kernel.network.OnCommand(command_);
   command_.resize(std::min<size_t>(command_.size(), 200));
+  constexpr size_t kNoteCap = 400;
+  size_t end = std::min(mark.error.size(), kNoteCap);
+  while (end > 0 && end < mark.error.size() && (mark.error[end] & 0xc0) == 0x80) --end;
+  wrapper_note_ = mark.error.substr(0, end);
   if (attempt_.ordinal == 1) begin_ = t;
   current_.begin = t;
   root_ = mark.root;
@@ -117,6 +121,7 @@ void JobWindow::OnRunEnd(const RunMark& mark, Timestamp t) {
       }
       break;
     case RunMark::What::kBegin:
+    case RunMark::What::kDisowned:
     case RunMark::What::kUnspecified:
       break;
   }

@@ -311,6 +311,8 @@ class JobWindow {
   const std::string& job_id() const { return job_id_; }
   const std::vector<std::string>& argv() const { return argv_; }
   const std::string& command() const { return command_; }
+  // What the wrapper could not do as it was asked to; empty: nothing.
+  const std::string& wrapper_note() const { return wrapper_note_; }
   Timestamp begin() const { return begin_; }
   const JobEnd& end() const { return end_; }
   bool wrapped() const { return wrapped_; }
@@ -374,7 +376,8 @@ class JobWindow {
       begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
       progress_stream_, last_words_, earlier_, pending_signals_, ended_well_, gpu_claims_,
       scheduler_, boot_, parents_, suspension_, scheduler_state_attempt_, scheduler_marks_,
-      mark_reason_, attempt_spans_, array_task_, heterogeneous_, hearing_);
+      mark_reason_, attempt_spans_, array_task_, heterogeneous_, hearing_,
+      wrapper_note_);
     while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
     while (attempt_spans_.size() > kMaxSpans) attempt_spans_.pop_front();
@@ -412,6 +415,7 @@ class JobWindow {
   std::optional<Timestamp> kernel_log_since_;  // told anew before each judgement
   std::vector<std::string> argv_;
   std::string command_;
+  std::string wrapper_note_;
   Timestamp begin_;
   JobEnd end_;
   bool wrapped_ = false;

@@ -296,6 +296,10 @@ inline constexpr std::array kNodeRows = {
               "Observations that a recording does not have: the disk was full or too slow.", ""},
     MetricRow{"rankscope_recorder_write_errors_total", MetricType::kCounter, "",
               "Writes to recordings, verdicts and summaries that failed.", ""},
+    MetricRow{"rankscope_run_refusals_total", MetricType::kCounter, "",
+              "What wrappers of commands were refused, by kind: a connection for want of room, a job "
+              "of another user's, a job whose owner came, a message, a fact not theirs to tell.",
+              "kind", Keep::kAlways, Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_series", MetricType::kGauge, "", "Series on this page.", ""},
     MetricRow{"rankscope_series_dropped_total", MetricType::kCounter, "",
               "Series left out, counted at each tick, by reason: the cap of series per node or a "

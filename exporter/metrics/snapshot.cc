@@ -123,6 +123,7 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
         source->last_event_wall_seconds);
     if (source->name == "stdio") AddOutput(*source);
     if (source->name == "kmsg") AddKernelLines(*source);
+    if (source->name == "run") AddRefusals(*source);
     for (const ProbeStatus& probe : source->probes) AddProbe(source->name, probe);
   }
 }
@@ -311,6 +312,13 @@ void SnapshotBuilder::Impl::AddOutput(const SourceStatus& stdio) {
 void SnapshotBuilder::Impl::AddKernelLines(const SourceStatus& kmsg) {
   for (const auto& [name, value] : kmsg.counts) {
     Add(MetricNamed("rankscope_kernel_events_total"), agent_labels.Get("kind", {name}),
+        Count(value));
+  }
+}
+
+void SnapshotBuilder::Impl::AddRefusals(const SourceStatus& run) {
+  for (const auto& [name, value] : run.counts) {
+    Add(MetricNamed("rankscope_run_refusals_total"), agent_labels.Get("kind", {name}),
         Count(value));
   }
 }

@@ -64,6 +64,7 @@ struct SnapshotBuilder::Impl {
   void AddCheckpoints(const CheckpointStatus& checkpoints, const LabelPointer& labels);
   void AddOutput(const SourceStatus& stdio);
   void AddKernelLines(const SourceStatus& kmsg);
+  void AddRefusals(const SourceStatus& run);
   void AddLogs(const JobStatus& job);
   void AddGaps(const RankStatus& rank, const LabelPointer& labels);
   void AddCalls(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);

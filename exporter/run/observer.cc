@@ -66,6 +66,7 @@ void Observer::Begin() {
   begin.argv = RedactArguments(facts_.argv);
   begin.cwd = facts_.cwd;
   begin.log = facts_.log_path;
+  begin.error = facts_.note;
   begin.root = facts_.child;
   begin.world_size = ParseCount(EnvironmentValue(facts_.environment, "WORLD_SIZE"));
   begin.slurm_restart = ParseCount(EnvironmentValue(facts_.environment, "SLURM_RESTART_COUNT"));
@@ -151,6 +152,13 @@ void Observer::Handle(const QueueItem& item) {
       end.status_known = true;
       end.error = item.error;
       return EmitKind(std::move(end), item.t);
+    }
+    case QueueItem::Kind::kLogMoved: {
+      SourceState state;
+      state.name = "run_log";
+      state.state = Availability::kUp;
+      state.reason = item.error;
+      return EmitKind(std::move(state), item.t);
     }
     case QueueItem::Kind::kFinish:
       finished_ = true;

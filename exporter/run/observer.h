@@ -41,6 +41,7 @@ class Observer {
     char* const* environment = nullptr;
     ProcessKey child;
     Timestamp started;
+    std::string note;  // what could not be done as asked, so far
     std::array<std::string, kStreams> stream_names = {"stdout", "stderr"};
   };
 

@@ -19,12 +19,15 @@ const char kUsage[] =
     "Runs CMD unchanged, keeps its output in a log, records it and says at the end what happened.\n"
     "The exit status is CMD's; 128+N when signal N ended it; 127 or 126 when it could not be "
     "executed;\n"
-    "125 when nothing was started.\n"
+    "125 for wrong usage: nothing was started. Where DIR cannot be written the log is kept "
+    "elsewhere "
+    "or\n"
+    "not at all, and CMD runs all the same.\n"
     "\n"
     "  --dir DIR        the run's folder: log, run.json, recording/, verdict.json, verdict.txt\n"
     "                   [RANKSCOPE_RUN_DIR, or rankscope-runs/JOB_ID]; DIR.2 ... when DIR holds a "
     "run\n"
-    "  --job-id ID      [SLURM_JOB_ID, or run-XXXXXXXX]\n"
+    "  --job-id ID      [SLURM_JOB_ID, or run-UID-XXXXXXXX]\n"
     "  --socket PATH    the daemon's socket; empty: no daemon\n"
     "                   [RANKSCOPE_SOCKET, or /run/rankscope/run.sock]\n"
     "  --drain TIME     how long to wait for grandchildren that hold the output open after CMD's "
@@ -118,9 +121,9 @@ Result<int> TakeFlag(char* const* argv, Options& options) {
   return Usage("unknown flag '" + std::string(argument) + "'");
 }
 
-std::string GeneratedJobId(uint32_t random) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "run-%08x", random);
+std::string GeneratedJobId(uint32_t uid, uint32_t random) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "run-%u-%08x", uid, random);
   return text.data();
 }
 
@@ -137,7 +140,8 @@ std::optional<Duration> ParseDuration(std::string_view text) {
   return std::nullopt;
 }
 
-Result<Arguments> ParseArguments(char* const* argv, char* const* environment, uint32_t random) {
+Result<Arguments> ParseArguments(char* const* argv, char* const* environment, uint32_t uid,
+                                 uint32_t random) {
   Arguments arguments;
   Options& options = arguments.options;
   options.environment = environment;
@@ -165,7 +169,7 @@ Result<Arguments> ParseArguments(char* const* argv, char* const* environment, ui
 
   const std::string_view slurm_job = EnvironmentValue(environment, "SLURM_JOB_ID");
   if (options.job_id.empty() && IsJobId(slurm_job)) options.job_id = slurm_job;
-  if (options.job_id.empty()) options.job_id = GeneratedJobId(random);
+  if (options.job_id.empty()) options.job_id = GeneratedJobId(uid, random);
   if (options.run_directory.empty()) options.run_directory = "rankscope-runs/" + options.job_id;
   return arguments;
 }

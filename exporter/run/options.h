@@ -22,8 +22,10 @@ struct Arguments {
   Options options;
 };
 
-// `argv[0]` is "run"; `random` makes the job id where neither the flag nor Slurm gives one.
-Result<Arguments> ParseArguments(char* const* argv, char* const* environment, uint32_t random);
+// `argv[0]` is "run"; `uid` and `random` make the job id where neither the flag nor Slurm gives
+// one: run-<uid>-<8 hex>, which no other user may use.
+Result<Arguments> ParseArguments(char* const* argv, char* const* environment, uint32_t uid,
+                                 uint32_t random);
 
 // "2s", "500ms", "1.5m", "3" (seconds).
 std::optional<Duration> ParseDuration(std::string_view text);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -58,6 +59,31 @@ std::string BaseName(std::string_view path) {
 }
 
 }  // namespace
+
+uint32_t OuterUser(std::string_view map, uint32_t uid) {
+  // Lines of three numbers: the first inside, the first outside, how many.
+  while (!map.empty()) {
+    std::string_view line = map.substr(0, map.find('\n'));
+    map.remove_prefix(std::min(line.size() + 1, map.size()));
+    std::array<uint64_t, 3> numbers{};
+    size_t known = 0;
+    for (; known < numbers.size(); ++known) {
+      line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+      const auto [end, error] =
+          std::from_chars(line.data(), line.data() + line.size(), numbers[known]);
+      if (error != std::errc()) break;
+      line.remove_prefix(static_cast<size_t>(end - line.data()));
+    }
+    const auto [inside, outside, count] = numbers;
+    if (known == numbers.size() && uid >= inside && uid - inside < count)
+      return static_cast<uint32_t>(outside + (uid - inside));
+  }
+  return uid;
+}
+
+uint32_t ReadOuterUser() {
+  return OuterUser(ReadSmallFile("/proc/self/uid_map"), getuid());
+}
 
 std::string ReadBootId() {
   std::string id = ReadSmallFile("/proc/sys/kernel/random/boot_id");

@@ -17,6 +17,11 @@ namespace rankscope::run {
 std::string ReadBootId();
 std::string ReadHostName();
 
+// Our user as the machine knows it: a user namespace of a container has numbers of its own.
+uint32_t ReadOuterUser();
+// `map`: the text of /proc/self/uid_map; `uid` itself where it says nothing of it.
+uint32_t OuterUser(std::string_view map, uint32_t uid);
+
 // The pid with its start; start_ticks 0 when /proc does not know it (it is gone, or /proc is not
 // mounted).
 ProcessKey ReadProcessKey(int pid);

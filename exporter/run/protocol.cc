@@ -40,7 +40,10 @@ bool SendPacket(int socket, std::span<const char> bytes, std::span<const int> fd
 Packet ReceivePacket(int socket) {
   Packet packet;
   iovec part{packet.bytes.data(), packet.bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> control{};
+  // Room for all that a message may carry (SCM_MAX_FD, include/net/scm.h), and the sender's
+  // credentials: what does not fit the kernel closes, here and now.
+  constexpr size_t kMostFds = 253;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMostFds) + 256> control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -65,7 +68,8 @@ Packet ReceivePacket(int socket) {
     }
   }
   packet.size = static_cast<size_t>(size);
-  const bool cut = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+  const bool cut =
+      (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || packet.fds.size() > kMaxFds;
   packet.state = size == 0 || cut ? Packet::State::kClosed : Packet::State::kMessage;
   return packet;
 }

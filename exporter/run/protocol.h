@@ -84,8 +84,8 @@ struct Packet {
   std::vector<OwnedFd> fds;
 };
 
-// Neither blocks. Receive drops a packet that is longer or carries more descriptors than the
-// protocol knows: kClosed.
+// Neither blocks. A packet that is longer than the protocol's or carries more descriptors is
+// kClosed; its descriptors are the caller's to close all the same, for closing may block.
 bool SendPacket(int socket, std::span<const char> bytes, std::span<const int> fds = {});
 Packet ReceivePacket(int socket);
 

@@ -21,11 +21,12 @@ namespace rankscope::run {
 
 struct QueueItem {
   enum class Kind : uint8_t {
-    kBytes,    // a block of a stream, after `lost_before` bytes that are not here
-    kClosed,   // the stream is at its end
-    kRelease,  // our reader of this stream has gone
-    kExited,   // the command has ended: wait_status, error
-    kFinish,   // nothing more comes
+    kBytes,     // a block of a stream, after `lost_before` bytes that are not here
+    kClosed,    // the stream is at its end
+    kRelease,   // our reader of this stream has gone
+    kExited,    // the command has ended: wait_status, error
+    kLogMoved,  // the log goes on elsewhere, as `error` says
+    kFinish,    // nothing more comes
   };
   Kind kind = Kind::kBytes;
   int stream = 0;

@@ -10,6 +10,8 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "exporter/run/clock.h"
@@ -25,28 +27,49 @@ constexpr int kReleaseMs = 20;
 
 }  // namespace
 
-void Tap::Take(int stream, std::string_view bytes) {
-  const std::lock_guard lock(mutex_);
-  size_t logged = 0;
-  if (log_error() == 0) {
-    const Written result = WriteAll(log_fd_, bytes);
-    logged = result.written;
-    if (result.error != 0) log_error_.store(result.error, std::memory_order_relaxed);
+// How much of it is in a log.
+size_t Tap::Log(std::string_view bytes) {
+  const Written first = WriteAll(log_fd_, bytes);
+  if (first.error == 0) return bytes.size();
+  const bool was_elsewhere = !elsewhere_;
+  if (!was_elsewhere) other_log_ = std::exchange(elsewhere_, {})(first.error);
+  if (was_elsewhere || !other_log_) {
+    log_error_.store(first.error, std::memory_order_relaxed);
+    return first.written;
   }
-  if (logged < bytes.size()) {
-    lost_bytes_.fetch_add(static_cast<int64_t>(bytes.size() - logged), std::memory_order_relaxed);
-  }
-  queue_.PushBytes(stream, bytes, MonotonicNow());
+  log_fd_ = other_log_.get();
+  return first.written + Log(bytes.substr(first.written));
 }
 
-Relay::Relay(int stream, OwnedFd in, int out_fd, Tap& tap, Hooks hooks)
+void Tap::Take(int stream, std::string_view bytes) {
+  const std::lock_guard lock(mutex_);
+  if (log_fd_ >= 0) {
+    const size_t logged = log_error() == 0 ? Log(bytes) : 0;
+    lost_bytes_.fetch_add(static_cast<int64_t>(bytes.size() - logged), std::memory_order_relaxed);
+  }
+  try {
+    queue_.PushBytes(stream, bytes, MonotonicNow());
+  } catch (const std::bad_alloc&) {
+    // The log has it; the observer hears that text is missing where memory is there again.
+  }
+}
+
+Relay::Relay(int stream, int out_fd, Tap& tap, Hooks hooks, std::latch& begin)
     : stream_(stream),
-      in_(std::move(in)),
       out_fd_(out_fd),
       tap_(tap),
       hooks_(std::move(hooks)),
       stop_(eventfd(0, EFD_CLOEXEC)),
-      thread_([this] { Run(); }) {}
+      begin_(begin) {
+  if (!stop_) return;
+  try {
+    thread_ = std::thread([this] {
+      begin_.wait();
+      if (in_) Run();
+    });
+  } catch (const std::system_error&) {
+  }
+}
 
 Relay::~Relay() {
   Stop();

@@ -10,9 +10,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <latch>
 #include <mutex>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "exporter/owned_fd.h"
 #include "exporter/run/queue.h"
@@ -22,7 +24,12 @@ namespace rankscope::run {
 // The log and the queue behind one lock: both get the blocks of the two streams in the same order.
 class Tap {
  public:
-  Tap(int log_fd, Queue& queue) : log_fd_(log_fd), queue_(queue) {}
+  // Another log, once, when writing the first has failed with this errno; empty: there is none.
+  using Elsewhere = std::function<OwnedFd(int error)>;
+
+  // `log_fd` -1: there is no log.
+  Tap(int log_fd, Queue& queue, Elsewhere elsewhere = {})
+      : log_fd_(log_fd), queue_(queue), elsewhere_(std::move(elsewhere)) {}
 
   void Take(int stream, std::string_view bytes);
 
@@ -33,9 +40,13 @@ class Tap {
   int log_error() const { return log_error_.load(std::memory_order_relaxed); }
 
  private:
+  size_t Log(std::string_view bytes);
+
   std::mutex mutex_;
   int log_fd_;
   Queue& queue_;
+  Elsewhere elsewhere_;
+  OwnedFd other_log_;
   std::atomic<int64_t> lost_bytes_ = 0;
   std::atomic<int> log_error_ = 0;
 };
@@ -52,11 +63,16 @@ class Relay {
     std::function<void(int stream)> done;
   };
 
-  // Copies from `in` to `out_fd` from now on.
-  Relay(int stream, OwnedFd in, int out_fd, Tap& tap, Hooks hooks);
+  // Makes the thread, which waits until `begin` opens. Where there is no room for one more thread,
+  // or descriptor, it does not work, and nothing of the stream's is touched.
+  Relay(int stream, int out_fd, Tap& tap, Hooks hooks, std::latch& begin);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
+
+  bool works() const { return stop_ && thread_.joinable(); }
+  // Before `begin` opens: what is copied from. Without it there is nothing to do.
+  void Take(OwnedFd in) { in_ = std::move(in); }
 
   // Stops before the end of the stream, at a block's edge; what the pipe still holds is the
   // guardian's.
@@ -80,6 +96,7 @@ class Relay {
   OwnedFd stop_;
   std::atomic<bool> ended_ = false;
   std::atomic<int64_t> unwritten_bytes_ = 0;
+  std::latch& begin_;
   std::thread thread_;
 };
 

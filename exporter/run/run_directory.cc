@@ -8,9 +8,12 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "exporter/run/clock.h"
+#include "exporter/run/process_facts.h"
 
 namespace rankscope::run {
 namespace {
@@ -159,6 +162,47 @@ Result<RunDirectory> CreateRunDirectory(const std::string& wanted, const RunHead
   }
   return Error{"no free name for the run's folder: " + base + " to " + base + "." +
                std::to_string(kMaxSiblings) + " exist; remove old runs"};
+}
+
+namespace {
+
+// Below a folder of the user's own the run has its name; elsewhere a name that nobody knows before.
+std::vector<std::string> OtherPlaces(const RunHeader& header, char* const* environment) {
+  std::vector<std::string> places;
+  const auto add = [&](std::string_view folder, std::string_view below) {
+    if (folder.starts_with('/')) places.push_back(std::string(folder) + std::string(below));
+  };
+  const std::string of_job = "/rankscope/runs/" + header.job_id;
+  add(EnvironmentValue(environment, "XDG_STATE_HOME"), of_job);
+  add(EnvironmentValue(environment, "HOME"), "/.local/state" + of_job);
+  for (const std::string_view folder : {EnvironmentValue(environment, "TMPDIR"),
+                                        std::string_view("/tmp"), std::string_view("/dev/shm")}) {
+    add(folder, "/rankscope-run-XXXXXX");
+  }
+  return places;
+}
+
+}  // namespace
+
+RunPlace FindOtherPlace(const std::string& problem, const RunHeader& header,
+                        char* const* environment) {
+  for (std::string& place : OtherPlaces(header, environment)) {
+    const bool new_name = place.ends_with("XXXXXX");
+    if (new_name && mkdtemp(place.data()) == nullptr) continue;
+    Result<RunDirectory> run = CreateRunDirectory(place, header);
+    if (!run && new_name) rmdir(place.c_str());
+    if (!run) continue;
+    std::string note = problem + "; the log is in " + run->path;
+    return {*std::move(run), std::move(note)};
+  }
+  return {{}, problem + "; there is no other place for a log either, so there is none"};
+}
+
+RunPlace FindRunPlace(const std::string& wanted, const RunHeader& header,
+                      char* const* environment) {
+  Result<RunDirectory> run = CreateRunDirectory(wanted, header);
+  if (run) return {*std::move(run), {}};
+  return FindOtherPlace(run.error(), header, environment);
 }
 
 Status ReplaceFile(const RunDirectory& run, const std::string& name, std::string_view content) {

@@ -42,6 +42,18 @@ struct RunDirectory {
 // of every process, and a power loss up to the kernel's write-back.
 Result<RunDirectory> CreateRunDirectory(const std::string& wanted, const RunHeader& header);
 
+// The run's folder, or another one where that cannot be made: below the user's state folder
+// ($XDG_STATE_HOME, $HOME), then a new one below $TMPDIR, /tmp or /dev/shm. Nothing that fails here
+// keeps the command from running.
+struct RunPlace {
+  RunDirectory run;  // without descriptors: there is none
+  std::string note;  // what could not be done, and what was done instead; empty: all as wanted
+};
+RunPlace FindRunPlace(const std::string& wanted, const RunHeader& header, char* const* environment);
+// The same, of a run whose own folder takes no more; the note begins with `problem`.
+RunPlace FindOtherPlace(const std::string& problem, const RunHeader& header,
+                        char* const* environment);
+
 // Replaces a small file as a whole; readers see the old or the new one.
 Status ReplaceFile(const RunDirectory& run, const std::string& name, std::string_view content);
 

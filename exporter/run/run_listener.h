@@ -2,37 +2,52 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The daemon's end of the wrappers' socket: a source of begin, lines and end of each wrapped
-// command. Everybody may connect (0666); who it is the kernel says. Loop thread only.
+// command. Everybody may connect (0666); who it is the kernel says. Loop thread only; what users
+// name is touched on their own threads, and what comes of it is taken in by turns, a share of each
+// beat at most.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "exporter/event_loop.h"
 #include "exporter/owned_fd.h"
+#include "exporter/run/job_claims.h"
 #include "exporter/run/run_session.h"
 #include "exporter/source.h"
+#include "exporter/user_workers.h"
 
 namespace rankscope::run {
 
 class RunListener final : public exporter::Source {
  public:
-  // Six descriptors each: with 256 runs 1,536, so the daemon raises its limit of open files.
-  static constexpr size_t kMaxRuns = 256;
-  // Half of it for one user: a node full of one user's tasks fits, and another user still finds
-  // room.
+  // Eight descriptors each: with 512 runs 4,096, so the daemon raises its limit of open files.
+  static constexpr size_t kMaxRuns = 512;
+  // Of one user; and never more than are left to all the others, so that there is room for one more
+  // user at any time.
   static constexpr size_t kMaxRunsPerUser = 128;
+  // Connections of one user that have not said Hello. A wrapper says it at once.
+  static constexpr size_t kMaxSilentPerUser = 16;
   static constexpr Duration kBeat = Milliseconds(100);
+  // Of each beat, for passing on what wrappers have recorded: the rest is everybody else's.
+  static constexpr Duration kShareOfBeat = Milliseconds(30);
 
   struct Counters {
-    int64_t accepted = 0;            // connections
-    int64_t refused = 0;             // no room
-    int64_t malformed = 0;           // messages and connections that were no wrapper's
-    int64_t orphaned = 0;            // wrappers that died without a word, as of now
+    int64_t accepted = 0;   // connections
+    int64_t refused = 0;    // no room
+    int64_t denied = 0;     // another user's job
+    int64_t evicted = 0;    // the job was another user's, as has been shown
+    int64_t malformed = 0;  // messages and connections that were no wrapper's
+    int64_t foreign = 0;    // observations that are not a wrapper's to tell
+    int64_t orphaned = 0;   // wrappers that died without a word, as of now
+    int64_t stalled = 0;    // whose user's files do not answer, as of now
     int64_t without_descriptor = 0;  // connections for which there was no descriptor
   };
 
@@ -43,6 +58,10 @@ class RunListener final : public exporter::Source {
     // holds. Absent: a wrapper's recording is delivered from its beginning. The slot counts the
     // wrappers of one job on this node.
     std::function<int64_t(const std::string& job_id, int slot)> resume_after;
+    // Whose the job is, by the processes that are known of it. Absent: nobody knows.
+    std::function<std::optional<JobOwner>(const std::string& job_id)> owner_of;
+    // Whether anything is kept of the job: its holder's word must stay his. Absent: no.
+    std::function<bool(const std::string& job_id)> knows;
   };
 
   explicit RunListener(std::string socket_path, Hooks hooks = {});
@@ -51,22 +70,40 @@ class RunListener final : public exporter::Source {
   Status Start(exporter::EventLoop& loop, Sink& sink) override;
   void Stop() override;
   int64_t lost() const override;
-  std::vector<Count> counts() const override {
-    return {{"connections_without_descriptor", counters_.without_descriptor}};
-  }
+  std::vector<Count> counts() const override;
 
   // Sends the verdict to the wrappers of this job that wait for it; others do not hear it. `text`
   // may be empty: the wrapper then prints its own.
   void Answer(std::string_view job_id, std::string_view json, std::string_view text = {});
 
+  // A wrapper of this user spoke for the job, to an earlier daemon.
+  void Hold(const std::string& job_id, uint32_t uid);
+  // A process of the job's cgroup has shown whose it is. Told before that process is: a stranger
+  // that has spoken for the job is sent away, and the job begins anew.
+  void NoteOwner(const std::string& job_id, uint32_t uid);
+
   Counters counters() const;
   size_t runs() const { return sessions_.size(); }
 
  private:
+  struct Disposal;
+
   void OnConnection();
+  bool HasRoom(uint32_t uid) const;
+  RunSession::Callbacks CallbacksFor(const Peer& peer);
   void OnBeat();
   void RestIfFull(int error);
-  int Admit(const std::string& job_id, uint32_t uid) const;
+  void Pump();
+  void StartReads();
+  RunSession* NextToDeliver();
+  int Admit(const std::string& job_id, const Peer& peer);
+  void Disown(const std::string& job_id, uint32_t owner);
+  bool HasCompany(const RunSession& session, bool RunSession::*told) const;
+  int32_t SettleStatus(const std::string& job_id, int32_t wait_status, bool last);
+  void Dispose(const exporter::UserIdentity& who, std::vector<OwnedFd> fds, RunFiles* files);
+  void SubmitDisposal(const std::shared_ptr<Disposal>& disposal);
+  void Refuse(OwnedFd socket, const Peer& peer);
+  void NoteLate(uint32_t uid, bool late);
 
   std::string socket_path_;
   Hooks hooks_;
@@ -75,7 +112,18 @@ class RunListener final : public exporter::Source {
   OwnedFd socket_;
   exporter::EventLoop::TimerId beat_ = 0;
   bool resting_ = false;  // until the next beat nobody is accepted
+  std::unique_ptr<exporter::UserWorkers> workers_;
+  JobClaims claims_;
   std::vector<std::unique_ptr<RunSession>> sessions_;
+  std::map<std::string, int32_t> failed_;  // first failure of a wrapper, of jobs that have several
+  bool pumping_ = false;
+  Duration left_of_beat_ = kShareOfBeat;
+  uint32_t last_uid_ = 0;  // whose turn it was
+  std::map<uint32_t, int> late_;
+  std::string told_reason_;
+  std::map<uint32_t, size_t> closing_;           // descriptors that wait to be closed, by user
+  std::vector<std::shared_ptr<Disposal>> held_;  // disposals that the user's thread had no room for
+  std::shared_ptr<std::atomic<int>> undone_ = std::make_shared<std::atomic<int>>(0);
   Counters counters_;
   int64_t lost_in_closed_ = 0;
 };

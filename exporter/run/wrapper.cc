@@ -4,7 +4,6 @@
 #include "exporter/run/wrapper.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -15,8 +14,12 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <latch>
 #include <memory>
+#include <new>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -29,28 +32,21 @@
 #include "exporter/run/queue.h"
 #include "exporter/run/relay.h"
 #include "exporter/run/run_directory.h"
-#include "exporter/run/signal_vote.h"
+#include "exporter/run/supervisor.h"
 #include "exporter/run/terminal.h"
 #include "exporter/run/write_all.h"
 
 namespace rankscope::run {
 namespace {
 
-int Refuse(const std::string& reason) {
-  std::fprintf(stderr, "rankscope run: %s\n", reason.c_str());
-  return kRefused;
+void Say(const std::string& text) {
+  WriteAll(STDERR_FILENO, "rankscope run: " + text + "\n");
 }
 
 std::string WorkingDirectory() {
   std::array<char, PATH_MAX> path{};
   return getcwd(path.data(), path.size()) != nullptr ? path.data() : "";
 }
-
-// A stream of ours that is a terminal, and the command's that stands for it.
-struct TerminalPair {
-  int terminal = -1;
-  OwnedFd master;
-};
 
 std::vector<TerminalPair> TerminalsOf(const StreamPipes& pipes) {
   std::vector<TerminalPair> pairs;
@@ -62,171 +58,26 @@ std::vector<TerminalPair> TerminalsOf(const StreamPipes& pipes) {
   return pairs;
 }
 
-// The main thread's part while the command runs.
-class Supervisor {
- public:
-  Supervisor(const Child& child, std::optional<Guardian>& guardian, Queue& queue,
-             std::vector<TerminalPair> terminals, int done_fd, int streams, Duration drain)
-      : child_(child),
-        guardian_(guardian),
-        queue_(queue),
-        terminals_(std::move(terminals)),
-        done_fd_(done_fd),
-        streams_left_(streams),
-        drain_(drain) {
-    sigset_t all;
-    sigfillset(&all);
-    signals_ = OwnedFd(signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC));
-  }
-
-  // Until the command has ended and its streams have, or the drain time is over. Returns the wait
-  // status.
-  int Run(const std::string& exec_error) {
-    exec_error_ = exec_error;
-    Reap();  // it may have ended before the signals were watched
-    while (!(exited_ && (streams_left_ == 0 || give_up_ || MonotonicNow().ns >= drain_until_.ns))) {
-      Wait();
-      ReadGuardian();
-      ReadSignals();
-      PassOnDue();
-      ReadDone();
-    }
-    return wait_status_;
-  }
-
- private:
-  void Wait() {
-    std::array<pollfd, 3> polled = {pollfd{signals_.get(), POLLIN, 0}, pollfd{done_fd_, POLLIN, 0},
-                                    pollfd{guardian_ ? guardian_->fd() : -1, POLLIN, 0}};
-    std::optional<Timestamp> due = vote_.next_due();
-    if (exited_ && (!due || drain_until_ < *due)) due = drain_until_;
-    int timeout_ms = -1;
-    if (due)
-      timeout_ms =
-          static_cast<int>(std::max<int64_t>(0, (due->ns - MonotonicNow().ns) / 1'000'000 + 1));
-    poll(polled.data(), polled.size(), timeout_ms);
-  }
-
-  void ReadGuardian() {
-    if (!guardian_) return;
-    for (const int signo : guardian_->ReadSignals()) vote_.GuardianReceived(signo, MonotonicNow());
-  }
-
-  void ReadSignals() {
-    signalfd_siginfo info{};
-    while (read(signals_.get(), &info, sizeof info) == sizeof info) {
-      const auto signo = static_cast<int>(info.ssi_signo);
-      if (signo == SIGCHLD) {
-        Reap();
-      } else if (exited_) {
-        give_up_ = true;  // somebody wants an end: only grandchildren are waited for
-      } else if (info.ssi_code <= 0) {
-        // The command may signal its parent; that is no message to itself.
-        if (static_cast<pid_t>(info.ssi_pid) != child_.pid) vote_.Received(signo, MonotonicNow());
-      } else {
-        FromKernel(signo);
-      }
-    }
-  }
-
-  // The terminal's signals reach its whole foreground group, in which the command is too. A hang-up
-  // is sent to the session's leader alone.
-  void FromKernel(int signo) {
-    if (signo == SIGWINCH) Resize();
-    if (signo == SIGHUP && getsid(0) == getpid()) PassOn(signo);
-    if (signo == SIGTSTP || signo == SIGTTIN || signo == SIGTTOU) StopOurselves(signo);
-  }
-
-  // The command was told by the kernel too, and may have looked before its own terminals had
-  // changed.
-  void Resize() {
-    for (const TerminalPair& pair : terminals_) CopyWindowSize(pair.terminal, pair.master.get());
-    if (!terminals_.empty()) PassOn(SIGWINCH);
-  }
-
-  void PassOnDue() {
-    if (!vote_.next_due() || MonotonicNow() < *vote_.next_due()) return;
-    if (guardian_) {
-      for (const int signo : guardian_->AskSignals()) vote_.GuardianReceived(signo, MonotonicNow());
-    }
-    for (const int signo : vote_.TakeDue(MonotonicNow())) {
-      PassOn(signo);
-      if (signo == SIGTSTP) StopOurselves(signo);
-    }
-  }
-
-  void PassOn(int signo) {
-    if (!exited_) kill(child_.pid, signo);
-  }
-
-  // Does what the signal does to a process that has not blocked it, so that the shell sees the job
-  // stop.
-  void StopOurselves(int signo) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, signo);
-    raise(signo);
-    sigprocmask(SIG_UNBLOCK, &set, nullptr);
-    sigprocmask(SIG_BLOCK, &set, nullptr);
-  }
-
-  void Reap() {
-    int status = 0;
-    if (exited_ || waitpid(child_.pid, &status, WNOHANG) != child_.pid) return;
-    exited_ = true;
-    wait_status_ = status;
-    const Timestamp now = MonotonicNow();
-    drain_until_ = {now.ns + drain_.ns};
-    QueueItem item;
-    item.kind = QueueItem::Kind::kExited;
-    item.t = now;
-    item.wait_status = status;
-    item.error = exec_error_;
-    queue_.Push(std::move(item));
-  }
-
-  void ReadDone() {
-    uint64_t ended = 0;
-    if (read(done_fd_, &ended, sizeof ended) == sizeof ended)
-      streams_left_ -= static_cast<int>(ended);
-  }
-
-  const Child& child_;
-  std::optional<Guardian>& guardian_;
-  Queue& queue_;
-  std::vector<TerminalPair> terminals_;
-  int done_fd_;
-  int streams_left_;
-  Duration drain_;
-  OwnedFd signals_;
-  SignalVote vote_;
-  std::string exec_error_;
-  bool exited_ = false;
-  bool give_up_ = false;
-  int wait_status_ = 0;
-  Timestamp drain_until_;
-};
-
 void Deliver(const Options& options, const RunDirectory& run, const Judgement& judgement) {
   // A verdict that cannot be written must not change the command's exit status; the terminal still
   // gets it.
-  const Status json = ReplaceFile(run, "verdict.json", judgement.json);
-  const Status text = ReplaceFile(run, "verdict.txt", judgement.text);
   const bool to_people = options.print == Options::Print::kStderr ||
                          (options.print == Options::Print::kAuto && isatty(STDERR_FILENO) == 1);
   if (options.print == Options::Print::kJson) WriteAll(STDERR_FILENO, judgement.json);
-  if (to_people) {
-    WriteAll(STDERR_FILENO, judgement.text);
-    for (const Status* status : {&json, &text}) {
-      if (!status->ok())
-        WriteAll(STDERR_FILENO, "rankscope run: not written: " + status->error() + "\n");
-    }
-    WriteAll(STDERR_FILENO, "rankscope run: log and verdict in " + run.path + "\n");
+  if (to_people) WriteAll(STDERR_FILENO, judgement.text);
+  if (!run.directory) return;
+  const Status json = ReplaceFile(run, "verdict.json", judgement.json);
+  const Status text = ReplaceFile(run, "verdict.txt", judgement.text);
+  if (!to_people) return;
+  for (const Status* status : {&json, &text}) {
+    if (!status->ok()) Say("not written: " + status->error());
   }
+  Say("log and verdict in " + run.path);
 }
 
 // The recorder's own folder, passed on to the daemon without the rest of the run's.
 OwnedFd OpenRecording(const RunDirectory& run) {
+  if (!run.directory) return {};
   mkdirat(run.directory.get(), "recording", 0755);
   return OwnedFd(
       openat(run.directory.get(), "recording", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
@@ -240,118 +91,249 @@ std::string ExecFailureText(const char* command, int exec_errno) {
          std::strerror(exec_errno) + "; " + remedy;
 }
 
-}  // namespace
+// Something that we cannot do without is not to be had. The command becomes what it would have been
+// without us: this process.
+int RunBare(const Options& options, const SignalGuard& signals, const std::string& reason) {
+  Say(reason + "; the command runs without a log and without a verdict");
+  signals.RestoreInChild();
+  execvp(options.argv[0], options.argv);
+  const int error = errno;
+  WriteAll(STDERR_FILENO, ExecFailureText(options.argv[0], error) + "\n");
+  return ExitCodeOfExecFailure(error);
+}
 
-int Wrap(const Options& options, const MakeConsumer& make_consumer) {
-  const StandardStreams streams = TakeStandardStreams();
-  RunHeader header{options.job_id, RedactArguments(options.argv), WorkingDirectory(),
-                   ReadHostName(), options.tool_version,          getpid(),
-                   WallNowNs()};
-  Result<RunDirectory> run = CreateRunDirectory(options.run_directory, header);
-  if (!run) return Refuse(run.error());
-  Result<StreamPipes> pipes = MakePipes(streams, options.ptys);
-  std::array<int, 2> life{};
-  if (!pipes) return Refuse(pipes.error());
-  if (pipe2(life.data(), O_CLOEXEC) != 0)
-    return Refuse(std::string("cannot make a pipe: ") + std::strerror(errno));
-  OwnedFd life_read(life[0]);
-  const OwnedFd life_write(life[1]);
+OwnedFd WatchSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  return OwnedFd(signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC));
+}
 
-  const SignalGuard signals;
-  const Timestamp started = MonotonicNow();
-  const Result<Child> child = SpawnChild(options.argv, streams, *pipes, signals);
-  if (!child) return Refuse(child.error());
-  for (OwnedFd& end : pipes->write) end.Reset();
-
-  // Without a guardian (the limit of processes) signals are passed on unasked, and nothing else
-  // changes.
-  std::optional<Guardian> guardian;
-  if (auto made = Guardian::Start(*pipes, run->log.get(), life_write.get()))
-    guardian = *std::move(made);
-
-  const OwnedFd recording = OpenRecording(*run);
-  Queue queue;
-  Tap tap(run->log.get(), queue);
-  DaemonLink::Passed passed{options.job_id, ReadProcessKey(child->pid), recording.get(),
-                            run->log.get(), std::move(life_read),       {}};
-  int stream_count = 0;
-  for (size_t i = 0; i < kStreams; ++i) {
-    if (!pipes->read[i]) continue;
-    // The daemon takes pipes only: it reads no device that a user hands it.
-    if (!pipes->pty[i])
-      passed.streams[i] = OwnedFd(fcntl(pipes->read[i].get(), F_DUPFD_CLOEXEC, 0));
-    ++stream_count;
+// Not joinable where there is no room for one more thread.
+std::thread StartThread(std::function<void()> body) {
+  try {
+    return std::thread(std::move(body));
+  } catch (const std::system_error&) {
+    return {};
   }
-  Observer::Facts facts{options.job_id,      header.host,     header.cwd,
-                        run->path + "/log",  recording.get(), options.argv,
-                        options.environment, passed.root,     started,
-                        {"stdout", "stderr"}};
-  if (streams.merged) facts.stream_names[kStdout] = "output";
-  // Without a recording there is nothing for the daemon to follow.
-  DaemonLink link(recording ? options.socket_path : std::string(), std::move(passed));
+}
 
-  std::vector<TerminalPair> terminals = TerminalsOf(*pipes);
-  const OwnedFd done(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  const auto push = [&queue](QueueItem::Kind kind, int stream) {
+// One run, from the folder to the verdict. What it needs is there before the command is: once that
+// runs, nothing that is missing can stop it.
+class Run {
+ public:
+  Run(const Options& options, const MakeConsumer& make_consumer)
+      : options_(options), make_consumer_(make_consumer), streams_(TakeStandardStreams()) {}
+
+  int operator()() {
+    const SignalGuard signals;  // first: a limit on the size of files is an error, and no signal
+    header_ = {options_.job_id, RedactArguments(options_.argv), WorkingDirectory(),
+               ReadHostName(),  options_.tool_version,          getpid(),
+               WallNowNs()};
+    place_ = FindRunPlace(options_.run_directory, header_, options_.environment);
+    if (!place_.note.empty()) Say(place_.note);
+    Result<StreamPipes> pipes = MakePipes(streams_, options_.ptys);
+    if (!pipes) return RunBare(options_, signals, pipes.error());
+    pipes_ = *std::move(pipes);
+    std::array<int, 2> life{};
+    if (pipe2(life.data(), O_CLOEXEC) != 0)
+      return RunBare(options_, signals, std::string("cannot make a pipe: ") + std::strerror(errno));
+    life_read_ = OwnedFd(life[0]);
+    life_write_ = OwnedFd(life[1]);
+
+    started_ = MonotonicNow();
+    if (!MakeThreads()) {
+      EndThreads();
+      return RunBare(options_, signals,
+                     "no room for threads or descriptors of our own; raise the limits of processes "
+                     "(ulimit -u) and of open files (ulimit -n)");
+    }
+    const Result<Child> child = SpawnChild(options_.argv, streams_, pipes_, signals);
+    if (!child) {
+      EndThreads();
+      return RunBare(options_, signals, child.error());
+    }
+    return Watch(*child);
+  }
+
+ private:
+  // They wait until there is something to do.
+  bool MakeThreads() {
+    signal_fd_ = WatchSignals();
+    done_ = OwnedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    tap_.emplace(place_.run.log ? place_.run.log.get() : -1, queue_,
+                 [this](int error) { return OtherLog(error); });
+    const Relay::Hooks hooks{[this](int stream) {
+                               if (guardian_) guardian_->CloseStream(stream);
+                               Push(QueueItem::Kind::kRelease, stream);
+                             },
+                             [this](int stream) { return !link_->Holds(stream); },
+                             [this](int stream) {
+                               Push(QueueItem::Kind::kClosed, stream);
+                               const uint64_t one = 1;
+                               [[maybe_unused]] const ssize_t told =
+                                   write(done_.get(), &one, sizeof one);
+                             }};
+    // First of the threads: what it builds is ready when the shortest command ends.
+    observing_ = StartThread([this] {
+      begin_.wait();
+      if (observer_) Observe();
+    });
+    bool all = signal_fd_ && done_ && observing_.joinable();
+    for (int i = 0; i < kStreams; ++i) {
+      if (!pipes_.read[static_cast<size_t>(i)]) continue;
+      auto& relay = relays_[static_cast<size_t>(i)];
+      relay = std::make_unique<Relay>(i, STDOUT_FILENO + i, *tap_, hooks, begin_);
+      all = all && relay->works();
+    }
+    return all;
+  }
+
+  // Without memory for a judgement the command goes on without one.
+  void Observe() {
+    try {
+      judgement_ = observer_->Run();
+      return;
+    } catch (const std::bad_alloc&) {
+      Say("no memory for a verdict; the command goes on without one");
+    }
+    for (int stream = 0; stream < kStreams; ++stream) link_->Release(stream);
+    for (bool finished = false; !finished;) {
+      for (const QueueItem& item : queue_.TakeUntil({MonotonicNow().ns + Seconds(1).ns}))
+        finished = finished || item.kind == QueueItem::Kind::kFinish;
+      link_->Poll(MonotonicNow());
+    }
+  }
+
+  void EndThreads() {
+    begin_.count_down();
+    for (const auto& relay : relays_) {
+      if (relay) relay->Stop();
+    }
+    if (observing_.joinable()) observing_.join();
+  }
+
+  // The disk of the log is full, or gone, in the middle of the run.
+  OwnedFd OtherLog(int error) {
+    RunPlace other =
+        FindOtherPlace("cannot write " + place_.run.path + "/log any more: " + std::strerror(error),
+                       header_, options_.environment);
+    other_note_ = other.note;
+    QueueItem item;
+    item.kind = QueueItem::Kind::kLogMoved;
+    item.t = MonotonicNow();
+    item.error = other.note;
+    if (other.run.log) queue_.Push(std::move(item));
+    return std::move(other.run.log);
+  }
+
+  void Push(QueueItem::Kind kind, int stream) {
     QueueItem item;
     item.kind = kind;
     item.stream = stream;
     item.t = MonotonicNow();
-    queue.Push(std::move(item));
-  };
-  const Relay::Hooks hooks{[&](int stream) {
-                             if (guardian) guardian->CloseStream(stream);
-                             push(QueueItem::Kind::kRelease, stream);
-                           },
-                           [&](int stream) { return !link.Holds(stream); },
-                           [&](int stream) {
-                             push(QueueItem::Kind::kClosed, stream);
-                             const uint64_t one = 1;
-                             [[maybe_unused]] const ssize_t told =
-                                 write(done.get(), &one, sizeof one);
-                           }};
-  // First of the threads: what it builds is ready when the shortest command ends.
-  Observer observer(std::move(facts), queue, tap, link, make_consumer);
-  Judgement judgement;
-  std::thread observing([&] { judgement = observer.Run(); });
-
-  std::array<std::unique_ptr<Relay>, kStreams> relays;
-  for (int i = 0; i < kStreams; ++i) {
-    OwnedFd& in = pipes->read[static_cast<size_t>(i)];
-    if (in)
-      relays[static_cast<size_t>(i)] =
-          std::make_unique<Relay>(i, std::move(in), STDOUT_FILENO + i, tap, hooks);
+    queue_.Push(std::move(item));
   }
 
-  std::string exec_error;
-  if (child->exec_errno != 0) {
-    exec_error = ExecFailureText(options.argv[0], child->exec_errno);
-    const std::string line = exec_error + "\n";
-    tap.Take(streams.merged ? kStdout : kStderr, line);
-    WriteAll(STDERR_FILENO, line);
+  DaemonLink::Passed WhatIsPassed(const Child& child, int recording) {
+    DaemonLink::Passed passed{options_.job_id,      ReadProcessKey(child.pid), recording,
+                              place_.run.log.get(), std::move(life_read_),     {}};
+    for (size_t i = 0; i < kStreams; ++i) {
+      // The daemon takes pipes only: it reads no device that a user hands it.
+      if (pipes_.read[i] && !pipes_.pty[i])
+        passed.streams[i] = OwnedFd(fcntl(pipes_.read[i].get(), F_DUPFD_CLOEXEC, 0));
+    }
+    return passed;
   }
 
-  Supervisor supervisor(*child, guardian, queue, std::move(terminals), done.get(), stream_count,
-                        options.drain);
-  const int wait_status = supervisor.Run(exec_error);
+  int Watch(const Child& child) {
+    for (OwnedFd& end : pipes_.write) end.Reset();
+    // Without a guardian (the limit of processes) signals are passed on unasked, and nothing else
+    // changes.
+    if (auto made = Guardian::Start(pipes_, place_.run.log.get(), life_write_.get()))
+      guardian_ = *std::move(made);
 
-  bool all_ended = true;
-  for (const auto& relay : relays) {
-    if (!relay) continue;
-    relay->Stop();
-    all_ended = all_ended && relay->ended();
+    const OwnedFd recording = OpenRecording(place_.run);
+    DaemonLink::Passed passed = WhatIsPassed(child, recording.get());
+    Observer::Facts facts{
+        options_.job_id, header_.host,  header_.cwd,          place_.run.path + "/log",
+        recording.get(), options_.argv, options_.environment, passed.root,
+        started_,        place_.note,   {"stdout", "stderr"}};
+    if (!place_.run.log) facts.log_path.clear();
+    if (streams_.merged) facts.stream_names[kStdout] = "output";
+    // Without a recording there is nothing for the daemon to follow.
+    link_.emplace(recording && passed.life_read ? options_.socket_path : std::string(),
+                  std::move(passed));
+    observer_.emplace(std::move(facts), queue_, *tap_, *link_, make_consumer_);
+    std::vector<TerminalPair> terminals = TerminalsOf(pipes_);
+    int stream_count = 0;
+    for (size_t i = 0; i < kStreams; ++i) {
+      if (!relays_[i]) continue;
+      relays_[i]->Take(std::move(pipes_.read[i]));
+      ++stream_count;
+    }
+    begin_.count_down();
+
+    std::string exec_error;
+    if (child.exec_errno != 0) {
+      exec_error = ExecFailureText(options_.argv[0], child.exec_errno);
+      const std::string line = exec_error + "\n";
+      tap_->Take(streams_.merged ? kStdout : kStderr, line);
+      WriteAll(STDERR_FILENO, line);
+    }
+    Supervisor supervisor(child, guardian_, queue_, std::move(terminals), signal_fd_.get(),
+                          done_.get(), stream_count, options_.drain);
+    const int wait_status = supervisor.Run(exec_error);
+    Finish();
+    waitpid(child.pid, nullptr, 0);
+    return child.exec_errno != 0 ? ExitCodeOfExecFailure(child.exec_errno)
+                                 : ExitCodeOf(wait_status);
   }
-  if (guardian && all_ended) guardian->Dismiss();
-  push(QueueItem::Kind::kFinish, 0);
-  observing.join();
-  Deliver(options, *run, judgement);
-  if (guardian) {
+
+  void Finish() {
+    bool all_ended = true;
+    for (const auto& relay : relays_) {
+      if (!relay) continue;
+      relay->Stop();
+      all_ended = all_ended && relay->ended();
+    }
+    if (guardian_ && all_ended) guardian_->Dismiss();
+    Push(QueueItem::Kind::kFinish, 0);
+    observing_.join();
+    if (!other_note_.empty()) Say(other_note_);
+    Deliver(options_, place_.run, judgement_);
+    if (!guardian_) return;
     // Left behind last: its first act as our heir is to copy, and that must come after our own last
     // bytes.
-    all_ended ? guardian->Reap() : guardian->LeaveBehind();
+    all_ended ? guardian_->Reap() : guardian_->LeaveBehind();
   }
-  return child->exec_errno != 0 ? ExitCodeOfExecFailure(child->exec_errno)
-                                : ExitCodeOf(wait_status);
+
+  const Options& options_;
+  const MakeConsumer& make_consumer_;
+  const StandardStreams streams_;
+  RunHeader header_;
+  RunPlace place_;
+  std::string other_note_;  // until they end, of the threads that copy
+  StreamPipes pipes_;
+  OwnedFd life_read_;
+  OwnedFd life_write_;
+  Timestamp started_;
+  OwnedFd signal_fd_;
+  OwnedFd done_;
+  Queue queue_;
+  std::optional<Tap> tap_;
+  std::optional<Guardian> guardian_;
+  std::optional<DaemonLink> link_;
+  std::optional<Observer> observer_;
+  Judgement judgement_;
+  std::latch begin_{1};
+  std::array<std::unique_ptr<Relay>, kStreams> relays_;
+  std::thread observing_;
+};
+
+}  // namespace
+
+int Wrap(const Options& options, const MakeConsumer& make_consumer) {
+  return Run(options, make_consumer)();
 }
 
 }  // namespace rankscope::run

@@ -18,7 +18,7 @@
 
 namespace rankscope::run {
 
-inline constexpr int kRefused = 125;  // nothing was started
+inline constexpr int kRefused = 125;  // wrong usage: nothing was started
 
 struct Options {
   enum class Print : uint8_t { kAuto, kStderr, kNone, kJson };

@@ -55,7 +55,7 @@ EXCEPTIONS = [
     ("exporter/replay/log_file", "detectors/logs/masked_line.h", "lines are masked before the door"),
     ("exporter/replay/log_file", "detectors/logs/printed_time.h", "files are read in the order of the times they print"),
     ("exporter/replay/log_file_set", "detectors/logs/prefix.h", "whose a file is, is decided before it is read"),
-    ("exporter/run/run_session", "exporter/replay/follower.h", "the daemon follows the recording that a wrapper keeps"),
+    ("exporter/run/run_files", "exporter/replay/follower.h", "the daemon follows the recording that a wrapper keeps"),
     ("exporter/replay/", "detectors/proto/", "recordings are these messages"),
     ("exporter/run/", "detectors/logs/assembler.h", "bytes become lines before the door"),
     ("exporter/run/", "detectors/logs/masked_line.h", "lines are masked before the door"),

@@ -6,6 +6,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -133,17 +134,7 @@ class RunTest(WrapperTest):
         os.chmod(self.path("script"), 0o755)
         self.assertEqual(self.run_it(self.path("script")).returncode, 9)
 
-    def test_refused_before_the_command_starts(self):
-        marker = self.path("marker")
-        with open(self.path("file"), "w"):
-            pass
-        wanted = self.path("file", "below")
-        done = subprocess.run([BINARY, "run", "--dir", wanted, "--", "touch", marker], env=self.environment,
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, 125)
-        self.assertIn(self.path("file"), done.stderr)
-        self.assertIn("--dir", done.stderr)
-        self.assertFalse(os.path.exists(marker))
+    def test_wrong_usage_is_refused_before_the_command_starts(self):
         for flags in (["--drain", "soon"], ["--unknown"], ["--verdict", "loud"], ["--job-id", "a/b"], []):
             done = subprocess.run([BINARY, "run", *flags], env=self.environment, capture_output=True)
             self.assertEqual(done.returncode, 125, flags)
@@ -242,7 +233,8 @@ class RunTest(WrapperTest):
         self.addCleanup(subprocess.run, ["umount", "-l", mount])
         done = subprocess.run([BINARY, "run", "--dir", os.path.join(mount, "r"), "--", "sh", "-c",
                                "head -c 3000000 /dev/zero; exit 6"], env=self.environment, capture_output=True)
-        self.assertEqual((done.returncode, len(done.stdout), done.stderr), (6, 3000000, b""))
+        self.assertEqual((done.returncode, len(done.stdout)), (6, 3000000))
+        self.assertIn(b"No space left on device; the log is in ", done.stderr)
         self.assertLess(0, os.path.getsize(os.path.join(mount, "r", "log")))
 
     def test_a_limit_on_file_size(self):
@@ -288,7 +280,7 @@ class RunTest(WrapperTest):
             self.assertEqual((header["job_id"], header["argv"]), ("8841", ["true"]))
         subprocess.run([BINARY, "run", "true"], cwd=self.folder, env=self.environment, check=True)
         self.assertEqual(len([name for name in os.listdir(self.path("rankscope-runs"))
-                              if name.startswith("run-") and len(name) == 12]), 1)
+                              if re.fullmatch(rf"run-{os.getuid()}-[0-9a-f]{{8}}", name)]), 1)
         environment["RANKSCOPE_RUN_DIR"] = self.path("deep", "er")
         subprocess.run([BINARY, "run", "--job-id=mine", "--", "true"], cwd=self.folder, env=environment, check=True)
         self.assertEqual(json.loads(read(self.path("deep", "er", "run.json")))["job_id"], "mine")

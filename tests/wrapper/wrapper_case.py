@@ -58,6 +58,7 @@ class WrapperTest(unittest.TestCase):
         self.environment = {key: value for key, value in os.environ.items()
                             if not key.startswith(("SLURM_", "RANKSCOPE_"))}
         self.environment["RANKSCOPE_SOCKET"] = self.path("no-daemon.sock")
+        self.environment["XDG_STATE_HOME"] = self.path("state")
 
     def path(self, *parts):
         return os.path.join(self.folder, *parts)

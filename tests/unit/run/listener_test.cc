@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include "exporter/replay/segments.h"
 #include "exporter/run/clock.h"
 #include "exporter/run/daemon_link.h"
+#include "exporter/run/process_facts.h"
 #include "exporter/run/run_listener.h"
 #include "exporter/run/write_all.h"
 
@@ -41,7 +43,11 @@ class Notes final : public Sink {
     } else if (const auto* line = std::get_if<LogLine>(&observation.kind)) {
       note << line->stream << "@" << line->offset << " " << line->text;
     } else if (const auto* start = std::get_if<ProcessStart>(&observation.kind)) {
-      note << "start " << start->key.pid << (start->uid == getuid() ? "" : " of another");
+      note << "start " << start->key.pid << (start->parent.pid == getpid() ? "" : " of nobody")
+           << (start->cgroup.find("forged") == std::string::npos ? "" : " forged")
+           << (start->uid == getuid() ? "" : " of another");
+    } else if (std::holds_alternative<ProcessExit>(observation.kind)) {
+      note << "exit";
     } else {
       note << "other";
     }
@@ -55,6 +61,12 @@ class Notes final : public Sink {
 class ListenerTest : public testing::Test {
  protected:
   ListenerTest() {
+    child_ = fork();  // before the pipes, whose ends it shall not have
+    if (child_ == 0) {
+      pause();
+      _exit(0);
+    }
+    root_ = ReadProcessKey(child_);
     std::string name = std::filesystem::temp_directory_path() / "rankscope-listener-XXXXXX";
     folder_ = mkdtemp(name.data());
     log_ = OwnedFd(open((folder_ + "/log").c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
@@ -69,6 +81,8 @@ class ListenerTest : public testing::Test {
   }
   ~ListenerTest() override {
     listener_.reset();
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
     std::filesystem::remove_all(folder_);
   }
 
@@ -86,8 +100,8 @@ class ListenerTest : public testing::Test {
   std::string socket_path() const { return folder_ + "/run.sock"; }
 
   std::unique_ptr<DaemonLink> MakeLink(const std::string& job_id = "8841") {
-    DaemonLink::Passed passed{
-        job_id, {4711, 99}, recording_.get(), log_.get(), Copy(life_.read.get()), {}};
+    DaemonLink::Passed passed{job_id, root_, recording_.get(), log_.get(), Copy(life_.read.get()),
+                              {}};
     passed.streams[kStdout] = Copy(out_.read.get());
     return std::make_unique<DaemonLink>(socket_path(), std::move(passed));
   }
@@ -143,6 +157,8 @@ class ListenerTest : public testing::Test {
     return client;
   }
 
+  pid_t child_ = -1;
+  ProcessKey root_;  // the command
   std::string folder_;
   OwnedFd log_;
   OwnedFd recording_;
@@ -192,8 +208,10 @@ TEST_F(ListenerTest, AWrapperSpeaksForItsOwnJobOnly) {
   start.key = {1, 1};
   start.job_id = "8841";
   Record(start);
-  start.key = {4711, 99};
+  start.key = root_;
   start.uid = 12345;
+  start.parent = {1, 1};
+  start.cgroup = "0::/forged/job_8841";
   Record(start);
   RecordLine("mine", 0);
   LogLine forged;
@@ -203,7 +221,9 @@ TEST_F(ListenerTest, AWrapperSpeaksForItsOwnJobOnly) {
   RecordMark(RunMark::What::kEnd);
   link->Poll(MonotonicNow());
   ASSERT_TRUE(RunUntil([&] { return !sink_.notes.empty() && sink_.notes.back() == "end 8841"; }));
-  EXPECT_THAT(sink_.notes, ElementsAre("start 4711", "1@0 mine", "end 8841"));
+  EXPECT_THAT(sink_.notes, ElementsAre("start " + std::to_string(child_), "1@0 mine", "end 8841"));
+  // Another job's mark, its line, our own death, the kernel's event, process 1, stream 77.
+  EXPECT_EQ(listener_->counters().foreign, 6);
 }
 
 TEST_F(ListenerTest, TimeFromTheFutureIsNotBelieved) {
@@ -305,11 +325,25 @@ TEST_F(ListenerTest, StrangersAreCountedAndShownOut) {
   EXPECT_TRUE(RunUntil([&] { return sink_.notes.size() == 1; }));
 }
 
-TEST_F(ListenerTest, RefusesMoreConnectionsThanAUserMayHave) {
+TEST_F(ListenerTest, SilentConnectionsAreFewAndTakeNoWrappersPlace) {
   std::vector<OwnedFd> clients;
+  for (size_t i = 0; i < RunListener::kMaxSilentPerUser + 5; ++i) clients.push_back(RawClient());
+  EXPECT_TRUE(RunUntil([&] { return listener_->counters().refused == 5; }));
+  EXPECT_EQ(listener_->runs(), RunListener::kMaxSilentPerUser);
+  clients.clear();
+  ASSERT_TRUE(RunUntil([&] { return listener_->runs() == 0; }));
+  const auto link = MakeLink();
+  RecordMark(RunMark::What::kBegin);
+  link->Poll(MonotonicNow());
+  EXPECT_TRUE(RunUntil([&] { return sink_.notes.size() == 1; }));
+}
+
+TEST_F(ListenerTest, RefusesMoreRunsThanAUserMayHave) {
+  std::vector<std::unique_ptr<DaemonLink>> links;
   for (size_t i = 0; i < RunListener::kMaxRunsPerUser + 5; ++i) {
-    clients.push_back(RawClient());
-    if (i % 32 == 0)
+    links.push_back(MakeLink("run-" + std::to_string(i)));
+    links.back()->Poll(MonotonicNow());
+    if (i % 8 == 0)
       RunUntil([&] {
         const RunListener::Counters counters = listener_->counters();
         return counters.accepted + counters.refused > static_cast<int64_t>(i);
@@ -317,6 +351,36 @@ TEST_F(ListenerTest, RefusesMoreConnectionsThanAUserMayHave) {
   }
   EXPECT_TRUE(RunUntil([&] { return listener_->counters().refused == 5; }));
   EXPECT_EQ(listener_->runs(), RunListener::kMaxRunsPerUser);
+}
+
+TEST_F(ListenerTest, OfTwoWrappersTheLastOneEndsTheJob) {
+  const auto first = MakeLink();
+  first->Poll(MonotonicNow());
+  const auto second = MakeLink();
+  second->Poll(MonotonicNow());
+  ASSERT_TRUE(RunUntil([&] { return listener_->counters().accepted == 2; }));
+  RecordMark(RunMark::What::kBegin);
+  ASSERT_TRUE(RunUntil([&] {
+    for (const auto& link : {first.get(), second.get()}) {
+      link->NewData();
+      link->Poll(MonotonicNow());
+    }
+    return sink_.notes.size() == 2;
+  }));
+  // Both follow the same folder, so each tells the end once.
+  RecordMark(RunMark::What::kEnd);
+  RecordMark(RunMark::What::kStreamsClosed);
+  std::optional<Judgement> answer;
+  std::thread wrapper([&] { answer = first->End(); });
+  EXPECT_TRUE(RunUntil([&] { return ended_.size() == 1; }));
+  EXPECT_THAT(sink_.notes, testing::Not(testing::Contains("end 8841")));
+  EXPECT_THAT(sink_.notes, testing::Contains("exit"));
+  wrapper.join();
+  wrapper = std::thread([&] { answer = second->End(); });
+  EXPECT_TRUE(RunUntil([&] { return ended_.size() == 2; }));
+  wrapper.join();
+  EXPECT_THAT(sink_.notes, testing::Contains("end 8841").Times(1));
+  EXPECT_THAT(sink_.notes, testing::Contains("closed 8841").Times(1));
 }
 
 TEST_F(ListenerTest, TwoWrappersOfOneJobHaveStreamsOfTheirOwn) {

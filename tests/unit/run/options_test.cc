@@ -29,15 +29,15 @@ class Words {
 };
 
 Result<Arguments> Parse(const Words& argv, const Words& environment = {}) {
-  return ParseArguments(argv.get(), environment.get(), 0xabcd);
+  return ParseArguments(argv.get(), environment.get(), 1000, 0xabcd);
 }
 
 TEST(Options, Defaults) {
   const Words argv{"run", "--", "python", "--dir"};
   const auto parsed = Parse(argv);
   ASSERT_TRUE(parsed);
-  EXPECT_EQ(parsed->options.job_id, "run-0000abcd");
-  EXPECT_EQ(parsed->options.run_directory, "rankscope-runs/run-0000abcd");
+  EXPECT_EQ(parsed->options.job_id, "run-1000-0000abcd");
+  EXPECT_EQ(parsed->options.run_directory, "rankscope-runs/run-1000-0000abcd");
   EXPECT_EQ(parsed->options.socket_path, kDefaultSocket);
   EXPECT_EQ(parsed->options.drain, Seconds(2));
   EXPECT_STREQ(parsed->options.argv[0], "python");
@@ -64,7 +64,7 @@ TEST(Options, EnvironmentNamesJobFolderAndSocket) {
   EXPECT_EQ(parsed->options.socket_path, "/s");
   const auto odd = Parse({"run", "x"}, {"SLURM_JOB_ID=../x"});
   ASSERT_TRUE(odd);
-  EXPECT_EQ(odd->options.job_id, "run-0000abcd");
+  EXPECT_EQ(odd->options.job_id, "run-1000-0000abcd");
 }
 
 TEST(Options, MistakesNameTheFlagAndTheValue) {
