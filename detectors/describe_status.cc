@@ -221,9 +221,11 @@ void DescribeStatus(const windows::JobWindow& job, const attribution::Attributio
   DescribeRanks(job, processes, wall_offset_ns, status.ranks);
   status.gpu_history = DescribeGpus(job.now().kernel.gpus, wall_offset_ns);
   DescribeGpus(job, status.gpus);
-  const std::vector<const attribution::ProcessInfo*> members = processes.OfJob(job.job_id());
   const attribution::ProcessInfo* root = processes.Find(job.root());
-  if (root == nullptr && !members.empty()) root = members.front();
+  if (root == nullptr) {
+    const auto members = processes.OfJob(job.job_id());
+    if (!members.empty()) root = members.front();
+  }
   if (root != nullptr) status.user = std::to_string(root->uid);
   const attribution::JobFacts* facts = processes.FindJob(job.job_id());
   status.facts = facts == nullptr ? attribution::JobFacts() : *facts;

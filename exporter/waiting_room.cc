@@ -54,35 +54,63 @@ bool WaitingRoom::MustWait(const Observation& observation) const {
 }
 
 void WaitingRoom::Accept(const Observation& observation, Timestamp now) {
+  const ProcessKey subject = SubjectOf(observation);
+  const auto* start = std::get_if<ProcessStart>(&observation.kind);
   if (MustWait(observation)) {
-    if (const auto* start = std::get_if<ProcessStart>(&observation.kind)) {
-      processes_.insert(start->key);
+    const uint32_t uid = start != nullptr ? start->uid : processes_.at(subject);
+    Admit({observation, now + kPatience, uid});
+    if (counts_[uid] > kMaxPerUser) {
+      ReleaseUser(uid);
+    } else if (queue_.size() >= kCapacity) {
+      const auto most = std::max_element(
+          counts_.begin(), counts_.end(),
+          [](const auto& one, const auto& other) { return one.second < other.second; });
+      ReleaseUser(most->first);
     }
-    queue_.push_back({observation, now + kPatience});
-    if (queue_.size() >= kCapacity) Release(now + kPatience);
     return;
   }
   next_(observation);
-  if (queue_.empty()) return;
   const auto* mark = std::get_if<RunMark>(&observation.kind);
-  if (std::holds_alternative<ProcessStart>(observation.kind) ||
-      (mark != nullptr && mark->what == RunMark::What::kBegin)) {
+  const bool begins = mark != nullptr && mark->what == RunMark::What::kBegin;
+  if ((start != nullptr && awaited_.contains(start->key)) ||
+      (begins && awaited_.contains(mark->root))) {
     Retry(now);
   }
 }
 
+void WaitingRoom::Admit(Guest guest) {
+  if (const auto* start = std::get_if<ProcessStart>(&guest.observation.kind)) {
+    processes_[start->key] = guest.uid;
+    awaited_.insert(start->parent);
+  }
+  ++counts_[guest.uid];
+  queue_.push_back(std::move(guest));
+}
+
+std::deque<WaitingRoom::Guest> WaitingRoom::TakeAll() {
+  processes_.clear();
+  awaited_.clear();
+  counts_.clear();
+  return std::exchange(queue_, {});
+}
+
 // Somebody new is known: whoever waited for them goes on, in order.
 void WaitingRoom::Retry(Timestamp now) {
-  std::deque<Guest> guests = std::exchange(queue_, {});
-  processes_.clear();
-  for (Guest& guest : guests) {
+  for (Guest& guest : TakeAll()) {
     if (guest.until > now && MustWait(guest.observation)) {
-      if (const auto* start = std::get_if<ProcessStart>(&guest.observation.kind)) {
-        processes_.insert(start->key);
-      }
-      queue_.push_back(std::move(guest));
+      Admit(std::move(guest));
     } else {
       next_(guest.observation);
+    }
+  }
+}
+
+void WaitingRoom::ReleaseUser(uint32_t uid) {
+  for (Guest& guest : TakeAll()) {
+    if (guest.uid == uid) {
+      next_(guest.observation);
+    } else {
+      Admit(std::move(guest));
     }
   }
 }

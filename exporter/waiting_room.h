@@ -4,13 +4,15 @@
 // Ranks that the kernel reports before anybody has told of their launcher. A wrapper's recording
 // and the kernel's events come by different ways, so a rank may be seen some milliseconds before
 // the command that started it; judged at once it would become a job of its own. What concerns such
-// a process waits here, in order, until its launcher is known or nobody claims it. Loop thread
-// only.
+// a process waits here, in order, until its launcher is known or nobody claims it. A user whose
+// processes crowd the room sends his own on early, and nobody else's. Loop thread only.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "detectors/model/observation.h"
@@ -21,8 +23,10 @@ class WaitingRoom {
  public:
   // A scan of /proc and a wrapper's wake-up both come within a second.
   static constexpr Duration kPatience = Seconds(2);
-  // 8,192 observations of about 1 kB; past this everybody goes on as they are.
+  // 8,192 observations of about 1 kB; past this those of the user with the most go on as they are.
   static constexpr size_t kCapacity = 8192;
+  // A node's ranks and what their workers tell within kPatience.
+  static constexpr size_t kMaxPerUser = 2048;
 
   // `known`: whether a process belongs to a job. `next` takes what need not wait, or has waited.
   WaitingRoom(std::function<bool(const ProcessKey&)> known,
@@ -38,15 +42,21 @@ class WaitingRoom {
   struct Guest {
     Observation observation;
     Timestamp until;
+    uint32_t uid = 0;
   };
 
   bool MustWait(const Observation& observation) const;
+  void Admit(Guest guest);
+  std::deque<Guest> TakeAll();
   void Retry(Timestamp now);
+  void ReleaseUser(uint32_t uid);
 
   std::function<bool(const ProcessKey&)> known_;
   std::function<void(const Observation&)> next_;
   std::deque<Guest> queue_;
-  std::set<ProcessKey> processes_;  // those that wait
+  std::map<ProcessKey, uint32_t> processes_;  // those that wait, and whose they are
+  std::set<ProcessKey> awaited_;              // parents of these
+  std::map<uint32_t, size_t> counts_;         // of queue_, by user
 };
 
 }  // namespace rankscope::exporter

@@ -127,14 +127,21 @@ void TakeFacts(const Told& told, ProcessInfo& info) {
 
 void Attribution::OnRunBegin(const RunMark& mark, Timestamp t) {
   if (mark.root.pid == 0) return;
-  if (!processes_.contains(mark.root)) MakeRoom();
-  ProcessInfo& info = processes_[mark.root];
+  ProcessInfo info;
+  const auto known = processes_.find(mark.root);
+  if (known != processes_.end()) {
+    info = known->second;
+  } else {
+    info.uid = mark.uid.value_or(0);
+    if (!MakeRoom(info.uid)) return;
+  }
   info.key = mark.root;
   info.job_id = mark.job_id;
   info.job_by = "the run wrapper started it";
   info.wrapped = true;
   if (info.command.empty()) info.command = JoinArguments(mark.argv);
   info.started = t;
+  Put(std::move(info));
 }
 
 // By the rules at the head of attribution.h.
@@ -307,16 +314,18 @@ const ProcessInfo* Attribution::OnStart(const ProcessStart& start, std::string_v
     TakeLauncher(told, parent_info, info);
     NoteJob(told, info);
   }
-  if (!processes_.contains(start.key)) MakeRoom();
-  return &(processes_[start.key] = std::move(info));
+  if (!processes_.contains(start.key) && !MakeRoom(start.uid)) return nullptr;
+  return &Put(std::move(info));
 }
 
 const ProcessInfo* Attribution::OnExit(const ProcessExit& exit, Timestamp t) {
   const auto found = processes_.find(exit.key);
   if (found == processes_.end()) return nullptr;
   ProcessInfo& info = found->second;
+  Unindex(info);
   if (info.alive) info.ended = t;
   info.alive = false;
+  Index(info);
   if (exit.status_known && !info.status_known) {
     info.status_known = true;
     info.wait_status = exit.wait_status;
@@ -326,7 +335,10 @@ const ProcessInfo* Attribution::OnExit(const ProcessExit& exit, Timestamp t) {
 }
 
 void Attribution::ForgetJob(std::string_view job_id) {
-  std::erase_if(processes_, [&](const auto& entry) { return entry.second.job_id == job_id; });
+  if (const auto members = by_job_.find(job_id); members != by_job_.end()) {
+    const std::set<ProcessKey> keys = members->second;
+    for (const ProcessKey& key : keys) Erase(key);
+  }
   if (const auto facts = jobs_.find(std::string(job_id)); facts != jobs_.end()) jobs_.erase(facts);
 }
 
@@ -349,21 +361,69 @@ const ProcessInfo* Attribution::FindPid(int32_t pid) const {
 
 std::vector<const ProcessInfo*> Attribution::OfJob(std::string_view job_id) const {
   std::vector<const ProcessInfo*> found;
-  for (const auto& [key, info] : processes_) {
-    if (info.job_id == job_id) found.push_back(&info);
-  }
+  const auto members = by_job_.find(job_id);
+  if (members == by_job_.end()) return found;
+  for (const ProcessKey& key : members->second) found.push_back(&processes_.at(key));
   return found;
 }
 
-void Attribution::MakeRoom() {
-  if (processes_.size() < kMaxProcesses) return;
-  auto oldest = processes_.end();
-  for (auto it = processes_.begin(); it != processes_.end(); ++it) {
-    if (it->second.alive) continue;
-    if (oldest == processes_.end() || it->second.ended < oldest->second.ended) oldest = it;
-  }
-  processes_.erase(oldest == processes_.end() ? processes_.begin() : oldest);
+bool Attribution::MakeRoom(uint32_t uid) {
+  if (processes_.size() < kMaxProcesses) return true;
   ++dropped_;
+  // Who asks has one more, if he gets it.
+  const auto own = by_user_.find(uid);
+  const std::set<Place>* most = own == by_user_.end() ? nullptr : &own->second;
+  size_t most_places = most == nullptr ? 1 : most->size() + 1;
+  for (const auto& [user, places] : by_user_) {
+    if (user == 0 || user == uid || places.size() <= most_places) continue;
+    most = &places;
+    most_places = places.size();
+  }
+  if (most == nullptr) return false;
+  const bool others = own == by_user_.end() || most != &own->second;
+  if (!most->begin()->alive) {
+    Erase(ProcessKey(most->begin()->key));
+  } else if (others) {
+    Erase(ProcessKey(most->rbegin()->key));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+ProcessInfo& Attribution::Put(ProcessInfo info) {
+  const auto known = processes_.find(info.key);
+  if (known != processes_.end()) Unindex(known->second);
+  Index(info);
+  return processes_[info.key] = std::move(info);
+}
+
+void Attribution::Erase(const ProcessKey& key) {
+  const auto found = processes_.find(key);
+  Unindex(found->second);
+  processes_.erase(found);
+}
+
+void Attribution::Index(const ProcessInfo& info) {
+  by_user_[info.uid].insert({info.alive, info.alive ? info.started : info.ended, info.key});
+  by_job_[info.job_id].insert(info.key);
+}
+
+void Attribution::Unindex(const ProcessInfo& info) {
+  const auto places = by_user_.find(info.uid);
+  places->second.erase({info.alive, info.alive ? info.started : info.ended, info.key});
+  if (places->second.empty()) by_user_.erase(places);
+  const auto members = by_job_.find(info.job_id);
+  members->second.erase(info.key);
+  if (members->second.empty()) by_job_.erase(members);
+}
+
+void Attribution::IndexAll() {
+  by_user_.clear();
+  by_job_.clear();
+  // Of damaged bytes.
+  std::erase_if(processes_, [](const auto& entry) { return entry.first != entry.second.key; });
+  for (const auto& [key, info] : processes_) Index(info);
 }
 
 }  // namespace rankscope::attribution

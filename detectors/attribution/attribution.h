@@ -16,12 +16,16 @@
 //
 // A process whose parent is already a rank's process is that rank's worker, whatever its
 // environment says: environments are inherited. But a rank by SLURM_PROCID alone may turn out to be
-// the shell that a launcher's ranks are below; it is withdrawn then. Bounded by kMaxProcesses;
-// ended processes are forgotten first. Single writer.
+// the shell that a launcher's ranks are below; it is withdrawn then. Single writer.
+//
+// Bounded by kMaxProcesses. Where there is no room, the user with the most processes gives one up:
+// the one that ended first, else the newest; where that is who asks, and all of his live, the new
+// one is not taken. Root gives up nothing to others.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,9 +66,18 @@ class Attribution {
   template <class A>
   void Fields(A& a) {
     a(processes_, dropped_, jobs_);
+    IndexAll();
   }
 
  private:
+  // A process in the order in which its user gives it up: the ended ones, then the live ones from
+  // the end.
+  struct Place {
+    bool alive = true;
+    Timestamp t;  // of its end, or of its start
+    ProcessKey key;
+    auto operator<=>(const Place&) const = default;
+  };
   void FindJobOf(const ProcessStart& start, const Told& told, const ProcessInfo* parent,
                  std::string_view boot_id, ProcessInfo& info) const;
   void FindRole(const Told& told, const ProcessInfo* parent, ProcessInfo& info);
@@ -72,9 +85,17 @@ class Attribution {
   // Whether an environment may name this job.
   bool MayName(std::string_view job_id, uint32_t uid) const;
   void NoteJob(const Told& told, const ProcessInfo& info);
-  void MakeRoom();
+  // False: none of the user's own places is free, and nobody has more than he.
+  bool MakeRoom(uint32_t uid);
+  ProcessInfo& Put(ProcessInfo info);
+  void Erase(const ProcessKey& key);
+  void Index(const ProcessInfo& info);
+  void Unindex(const ProcessInfo& info);
+  void IndexAll();
 
   std::map<ProcessKey, ProcessInfo> processes_;
+  std::map<uint32_t, std::set<Place>> by_user_;
+  std::map<std::string, std::set<ProcessKey>, std::less<>> by_job_;
   int64_t dropped_ = 0;
   std::map<std::string, JobFacts> jobs_;
   std::vector<std::pair<ProcessKey, int32_t>> withdrawn_;

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The processes that belong to training jobs, shared by the sources that watch processes so that
-// each birth and each death is told once. Bounded; loop thread only.
+// each birth and each death is told once. Bounded: where the table is full, the user with the most
+// processes gives one up, the newest; where he is who asks, his new one is not tracked. Root gives
+// up nothing to others. Loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +40,7 @@ class ProcessTable {
   // workers.
   static constexpr size_t kMaxTracked = 4096;
   // A job of any kind has a cgroup, and may run thousands of small programs: half of the room is
-  // theirs.
+  // theirs. Both are shared by the users.
   static constexpr size_t kMaxUnranked = kMaxTracked / 2;
 
   // The first process of a job that somebody else has announced: it and its descendants are
@@ -53,7 +55,8 @@ class ProcessTable {
   void AskFacts(ProcessKey key);
   std::vector<ProcessKey> TakeAsked();
 
-  // False when the table is full: counted, not tracked. Replaces an entry of the same pid.
+  // False when the table is full and nobody has more than this user: counted, not tracked. Replaces
+  // an entry of the same pid.
   bool Add(TrackedProcess process);
   void Remove(ProcessKey key);
   // Whether its end was told a moment ago: what a scan or a worker still knows of it is old news.
@@ -77,7 +80,17 @@ class ProcessTable {
   void set_on_change(OnChange on_change) { on_change_ = std::move(on_change); }
 
  private:
+  // pids by user
+  using Users = std::map<uint32_t, std::set<int32_t>>;
+  // Whether one of this user's may be added, after another has given one up.
+  bool MakeRoom(const Users& users, uint32_t uid);
+  void Index(const TrackedProcess& process);
+  void Unindex(const TrackedProcess& process);
+  void Drop(int32_t pid);
+
   std::map<int32_t, TrackedProcess> processes_;
+  Users users_;
+  Users unranked_users_;
   size_t unranked_ = 0;
   std::vector<ProcessKey> asked_;
   static constexpr size_t kMaxWrapped = 256;  // twice the jobs that are recorded at once

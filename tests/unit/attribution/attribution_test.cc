@@ -203,5 +203,23 @@ TEST_F(AttributionTest, LongCommandsAreCut) {
   EXPECT_LE(process->command.size(), Attribution::kCommandCap);
 }
 
+TEST_F(AttributionTest, WhoHasTheMostGivesUpHisNewestForAnother) {
+  const auto of = [](int32_t pid, uint32_t uid) {
+    ProcessStart start = Process({pid, 1}, {1, 1}, Rank(0));
+    start.uid = uid;
+    return start;
+  };
+  const auto most = static_cast<int32_t>(Attribution::kMaxProcesses);
+  for (int32_t pid = 10; pid < 10 + most; ++pid) ASSERT_NE(Start(of(pid, 1001)), nullptr);
+  EXPECT_EQ(Start(of(20'000, 1001)), nullptr) << "all of his live";
+  EXPECT_NE(Start(of(20'001, 1002)), nullptr);
+  EXPECT_EQ(processes_.Find({9 + most, 1}), nullptr);
+  EXPECT_NE(processes_.Find({10, 1}), nullptr);
+  processes_.OnExit({{10, 1}, 0, true, false}, kNow);
+  EXPECT_NE(Start(of(20'002, 1002)), nullptr);
+  EXPECT_EQ(processes_.Find({10, 1}), nullptr) << "one that has ended goes first";
+  EXPECT_EQ(processes_.dropped(), 3);
+}
+
 }  // namespace
 }  // namespace rankscope::attribution

@@ -96,5 +96,35 @@ TEST(ProcessTable, WhatHasNoRankTakesAtMostHalfOfTheRoom) {
   EXPECT_TRUE(table.Add(unranked(100'002)));
 }
 
+TrackedProcess OfUser(int32_t pid, uint32_t uid) {
+  TrackedProcess process = Of({pid, 1});
+  process.uid = uid;
+  return process;
+}
+
+TEST(ProcessTable, WhoHasTheMostGivesUpHisNewestForAnother) {
+  ProcessTable table;
+  std::vector<int32_t> gone;
+  const auto most = static_cast<int32_t>(ProcessTable::kMaxTracked);
+  for (int32_t pid = 1; pid <= most; ++pid) ASSERT_TRUE(table.Add(OfUser(pid, 1001)));
+  table.set_on_change([&](const ProcessKey& key, bool tracked) {
+    if (!tracked) gone.push_back(key.pid);
+  });
+  EXPECT_FALSE(table.Add(OfUser(most + 1, 1001)));
+  EXPECT_TRUE(table.Add(OfUser(most + 2, 1002)));
+  EXPECT_EQ(gone, std::vector<int32_t>{most});
+  EXPECT_EQ(table.Find(most), nullptr);
+  EXPECT_FALSE(table.HasEnded({most, 1})) << "it lives, and nobody looks";
+  EXPECT_EQ(table.processes().size(), ProcessTable::kMaxTracked);
+  EXPECT_EQ(table.dropped(), 2);
+}
+
+TEST(ProcessTable, RootGivesUpNothing) {
+  ProcessTable table;
+  const auto most = static_cast<int32_t>(ProcessTable::kMaxTracked);
+  for (int32_t pid = 1; pid <= most; ++pid) ASSERT_TRUE(table.Add(OfUser(pid, 0)));
+  EXPECT_FALSE(table.Add(OfUser(most + 1, 1002)));
+}
+
 }  // namespace
 }  // namespace rankscope::collectors
