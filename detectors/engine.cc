@@ -8,11 +8,10 @@
 #include <utility>
 
 #include "detectors/attribution/attribution.h"
-#include "detectors/attribution/explanation.h"
 #include "detectors/attribution/gpu_environment.h"
 #include "detectors/engine_job.h"
 #include "detectors/features/gpu_error.h"
-#include "detectors/features/ras_check.h"
+#include "detectors/job_table.h"
 #include "detectors/logs/kernel_event.h"
 #include "detectors/model/archive.h"
 #include "detectors/model/event_types.h"
@@ -27,6 +26,10 @@ constexpr Duration kTextPause = Seconds(2);
 // Ticks come each second, and a busy machine delays one by two or three. After a longer hole nobody
 // was listening.
 constexpr Duration kMissedTicks = Seconds(5);
+
+// Most of what is told of an ended job comes within this; then its state is packed up, and unpacked
+// for what comes later.
+constexpr Duration kRest = Seconds(30);
 
 // No clock shows such times (146 years); within them sums and differences cannot overflow.
 constexpr int64_t kMaxTimeNs = int64_t{1} << 62;
@@ -45,12 +48,16 @@ windows::Speaker SpeakerOf(const attribution::ProcessInfo& process) {
 }  // namespace
 
 struct Engine::Impl {
-  Config config;
-  std::string node;
+  Impl(const Config& its_config, std::string its_node)
+      : config(its_config),
+        node(std::move(its_node)),
+        table(config.max_jobs, node, [this](const std::string& id) { processes.ForgetJob(id); }) {}
+
+  const Config config;
+  const std::string node;
   attribution::Attribution processes;
-  using JobMap = std::map<std::string, Job, std::less<>>;
-  JobMap jobs;
-  JobMap::iterator found_last = jobs.end();  // lines come by the thousand for one job
+  JobTable table;
+  JobTable::Map& jobs = table.all();
   std::optional<Timestamp> kernel_log_since;
   std::vector<SourceState> sources;  // by id
   std::string boot_id;
@@ -59,41 +66,22 @@ struct Engine::Impl {
   Timestamp last_tick;
   Counters counters;
 
-  Job* FindJob(std::string_view id) {
-    if (found_last == jobs.end() || found_last->first != id) found_last = jobs.find(id);
-    return found_last == jobs.end() ? nullptr : &found_last->second;
+  Job* FindJob(std::string_view id) { return table.Find(id); }
+
+  Job* FindOrAddJob(const std::string& id, int64_t uid, Timestamp t) {
+    if (Job* job = table.Wake(id, t, wall_offset_ns)) return job;
+    Job* job = table.FindOrAdd(id, uid, t, wall_offset_ns);
+    if (job != nullptr) job->window.OnBoot(node, boot_id);
+    return job;
   }
 
-  Job* FindOrAddJob(const std::string& id, Timestamp t) {
-    if (Job* job = FindJob(id)) return job;
-    if (jobs.size() >= static_cast<size_t>(config.max_jobs) && !DropFinished()) {
-      ++counters.jobs_dropped;
-      return nullptr;
-    }
-    Job& job = jobs[id];
-    job.window = windows::JobWindow(id, t);
-    job.window.OnBoot(node, boot_id);
-    return &job;
+  // Whose the job is: what its cgroup says goes before what a process of it is.
+  int64_t OwnerOf(const std::string& job_id, int64_t otherwise) const {
+    const attribution::JobFacts* facts = processes.FindJob(job_id);
+    return facts == nullptr ? otherwise : facts->uid;
   }
-
-  JobMap::iterator Forget(JobMap::iterator job) {
-    found_last = jobs.end();
-    processes.ForgetJob(job->first);
-    return jobs.erase(job);
-  }
-
-  // Room for a new job: the one that has been final for longest goes.
-  bool DropFinished() {
-    auto oldest = jobs.end();
-    for (auto it = jobs.begin(); it != jobs.end(); ++it) {
-      if (!it->second.judge.is_final()) continue;
-      if (oldest == jobs.end() ||
-          it->second.judge.final_since() < oldest->second.judge.final_since())
-        oldest = it;
-    }
-    if (oldest == jobs.end()) return false;
-    Forget(oldest);
-    return true;
+  int64_t OwnerOf(const attribution::ProcessInfo* process) const {
+    return process == nullptr ? kNobody : OwnerOf(process->job_id, process->uid);
   }
 
   // From `begin` on nothing was observed. Where it was stopped is seen at the tick that comes late.
@@ -159,20 +147,26 @@ struct Engine::Impl {
       return;
     }
     if (mark.what == RunMark::What::kDisowned) {
-      if (FindJob(mark.job_id) != nullptr) Forget(found_last);
+      if (FindJob(mark.job_id) != nullptr) table.Erase(jobs.find(mark.job_id));
       return;
     }
     if (mark.what == RunMark::What::kBegin) {
       // An id that comes back after its job has ended is another job, unless Slurm has put this one
       // back into the queue since.
-      if (Job* old = FindJob(mark.job_id);
+      if (Job* old = table.Wake(mark.job_id, observation.t, wall_offset_ns);
           old != nullptr && old->window.end().ended && old->window.wrapped() &&
           mark.slurm_restart <= old->window.attempt().slurm_restart)
-        Forget(found_last);
+        table.Erase(jobs.find(mark.job_id));
+      table.BeginAnew(mark.job_id);
     }
-    Job* job = FindOrAddJob(mark.job_id, observation.t);
-    if (job == nullptr) return;
+    const int64_t uid = mark.uid ? *mark.uid : OwnerOf(processes.Find(mark.root));
+    Job* job = FindOrAddJob(mark.job_id, uid, observation.t);
+    if (job == nullptr) {
+      if (mark.what != RunMark::What::kBegin) table.EndUnwatched(mark.job_id);
+      return;
+    }
     job->dirty = true;
+    if (uid != kNobody) job->uid = uid;
     if (mark.what == RunMark::What::kBegin) {
       const Attempt& attempt = job->window.attempt();
       if (mark.slurm_restart > attempt.slurm_restart ||
@@ -213,8 +207,13 @@ struct Engine::Impl {
       left->dirty = true;
       left->window.OnProcessLeft(start.key, observation.t);
     }
-    Job* job = FindOrAddJob(process->job_id, observation.t);
+    const std::string id = process->job_id;  // where it is not taken the process is forgotten
+    const int64_t owner = OwnerOf(process);
+    Job* job = FindOrAddJob(id, owner, observation.t);
     if (job == nullptr) return;
+    // Slurm's own processes come first, as root; whose job it is the later ones tell.
+    const attribution::JobFacts* facts = processes.FindJob(id);
+    if (job->uid <= 0 || (facts != nullptr && facts->by_cgroup)) job->uid = owner;
     // The wrapper tells how its run goes; that Slurm has begun the job again is news.
     const bool again_from_queue =
         job->window.end().ended && process->slurm_restart > job->window.attempt().slurm_restart;
@@ -260,8 +259,8 @@ struct Engine::Impl {
 
   void On(const LogLine& line, const Observation& observation) {
     Job* job = nullptr;
-    if (!line.job_id.empty()) {
-      job = FindOrAddJob(line.job_id, observation.t);
+    if (!line.job_id.empty() && !table.Rests(line.job_id)) {
+      job = FindOrAddJob(line.job_id, OwnerOf(processes.Find(line.writer)), observation.t);
     } else if (const attribution::ProcessInfo* writer = processes.Find(line.writer)) {
       job = FindJob(writer->job_id);
     }
@@ -339,10 +338,8 @@ struct Engine::Impl {
       return;
     }
     const std::optional<logs::Incident> read = logs::ReadKernelEvent(event);
-    if (victim == nullptr && read && read->pid > 0) {
-      victim = JustEnded(read->pid, observation.t);
-      job = victim == nullptr ? nullptr : FindJob(victim->job_id);
-    }
+    if (victim == nullptr && read && read->pid > 0) victim = JustEnded(read->pid, observation.t);
+    if (victim != nullptr) job = table.Wake(victim->job_id, observation.t, wall_offset_ns);
     if (job != nullptr) {
       job->Touch(observation);
       job->window.OnKernelEvent(event, victim, read, observation.t);
@@ -382,7 +379,8 @@ struct Engine::Impl {
   // Who has which card is no record of how a job went.
   void OnGpuMapping(const SchedulerFact& fact, Timestamp t) {
     std::vector<attribution::GpuName> cards = attribution::ReadGpuMapping(fact.value);
-    Job* job = cards.empty() ? FindJob(fact.job_id) : FindOrAddJob(fact.job_id, t);
+    Job* job = cards.empty() ? FindJob(fact.job_id)
+                             : FindOrAddJob(fact.job_id, OwnerOf(fact.job_id, 0), t);
     if (job == nullptr) return;
     job->dirty = true;
     job->window.OnGpuMapping(std::move(cards), t);
@@ -390,7 +388,7 @@ struct Engine::Impl {
 
   void On(const SchedulerFact& fact, const Observation& observation) {
     if (fact.origin == "mapping") return OnGpuMapping(fact, observation.t);
-    Job* job = FindJob(fact.job_id);
+    Job* job = table.Wake(fact.job_id, observation.t, wall_offset_ns);
     if (job == nullptr) return;
     job->Touch(observation);
     // Slurm tells late, and when it was.
@@ -426,10 +424,8 @@ struct Engine::Impl {
   void On(const EngineState&, const Observation&) {}  // the driver decides whether to restore
 };
 
-Engine::Engine(Config config, std::string node) : impl_(std::make_unique<Impl>()) {
-  impl_->config = config;
-  impl_->node = std::move(node);
-}
+Engine::Engine(Config config, std::string node)
+    : impl_(std::make_unique<Impl>(config, std::move(node))) {}
 
 Engine::~Engine() = default;
 
@@ -446,6 +442,7 @@ Output Engine::Tick(Timestamp now) {
   Output output;
   if (!Plausible(now.ns)) return output;
   impl_->NoteMissedTicks(now);
+  impl_->table.Tick(now, impl_->wall_offset_ns);
   for (auto it = impl_->jobs.begin(); it != impl_->jobs.end();) {
     Job& job = it->second;
     const bool final_before = job.judge.is_final();
@@ -476,6 +473,9 @@ Output Engine::Tick(Timestamp now) {
         output.changed.push_back(it->first);
       DescribeStatus(job.window, impl_->processes, job.judge, impl_->wall_offset_ns, now,
                      job.status);
+      job.status.uid = job.uid;
+      if (const std::string& why = impl_->table.why_fewer(); !why.empty() && !final_before)
+        job.status.verdict.mutable_data_quality()->add_notes("fewer jobs are watched: " + why);
       output.renewed.push_back(it->first);
       job.dirty = false;
       job.record.clear();
@@ -486,11 +486,17 @@ Output Engine::Tick(Timestamp now) {
     }
     if (job.judge.is_final() && now - job.judge.final_since() >= impl_->config.forget_after_end) {
       output.ended.push_back(it->first);
-      it = impl_->Forget(it);
+      it = impl_->table.Erase(it);
+    } else if (job.judge.is_final() && !job.dirty && now - job.judge.final_since() >= kRest) {
+      it = impl_->table.Rest(it);
     } else {
       ++it;
     }
   }
+  impl_->table.ForgetResting(now - impl_->config.forget_after_end);
+  output.shed = impl_->table.TakeShed();
+  for (std::string& id : impl_->table.TakeWritten()) output.renewed.push_back(std::move(id));
+  for (std::string& id : impl_->table.TakeEnded()) output.ended.push_back(std::move(id));
   return output;
 }
 
@@ -500,12 +506,32 @@ std::vector<const JobStatus*> Engine::Jobs() const {
   for (const auto& [id, job] : impl_->jobs) {
     if (!job.status.job_id.empty()) all.push_back(&job.status);
   }
+  impl_->table.ForEachStored([&all](const JobStatus& status) { all.push_back(&status); });
+  std::sort(all.begin(), all.end(),
+            [](const JobStatus* a, const JobStatus* b) { return a->job_id < b->job_id; });
   return all;
+}
+
+bool Engine::Watches(std::string_view job_id) const {
+  return impl_->FindJob(job_id) != nullptr || impl_->table.Rests(job_id);
+}
+
+void Engine::SetMaxJobs(int32_t most, std::string why) {
+  impl_->table.SetMost(most, std::move(why));
+}
+
+int32_t Engine::max_jobs() const {
+  return impl_->table.most();
+}
+
+size_t Engine::jobs() const {
+  return impl_->jobs.size();
 }
 
 const JobStatus* Engine::Find(std::string_view job_id) const {
   const Job* job = impl_->FindJob(job_id);
-  return job == nullptr || job->status.job_id.empty() ? nullptr : &job->status;
+  if (job == nullptr) return impl_->table.FindStored(job_id);
+  return job->status.job_id.empty() ? nullptr : &job->status;
 }
 
 std::optional<JobSummary> Engine::Summarize(std::string_view job_id, Timestamp now) const {
@@ -516,68 +542,38 @@ std::optional<JobSummary> Engine::Summarize(std::string_view job_id, Timestamp n
 
 std::string Engine::Explain(int32_t pid) const {
   const attribution::ProcessInfo* process = impl_->processes.FindPid(pid);
-  if (process == nullptr) return {};
-  attribution::GpuWords gpus;
-  std::string ras;
-  if (const Job* job = impl_->FindJob(process->job_id)) {
-    for (const JobGpuStatus& gpu : job->status.gpus) {
-      const bool of_rank =
-          std::find(gpu.ranks.begin(), gpu.ranks.end(), process->rank) != gpu.ranks.end();
-      if (process->rank >= 0 && !gpu.ranks.empty() && !of_rank) continue;
-      gpus.push_back(std::to_string(gpu.index) + " " + gpu.uuid + ": by " +
-                     std::string(gpu.source) + (of_rank ? ", of this rank" : ", of its job"));
-    }
-    if (process->role == attribution::ProcessRole::kRank) {
-      const int64_t pid_inside = process->inner_pid > 0 ? process->inner_pid : process->key.pid;
-      ras = features::RasLine(features::CheckRas(job->window, job->window.now()), process->rank,
-                              pid_inside);
-    }
-  }
-  return attribution::Explain(*process, gpus, ras);
+  return process == nullptr ? "" : ExplainProcess(*process, impl_->FindJob(process->job_id));
 }
 
-const Engine::Counters& Engine::counters() const {
-  return impl_->counters;
+Engine::Counters Engine::counters() const {
+  Counters counters = impl_->counters;
+  counters.jobs_dropped = impl_->table.dropped();
+  return counters;
 }
 
 std::string Engine::Save() const {
   ArchiveWriter archive;
+  const std::vector<std::pair<std::string, std::string>> jobs = impl_->table.SaveAll();
   archive(impl_->processes, impl_->sources, impl_->boot_id, impl_->wall_offset_ns,
-          impl_->clock_uncertainty_s, impl_->last_tick, static_cast<uint64_t>(impl_->jobs.size()));
-  for (auto& [id, job] : impl_->jobs) {
-    job.judge.BeforeSave();
-    archive(id, job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
-            job.scheduler, static_cast<uint64_t>(job.readers.size()));
-    for (const auto& [stream, reader] : job.readers) archive(stream, reader.Save());
-  }
+          impl_->clock_uncertainty_s, impl_->last_tick, static_cast<uint64_t>(jobs.size()));
+  for (const auto& [id, bytes] : jobs) archive(id, bytes);
   return archive.TakeSealed();
 }
 
 bool Engine::Restore(std::string_view bytes) {
   const std::optional<std::string_view> content = ArchiveReader::Unseal(bytes);
   if (!content) return false;
-  auto next = std::make_unique<Impl>();
-  next->config = impl_->config;
-  next->node = impl_->node;
+  auto next = std::make_unique<Impl>(impl_->config, impl_->node);
   next->counters = impl_->counters;
+  next->table.set_dropped(impl_->table.dropped());
   ArchiveReader archive(*content);
   uint64_t jobs = 0;
   archive(next->processes, next->sources, next->boot_id, next->wall_offset_ns,
           next->clock_uncertainty_s, next->last_tick, jobs);
   for (uint64_t i = 0; i < jobs && archive.ok(); ++i) {
-    std::string id;
-    archive(id);
-    Job& job = next->jobs[id];
-    uint64_t readers = 0;
-    archive(job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
-            job.scheduler, readers);
-    for (uint64_t r = 0; r < readers && archive.ok(); ++r) {
-      uint32_t stream = 0;
-      std::string state;
-      archive(stream, state);
-      if (!job.readers[stream].Restore(state)) return false;
-    }
-    if (!archive.ok() || !job.judge.AfterRestore()) return false;
+    std::string id, job;
+    archive(id, job);
+    if (!archive.ok() || !LoadJob(job, next->jobs[id])) return false;
   }
   if (!archive.Complete()) return false;
   // What the sources of this process have said goes before what was stored.
@@ -587,6 +583,7 @@ bool Engine::Restore(std::string_view bytes) {
     const Timestamp last =
         std::max({job.window.last_text(), job.window.end().t, job.window.last_process_exit()});
     DescribeStatus(job.window, next->processes, job.judge, next->wall_offset_ns, last, job.status);
+    job.status.uid = job.uid;
   }
   impl_ = std::move(next);
   return true;

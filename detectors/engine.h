@@ -30,7 +30,7 @@ struct Config {
   // The same where a scheduler can still tell how the job ended, or begin it anew, and has not.
   Duration final_after_scheduler = Seconds(15);
   Duration forget_after_end = Seconds(600);  // a finished job's state leaves memory
-  int32_t max_jobs = 64;
+  int32_t max_jobs = 256;
 
   // A verdict is final this long after the end at the latest, streams that stay open apart.
   Duration LongestEnd() const { return std::max(final_after_end, final_after_scheduler); }
@@ -50,6 +50,7 @@ struct Output {
   std::vector<std::string> changed;  // jobs whose verdict document changed
   std::vector<std::string> renewed;  // jobs whose JobStatus was written anew
   std::vector<std::string> ended;    // jobs that left memory
+  std::vector<std::string> shed;     // the same before their end: others needed the place
   std::vector<Request> requests;
 };
 
@@ -79,9 +80,17 @@ class Engine final : public Sink {
     int64_t observations = 0;
     int64_t malformed = 0;
     int64_t unattributed_lines = 0;
-    int64_t jobs_dropped = 0;  // max_jobs reached
+    int64_t jobs_dropped = 0;  // not taken, or shed before their end
   };
-  const Counters& counters() const;
+  Counters counters() const;
+
+  // Whether observations of this job are kept; false of one that was not taken, or shed.
+  bool Watches(std::string_view job_id) const;
+  // How many jobs may be here from now on, where memory allows fewer than the configuration; those
+  // that are too many leave at the next tick. `why` goes into the documents of those.
+  void SetMaxJobs(int32_t most, std::string why);
+  int32_t max_jobs() const;  // that may be here now
+  size_t jobs() const;
 
   // Restorable state of all jobs; exact only for the same build.
   std::string Save() const;

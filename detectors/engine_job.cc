@@ -4,7 +4,12 @@
 #include "detectors/engine_job.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+
+#include "detectors/attribution/explanation.h"
+#include "detectors/features/ras_check.h"
+#include "detectors/model/archive.h"
 
 namespace rankscope::engine {
 
@@ -66,6 +71,51 @@ void SchedulerQuestions::AskParents(const windows::JobWindow& window, Timestamp 
   asked_parents = !parents.empty();
   for (std::string& parent : parents)
     requests.push_back({"job_summary", window.job_id(), {}, now + kPatience, std::move(parent)});
+}
+
+std::string ExplainProcess(const attribution::ProcessInfo& process, const Job* job) {
+  attribution::GpuWords gpus;
+  std::string ras;
+  if (job != nullptr) {
+    for (const JobGpuStatus& gpu : job->status.gpus) {
+      const bool of_rank =
+          std::find(gpu.ranks.begin(), gpu.ranks.end(), process.rank) != gpu.ranks.end();
+      if (process.rank >= 0 && !gpu.ranks.empty() && !of_rank) continue;
+      gpus.push_back(std::to_string(gpu.index) + " " + gpu.uuid + ": by " +
+                     std::string(gpu.source) + (of_rank ? ", of this rank" : ", of its job"));
+    }
+    if (process.role == attribution::ProcessRole::kRank) {
+      const int64_t pid_inside = process.inner_pid > 0 ? process.inner_pid : process.key.pid;
+      ras = features::RasLine(features::CheckRas(job->window, job->window.now()), process.rank,
+                              pid_inside);
+    }
+  }
+  return attribution::Explain(process, gpus, ras);
+}
+
+std::string SaveJob(Job& job) {
+  ArchiveWriter archive;
+  job.judge.BeforeSave();
+  archive(job.uid, job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
+          job.scheduler, static_cast<uint64_t>(job.readers.size()));
+  for (const auto& [stream, reader] : job.readers) archive(stream, reader.Save());
+  return archive.TakeSealed();
+}
+
+bool LoadJob(std::string_view bytes, Job& job) {
+  const std::optional<std::string_view> content = ArchiveReader::Unseal(bytes);
+  if (!content) return false;
+  ArchiveReader archive(*content);
+  uint64_t readers = 0;
+  archive(job.uid, job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
+          job.scheduler, readers);
+  for (uint64_t r = 0; r < readers && archive.ok(); ++r) {
+    uint32_t stream = 0;
+    std::string state;
+    archive(stream, state);
+    if (!job.readers[stream].Restore(state)) return false;
+  }
+  return archive.Complete() && job.judge.AfterRestore();
 }
 
 bool SchedulerMayTell(const Job& job, const std::vector<SourceState>& sources) {

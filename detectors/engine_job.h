@@ -25,9 +25,9 @@ struct SchedulerQuestions {
   int32_t asked_begin = 0;  // the attempt of which Slurm was asked how it began, and how it ended
   int32_t asked_end = 0;
   bool asked_parents = false;
-  bool scheduled = false;      // Slurm has started it
-  int32_t told_attempt = 0;    // the newest attempt whose end Slurm has told
-  Timestamp told_end;          // and when it did
+  bool scheduled = false;    // Slurm has started it
+  int32_t told_attempt = 0;  // the newest attempt whose end Slurm has told
+  Timestamp told_end;        // and when it did
 
   void Ask(const std::string& job_id, int32_t attempt, bool live, bool ended_badly, Timestamp now,
            std::vector<Request>& requests);
@@ -42,6 +42,7 @@ struct SchedulerQuestions {
 };
 
 struct Job {
+  int64_t uid = -1;  // of its owner; -1 = not known
   windows::JobWindow window;
   std::map<uint32_t, logs::Reader> readers;  // by stream
   bool open_text = false;                    // lines came since the readers were flushed
@@ -56,6 +57,14 @@ struct Job {
   // An observation that may change a verdict that is final.
   void Touch(const Observation& observation);
 };
+
+// For Engine::Explain. `job`: the process's, null where it is not watched.
+std::string ExplainProcess(const attribution::ProcessInfo& process, const Job* job);
+
+// The job as bytes, its status apart, which can be described anew; exact only for the same build.
+std::string SaveJob(Job& job);
+// False where the bytes are damaged.
+bool LoadJob(std::string_view bytes, Job& job);
 
 // Whether a scheduler that answers has started the job, and will tell how it ended.
 bool SchedulerMayTell(const Job& job, const std::vector<SourceState>& sources);

@@ -162,7 +162,9 @@ struct JobTimeline {
 
 struct JobStatus {
   std::string job_id;
-  std::string user;  // uid as text when no name is known
+  int64_t uid = -1;     // of the job's owner; -1 = not known
+  bool watched = true;  // false: `verdict` says only why it is not
+  std::string user;     // uid as text when no name is known
   attribution::JobFacts facts;
   std::string command;     // argv, redacted, at most 200 bytes
   int32_t world_size = 0;  // 0 = not known

@@ -46,12 +46,17 @@ constexpr Duration kDiskPatience = Milliseconds(150);
 constexpr Duration kListenerPatience = Milliseconds(250);
 // How long an HTTP thread may wait for the loop: less than the daemon has to end in.
 constexpr Duration kExplainPatience = Milliseconds(500);
+// Where no cgroup limits it: some ten times what 256 jobs of 8 ranks take.
+constexpr int64_t kMostMemory = int64_t{2} << 30;
+// Jobs that may begin before memory is looked at again within a tick.
+constexpr size_t kJobsUnmeasured = 8;
 
 engine::Config EngineConfig(const Config& config) {
   engine::Config engine;
   engine.hang_floor = config.families.hang_floor;
   engine.rendezvous_suspect = config.families.rendezvous_suspect;
   engine.rendezvous_fire = config.families.rendezvous_fire;
+  engine.max_jobs = static_cast<int32_t>(config.state.max_jobs);
   return engine;
 }
 
@@ -81,13 +86,15 @@ Agent::Agent(Config config, EventLoop& loop, Logger& log)
       node_(run::ReadHostName()),
       boot_id_(run::ReadBootId()),
       engine_(EngineConfig(config_), node_),
+      memory_({config_.state.memory, kMostMemory}),
       recording_disk_(loop),
       documents_disk_(loop),
       verdicts_(loop, documents_disk_,
                 [this](const std::string& job_id) { recordings_.MarkFinished(job_id); }),
       summaries_(loop, documents_disk_),
       recordings_({config_.state.dir, config_.state.job_bytes, config_.state.total_bytes,
-                   RecordingHeader(node_, boot_id_)},
+                   RecordingHeader(node_, boot_id_),
+                   [this](const std::string& job_id) { return engine_.Watches(job_id); }},
                   log, recording_disk_, documents_disk_),
       processes_(std::make_shared<collectors::ProcessTable>()),
       tracked_(std::make_shared<probes::TrackedMap>(processes_)),
@@ -375,8 +382,23 @@ void Agent::Pass(const Observation& observation) {
 }
 
 void Agent::Record(const Observation& observation) {
-  recordings_.Accept(observation);
+  // The engine first: of a job that it does not take there is no recording.
   engine_.Accept(observation);
+  recordings_.Accept(observation);
+  if (engine_.jobs() >= jobs_measured_ + kJobsUnmeasured) CheckMemory();
+}
+
+void Agent::CheckMemory() {
+  jobs_measured_ = engine_.jobs();
+  const auto most = static_cast<size_t>(config_.state.max_jobs);
+  const size_t allowed = memory_.JobsAllowed(engine_.jobs(), most);
+  engine_.SetMaxJobs(static_cast<int32_t>(allowed), "memory is short: " + memory_.Words());
+  const bool is_short = allowed < most;
+  if (is_short == std::exchange(memory_short_, is_short)) return;
+  log_.Warn(is_short ? "memory is short: fewer jobs are watched" : "memory is no longer short",
+            {{"limit", std::to_string(memory_.limit())},
+             {"used", std::to_string(memory_.used())},
+             {"jobs", std::to_string(allowed)}});
 }
 
 void Agent::Judge() {
@@ -410,6 +432,7 @@ void Agent::OnTick() {
 
   sources_.TellLosses();
   waiting_room_.Release(now);
+  CheckMemory();
   Judge();
   if (++ticks_ % kHouseKeepingTicks == 0) {
     verdicts_.Expire(now.ns + wall_offset_ns_, config_.state.keep);
@@ -440,6 +463,13 @@ void Agent::Handle(const engine::Output& output) {
       recordings_.Finish(job_id);
     }
     if (verdict.state() == proto::PROVISIONAL || verdict.state() == proto::FINAL) Answer(*job);
+  }
+  for (const std::string& job_id : output.shed) {
+    recordings_.Drop(job_id);
+  }
+  if (!output.shed.empty()) {
+    log_.Warn("jobs are no longer watched: others needed their places",
+              {{"jobs", std::to_string(output.shed.size())}, {"first", output.shed.front()}});
   }
   for (const std::string& job_id : output.ended) recordings_.Forget(job_id);
   for (const engine::Request& request : output.requests) {
@@ -549,6 +579,9 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   if (!ready_) agent.not_ready_reason = "starting: reading the recordings of running jobs";
   agent.sources = sources_.Status(wall_offset_ns_);
   agent.engine = engine_.counters();
+  agent.max_jobs = static_cast<int64_t>(engine_.max_jobs());
+  agent.memory_limit_bytes = memory_.limit();
+  agent.memory_used_bytes = memory_.used();
   agent.recorder_bytes = recordings_.bytes();
   agent.recorder_lost = recordings_.lost();
   agent.recorder_write_errors =

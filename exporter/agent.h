@@ -25,6 +25,7 @@
 #include "exporter/job_summaries.h"
 #include "exporter/left_runs.h"
 #include "exporter/logger.h"
+#include "exporter/memory_budget.h"
 #include "exporter/metrics/snapshot.h"
 #include "exporter/published_jobs.h"
 #include "exporter/slurm/questions.h"
@@ -78,6 +79,8 @@ class Agent {
   // Ticks the engine now; recorded, so that a replay judges at the same instants.
   void Judge();
   void Handle(const engine::Output& output);
+  // As many jobs as memory allows.
+  void CheckMemory();
   // What is left of a job whose verdict is final.
   void KeepSummary(const std::string& job_id);
   void Keep(const JobSummary& summary);
@@ -102,6 +105,9 @@ class Agent {
   int64_t wall_offset_ns_ = 0;
   double start_wall_seconds_ = 0;
   engine::Engine engine_;
+  MemoryBudget memory_;
+  size_t jobs_measured_ = 0;  // when memory was last looked at
+  bool memory_short_ = false;
   DiskThread recording_disk_;  // frames of recordings, and nothing that is slow
   DiskThread documents_disk_;  // verdicts and what else is synced and may wait
   VerdictStore verdicts_;

@@ -34,6 +34,8 @@ struct Config {
     int64_t job_bytes = int64_t{64} << 20;
     int64_t total_bytes = int64_t{2} << 30;
     Duration keep = Seconds(24 * 3600);
+    int64_t max_jobs = 256;
+    int64_t memory = 0;  // 0 = what the cgroup of the daemon allows
   } state;
   struct Run {
     std::string socket = "/run/rankscope/run.sock";

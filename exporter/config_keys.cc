@@ -227,6 +227,11 @@ std::vector<Key> Bind(Config& c) {
       SizeKey("state.total_bytes", c.state.total_bytes, int64_t{1} << 20,
               "All recordings; the oldest finished ones are removed first."),
       DurationKey("state.keep", c.state.keep, Seconds(300), "How long a final verdict is kept."),
+      NumberKey("state.max_jobs", c.state.max_jobs, 1, 1024,
+                "Jobs watched at once, shared fairly by the users; beyond it, jobs are counted."),
+      SizeKey("state.memory", c.state.memory, 0,
+              "Memory that the daemon keeps within by watching fewer jobs; 0: what its cgroup "
+              "allows, 2GiB at the most where it allows anything."),
       PathKey("run.socket", c.run.socket, "Where `rankscope run` finds this daemon."),
       ChoiceKey("metrics.profile", c.metrics.profile, {"default", "full"},
                 "default or full: which families /metrics shows."),

@@ -20,7 +20,9 @@ namespace {
 
 // More recordings than this at once would be a fork bomb of jobs, with four descriptors each. The
 // engine keeps fewer jobs, and fewer of one user.
-constexpr size_t kMaxLive = 512;
+constexpr size_t kMaxLive = 1024;
+// Of ended jobs.
+constexpr size_t kMaxResting = 256;
 
 // Handed over at once where so much has come together before the next tick.
 constexpr size_t kHandOverBytes = 64 << 10;
@@ -167,6 +169,10 @@ void JobRecordings::HandOver(const std::vector<Job*>& jobs) {
 
 void JobRecordings::Accept(const Observation& observation) {
   const std::string job_id = JobOf(observation, attribution_, boot_id_);
+  if (!job_id.empty() && options_.watched && !options_.watched(job_id)) {
+    attribution_.ForgetJob(job_id);
+    return;
+  }
   if (!job_id.empty() && !IsOfGpu(observation)) {
     if (Job* const job = JobWith(job_id, observation)) Add(*job, observation);
     NoteRestart(job_id, observation);
@@ -223,7 +229,7 @@ void JobRecordings::Finish(const std::string& job_id) {
   if (found->second.writer) {
     HandOver({&found->second});
     Sync(found->second);
-    if (resting_.size() >= kMaxLive) Forget(std::string(resting_.begin()->first));
+    if (resting_.size() >= kMaxResting) Forget(std::string(resting_.begin()->first));
     unmarked_[job_id] = found->second;
     resting_[job_id] = std::move(found->second);
   } else {
@@ -238,6 +244,17 @@ void JobRecordings::MarkFinished(const std::string& job_id) {
   const std::optional<uint32_t> uid = found.mapped().uid;
   Tell(found.mapped(), [uid](RecordingWriter& writer) { writer.MarkFinished(uid); });
   EnforceTotal();
+}
+
+void JobRecordings::Drop(const std::string& job_id) {
+  attribution_.ForgetJob(job_id);
+  restarts_.erase(job_id);
+  unrecorded_.erase(job_id);
+  const auto found = live_.find(job_id);
+  if (found == live_.end()) return;
+  const bool recorded = found->second.writer != nullptr;
+  live_.erase(found);
+  if (recorded) Remove({{DirectoryOf(job_id), FileNameOf(job_id)}});
 }
 
 void JobRecordings::Forget(const std::string& job_id) {
@@ -318,6 +335,10 @@ void JobRecordings::OnScanned(std::vector<RecordingFolder> folders) {
   }
   for (const std::string& job_id : resting) Forget(job_id);
   std::erase_if(unmarked_, [&](const auto& one) { return names.contains(FileNameOf(one.first)); });
+  Remove(std::move(gone));
+}
+
+void JobRecordings::Remove(std::vector<RecordingFolder> gone) {
   // In order with the frames: whoever begins under the same name comes after this.
   const bool taken = frames_.Submit([directory = options_.directory, gone = std::move(gone),
                                      self = self_]() -> std::function<void()> {

@@ -43,6 +43,8 @@ class JobRecordings {
     int64_t job_bytes = 0;
     int64_t total_bytes = 0;
     recording::Header header;
+    // Whether the engine watches the job; null: all are. Of others there is no recording.
+    std::function<bool(const std::string& job_id)> watched = nullptr;
   };
 
   // `frames` writes what is recorded and does nothing else, so that it is quick; `slow` syncs and
@@ -77,6 +79,9 @@ class JobRecordings {
   void Finish(const std::string& job_id);
   // That verdict is on the disk: the next start need not judge the job again.
   void MarkFinished(const std::string& job_id);
+  // The job is no longer watched: what was recorded of it goes, for it would never have an end, and
+  // who begins jobs without end would fill the disk with folders.
+  void Drop(const std::string& job_id);
   // The engine has forgotten the job: whoever comes with its id is another.
   void Forget(const std::string& job_id);
   // Gives each user's live recordings a fair share of the node's budget, and removes finished ones
@@ -132,6 +137,7 @@ class JobRecordings {
   void Tell(const Job& job, std::function<void(RecordingWriter&)> what);
   void Sync(const Job& job);
   void ShareRoom();
+  void Remove(std::vector<RecordingFolder> gone);
   void OnScanned(std::vector<RecordingFolder> folders);
   bool IsNextAttempt(const std::string& job_id, const Observation& observation) const;
   void NoteRestart(const std::string& job_id, const Observation& observation);
@@ -161,7 +167,7 @@ class JobRecordings {
   std::set<int64_t> with_room_;  // owners of recordings at the last scan
   size_t shared_among_ = 0;      // live jobs, when room was last shared
   bool scanning_ = false;
-  bool scan_again_ = false;  // more has ended meanwhile
+  bool scan_again_ = false;               // more has ended meanwhile
   std::shared_ptr<JobRecordings*> self_;  // null for results that come after it is gone
 };
 

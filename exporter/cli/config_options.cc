@@ -21,6 +21,8 @@ ConfigOptions::ConfigOptions(CLI::App& app) : app_(app) {
       {"--log.level", "log.level", "debug, info, warn or error"},
       {"--log.format", "log.format", "logfmt or json"},
       {"--state.dir", "state.dir", "recordings and verdicts"},
+      {"--state.max-jobs", "state.max_jobs", "jobs watched at once"},
+      {"--state.memory", "state.memory", "memory to keep within: 96MiB; 0: what the cgroup allows"},
       {"--run.socket", "run.socket", "where `rankscope run` finds this daemon"},
       {"--metrics.max-series", "metrics.max_series", "cap of series on /metrics"},
       {"--web.max-requests", "web.max_requests", "requests served at once"},

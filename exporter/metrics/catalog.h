@@ -170,6 +170,8 @@ inline constexpr std::array kNodeRows = {
               "Ranks of the job as its launcher declared them.", "job_id", Keep::kJob},
     MetricRow{"rankscope_jobs_dropped_total", MetricType::kCounter, "",
               "Jobs not watched because the limit of jobs per node was reached.", ""},
+    MetricRow{"rankscope_jobs_limit", MetricType::kGauge, "",
+              "Jobs that may be watched now: state.max_jobs, and fewer where memory is short.", ""},
     MetricRow{
         "rankscope_kernel_events_total", MetricType::kCounter, "",
         "Lines of the kernel's log that tell of hardware or of something that holds processes "
@@ -189,6 +191,10 @@ inline constexpr std::array kNodeRows = {
               "Secrets masked in a log stream of the job.", "job_id,stream", Keep::kLog},
     MetricRow{"rankscope_log_unattributed_lines_total", MetricType::kCounter, "",
               "Log lines whose job is not known.", ""},
+    MetricRow{"rankscope_memory_limit_bytes", MetricType::kGauge, "bytes",
+              "Memory that the exporter keeps within: state.memory, its cgroup's limit, or 2 GiB.", ""},
+    MetricRow{"rankscope_memory_used_bytes", MetricType::kGauge, "bytes",
+              "What counts of it, without pages that the kernel can take back.", ""},
     MetricRow{"rankscope_nccl_bytes_total", MetricType::kCounter, "bytes",
               "Bytes of the collectives that the rank has entered.", "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_nccl_collectives_enqueued_total", MetricType::kCounter, "",

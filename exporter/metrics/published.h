@@ -79,6 +79,9 @@ struct AgentStatus {
   std::string not_ready_reason;
   std::vector<SourceStatus> sources;
   engine::Engine::Counters engine;
+  int64_t max_jobs = 0;            // that may be watched now
+  int64_t memory_limit_bytes = 0;  // 0 = none
+  int64_t memory_used_bytes = 0;
   HttpStatus http;
   int64_t recorder_write_errors = 0;
   int64_t recorder_bytes = 0;

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "exporter/metrics/snapshot.h"
 
@@ -31,7 +32,7 @@ std::vector<ShownJob> Shown(const Published& published) {
   // Of a thousand jobs most have ended long ago and are kept for /verdict only.
   std::map<std::string_view, const JobStatus*> by_id;
   for (const auto& job : published.jobs) {
-    if (age(*job) > kVerdictSeriesAfterEndSeconds) continue;
+    if (!job->watched || age(*job) > kVerdictSeriesAfterEndSeconds) continue;
     const JobStatus*& kept = by_id[job->job_id];
     if (kept == nullptr || job->running || !kept->running) kept = job.get();
   }
@@ -42,6 +43,38 @@ std::vector<ShownJob> Shown(const Published& published) {
   std::stable_partition(shown.begin(), shown.end(),
                         [](const ShownJob& one) { return one.job->running; });
   return shown;
+}
+
+void SeriesShares::Begin(std::span<const ShownJob> shown, size_t room) {
+  std::map<int64_t, User> next;
+  for (const ShownJob& one : shown) next.try_emplace(one.job->uid);
+  std::vector<size_t> wanted;
+  for (auto& [uid, user] : next) {
+    if (const auto before = users_.find(uid); before != users_.end())
+      user.wanted_before = before->second.wanted;
+    wanted.push_back(user.wanted_before);
+  }
+  users_ = std::move(next);
+  // Who wants least is served first; what he leaves is shared by the others.
+  std::sort(wanted.begin(), wanted.end());
+  share_ = SIZE_MAX;
+  if (wanted.size() < 2) return;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const size_t even = room / (wanted.size() - i);
+    if (wanted[i] > even) {
+      share_ = even;
+      return;
+    }
+    room -= wanted[i];
+  }
+}
+
+bool SeriesShares::Take(int64_t uid, size_t count) {
+  User& user = users_[uid];
+  user.wanted += count;
+  if (count > share_ || user.used > share_ - count) return false;
+  user.used += count;
+  return true;
 }
 
 bool StoreSpoke(const JobStatus& job, proto::Store store) {

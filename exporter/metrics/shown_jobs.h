@@ -6,6 +6,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
 #include <vector>
 
 #include "detectors/job_status.h"
@@ -20,8 +24,29 @@ struct ShownJob {
 };
 
 // The jobs that have series at this tick: each id once (a reused id: the running one, else the
-// later), the live before the finished, so that these lose their series first.
+// later), the live before the finished, so that these lose their series first. Those that are not
+// watched have none.
 std::vector<ShownJob> Shown(const Published& published);
+
+// How many series the jobs of each user may have, so that nobody's are crowded out by another's
+// (max-min fairness): what is left goes to who wants more. Reckoned with what each wanted at the
+// tick before; of one who was not there then, nothing is known, and he may have a fair share.
+class SeriesShares {
+ public:
+  // `room`: of the whole page, without what is nobody's.
+  void Begin(std::span<const ShownJob> shown, size_t room);
+  // Whether `count` more series of this user's jobs are within his share.
+  bool Take(int64_t uid, size_t count);
+
+ private:
+  struct User {
+    size_t wanted_before = SIZE_MAX;
+    size_t wanted = 0;
+    size_t used = 0;
+  };
+  std::map<int64_t, User> users_;
+  size_t share_ = SIZE_MAX;
+};
 
 inline constexpr std::array kStores = {
     proto::STORE_LOG,       proto::STORE_PROCESS, proto::STORE_KERNEL,

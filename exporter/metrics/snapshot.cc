@@ -47,11 +47,14 @@ bool SnapshotBuilder::Impl::Room(MetricId id, size_t count) {
   const MetricRow& row = kCatalog[id];
   if (row.profile == Profile::kFull && options.profile != Profile::kFull) return false;
   if (row.profile == Profile::kDcgmNames && !options.dcgm_names) return false;
-  if (row.keep != Keep::kAlways && used + count > static_cast<size_t>(options.max_series)) {
+  const bool within_share = of_job == nullptr || shares.Take(of_job->uid, count);
+  if (row.keep != Keep::kAlways &&
+      (!within_share || used + count > static_cast<size_t>(options.max_series))) {
     self->CountDropped(DropReason(row.keep), count);
     return false;
   }
   used += count;
+  if (of_job == nullptr) of_nobody += count;
   return true;
 }
 
@@ -97,7 +100,12 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
   Add(MetricNamed("rankscope_documents_damaged_total"), nullptr, Count(agent.documents_damaged));
   Add(MetricNamed("rankscope_documents_waiting"), nullptr, Count(agent.documents_waiting));
   Add(MetricNamed("rankscope_jobs_dropped_total"), nullptr, Count(agent.engine.jobs_dropped));
+  Add(MetricNamed("rankscope_jobs_limit"), nullptr, Count(agent.max_jobs));
   Add(MetricNamed("rankscope_last_tick_timestamp_seconds"), nullptr, wall_seconds);
+  if (agent.memory_limit_bytes > 0) {
+    Add(MetricNamed("rankscope_memory_limit_bytes"), nullptr, Count(agent.memory_limit_bytes));
+    Add(MetricNamed("rankscope_memory_used_bytes"), nullptr, Count(agent.memory_used_bytes));
+  }
   Add(MetricNamed("rankscope_log_unattributed_lines_total"), nullptr,
       Count(agent.engine.unattributed_lines));
   Add(MetricNamed("rankscope_observations_malformed_total"), nullptr,
@@ -366,15 +374,22 @@ std::shared_ptr<const Snapshot> SnapshotBuilder::Impl::Build(const Published& pu
   // minute does not lose sight of its cards and its live ranks for them.
   const std::vector<ShownJob> shown = Shown(published);
   CountGpuJobs(shown);
+  const size_t taken = used + of_nobody;
+  const auto most = static_cast<size_t>(options.max_series);
+  shares.Begin(shown, most - std::min(most, taken));
+  of_nobody = 0;
   const auto ended = std::find_if(shown.begin(), shown.end(),
                                   [](const ShownJob& one) { return !one.job->running; });
   const std::span<const ShownJob> live(shown.begin(), ended), past(ended, shown.end());
   const auto add = [this](std::span<const ShownJob> of, std::initializer_list<Part> parts) {
     for (const Part part : parts) {
       for (const ShownJob& one : of) {
-        if (one.whole || part.always) (this->*part.add)(*one.job);
+        if (!one.whole && !part.always) continue;
+        of_job = one.job;
+        (this->*part.add)(*one.job);
       }
     }
+    of_job = nullptr;
   };
   constexpr Part kVerdict{&Impl::AddVerdict, true}, kDetail{&Impl::AddVerdictDetail, true},
       kJob{&Impl::AddJob, true}, kTraining{&Impl::AddTraining, false}, kLogs{&Impl::AddLogs, false},

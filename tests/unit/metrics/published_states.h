@@ -286,6 +286,9 @@ inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
   published.agent.node = "n1";
   published.agent.start_wall_seconds = kWallSeconds - 1000;
   published.agent.ready = true;
+  published.agent.max_jobs = 256;
+  published.agent.memory_limit_bytes = 96 << 20;
+  published.agent.memory_used_bytes = 40 << 20;
   published.agent.sources.push_back(
       {"procfs", Availability::kUp, "", 0, 5000, kWallSeconds - 0.25, {}});
   published.agent.sources.push_back({"proc_connector",
