@@ -97,7 +97,9 @@ Finding EvaluateG1(const JobFeatures& f) {
   finding.component = "none";
   finding.domain = proto::DOMAIN_WORKLOAD;
   const bool completed = f.exit_known && f.exit_code == 0;
-  if (f.recognised && Learned(f)) {
+  // What came after the newest record may have been another curve.
+  const bool seen_to_its_end = !f.text_unseen || f.train_end;
+  if (f.recognised && Learned(f) && seen_to_its_end) {
     finding.sub = BecameSlow(f) ? "slow" : "healthy";
     if (BecameSlow(f)) finding.shows.push_back(f.step_time_evidence);
     finding.tier = completed ? proto::TIER_C : proto::TIER_S;
@@ -108,6 +110,7 @@ Finding EvaluateG1(const JobFeatures& f) {
     Show(f.loss.lowest_evidence, finding);
     Show(f.steps_evidence, finding);
   } else {
+    if (f.text_unseen && !completed && !f.train_end) return {};
     if (f.running) return {};  // too early to say anything; U0 says so
     if (!completed && !f.train_end && f.lines == 0) return {};
     finding.sub = "unverifiable";

@@ -167,6 +167,9 @@ class Builder {
       f_.unheard_seconds_ago = (f_.now - hearing.spans().back().end).seconds();
     f_.end_unseen = !earlier_ && end.ended && !end.status_known && end.error.empty() &&
                     hearing.Near(end.t, kFoundWithin);
+    // A wrapper keeps what it reads; what the kernel hears is heard at once or never.
+    f_.text_unseen = !earlier_ && end.ended && !job_.wrapped() && !hearing.spans().empty() &&
+                     hearing.spans().back().end > window_.clock.last_progress();
   }
 
   void DescribeText() {

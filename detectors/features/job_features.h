@@ -224,6 +224,8 @@ struct JobFeatures {
   bool wrapper_lost = false;
   // How the command ended was not seen: nobody listened when it did.
   bool end_unseen = false;
+  // Nobody listened after the newest training record, and what was printed then is not to be had.
+  bool text_unseen = false;
   double unheard_seconds_ago = logs::kAbsent;  // since nobody listened last; NaN = never
   int32_t world_size = 0;                      // 0 = not known
   int64_t processes_seen = 0;

@@ -148,6 +148,17 @@ TEST(Hearing, AnEndThatNobodySawIsNoGoodEnd) {
   EXPECT_EQ(JudgeTape(seen).code(), "G1");
 }
 
+TEST(Hearing, TextThatEndedInAGapShowsNoLearningToTheEnd) {
+  Tape tape = UnseenEnd(false);
+  tape.Add(20, Away(8));
+  tape.Exit(22.5, {101, 1}, 0);  // seen, and good; what it had printed meanwhile was not heard
+  Ticks(tape, 21, 35);
+  tape.Finish(0);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_EQ(verdict.code(), "G1");
+  EXPECT_EQ(verdict.sub(), "unverifiable");
+}
+
 TEST(Hearing, AnEndThatNobodySawIsGoodWhereTheTrainingSaidThatItWasOver) {
   Tape tape = UnseenEnd(true);
   tape.Add(20, Away(8));
