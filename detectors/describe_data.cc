@@ -133,6 +133,7 @@ class DataWriter {
   }
 
   void TellEnd() {
+    if (!job_.wrapper_note().empty()) Note(job_.wrapper_note());
     const windows::JobEnd& end = job_.end();
     if (end.from_folder)
       Note(

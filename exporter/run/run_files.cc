@@ -144,6 +144,7 @@ void RunFiles::Hear(const Observation& observation, Batch& batch) {
     Observation own = observation;
     std::get<RunMark>(own.kind).root = root_.key;
     std::get<RunMark>(own.kind).uid = peer_.uid;
+    std::get<RunMark>(own.kind).from_folder = false;  // that is the daemon's to say
     batch.heard.push_back(Keep(std::move(own)));
     return;
   }
