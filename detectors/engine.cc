@@ -108,6 +108,7 @@ struct Engine::Impl {
     for (auto& [id, job] : jobs) job.window.OnBoot(node, boot_id);
     if (epoch.away_since.ns == 0) return;
     NoteUnheard(epoch.away_since, observation.t, windows::UnheardWhy::kAway);
+    kernel_log_since.reset();  // what it held meanwhile is not read again
     last_tick = observation.t;
   }
 
@@ -555,7 +556,8 @@ std::string Engine::Save() const {
   ArchiveWriter archive;
   const std::vector<std::pair<std::string, std::string>> jobs = impl_->table.SaveAll();
   archive(impl_->processes, impl_->sources, impl_->boot_id, impl_->wall_offset_ns,
-          impl_->clock_uncertainty_s, impl_->last_tick, static_cast<uint64_t>(jobs.size()));
+          impl_->clock_uncertainty_s, impl_->last_tick, impl_->kernel_log_since,
+          static_cast<uint64_t>(jobs.size()));
   for (const auto& [id, bytes] : jobs) archive(id, bytes);
   return archive.TakeSealed();
 }
@@ -569,7 +571,7 @@ bool Engine::Restore(std::string_view bytes) {
   ArchiveReader archive(*content);
   uint64_t jobs = 0;
   archive(next->processes, next->sources, next->boot_id, next->wall_offset_ns,
-          next->clock_uncertainty_s, next->last_tick, jobs);
+          next->clock_uncertainty_s, next->last_tick, next->kernel_log_since, jobs);
   for (uint64_t i = 0; i < jobs && archive.ok(); ++i) {
     std::string id, job;
     archive(id, job);
@@ -577,7 +579,10 @@ bool Engine::Restore(std::string_view bytes) {
   }
   if (!archive.Complete()) return false;
   // What the sources of this process have said goes before what was stored.
+  const std::optional<Timestamp> heard_since =
+      impl_->sources.empty() ? next->kernel_log_since : impl_->kernel_log_since;
   for (const SourceState& state : impl_->sources) next->On(state, {});
+  next->kernel_log_since = heard_since;
   for (auto& [id, job] : next->jobs) {
     if (job.judge.verdict().job_id().empty()) continue;  // it had not been judged
     const Timestamp last =

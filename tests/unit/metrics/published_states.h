@@ -311,6 +311,8 @@ inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
                                       {"hook_tracepoint", 1},
                                       {"hook_raw", 0}}});
   published.agent.sources.push_back(
+      {"run", Availability::kUp, "", 0, 40, kWallSeconds - 0.5, {{"refused", 0}, {"denied", 3}}});
+  published.agent.sources.push_back(
       {"kmsg", Availability::kUp, "", 0, 3, kWallSeconds - 0.5, {{"xid", 2}, {"hung_task", 0}}});
   published.agent.sources.back().xids = {{"0000:18:00", 79, 2, kWallSeconds - 4},
                                          {"0000:ff:00", 13, 1, kWallSeconds - 4}};

@@ -111,7 +111,7 @@ TEST(Snapshot, SourcesSayWhetherTheyWork) {
   const std::string text = Scrape(OnNode({}));
   EXPECT_THAT(text, HasSubstr("rankscope_source_up{source=\"procfs\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("rankscope_source_up{source=\"proc_connector\"} 0\n"));
-  EXPECT_EQ(CountOf(text, "rankscope_source_last_event_timestamp_seconds"), 4u)
+  EXPECT_EQ(CountOf(text, "rankscope_source_last_event_timestamp_seconds"), 5u)
       << "proc_connector has told nothing";
 }
 
@@ -173,7 +173,7 @@ TEST(Snapshot, CapHoldsAndDropsRanksFirstVerdictsLast) {
 
 TEST(Snapshot, CapTakesFinishedJobsFirst) {
   const Published published = OnNode({FinishedJob("1", 5), HealthyJob("2")});
-  const std::string text = Scrape(published, {.max_series = 120});
+  const std::string text = Scrape(published, {.max_series = 133});
   EXPECT_THAT(text, HasSubstr("rankscope_verdict{job_id=\"2\""));
   EXPECT_THAT(text, Not(HasSubstr("rankscope_verdict{job_id=\"1\"")));
 }
