@@ -38,13 +38,6 @@ bool Plausible(int64_t ns) {
   return ns > -kMaxTimeNs && ns < kMaxTimeNs;
 }
 
-windows::Speaker SpeakerOf(const attribution::ProcessInfo& process) {
-  const bool ranked = process.role == attribution::ProcessRole::kRank;
-  const bool worker = process.role == attribution::ProcessRole::kWorker;
-  return {ranked ? process.rank : -1, ranked ? process.local_rank : -1, process.key,
-          worker ? process.rank : -1, process.comm};
-}
-
 }  // namespace
 
 struct Engine::Impl {
@@ -68,11 +61,20 @@ struct Engine::Impl {
 
   Job* FindJob(std::string_view id) { return table.Find(id); }
 
-  Job* FindOrAddJob(const std::string& id, int64_t uid, Timestamp t) {
-    if (Job* job = table.Wake(id, t, wall_offset_ns)) return job;
-    Job* job = table.FindOrAdd(id, uid, t, wall_offset_ns);
+  // The node may have been booted while the job rested.
+  Job* Wake(std::string_view id, Timestamp t) {
+    if (Job* job = FindJob(id)) return job;
+    return Booted(table.Wake(id, t, wall_offset_ns));
+  }
+
+  Job* Booted(Job* job) const {
     if (job != nullptr) job->window.OnBoot(node, boot_id);
     return job;
+  }
+
+  Job* FindOrAddJob(const std::string& id, int64_t uid, Timestamp t) {
+    if (Job* job = Wake(id, t)) return job;
+    return Booted(table.FindOrAdd(id, uid, t, wall_offset_ns));
   }
 
   // Whose the job is: what its cgroup says goes before what a process of it is.
@@ -154,7 +156,7 @@ struct Engine::Impl {
     if (mark.what == RunMark::What::kBegin) {
       // An id that comes back after its job has ended is another job, unless Slurm has put this one
       // back into the queue since.
-      if (Job* old = table.Wake(mark.job_id, observation.t, wall_offset_ns);
+      if (Job* old = Wake(mark.job_id, observation.t);
           old != nullptr && old->window.end().ended && old->window.wrapped() &&
           mark.slurm_restart <= old->window.attempt().slurm_restart)
         table.Erase(jobs.find(mark.job_id));
@@ -340,7 +342,7 @@ struct Engine::Impl {
     }
     const std::optional<logs::Incident> read = logs::ReadKernelEvent(event);
     if (victim == nullptr && read && read->pid > 0) victim = JustEnded(read->pid, observation.t);
-    if (victim != nullptr) job = table.Wake(victim->job_id, observation.t, wall_offset_ns);
+    if (victim != nullptr) job = Wake(victim->job_id, observation.t);
     if (job != nullptr) {
       job->Touch(observation);
       job->window.OnKernelEvent(event, victim, read, observation.t);
@@ -389,7 +391,7 @@ struct Engine::Impl {
 
   void On(const SchedulerFact& fact, const Observation& observation) {
     if (fact.origin == "mapping") return OnGpuMapping(fact, observation.t);
-    Job* job = table.Wake(fact.job_id, observation.t, wall_offset_ns);
+    Job* job = Wake(fact.job_id, observation.t);
     if (job == nullptr) return;
     job->Touch(observation);
     // Slurm tells late, and when it was.

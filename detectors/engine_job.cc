@@ -73,6 +73,13 @@ void SchedulerQuestions::AskParents(const windows::JobWindow& window, Timestamp 
     requests.push_back({"job_summary", window.job_id(), {}, now + kPatience, std::move(parent)});
 }
 
+windows::Speaker SpeakerOf(const attribution::ProcessInfo& process) {
+  const bool ranked = process.role == attribution::ProcessRole::kRank;
+  const bool worker = process.role == attribution::ProcessRole::kWorker;
+  return {ranked ? process.rank : -1, ranked ? process.local_rank : -1, process.key,
+          worker ? process.rank : -1, process.comm};
+}
+
 std::string ExplainProcess(const attribution::ProcessInfo& process, const Job* job) {
   attribution::GpuWords gpus;
   std::string ras;

@@ -58,6 +58,9 @@ struct Job {
   void Touch(const Observation& observation);
 };
 
+// Who speaks: the rank, or the rank that a worker belongs to.
+windows::Speaker SpeakerOf(const attribution::ProcessInfo& process);
+
 // For Engine::Explain. `job`: the process's, null where it is not watched.
 std::string ExplainProcess(const attribution::ProcessInfo& process, const Job* job);
 
