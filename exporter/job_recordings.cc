@@ -254,7 +254,8 @@ void JobRecordings::Drop(const std::string& job_id) {
   if (found == live_.end()) return;
   const bool recorded = found->second.writer != nullptr;
   live_.erase(found);
-  if (recorded) Remove({{DirectoryOf(job_id), FileNameOf(job_id)}});
+  if (recorded)
+    Remove({{.path = DirectoryOf(job_id), .name = FileNameOf(job_id), .uid = std::nullopt}});
 }
 
 void JobRecordings::Forget(const std::string& job_id) {
