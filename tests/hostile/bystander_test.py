@@ -12,7 +12,7 @@ class Bystander(HostileTest):
         self.let_go()
         self.assertEqual(run.wait(PATIENCE), 1)
         self.wait_for_ticks(daemon)
-        (job,) = daemon.verdicts()
+        (job,) = self.runs(daemon)
         verdict = daemon.verdict(job)
         self.assertEqual((verdict["code"], verdict["exception_type"]), ("X1", "KeyError"))
 

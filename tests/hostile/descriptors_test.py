@@ -40,7 +40,7 @@ class Descriptors(HostileTest):
         """Every descriptor is taken while the attacker connects again and again: the victim's job is not said to have ended."""
         daemon = self.daemon()
         victim = self.train_as(VICTIM, daemon, None)
-        (job,) = wait_for("the victim's job", lambda: [job for job in daemon.verdicts() if job.startswith("run-")])
+        (job,) = wait_for("the victim's job", lambda: self.runs(daemon))
         self.wait_for_ticks(daemon)
         host, port = daemon.address.rsplit(":", 1)
         client = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
@@ -95,7 +95,7 @@ class Descriptors(HostileTest):
         victim = self.train_as(VICTIM, daemon, None)
         self.let_go()
         self.assertEqual(victim.wait(PATIENCE), 1)
-        (job,) = wait_for("the victim's job", lambda: [job for job in daemon.verdicts() if job.startswith("run-")])
+        (job,) = wait_for("the victim's job", lambda: self.runs(daemon))
         self.assertEqual(daemon.verdict(job)["code"], "X1")
 
 

@@ -58,10 +58,6 @@ class DiskTest:
         for run in runs:
             run.wait(PATIENCE)
 
-    def runs(self, daemon):
-        """Verdicts of wrapped runs: other jobs of the machine may be seen as well."""
-        return {job: verdict for job, verdict in daemon.verdicts().items() if job.startswith("run-")}
-
     def finals(self, daemon):
         return {job: verdict["code"] for job, verdict in self.runs(daemon).items() if verdict["state"] == "final"}
 

@@ -80,6 +80,10 @@ class HostileTest(ServeTest):
         """A run that prints 20 steps, waits for let_go(), prints 20 more, and ends as told."""
         return self.wrapped_as(uid, daemon, job, "/usr/bin/python3", Path(self.folder) / "train.py", self.go, end)
 
+    def runs(self, daemon):
+        """Verdicts of wrapped runs, which this daemon alone was told of: it sees other jobs of the machine as well."""
+        return {job: verdict for job, verdict in daemon.verdicts().items() if job.startswith("run-")}
+
     def wait_for_ticks(self, daemon, count=2, step=None):
         """Until the daemon has judged so many times from now on: what came before was taken in by then."""
         def last():
