@@ -203,7 +203,7 @@ class Bench:
         time.sleep(6)  # the job becomes final, and what was lost at the end is told
         written = sum(int((self.folder / f"flood-{rank}.written").read_text()) for rank in range(ranks))
         counts = {kind: daemon.metric(f'rankscope_output_bytes_total{{kind="{kind}"}}')
-                  for kind in ("captured", "over_budget", "ring_full", "over_long", "unreadable", "spliced", "not_output", "no_room")}
+                  for kind in ("captured", "over_budget", "ring_full", "over_share", "over_long", "unreadable", "spliced", "not_output", "no_room")}
         return {"written": written, "took": took, "counts": counts, "idle": idle, "used": used}
 
 

@@ -7,7 +7,8 @@
  * A write is output when the file behind its descriptor is the one behind descriptor 1 or 2, now or
  * when the process was started: a duplicate is heard, and so is the original after another file was
  * put in its place. Read where the call returns: then the bytes written are known, and the memory
- * they came from has just been read. Each stream has a budget; every byte is told or counted.
+ * they came from has just been read. Each stream has a budget, and each user a share of the ring;
+ * every byte is told or counted.
  *
  * The same call is met in one of three ways, the cheapest that the kernel offers: behind the system
  * call itself (fexit), at its tracepoint (tracefs), or at the end of every system call (tp_btf).
@@ -95,6 +96,14 @@ struct {
 /* Set by user space before loading: what a stream may say on average, and at once. */
 const volatile __u64 rs_bytes_per_second = 64 << 10;
 const volatile __u64 rs_burst_bytes = 1 << 20;
+
+/* Set by user space before loading, so that nobody knows with whom he shares. */
+const volatile __u32 rs_share_seed = 0;
+
+/* Bytes of records that are in the ring, or taken from it and not yet worked off: of all users, and
+ * of each. Added here; user space takes away what it has done with. */
+__u64 rs_waiting_all = 0;
+__u64 rs_waiting[RS_SHARES] = {};
 
 #define NS_PER_US 1000
 #define US_PER_SECOND 1000000
@@ -238,6 +247,27 @@ static __always_inline bool within_budget(struct rs_stream *state, __u64 bytes) 
   return true;
 }
 
+static __always_inline __u32 own_uid(void) {
+  return (__u32)bpf_get_current_uid_gid();
+}
+
+static __always_inline __u32 share_of(__u32 uid) {
+  return ((uid ^ rs_share_seed) * 2654435761u) >> (32 - RS_SHARES_LOG2);
+}
+
+/* A user may have waiting as much as is free: alone he fills half of the ring, and of n who write
+ * without end each has 1/(n+1) and leaves as much to the next. (Choudhury and Hahne, Dynamic queue
+ * length thresholds for shared-memory packet switches, 1998.) */
+static __always_inline bool within_share(__u32 share, __u64 bytes) {
+  __u64 all = rs_waiting_all;
+  return all < RING_BYTES && rs_waiting[share & (RS_SHARES - 1)] + bytes <= RING_BYTES - all;
+}
+
+static __always_inline void add_to_share(__u32 share, __u64 bytes) {
+  add(&rs_waiting_all, bytes);
+  add(&rs_waiting[share & (RS_SHARES - 1)], bytes);
+}
+
 static __always_inline void describe(struct rs_said *said, const struct rs_stream_key *key,
                                      const struct rs_stream *state, __u64 bytes) {
   struct rs_standard *standard = bpf_map_lookup_elem(&rs_started_with, &key->pid);
@@ -260,6 +290,8 @@ static __always_inline void describe(struct rs_said *said, const struct rs_strea
   said->inherited = state->inherited;
   said->bytes = bytes;
   said->begins_line = state->line_ended;
+  said->uid = own_uid();
+  said->share = share_of(said->uid);
 }
 
 /* Waking the reader costs more than all the rest: it comes by itself, unless there is much. */
@@ -271,13 +303,17 @@ static __always_inline __u64 wakeup(void) {
 /* `room` is a constant at each call: the kernel must know a record's size in advance. */
 static __always_inline int tell_within(const __u64 room, const struct rs_stream_key *key,
                                        const struct rs_stream *state, __u64 base, __u64 bytes) {
-  struct rs_said *said = bpf_ringbuf_reserve(&rs_ring, sizeof(*said) + room, 0);
+  const __u32 share = share_of(own_uid());
+  struct rs_said *said;
+  if (!within_share(share, sizeof(*said) + room)) return RS_UNHEARD_SHARE;
+  said = bpf_ringbuf_reserve(&rs_ring, sizeof(*said) + room, 0);
   if (!said) return RS_UNHEARD_RING;
   describe(said, key, state, bytes);
   if (bpf_probe_read_user(said + 1, bytes, (const void *)base)) {
     bpf_ringbuf_discard(said, BPF_RB_NO_WAKEUP);
     return RS_UNHEARD_FAULT;
   }
+  add_to_share(share, sizeof(*said) + room);
   bpf_ringbuf_submit(said, wakeup());
   return TOLD;
 }
@@ -310,6 +346,8 @@ __noinline int rs_tell(__u64 base, __u64 bytes, __u32 pid, __u32 stream) {
     add(&state->told, bytes);
   } else if (outcome == RS_UNHEARD_BUDGET) {
     add(&state->unheard[RS_UNHEARD_BUDGET], bytes);
+  } else if (outcome == RS_UNHEARD_SHARE) {
+    add(&state->unheard[RS_UNHEARD_SHARE], bytes);
   } else if (outcome == RS_UNHEARD_RING) {
     add(&state->unheard[RS_UNHEARD_RING], bytes);
   } else {
@@ -323,11 +361,14 @@ __noinline int rs_tell(__u64 base, __u64 bytes, __u32 pid, __u32 stream) {
 /* That bytes have gone unheard, by a piece without any: so whose they are is asked while those who
  * can tell are there. A flood of them is not told: the next piece says the sum, or the end. */
 static __always_inline void tell_gap(const struct rs_stream_key *key, struct rs_stream *state) {
+  const __u32 share = share_of(own_uid());
   struct rs_said *said;
   if (!within_budget(state, sizeof(*said))) return;
+  if (!within_share(share, sizeof(*said))) return;
   said = bpf_ringbuf_reserve(&rs_ring, sizeof(*said), 0);
   if (!said) return;
   describe(said, key, state, 0);
+  add_to_share(share, sizeof(*said));
   bpf_ringbuf_submit(said, wakeup());
 }
 

@@ -13,7 +13,8 @@ enum rs_unheard {
   RS_UNHEARD_LONG = 2,   /* of one write, what is beyond RS_SAID_MAX */
   RS_UNHEARD_FAULT = 3,  /* the memory that it was written from could not be read */
   RS_UNHEARD_SPLICED = 4, /* went from file to file (sendfile and its like): no memory to read */
-  RS_UNHEARD_KINDS = 5,
+  RS_UNHEARD_SHARE = 5,  /* more of its user's waits already than is his share */
+  RS_UNHEARD_KINDS = 6,
 };
 
 /* Of one write, this much is told; a Python stream writes 8 KiB at once, a shell's here-document
@@ -24,6 +25,9 @@ enum rs_unheard {
 /* Processes that have ended, whose standard files are remembered for a moment; as many ends as user
  * space remembers. */
 #define RS_ENDED_MAX 8192
+/* Users whose text is counted apart, by a hash of their numbers: 32 KiB. */
+#define RS_SHARES_LOG2 12
+#define RS_SHARES (1 << RS_SHARES_LOG2)
 
 /* What an open file leads to. */
 struct rs_file {
@@ -73,5 +77,7 @@ struct rs_said {
   __u32 inherited;
   __u32 bytes;
   __u32 begins_line; /* what was written before it, heard or not, ended a line */
+  __u32 uid;         /* of the process */
+  __u32 share;       /* where what waits of its user is counted */
 };
-RS_SIZE(rs_said, 80);
+RS_SIZE(rs_said, 88);

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -20,6 +21,9 @@ using attribution::ProcessRole;
 
 // A launcher may be quicker to repeat what it has read than the rank to return from its write.
 constexpr Duration kLag = Milliseconds(40);
+
+// The ring holds some 30,000 records at most.
+constexpr int kMostTakes = 8;
 
 constexpr std::array<std::string_view, 3> kStreamNames = {"", "stdout", "stderr"};
 
@@ -61,8 +65,9 @@ Status Stdio::Start(exporter::EventLoop& loop, Sink& sink) {
   const Result<int> tracked = Admit(sink, ObstacleForTracepoints(LookAtKernel()));
   if (!tracked) return Error{tracked.error()};
   auto programs = StdioPrograms::Load(
-      *tracked, budget_,
-      [this](const rs_said& said, std::string_view data) { OnSaid(said, data); });
+      *tracked, budget_, [this](const rs_said& said, std::string_view data, size_t room) {
+        OnSaid(said, data, room);
+      });
   if (!programs) return Unsupported(programs.error());
   programs_ = std::move(*programs);
   if (const Status status = loop.Watch(programs_->fd(), EPOLLIN, [this](uint32_t) { CatchUp(); });
@@ -71,7 +76,10 @@ Status Stdio::Start(exporter::EventLoop& loop, Sink& sink) {
     return status;
   }
   loop_ = &loop;
-  timer_ = loop.Every(kBeat, [this] { CatchUp(); });
+  timer_ = loop.Every(kBeat, [this] {
+    left_of_beat_ = {std::min(kShareOfBeat.ns, left_of_beat_.ns + kShareOfBeat.ns)};
+    CatchUp();
+  });
   return {};
 }
 
@@ -81,7 +89,9 @@ void Stdio::Stop() {
   loop_->Unwatch(programs_->fd());
   for (auto& [key, speaker] : speakers_) Close(key, speaker);
   speakers_.clear();
+  turns_.Clear();
   streams_ = 0;
+  streams_of_.clear();
   lost_ += programs_->no_room() + programs_->malformed();
   programs_.reset();
   loop_ = nullptr;
@@ -102,37 +112,73 @@ void Stdio::CatchUp() {
   if (loop_ == nullptr) return;
   for (const ProcessKey& root : table_->wrapped()) rules_.NoteWrapped(root);
   tracked_->CatchUp();
-  const bool all = programs_->Consume();
+  const bool all = TakeAll();
+  WorkOff();
   if (std::exchange(any_waiting_, false)) SettleWaiting();
   if (all) CloseEnded();
   if (++beats_ % kSweepBeats == 0) Sweep();
 }
 
-void Stdio::OnSaid(const rs_said& said, std::string_view data) {
+void Stdio::OnSaid(const rs_said& said, std::string_view data, size_t room) {
+  // The address is of no use but to be no null pointer.
+  std::shared_ptr<const void> held(this, [programs = programs_.get(), share = said.share,
+                                          room](const void*) { programs->WorkedOff(share, room); });
+  turns_.Add({said, std::string(data), std::move(held)});
+}
+
+// From the ring to each user's own; true when nothing is left in it.
+bool Stdio::TakeAll() {
+  for (int i = 0; i < kMostTakes; ++i) {
+    if (programs_->Consume()) return true;
+  }
+  return false;
+}
+
+void Stdio::WorkOff() {
+  using Clock = std::chrono::steady_clock;
+  while (left_of_beat_ > Duration{}) {
+    std::optional<SaidPiece> piece = turns_.Take();
+    if (!piece) return;
+    const auto began = Clock::now();
+    WorkOff(std::move(*piece));
+    left_of_beat_.ns -= std::chrono::nanoseconds(Clock::now() - began).count();
+  }
+}
+
+bool Stdio::HasRoomFor(uint32_t uid) const {
+  const auto own = streams_of_.find(uid);
+  return (own == streams_of_.end() ? 0 : own->second) < kMaxStreams - streams_;
+}
+
+void Stdio::WorkOff(SaidPiece piece) {
+  const rs_said& said = piece.said;
   const ProcessKey key = KeyOf(said.pid, said.start_ns);
   if (said.stream < 1 || said.stream > 2) return;
   if (!IsOurs(key)) return programs_->Forget(said.pid, said.start_ns);
   Speaker& speaker = speakers_[key];
+  if (speaker.start_ns == 0) speaker.uid = said.uid;
   speaker.start_ns = said.start_ns;
   uint64_t& seen = speaker.unheard[said.stream];
   const int64_t lost_before =
       said.unheard > seen ? static_cast<int64_t>(said.unheard - seen) : int64_t{0};
   seen = std::max<uint64_t>(seen, said.unheard);
   const FileId id = IdOf(said.file);
-  if (streams_ >= kMaxStreams && !speaker.streams.contains({said.stream, id})) {
-    lost_ += lost_before + static_cast<int64_t>(data.size());
+  if (!speaker.streams.contains({said.stream, id}) && !HasRoomFor(speaker.uid)) {
+    lost_ += lost_before + static_cast<int64_t>(piece.text.size());
     return;
   }
   const auto [found, is_new] = speaker.streams.try_emplace({said.stream, id});
   Stream& stream = found->second;
   if (is_new) {
     ++streams_;
+    ++streams_of_[speaker.uid];
     stream.file = said.file;
     stream.input = said.input;
     stream.since = loop_->Now();
   }
   Hear(key, speaker, stream, said.stream,
-       {std::string(data), said.begins_line != 0, lost_before, TimeOf(said)});
+       {std::move(piece.text), said.begins_line != 0, lost_before, TimeOf(said),
+        std::move(piece.room)});
 }
 
 void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot,
@@ -277,12 +323,13 @@ void Stdio::CloseEnded() {
     auto& [key, speaker] = *it;
     const bool waits = std::any_of(speaker.streams.begin(), speaker.streams.end(),
                                    [](const auto& entry) { return !entry.second.waiting.empty(); });
-    if (Lives(key) || waits) {
+    if (Lives(key) || waits || turns_.Holds(static_cast<uint32_t>(key.pid), speaker.start_ns)) {
       ++it;
       continue;
     }
     Close(key, speaker);
     streams_ -= speaker.streams.size();
+    if ((streams_of_[speaker.uid] -= speaker.streams.size()) == 0) streams_of_.erase(speaker.uid);
     it = speakers_.erase(it);
   }
 }
@@ -320,7 +367,8 @@ void Stdio::Sweep() {
   std::erase_if(helpers_, [&jobs](const auto& entry) { return !jobs.contains(entry.first); });
   programs_->Sweep([this](const rs_stream_key& stream, const rs_stream& counts) {
     const ProcessKey key = KeyOf(stream.pid, counts.start_ns);
-    if (speakers_.contains(key) || Lives(key)) return false;
+    const bool waits = turns_.Holds(stream.pid, counts.start_ns);
+    if (speakers_.contains(key) || Lives(key) || waits) return false;
     if (!IsOurs(key)) return true;
     if (!TellUnheard(key, stream.stream, counts, static_cast<int64_t>(UnheardOf(counts))))
       return false;
@@ -372,6 +420,7 @@ std::vector<exporter::Source::Count> Stdio::counts() const {
       {"captured", number(totals.told - std::min(totals.told, refused_))},
       {"over_budget", number(totals.unheard[RS_UNHEARD_BUDGET])},
       {"ring_full", number(totals.unheard[RS_UNHEARD_RING])},
+      {"over_share", number(totals.unheard[RS_UNHEARD_SHARE])},
       {"over_long", number(totals.unheard[RS_UNHEARD_LONG])},
       {"unreadable", number(totals.unheard[RS_UNHEARD_FAULT])},
       {"spliced", number(totals.unheard[RS_UNHEARD_SPLICED])},

@@ -22,6 +22,7 @@
 #include "exporter/probes/output_stream.h"
 #include "exporter/probes/probe_source.h"
 #include "exporter/probes/recent_lines.h"
+#include "exporter/probes/said_turns.h"
 #include "exporter/probes/stdio_programs.h"
 
 namespace rankscope::probes {
@@ -30,6 +31,8 @@ class Stdio final : public ProbeSource {
  public:
   // From a write to its line, at most. A verdict waits 150 ms for what follows an abnormal end.
   static constexpr Duration kBeat = Milliseconds(50);
+  // Of each beat, for working off what was written: the rest is everybody else's.
+  static constexpr Duration kShareOfBeat = Milliseconds(20);
   // Beats from one look for streams of which nothing was told to the next: a second.
   static constexpr int kSweepBeats = 20;
   // How long a process may be without a job: the time that a rank waits for its launcher to be
@@ -38,6 +41,7 @@ class Stdio final : public ProbeSource {
   // Streams at once, which hold a line of 64 KiB each at worst: 128 MiB. Most processes write
   // nothing.
   static constexpr size_t kMaxStreams = 2048;
+  // Of one user never more than are left to all the others: one alone has half of them.
   // Of a job, ranks' streams aside: a program that starts printing helpers without end fills a
   // quarter of what the engine takes of a job (windows::JobWindow::kMaxStreams).
   static constexpr int32_t kMaxHelpers = 1024;
@@ -68,6 +72,7 @@ class Stdio final : public ProbeSource {
     bool begins_line = false;
     int64_t lost_before = 0;
     Timestamp t;
+    std::shared_ptr<const void> room{};  // in its user's share, while it waits
   };
   // One file that a process writes to as its output or error.
   struct Stream {
@@ -86,11 +91,16 @@ class Stdio final : public ProbeSource {
   };
   struct Speaker {
     uint64_t start_ns = 0;
+    uint32_t uid = 0;
     std::array<uint64_t, 3> unheard{};  // by stream: of the kernel's count, what was seen
     std::map<std::pair<uint32_t, FileId>, Stream> streams;
   };
 
-  void OnSaid(const rs_said& said, std::string_view data);
+  void OnSaid(const rs_said& said, std::string_view data, size_t room);
+  bool TakeAll();
+  void WorkOff();
+  void WorkOff(SaidPiece piece);
+  bool HasRoomFor(uint32_t uid) const;
   void Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot, Waiting piece);
   void Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot);
   bool Open(const ProcessKey& key, Stream& stream, uint32_t slot);
@@ -111,9 +121,12 @@ class Stdio final : public ProbeSource {
   SpeechBudget budget_;
   std::unique_ptr<StdioPrograms> programs_;
   exporter::EventLoop::TimerId timer_ = 0;
+  SaidTurns turns_;
+  Duration left_of_beat_ = kShareOfBeat;  // below zero: the last beat took more than its share
   RecentLines recent_;
   std::map<ProcessKey, Speaker> speakers_;
   size_t streams_ = 0;
+  std::map<uint32_t, size_t> streams_of_;  // the same by user
   uint32_t next_number_ = kFirstStream;
   std::map<std::string, int32_t> helpers_;  // streams of a job, by others than ranks
   bool any_waiting_ = false;

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -99,6 +100,7 @@ Result<Loaded> LoadBy(const Way& way, int tracked, const SpeechBudget& budget) {
   if (!skeleton) return Failed("cannot open the programs", errno);
   skeleton->rodata->rs_bytes_per_second = static_cast<uint64_t>(budget.bytes_per_second);
   skeleton->rodata->rs_burst_bytes = static_cast<uint64_t>(budget.burst_bytes);
+  skeleton->rodata->rs_share_seed = std::random_device()();
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, skeleton->obj) {
     const std::string_view name = bpf_program__name(program);
@@ -147,7 +149,7 @@ struct StdioPrograms::Impl {
     if (size < sizeof(rs_said) || said->bytes > size - sizeof(rs_said)) {
       ++self->malformed;
     } else {
-      self->on_said(*said, {reinterpret_cast<const char*>(said + 1), said->bytes});
+      self->on_said(*said, {reinterpret_cast<const char*>(said + 1), said->bytes}, size);
     }
     return ++self->taken < kRecordsPerWake ? 0 : -EAGAIN;
   }
@@ -194,6 +196,12 @@ bool StdioPrograms::Consume() {
   impl_->taken = 0;
   ring_buffer__consume(impl_->ring.get());
   return impl_->taken < kRecordsPerWake;
+}
+
+void StdioPrograms::WorkedOff(uint32_t share, size_t room) {
+  auto* const memory = impl_->skeleton->bss;  // the kernel's own, where it adds
+  __atomic_fetch_sub(&memory->rs_waiting[share % RS_SHARES], room, __ATOMIC_RELAXED);
+  __atomic_fetch_sub(&memory->rs_waiting_all, room, __ATOMIC_RELAXED);
 }
 
 std::optional<rs_standard> StdioPrograms::StartedWith(uint32_t pid) const {

@@ -29,8 +29,9 @@ struct SpeechBudget {
 
 class StdioPrograms {
  public:
-  // One record, valid during the call.
-  using OnSaid = std::function<void(const rs_said& said, std::string_view data)>;
+  // One record, valid during the call. It waits until WorkedOff is called with its `room`, the
+  // bytes that it takes of its user's share.
+  using OnSaid = std::function<void(const rs_said& said, std::string_view data, size_t room)>;
 
   // `tracked`: the map of bpf/tracked.h.
   static Result<std::unique_ptr<StdioPrograms>> Load(int tracked, const SpeechBudget& budget,
@@ -47,6 +48,8 @@ class StdioPrograms {
   // At most kRecordsPerWake records; true when that was all.
   bool Consume();
   static constexpr int kRecordsPerWake = 4096;
+  // The user's share has so much room again.
+  void WorkedOff(uint32_t share, size_t room);
 
   // Of a process that lives, or ended a moment ago.
   std::optional<rs_standard> StartedWith(uint32_t pid) const;
