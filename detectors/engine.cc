@@ -51,7 +51,7 @@ struct Engine::Impl {
   attribution::Attribution processes;
   JobTable table;
   JobTable::Map& jobs = table.all();
-  std::optional<Timestamp> kernel_log_since;
+  windows::KernelLogSpans kernel_log;
   std::vector<SourceState> sources;  // by id
   std::string boot_id;
   int64_t wall_offset_ns = 0;
@@ -110,7 +110,7 @@ struct Engine::Impl {
     for (auto& [id, job] : jobs) job.window.OnBoot(node, boot_id);
     if (epoch.away_since.ns == 0) return;
     NoteUnheard(epoch.away_since, observation.t, windows::UnheardWhy::kAway);
-    kernel_log_since.reset();  // what it held meanwhile is not read again
+    kernel_log.OnAway(epoch.away_since);  // what it held meanwhile is not read again
     last_tick = observation.t;
   }
 
@@ -118,9 +118,7 @@ struct Engine::Impl {
   void On(const std::monostate&, const Observation&) { ++counters.malformed; }
 
   void On(const SourceState& state, const Observation& observation) {
-    if (state.name == "kmsg" && state.state != Availability::kUp) kernel_log_since.reset();
-    if (state.name == "kmsg" && state.state == Availability::kUp && !kernel_log_since)
-      kernel_log_since = observation.t;
+    kernel_log.OnSource(state, observation.t);
     // It tells all that stands in the files after this; what was taken back meanwhile it does not.
     if (state.name == "job_mapping" && state.state == Availability::kUp) {
       for (auto& [id, job] : jobs) job.window.OnGpuMapping({}, observation.t);
@@ -471,7 +469,7 @@ Output Engine::Tick(Timestamp now) {
                                      ? job.scheduler.told_end
                                      : Timestamp{}};
       const bool judged = !final_before || !job.record.empty();
-      job.window.SetKernelLogSince(impl_->kernel_log_since);
+      job.window.SetKernelLog(&impl_->kernel_log);
       if (judged && job.judge.Evaluate(job.window, context, now))
         output.changed.push_back(it->first);
       DescribeStatus(job.window, impl_->processes, job.judge, impl_->wall_offset_ns, now,
@@ -558,7 +556,7 @@ std::string Engine::Save() const {
   ArchiveWriter archive;
   const std::vector<std::pair<std::string, std::string>> jobs = impl_->table.SaveAll();
   archive(impl_->processes, impl_->sources, impl_->boot_id, impl_->wall_offset_ns,
-          impl_->clock_uncertainty_s, impl_->last_tick, impl_->kernel_log_since,
+          impl_->clock_uncertainty_s, impl_->last_tick, impl_->kernel_log,
           static_cast<uint64_t>(jobs.size()));
   for (const auto& [id, bytes] : jobs) archive(id, bytes);
   return archive.TakeSealed();
@@ -573,7 +571,7 @@ bool Engine::Restore(std::string_view bytes) {
   ArchiveReader archive(*content);
   uint64_t jobs = 0;
   archive(next->processes, next->sources, next->boot_id, next->wall_offset_ns,
-          next->clock_uncertainty_s, next->last_tick, next->kernel_log_since, jobs);
+          next->clock_uncertainty_s, next->last_tick, next->kernel_log, jobs);
   for (uint64_t i = 0; i < jobs && archive.ok(); ++i) {
     std::string id, job;
     archive(id, job);
@@ -581,10 +579,10 @@ bool Engine::Restore(std::string_view bytes) {
   }
   if (!archive.Complete()) return false;
   // What the sources of this process have said goes before what was stored.
-  const std::optional<Timestamp> heard_since =
-      impl_->sources.empty() ? next->kernel_log_since : impl_->kernel_log_since;
+  windows::KernelLogSpans kernel_log = next->kernel_log;
+  if (!impl_->sources.empty()) kernel_log.GoOn(impl_->kernel_log, next->last_tick);
   for (const SourceState& state : impl_->sources) next->On(state, {});
-  next->kernel_log_since = heard_since;
+  next->kernel_log = std::move(kernel_log);
   for (auto& [id, job] : next->jobs) {
     if (job.judge.verdict().job_id().empty()) continue;  // it had not been judged
     const Timestamp last =

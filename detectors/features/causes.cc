@@ -216,14 +216,24 @@ class Orderer {
   // Every rank of the job runs on this node, so that its kernel is the one that would know.
   bool AllRanksAreHere() const {
     if (f_.world_size > 1) return static_cast<size_t>(f_.world_size) <= f_.rank_pids.size();
-    return job_.wrapped() || f_.processes_seen > 0;
+    if (f_.world_size == 1) return job_.wrapped() || f_.processes_seen > 0;
+    return job_.single_program().holds();
+  }
+
+  // The driver's line about this error would have been read: it comes before the program hears of
+  // it, which asks the card at least once in a step, or with the program's own line.
+  bool KernelLogWasRead(const Incident& incident) const {
+    constexpr Duration kBefore = Seconds(60);
+    constexpr Duration kWith = Seconds(2);
+    const windows::KernelLogSpans* const log = job_.kernel_log();
+    const Timestamp from = std::max(f_.begin, Timestamp{incident.t.ns - kBefore.ns});
+    return log != nullptr && log->Covers(from, {incident.t.ns + kWith.ns});
   }
 
   // Words about a card that fails, against a kernel's log that has been read all along and says
   // nothing. The driver writes there before the program hears of it.
   void DenyWords() {
-    const std::optional<Timestamp>& since = job_.kernel_log_since();
-    if (!f_.timed || !since || !AllRanksAreHere()) return;
+    if (!f_.timed || !AllRanksAreHere()) return;
     const bool seen = std::any_of(causes_.begin(), causes_.end(),
                                   [](const Cause& cause) {
                                     return cause.incident().kind == IncidentKind::kXid &&
@@ -236,7 +246,7 @@ class Orderer {
     if (seen) return;
     for (Cause& cause : causes_) {
       const Incident& incident = cause.incident();
-      if (cause.candidate->store != proto::STORE_LOG || *since > incident.t) continue;
+      if (cause.candidate->store != proto::STORE_LOG || !KernelLogWasRead(incident)) continue;
       const bool of_card = incident.kind == IncidentKind::kXid ||
                            (incident.kind == IncidentKind::kCudaError &&
                             OwnerOfGpuError(incident) == GpuErrorOwner::kHardware);

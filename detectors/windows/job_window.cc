@@ -158,6 +158,7 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
     ++processes_seen_;
     ++processes_alive_;
   }
+  single_program_.OnStart(process, process.key == root_);
   if (array_task_.empty() && !process.array_job_id.empty() && !process.array_task.empty())
     array_task_ = process.array_job_id + '_' + process.array_task;
   heterogeneous_ = heterogeneous_ || !process.het_job_id.empty();

@@ -33,6 +33,7 @@
 #include "detectors/windows/gpu_claims.h"
 #include "detectors/windows/hearing.h"
 #include "detectors/windows/incident_log.h"
+#include "detectors/windows/kernel_log_spans.h"
 #include "detectors/windows/kernel_view.h"
 #include "detectors/windows/last_words.h"
 #include "detectors/windows/loss_scale_tracker.h"
@@ -42,6 +43,7 @@
 #include "detectors/windows/reward_tracker.h"
 #include "detectors/windows/sample_rings.h"
 #include "detectors/windows/scheduler_history.h"
+#include "detectors/windows/single_program.h"
 #include "detectors/windows/step_clock.h"
 #include "detectors/windows/surroundings.h"
 #include "detectors/windows/suspension_tracker.h"
@@ -316,6 +318,7 @@ class JobWindow {
   Timestamp begin() const { return begin_; }
   const JobEnd& end() const { return end_; }
   bool wrapped() const { return wrapped_; }
+  const SingleProgram& single_program() const { return single_program_; }
   // The wrapped command; without a wrapper the first process of the job; pid 0 = not known.
   const ProcessKey& root() const { return root_; }
   int32_t world_size() const { return world_size_; }
@@ -327,8 +330,8 @@ class JobWindow {
   const std::map<uint32_t, StreamWindow>& streams() const { return streams_; }
   const std::map<int32_t, RankWindow>& ranks() const { return ranks_; }
   // Since when this node's kernel log has been read without a break; nullopt: it is not.
-  void SetKernelLogSince(std::optional<Timestamp> since) { kernel_log_since_ = since; }
-  const std::optional<Timestamp>& kernel_log_since() const { return kernel_log_since_; }
+  void SetKernelLog(const KernelLogSpans* spans) { kernel_log_ = spans; }
+  const KernelLogSpans* kernel_log() const { return kernel_log_; }
   const Surroundings& surroundings() const { return surroundings_; }
   const GpuClaims& gpu_claims() const { return gpu_claims_; }
   const SuspensionTracker& suspension() const { return suspension_; }
@@ -377,7 +380,7 @@ class JobWindow {
       progress_stream_, last_words_, earlier_, pending_signals_, ended_well_, gpu_claims_,
       scheduler_, boot_, parents_, suspension_, scheduler_state_attempt_, scheduler_marks_,
       mark_reason_, attempt_spans_, array_task_, heterogeneous_, hearing_,
-      wrapper_note_);
+      wrapper_note_, single_program_);
     while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
     while (attempt_spans_.size() > kMaxSpans) attempt_spans_.pop_front();
@@ -412,7 +415,7 @@ class JobWindow {
   std::string job_id_;
   std::string array_task_;
   bool heterogeneous_ = false;  // Slurm runs it in parts that have numbers of their own
-  std::optional<Timestamp> kernel_log_since_;  // told anew before each judgement
+  const KernelLogSpans* kernel_log_ = nullptr;  // the engine's, told anew before each judgement
   std::vector<std::string> argv_;
   std::string command_;
   std::string wrapper_note_;
@@ -447,6 +450,7 @@ class JobWindow {
   GpuClaims gpu_claims_;  // of all attempts: a restart does not change what the job was given
   SuspensionTracker suspension_;
   Hearing hearing_;
+  SingleProgram single_program_;
   std::map<int32_t, bool> ended_well_;  // by rank: its newest process exited with 0
   ProcessKey root_;
   int64_t processes_seen_ = 0;
