@@ -62,19 +62,6 @@ Looked Look(int fd) {
   return looked;
 }
 
-std::string ReadText(const std::string& path, size_t limit) {
-  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  if (!file) return text;
-  char piece[16 << 10];
-  while (text.size() < limit) {
-    const ssize_t n = read(file.get(), piece, sizeof piece);
-    if (n <= 0) break;
-    text.append(piece, static_cast<size_t>(n));
-  }
-  return text;
-}
-
 uint64_t Inode(int fd) {
   struct stat facts {};
   return fd >= 0 && fstat(fd, &facts) == 0 ? facts.st_ino : 0;
@@ -124,6 +111,19 @@ Error Failed(int error) {
 
 }  // namespace
 
+std::string ReadProcText(const std::string& path, size_t limit) {
+  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  if (!file) return text;
+  char piece[16 << 10];
+  while (text.size() < limit) {
+    const ssize_t n = read(file.get(), piece, sizeof piece);
+    if (n <= 0) break;
+    text.append(piece, static_cast<size_t>(n));
+  }
+  return text;
+}
+
 std::map<uint64_t, MountFacts> ParseMountInfo(std::string_view text) {
   std::map<uint64_t, MountFacts> mounts;
   while (!text.empty()) {
@@ -157,7 +157,7 @@ UserMounts::UserMounts(std::string proc_root, int32_t pid) : proc_(std::move(pro
 const UserMounts::List& UserMounts::Load(size_t which) {
   while (lists_.size() <= which) {
     const std::string& owner = owners_[lists_.size()];
-    lists_.push_back({ParseMountInfo(ReadText(owner + "/mountinfo", kMaxMountInfo)),
+    lists_.push_back({ParseMountInfo(ReadProcText(owner + "/mountinfo", kMaxMountInfo)),
                       IsOwnedByOurs(owner, proc_)});
   }
   return lists_[which];

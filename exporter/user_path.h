@@ -18,6 +18,9 @@
 
 namespace rankscope::exporter {
 
+// The text of a file below /proc, up to a piece behind `limit` bytes; empty: there is none.
+std::string ReadProcText(const std::string& path, size_t limit);
+
 struct MountFacts {
   uint64_t device = 0;  // major and minor in 32 bits each
   std::string type;

@@ -12,23 +12,13 @@
 #include <utility>
 
 #include "detectors/model/observation.h"
+#include "exporter/collectors/job_mapping_text.h"
 #include "exporter/owned_fd.h"
 
 namespace rankscope::collectors {
 namespace {
 
 constexpr Duration kLookDeadline = Seconds(5);
-
-bool IsDigits(std::string_view text, size_t cap) {
-  return !text.empty() && text.size() <= cap && text.find_first_not_of("0123456789") == text.npos;
-}
-
-// "3" or "3.1".
-bool IsGpuName(std::string_view name) {
-  const size_t dot = name.find('.');
-  return IsDigits(name.substr(0, dot), 4) &&
-         (dot == name.npos || IsDigits(name.substr(dot + 1), 4));
-}
 
 bool IsOurs(const struct stat& facts) {
   return facts.st_uid == 0 || facts.st_uid == geteuid();
@@ -46,15 +36,9 @@ void ReadJobs(int directory, const char* name, JobMapping::Reading& reading) {
   }
   std::string text(JobMapping::kFileCap, '\0');
   const ssize_t n = read(file.get(), text.data(), text.size());
-  std::string_view rest(text.data(), n > 0 ? static_cast<size_t>(n) : 0);
-  while (!rest.empty()) {
-    const size_t end = rest.find('\n');
-    std::string_view line = rest.substr(0, end);
-    rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
-    constexpr size_t kIdDigits = 10;
-    if (IsDigits(line, kIdDigits)) jobs[std::string(line)].insert(name);
-  }
+  const size_t size = n > 0 ? static_cast<size_t>(n) : 0;
+  for (std::string& job : ReadJobIds({text.data(), size}, size < text.size()))
+    jobs[std::move(job)].insert(name);
 }
 
 }  // namespace

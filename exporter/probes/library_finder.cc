@@ -26,27 +26,6 @@ namespace {
 constexpr size_t kMaxMaps = 16 << 20;
 constexpr size_t kMaxStatus = 16 << 10;
 
-std::string ReadText(const std::string& path, size_t limit) {
-  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  if (!file) return text;
-  char piece[16 << 10];
-  while (text.size() < limit) {
-    const ssize_t n = read(file.get(), piece, sizeof piece);
-    if (n <= 0) break;
-    text.append(piece, static_cast<size_t>(n));
-  }
-  return text;
-}
-
-std::string_view TakeField(std::string_view& line) {
-  const size_t begin = std::min(line.find_first_not_of(' '), line.size());
-  const size_t end = std::min(line.find(' ', begin), line.size());
-  const std::string_view field = line.substr(begin, end - begin);
-  line.remove_prefix(end);
-  return field;
-}
-
 std::optional<FileVersion> Identify(int fd) {
   struct stat status {};
   struct statfs system {};
@@ -103,42 +82,6 @@ bool IsSettled(const FileVersion& version, const LibraryFinder::Settled& settled
 
 }  // namespace
 
-std::vector<Mapping> ParseMappings(std::string_view maps) {
-  std::vector<Mapping> mappings;
-  std::set<std::pair<std::string_view, uint64_t>> known;
-  while (!maps.empty()) {
-    const size_t end = std::min(maps.find('\n'), maps.size());
-    std::string_view line = maps.substr(0, end);
-    maps.remove_prefix(std::min(end + 1, maps.size()));
-    const std::string_view range = TakeField(line);
-    const std::string_view rights = TakeField(line);
-    TakeField(line);  // offset
-    const std::string_view device = TakeField(line);
-    const std::string_view inode = TakeField(line);
-    if (rights.size() < 3 || rights[2] != 'x') continue;
-    uint64_t number = 0;
-    std::from_chars(inode.data(), inode.data() + inode.size(), number);
-    if (number == 0 || !known.emplace(device, number).second) continue;
-    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-    mappings.push_back({std::string(range), std::string(device), number, std::string(line)});
-  }
-  return mappings;
-}
-
-std::string ParseCodeMark(std::string_view status) {
-  std::string mark;
-  bool mapped = false;
-  while (!status.empty()) {
-    const size_t end = std::min(status.find('\n'), status.size());
-    const std::string_view line = status.substr(0, end);
-    status.remove_prefix(std::min(end + 1, status.size()));
-    const bool size = line.starts_with("VmExe:") || line.starts_with("VmLib:");
-    if (size || line.starts_with("Name:")) mark.append(line);
-    mapped |= size;
-  }
-  return mapped ? mark : std::string();
-}
-
 FileKey KeyOf(const FileVersion& version) {
   if (version.device == 0) return version;
   FileKey key;
@@ -192,7 +135,8 @@ void LibraryFinder::Charge() {
 
 void LibraryFinder::LookAt(const ProcessKey& process, const Settled& settled, Known& known,
                            Round& round) {
-  std::string mark = ParseCodeMark(ReadText(OfProcess(process.pid, "status"), kMaxStatus));
+  std::string mark =
+      ParseCodeMark(exporter::ReadProcText(OfProcess(process.pid, "status"), kMaxStatus));
   known.looked_ns = mark.empty() ? 0 : clocks_.now_ns();
   if (mark.empty()) return;
   const bool all_settled =
@@ -203,7 +147,8 @@ void LibraryFinder::LookAt(const ProcessKey& process, const Settled& settled, Kn
   known.unread = false;
   bool whole = true;
   exporter::UserMounts mounts(proc_, process.pid);
-  for (const Mapping& mapping : ParseMappings(ReadText(OfProcess(process.pid, "maps"), kMaxMaps))) {
+  for (const Mapping& mapping :
+       ParseMappings(exporter::ReadProcText(OfProcess(process.pid, "maps"), kMaxMaps))) {
     whole = Examine(process.pid, mapping, mounts, settled, known, round);
     if (!whole) break;
   }

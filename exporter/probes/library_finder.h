@@ -24,23 +24,11 @@
 #include "detectors/model/ids.h"
 #include "exporter/probes/allowance.h"
 #include "exporter/probes/elf_symbols.h"
+#include "exporter/probes/mappings.h"
 #include "exporter/probes/uprobe_link.h"
 #include "exporter/user_path.h"
 
 namespace rankscope::probes {
-
-// One file that code is mapped from.
-struct Mapping {
-  std::string range;   // as /proc/PID/map_files names it
-  std::string device;  // as the maps print it: major:minor
-  uint64_t inode = 0;
-  std::string path;
-};
-// The executable ones of /proc/PID/maps, each file once. Pure.
-std::vector<Mapping> ParseMappings(std::string_view maps);
-// What of /proc/PID/status changes with every exec and every dlopen: the name, and how much code is
-// mapped. Empty where there is none: the process has ended. Pure.
-std::string ParseCodeMark(std::string_view status);
 
 // A state of a file, as the kernel knows it. On an overlay each mount shows a device of its own for
 // the one file below; the inode's number is that file's. So there content decides instead of the

@@ -84,6 +84,15 @@ TEST_F(JobMappingTest, OnlyWhatRootAloneCanHaveWrittenIsBelieved) {
   EXPECT_EQ(reading.foreign, 2);
 }
 
+TEST_F(JobMappingTest, OfAFileThatIsTooLongNoNumberIsCut) {
+  std::string text = "8841\n";
+  while (text.size() < JobMapping::kFileCap - 5) text += '\n';
+  Put("0", text + "1234567\n");
+  const JobMapping::Jobs jobs = Jobs();
+  ASSERT_EQ(jobs.size(), 1u) << "12345 is another job's number";
+  EXPECT_EQ(jobs.begin()->first, "8841");
+}
+
 TEST_F(JobMappingTest, ManyFilesAreBounded) {
   for (size_t i = 0; i < JobMapping::kMaxFiles + 100; ++i) Put(std::to_string(i), "5\n");
   EXPECT_EQ(Jobs().at("5").size(), JobMapping::kMaxFiles);

@@ -239,6 +239,7 @@ TEST(LibraryFinder, MapsAreReadForTheirCode) {
       "7f02-7f03 r-xp 00003000 fe:00 11 /usr/bin/python3.11\n"
       "7f04-7f05 rwxp 00000000 00:00 0 \n"
       "7ffc-7ffd r-xp 00000000 00:00 0 [vdso]\n"
+      "../../1/mem r-xp 00000000 fe:00 12 /no/range\n"
       "broken\n";
   const auto mappings = ParseMappings(kMaps);
   ASSERT_THAT(mappings, SizeIs(2));
