@@ -29,7 +29,9 @@ void JobWindow::NoteLoss(const LogLine& line, StreamWindow& stream) {
   stream.next_offset = line.offset + static_cast<int64_t>(line.text.size()) + line.cut_bytes +
                        (ended ? kTerminator : 0);
   if (lost <= 0) return;
-  stream.lost_bytes += lost;
+  // Offsets are what their source says: no sum of them leaves the numbers.
+  constexpr int64_t kMost = int64_t{1} << 61;
+  stream.lost_bytes = std::min(kMost, stream.lost_bytes + std::min(kMost, lost));
   stream.lost_up_to = line.offset;
 }
 

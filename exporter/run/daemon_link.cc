@@ -18,12 +18,10 @@ namespace rankscope::run {
 namespace {
 
 // Reads the daemon's two texts out of the memory it passed.
-std::optional<Judgement> ReadVerdict(const Packet& packet) {
-  VerdictMessage message;
-  if (packet.size != sizeof message || packet.fds.size() != 1) return std::nullopt;
-  std::memcpy(&message, packet.bytes.data(), sizeof message);
-  if (message.json_bytes > kVerdictCap || message.text_bytes > kVerdictCap) return std::nullopt;
-  std::string both(message.json_bytes + message.text_bytes, '\0');
+std::optional<Judgement> ReadJudgement(const Packet& packet) {
+  const std::optional<VerdictMessage> message = ReadVerdict(packet.content(), packet.fds.size());
+  if (!message) return std::nullopt;
+  std::string both(message->json_bytes + message->text_bytes, '\0');
   size_t have = 0;
   while (have < both.size()) {
     const ssize_t size = pread(packet.fds[0].get(), both.data() + have, both.size() - have,
@@ -31,7 +29,7 @@ std::optional<Judgement> ReadVerdict(const Packet& packet) {
     if (size <= 0) return std::nullopt;
     have += static_cast<size_t>(size);
   }
-  return Judgement{both.substr(0, message.json_bytes), both.substr(message.json_bytes)};
+  return Judgement{both.substr(0, message->json_bytes), both.substr(message->json_bytes)};
 }
 
 }  // namespace
@@ -84,14 +82,14 @@ void DaemonLink::Hear() {
     if (packet.state == Packet::State::kNothing) return;
     if (packet.state == Packet::State::kClosed) return Disconnect();
     const auto type = static_cast<uint8_t>(packet.bytes[0]);
-    if (type == kReleasedStream && packet.size == sizeof(StreamMessage)) {
-      const auto stream = static_cast<size_t>(packet.bytes[1]);
-      if (stream < kStreams && !passed_.streams[stream]) {
-        daemon_holds_[stream] = false;
-        holds_[stream] = false;
+    if (type == kReleasedStream) {
+      const std::optional<size_t> stream = ReadStream(packet.content());
+      if (stream && !passed_.streams[*stream]) {
+        daemon_holds_[*stream] = false;
+        holds_[*stream] = false;
       }
     } else if (type == kVerdict) {
-      answer_ = ReadVerdict(packet);
+      answer_ = ReadJudgement(packet);
     }
   }
 }

@@ -19,6 +19,37 @@ bool IsJobId(std::string_view text) {
          });
 }
 
+std::optional<HelloMessage> ReadHello(std::span<const char> bytes, size_t descriptors) {
+  HelloMessage hello;
+  if (bytes.size() != sizeof hello) return std::nullopt;
+  std::memcpy(&hello, bytes.data(), sizeof hello);
+  hello.job_id.back() = '\0';
+  if (hello.type != kHello || hello.version != kProtocolVersion ||
+      hello.streams >> kMaxStreams != 0)
+    return std::nullopt;
+  const size_t streams = (hello.streams & 1u) + (hello.streams >> 1 & 1u);
+  if (!IsJobId(hello.job_id.data()) || descriptors != kHelloFds + streams) return std::nullopt;
+  return hello;
+}
+
+std::optional<size_t> ReadStream(std::span<const char> bytes) {
+  StreamMessage message;
+  if (bytes.size() != sizeof message) return std::nullopt;
+  std::memcpy(&message, bytes.data(), sizeof message);
+  if (message.stream >= kMaxStreams) return std::nullopt;
+  return message.stream;
+}
+
+std::optional<VerdictMessage> ReadVerdict(std::span<const char> bytes, size_t descriptors) {
+  VerdictMessage message;
+  if (bytes.size() != sizeof message || descriptors != 1) return std::nullopt;
+  std::memcpy(&message, bytes.data(), sizeof message);
+  if (message.type != kVerdict || message.json_bytes > kVerdictCap ||
+      message.text_bytes > kVerdictCap)
+    return std::nullopt;
+  return message;
+}
+
 bool SendPacket(int socket, std::span<const char> bytes, std::span<const int> fds) {
   iovec part{const_cast<char*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> control{};

@@ -17,6 +17,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -52,7 +53,8 @@ struct HelloMessage {
 };
 static_assert(sizeof(HelloMessage) == 152 && std::is_trivially_copyable_v<HelloMessage>);
 inline constexpr size_t kHelloFds = 3;  // without the streams
-inline constexpr size_t kMaxFds = 5;
+inline constexpr size_t kMaxStreams = 2;
+inline constexpr size_t kMaxFds = kHelloFds + kMaxStreams;
 
 struct StreamMessage {
   uint8_t type = 0;
@@ -76,12 +78,20 @@ inline constexpr size_t kPacketCap = 256;
 // them.
 bool IsJobId(std::string_view text);
 
+// What a packet says, with so many descriptors; nullopt: it is none of the protocol's. Pure.
+std::optional<HelloMessage> ReadHello(std::span<const char> bytes, size_t descriptors);
+// Of kReleaseStream and kReleasedStream: the number of the stream.
+std::optional<size_t> ReadStream(std::span<const char> bytes);
+std::optional<VerdictMessage> ReadVerdict(std::span<const char> bytes, size_t descriptors);
+
 struct Packet {
   enum class State : uint8_t { kMessage, kNothing, kClosed };
   State state = State::kNothing;
   std::array<char, kPacketCap> bytes{};
   size_t size = 0;
   std::vector<OwnedFd> fds;
+
+  std::span<const char> content() const { return {bytes.data(), size}; }
 };
 
 // Neither blocks. A packet that is longer than the protocol's or carries more descriptors is

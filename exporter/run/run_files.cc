@@ -22,9 +22,6 @@ namespace {
 constexpr long kFuseMagic = 0x65735546;
 constexpr long kPipeMagic = 0x50495045;
 
-// A file is smaller; two of these fit into a number.
-constexpr int64_t kMostOffset = int64_t{1} << 60;
-
 constexpr size_t kDrainBlock = 64 * 1024;
 
 // LogLine::stream of text that is read from the log itself after the wrapper's death: its offsets
@@ -68,37 +65,10 @@ OwnedFd OwnDescription(int pipe) {
   return own;
 }
 
-Heard Keep(Observation observation) {
-  Heard heard;
-  if (const auto* line = std::get_if<LogLine>(&observation.kind)) {
-    heard.text = line->text;
-    heard.stream_name = line->stream_name;
-  }
-  heard.observation = std::move(observation);
-  return heard;
-}
-
-// A wrapper records these for its own judgement.
-bool IsForItself(const Observation& observation) {
-  return std::holds_alternative<Tick>(observation.kind) ||
-         std::holds_alternative<Epoch>(observation.kind) ||
-         std::holds_alternative<SourceState>(observation.kind);
-}
-
 }  // namespace
 
-const Observation& Heard::Bound() {
-  if (auto* line = std::get_if<LogLine>(&observation.kind)) {
-    line->text = text;
-    line->stream_name = stream_name;
-  }
-  return observation;
-}
-
 RunFiles::RunFiles(std::vector<OwnedFd> fds, const HelloMessage& hello, Peer peer)
-    : peer_(std::move(peer)),
-      job_id_(hello.job_id.data()),
-      claimed_root_{hello.root_pid, hello.root_start_ticks},
+    : words_{hello.job_id.data(), {hello.root_pid, hello.root_start_ticks}, std::move(peer), {}},
       stream_bits_(hello.streams),
       directory_(std::move(fds[0])),
       log_(std::move(fds[1])),
@@ -115,7 +85,8 @@ bool RunFiles::Check() {
   for (const OwnedFd& stream : streams_) {
     if (stream && !IsReadablePipe(stream.get())) return false;
   }
-  if (auto root = FindForked(peer_.process, peer_.uid, claimed_root_)) root_ = *std::move(root);
+  if (auto root = FindForked(words_.peer.process, words_.peer.uid, words_.claimed_root))
+    words_.root = *std::move(root);
   return true;
 }
 
@@ -133,55 +104,18 @@ Batch RunFiles::ReadRecording() {
   return batch;
 }
 
-// What a wrapper may say: its own marks, its own child, its own lines. Time, other jobs' facts, the
-// kernel's and the scheduler's are not its to say.
 void RunFiles::Hear(const Observation& observation, Batch& batch) {
-  if (IsForItself(observation)) return;
-  if (const auto* mark = std::get_if<RunMark>(&observation.kind);
-      mark != nullptr && mark->job_id == job_id_ &&
-      (mark->what == RunMark::What::kBegin || mark->what == RunMark::What::kEnd ||
-       mark->what == RunMark::What::kStreamsClosed)) {
-    Observation own = observation;
-    std::get<RunMark>(own.kind).root = root_.key;
-    std::get<RunMark>(own.kind).uid = peer_.uid;
-    std::get<RunMark>(own.kind).from_folder = false;  // that is the daemon's to say
-    batch.heard.push_back(Keep(std::move(own)));
-    return;
+  Sifted sifted = words_.Sift(observation);
+  if (sifted.foreign) ++batch.foreign;
+  if (!sifted.heard) return;
+  if (auto* line = std::get_if<LogLine>(&sifted.heard->observation.kind)) {
+    const bool terminated = line->end == LineEnd::kLf || line->end == LineEnd::kCr;
+    const auto* said = std::get_if<LogLine>(&observation.kind);
+    recorded_[line->stream - 1] = line->offset + static_cast<int64_t>(said->text.size()) +
+                                  line->cut_bytes + (terminated ? 1 : 0);
+    line->stream += static_cast<uint32_t>(slot_) * kStreamsPerSlot;
   }
-  const auto* start = std::get_if<ProcessStart>(&observation.kind);
-  if (start != nullptr && start->job_id == job_id_ && start->key == claimed_root_ &&
-      root_.key.pid != 0) {
-    // Its arguments and its environment are the user's own words anyway; the rest is the kernel's.
-    Observation own = observation;
-    auto& child = std::get<ProcessStart>(own.kind);
-    child.key = root_.key;
-    child.parent = peer_.process;
-    child.uid = peer_.uid;
-    child.cgroup = root_.cgroup;
-    child.ns_pids = root_.ns_pids;
-    batch.heard.push_back(Keep(std::move(own)));
-    return;
-  }
-  const auto* line = std::get_if<LogLine>(&observation.kind);
-  if (line != nullptr && line->job_id == job_id_ && line->stream >= 1 && line->stream <= kStreams)
-    return HearLine(observation, batch);
-  // The start of a command that had ended before it was looked for is no lie.
-  if (start == nullptr || start->key != claimed_root_) ++batch.foreign;
-}
-
-void RunFiles::HearLine(const Observation& observation, Batch& batch) {
-  Observation own = observation;
-  auto& line = std::get<LogLine>(own.kind);
-  const bool terminated = line.end == LineEnd::kLf || line.end == LineEnd::kCr;
-  const int64_t offset = std::clamp<int64_t>(line.offset, 0, kMostOffset);
-  recorded_[line.stream - 1] =
-      offset + static_cast<int64_t>(line.text.size()) + line.cut_bytes + (terminated ? 1 : 0);
-  line.text = line.text.substr(0, logs::kLineCap);
-  std::string masked;
-  logs::MaskText(line, masked);
-  line.writer = {};
-  line.stream += static_cast<uint32_t>(slot_) * kStreamsPerSlot;
-  batch.heard.push_back(Keep(std::move(own)));
+  batch.heard.push_back(*std::move(sifted.heard));
 }
 
 // What the log holds beyond the recorded text of both streams was in the wrapper's memory.
@@ -248,7 +182,7 @@ void RunFiles::FeedLog(std::string_view bytes, Batch& batch) {
     LogLine line;
     line.stream = kLogStream + static_cast<uint32_t>(slot_) * kStreamsPerSlot;
     line.stream_name = "log";
-    line.job_id = job_id_;
+    line.job_id = words_.job_id;
     std::string masked;
     logs::FillLine(assembled, line, masked);
     observation.kind = std::move(line);

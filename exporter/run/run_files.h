@@ -22,17 +22,9 @@
 #include "exporter/run/child.h"
 #include "exporter/run/peer.h"
 #include "exporter/run/protocol.h"
+#include "exporter/run/wrapper_words.h"
 
 namespace rankscope::run {
-
-// An observation with the texts that it borrows.
-struct Heard {
-  Observation observation;
-  std::string text;
-  std::string stream_name;
-
-  const Observation& Bound();
-};
 
 struct Batch {
   std::vector<Heard> heard;
@@ -54,7 +46,7 @@ class RunFiles {
   bool Check();
 
   // After Check: the process that the wrapper has forked; pid 0 where it has not shown one.
-  ProcessKey root() const { return root_.key; }
+  ProcessKey root() const { return words_.root.key; }
   // Taken by the loop's thread, for whom they are pipes and wait for nobody.
   OwnedFd TakeLife() { return std::move(life_); }
   OwnedFd TakeStream(int stream) { return std::move(streams_[static_cast<size_t>(stream)]); }
@@ -75,16 +67,12 @@ class RunFiles {
 
  private:
   void Hear(const Observation& observation, Batch& batch);
-  void HearLine(const Observation& observation, Batch& batch);
   bool ReadLogPiece(Batch& batch);
   bool DrainStream(OwnedFd& stream, Batch& batch);
   void FeedLog(std::string_view bytes, Batch& batch);
 
-  Peer peer_;
-  std::string job_id_;
-  ProcessKey claimed_root_;
+  WrapperWords words_;
   uint32_t stream_bits_ = 0;
-  ForkedProcess root_;
   OwnedFd directory_;
   OwnedFd log_;
   OwnedFd life_;

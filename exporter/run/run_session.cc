@@ -105,8 +105,8 @@ void RunSession::OnPacketFollowing(uint8_t type, const Packet& packet) {
   if (type == kWake) {
     behind_ = true;
     callbacks_.on_ready();
-  } else if (type == kReleaseStream && packet.size == sizeof(StreamMessage)) {
-    Release(static_cast<uint8_t>(packet.bytes[1]));
+  } else if (const auto stream = ReadStream(packet.content()); type == kReleaseStream && stream) {
+    Release(*stream);
   } else if (type == kEnd && follows) {
     end_said_ = true;
     if (state_ == State::kFollowing) BeginLastReads(State::kEnding);
@@ -116,18 +116,11 @@ void RunSession::OnPacketFollowing(uint8_t type, const Packet& packet) {
 }
 
 bool RunSession::Greet(Packet& packet) {
-  HelloMessage hello;
-  if (packet.size != sizeof hello) return false;
-  std::memcpy(&hello, packet.bytes.data(), sizeof hello);
-  hello.job_id.back() = '\0';
-  const std::string job_id = hello.job_id.data();
-  const size_t stream_count = (hello.streams & 1u) + (hello.streams >> 1 & 1u);
-  if (hello.type != kHello || hello.version != kProtocolVersion || hello.streams >> kStreams != 0)
-    return false;
-  if (!IsJobId(job_id) || packet.fds.size() != kHelloFds + stream_count) return false;
+  const std::optional<HelloMessage> hello = ReadHello(packet.content(), packet.fds.size());
+  if (!hello) return false;
 
-  job_id_ = job_id;
-  files_ = new RunFiles(std::exchange(packet.fds, {}), hello, peer_);
+  job_id_ = hello->job_id.data();
+  files_ = new RunFiles(std::exchange(packet.fds, {}), *hello, peer_);
   state_ = State::kChecking;
   since_ = loop_.Now();
   const Job check = [this, files = files_, alive = std::weak_ptr(alive_)] {
@@ -158,9 +151,9 @@ void RunSession::OnChecked(bool good) {
   root_ = files_->root();
   files_->Begin(slot_, callbacks_.resume_after(job_id_, slot_));
   life_ = files_->TakeLife();
-  for (int stream = 0; stream < kStreams; ++stream) {
-    streams_[static_cast<size_t>(stream)] = files_->TakeStream(stream);
-    if (released_[static_cast<size_t>(stream)]) LetGo(stream);
+  for (size_t stream = 0; stream < streams_.size(); ++stream) {
+    streams_[stream] = files_->TakeStream(static_cast<int>(stream));
+    if (released_[stream]) LetGo(stream);
   }
   state_ = State::kFollowing;
   since_ = loop_.Now();
@@ -173,14 +166,13 @@ void RunSession::OnChecked(bool good) {
   callbacks_.on_ready();
 }
 
-void RunSession::Release(int stream) {
-  if (stream >= kStreams) return callbacks_.on_malformed();
-  released_[static_cast<size_t>(stream)] = true;
+void RunSession::Release(size_t stream) {
+  released_[stream] = true;
   if (state_ != State::kChecking) LetGo(stream);
 }
 
-void RunSession::LetGo(int stream) {
-  streams_[static_cast<size_t>(stream)].Reset();
+void RunSession::LetGo(size_t stream) {
+  streams_[stream].Reset();
   const StreamMessage done{kReleasedStream, static_cast<uint8_t>(stream)};
   SendPacket(socket_.get(), BytesOf(done));
 }

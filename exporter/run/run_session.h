@@ -123,8 +123,8 @@ class RunSession {
   void OnBatch(Batch batch);
   void AfterBatch();
   void Orphan();
-  void Release(int stream);
-  void LetGo(int stream);
+  void Release(size_t stream);
+  void LetGo(size_t stream);
   void TakeOver();
   void EmitOwn(Observation observation);
   void Emit(Observation observation);
