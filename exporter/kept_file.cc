@@ -5,8 +5,8 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <zlib.h>
 
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -17,23 +17,21 @@
 namespace rankscope::exporter {
 namespace {
 
-// Field 1000, length-delimited, 8 bytes; then checksum and length, the lowest byte first.
-constexpr std::string_view kSeal = "\xC2\x3E\x08";
+// Field 1015, length-delimited, 8 bytes; then checksum and length, the lowest byte first. It
+// differs from the other beginnings in several bits.
+constexpr std::string_view kSeal = "\xBA\x3F\x08";
 constexpr size_t kSealBytes = kSeal.size() + 8;
+// Of a build whose seals had another checksum: field 1000. They are passed over.
+constexpr std::string_view kOtherSeal = "\xC2\x3E\x08";
 constexpr char kFirstField = '\x0A';  // number 1, length-delimited
 
-constexpr std::string_view kLineSeal = "crc32c:";
+constexpr std::string_view kLineSeal = "crc32:";
+constexpr std::string_view kOtherLineSeal = "crc32c:";
+constexpr std::string_view kAnyLineSeal = "crc32";
 
-constexpr std::array<uint32_t, 256> MakeTable() {
-  constexpr uint32_t kReversedPolynomial = 0x82F63B78;
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < table.size(); ++i) {
-    uint32_t value = i;
-    for (int bit = 0; bit < 8; ++bit)
-      value = (value >> 1) ^ ((value & 1) != 0 ? kReversedPolynomial : 0);
-    table[i] = value;
-  }
-  return table;
+uint32_t Checksum(std::string_view bytes) {
+  return static_cast<uint32_t>(
+      crc32_z(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
 }
 
 Error FileError(const std::string& what, const std::string& path) {
@@ -114,16 +112,9 @@ Status SyncFolder(const std::string& path) {
   return {};
 }
 
-uint32_t Crc32c(std::string_view bytes) {
-  static constexpr std::array<uint32_t, 256> kTable = MakeTable();
-  uint32_t crc = ~uint32_t{0};
-  for (const char c : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<unsigned char>(c)) & 255];
-  return ~crc;
-}
-
 std::string SealMessage(std::string_view message) {
   std::string out(kSeal);
-  AppendNumber(Crc32c(message), out);
+  AppendNumber(Checksum(message), out);
   AppendNumber(static_cast<uint32_t>(message.size()), out);
   out += message;
   return out;
@@ -131,10 +122,11 @@ std::string SealMessage(std::string_view message) {
 
 std::optional<std::string_view> OpenMessage(std::string_view bytes) {
   if (!bytes.empty() && bytes.front() == kFirstField) return bytes;
+  if (bytes.starts_with(kOtherSeal) && bytes.size() > kSealBytes) return bytes.substr(kSealBytes);
   if (!bytes.starts_with(kSeal) || bytes.size() < kSealBytes) return std::nullopt;
   const std::string_view message = bytes.substr(kSealBytes);
   if (NumberAt(bytes, kSeal.size() + 4) != message.size()) return std::nullopt;
-  if (NumberAt(bytes, kSeal.size()) != Crc32c(message)) return std::nullopt;
+  if (NumberAt(bytes, kSeal.size()) != Checksum(message)) return std::nullopt;
   return message;
 }
 
@@ -142,7 +134,7 @@ std::string SealLine(std::string_view line) {
   std::string out(line);
   out += '\n';
   out += kLineSeal;
-  out += Hex(Crc32c(line)) + '\n';
+  out += Hex(Checksum(line)) + '\n';
   return out;
 }
 
@@ -152,10 +144,11 @@ std::optional<std::string_view> OpenLine(std::string_view text) {
   const std::string_view line = text.substr(0, end);
   const std::string_view seal = text.substr(end + 1);
   if (seal.empty()) {  // of a build without seals, unless the end between them was lost
-    if (line.find(kLineSeal) != std::string_view::npos) return std::nullopt;
+    if (line.find(kAnyLineSeal) != std::string_view::npos) return std::nullopt;
     return line;
   }
-  if (seal != std::string(kLineSeal) + Hex(Crc32c(line)) + '\n') return std::nullopt;
+  if (seal.starts_with(kOtherLineSeal) && seal.size() == kOtherLineSeal.size() + 9) return line;
+  if (seal != std::string(kLineSeal) + Hex(Checksum(line)) + '\n') return std::nullopt;
   return line;
 }
 

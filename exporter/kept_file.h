@@ -25,15 +25,13 @@ Status ReplaceFile(const std::string& path, std::string_view content);
 Status RemoveFile(const std::string& path);
 Status SyncFolder(const std::string& path);
 
-// CRC-32C (Castagnoli): RFC 3720, B.4. Finds every change of up to 32 bits in a row.
-uint32_t Crc32c(std::string_view bytes);
-
-// A serialised message whose first field, number 1000, holds the checksum and the length of what
-// follows; readers that do not know it pass over it.
+// A serialised message whose first field, number 1015, holds the checksum (CRC-32 of ISO 3309, as
+// zlib's crc32) and the length of what follows; readers that do not know it pass over it.
 std::string SealMessage(std::string_view message);
 
 // The message of such a file, in `bytes`; nullopt: it is not as it was written. What begins with
-// field 1, a string, was written before there were seals and is taken as it is.
+// field 1, a string, was written before there were seals, and what begins with field 1000 before
+// they had this checksum: both are taken as they are.
 std::optional<std::string_view> OpenMessage(std::string_view bytes);
 
 // The same for a line: the checksum is the file's second line.

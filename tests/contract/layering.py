@@ -95,7 +95,7 @@ LIBRARIES = [
     (r"yaml-cpp/", ["exporter/config"]),
     (r"(boost/|openssl/)", ["exporter/http/"]),
     (r"prometheus/", ["exporter/metrics/"]),
-    (r"zlib\.h", ["exporter/http/compression"]),
+    (r"zlib\.h", ["exporter/http/compression", "exporter/kept_file"]),
     (r"curl/", ["exporter/fleet/http_client", "exporter/notify/http_client"]),
     (r"(spdlog|fmt)/", ["exporter/"]),
     (r"re2/", ["detectors/logs/"]),

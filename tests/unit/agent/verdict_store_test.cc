@@ -197,8 +197,19 @@ TEST_F(VerdictStoreTest, AUsersManyRunsCostHisOwn) {
 }
 
 TEST(KeptFile, TheChecksumIsTheCommonOne) {
-  EXPECT_EQ(Crc32c("123456789"), 0xE3069283u);
-  EXPECT_EQ(Crc32c(""), 0u);
+  EXPECT_EQ(SealLine("123456789"), "123456789\ncrc32:cbf43926\n");
+  EXPECT_EQ(SealMessage("123456789"),
+            std::string("\xBA\x3F\x08\x26\x39\xF4\xCB\x09\0\0\0", 11) + "123456789");
+}
+
+TEST(KeptFile, WhatAnotherBuildSealedIsTakenAsItIs) {
+  EXPECT_EQ(OpenLine("one line\ncrc32c:00000000\n"), "one line");
+  EXPECT_EQ(OpenLine("one line\ncrc32c:0000000\n"), std::nullopt) << "it is cut";
+  const std::string seal("\xC2\x3E\x08\0\0\0\0\0\0\0\0", 11);
+  EXPECT_EQ(OpenMessage(seal + "\x0A\x01" + "7"),
+            "\x0A\x01"
+            "7");
+  EXPECT_EQ(OpenMessage(seal), std::nullopt);
 }
 
 TEST(KeptFile, ALineIsReadAsItWasWritten) {
