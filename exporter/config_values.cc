@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How a configuration's values are spelled: durations, sizes, addresses.
-#include <arpa/inet.h>
-
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -11,6 +9,7 @@
 #include <optional>
 
 #include "exporter/config.h"
+#include "exporter/http/listen_address.h"
 
 namespace rankscope::exporter {
 namespace {
@@ -147,26 +146,8 @@ std::vector<std::string> BeyondLoopback(const Config& config) {
 }
 
 Status CheckListenAddress(std::string_view text) {
-  const std::string quoted = "'" + std::string(text) + "'";
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) {
-    return Error{quoted + " has no port; write 127.0.0.1:10177"};
-  }
-  std::string_view digits = text.substr(colon + 1);
-  const auto port = TakeNumber(digits);
-  if (!port || !digits.empty() || *port > 65535) {
-    return Error{quoted + " has no port between 0 and 65535; write 127.0.0.1:10177"};
-  }
-  const std::string host(text.substr(0, colon));
-  if (host.empty()) return {};
-  if (host.find(':') != std::string::npos) {
-    return Error{quoted + " is an IPv6 address, this server speaks IPv4; write 0.0.0.0:10177"};
-  }
-  in_addr address{};
-  if (inet_pton(AF_INET, host.c_str(), &address) != 1) {
-    return Error{quoted + " names no IPv4 address; write 127.0.0.1:10177 or :10177"};
-  }
-  return {};
+  const Result<http::ListenAddress> address = http::ParseListenAddress(std::string(text));
+  return address ? Status() : Status(Error{address.error()});
 }
 
 }  // namespace rankscope::exporter

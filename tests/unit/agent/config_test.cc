@@ -43,7 +43,7 @@ TEST(Config, FiveMistakesAreFiveProblemsWithTheirLines) {
 
 TEST(Config, EveryKeyOfTheDocumentIsRead) {
   const auto outcome = Parse(
-      "web: {listen: [\"127.0.0.1:1\", \":2\"], max_requests: 7}\n"
+      "web: {listen: [\"127.0.0.1:1\", \"0.0.0.0:2\"], max_requests: 7}\n"
       "state: {dir: /x, job_bytes: 1MiB, total_bytes: 3GiB, keep: 1h30m}\n"
       "run: {socket: /y}\n"
       "metrics: {profile: full, max_series: 12000, dcgm_names: true}\n"
@@ -55,7 +55,7 @@ TEST(Config, EveryKeyOfTheDocumentIsRead) {
       "log: {level: debug, format: json}\n");
   ASSERT_THAT(outcome.problems, IsEmpty());
   const Config& c = outcome.config;
-  EXPECT_THAT(c.web.listen, ElementsAre("127.0.0.1:1", ":2"));
+  EXPECT_THAT(c.web.listen, ElementsAre("127.0.0.1:1", "0.0.0.0:2"));
   EXPECT_EQ(c.web.max_requests, 7);
   EXPECT_EQ(c.gpu.dcgm_url, "");
   EXPECT_EQ(c.state.dir, "/x");
@@ -184,14 +184,15 @@ TEST(ParseSize, TakesBinaryUnitsOnly) {
 }
 
 TEST(CheckListenAddress, WantsIpv4AndPort) {
-  for (const char* good : {"127.0.0.1:10177", ":0", "0.0.0.0:65535"}) {
+  for (const char* good : {"127.0.0.1:10177", "127.0.0.1:0", "0.0.0.0:65535"}) {
     EXPECT_TRUE(CheckListenAddress(good).ok()) << good;
   }
   for (const char* bad : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "[::]:1",
-                          "localhost:1", "256.0.0.1:1", "127.0.0.1:1 "}) {
+                          "localhost:1", "256.0.0.1:1", "127.0.0.1:1 ", ":10177"}) {
     EXPECT_FALSE(CheckListenAddress(bad).ok()) << bad;
   }
   EXPECT_THAT(CheckListenAddress("[::1]:1").error(), HasSubstr("IPv6"));
+  EXPECT_THAT(CheckListenAddress(":10177").error(), HasSubstr("0.0.0.0"));
 }
 
 }  // namespace
