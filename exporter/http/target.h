@@ -18,9 +18,6 @@ namespace rankscope::http {
 // in queries.
 std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space);
 
-// For a value in a query: only unreserved characters stay.
-std::string PercentEncode(std::string_view text);
-
 // "/metrics" of "/metrics" and of "http://host:1/metrics", decoded. The error says what is wrong
 // with it.
 Result<std::string> DecodePath(std::string_view path);

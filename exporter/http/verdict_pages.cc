@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "detectors/model/percent_encode.h"
 #include "detectors/verdict_json.h"
 #include "exporter/http/negotiation.h"
 

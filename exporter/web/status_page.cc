@@ -12,6 +12,7 @@
 
 #include "detectors/families/family_names.h"
 #include "detectors/model/hidden_text.h"
+#include "detectors/model/percent_encode.h"
 #include "detectors/verdict_json.h"
 #include "detectors/verdict_words.h"
 #include "exporter/web/gpu_charts.h"
@@ -45,23 +46,6 @@ std::string Percent(double ratio) {
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), "%.0f %%", ratio * 100);
   return text.data();
-}
-
-// For a query parameter inside an attribute: only unreserved characters stay.
-std::string UrlEncoded(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                       c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain) {
-      out.push_back(c);
-    } else {
-      out.append({'%', kHex[byte >> 4], kHex[byte & 15]});
-    }
-  }
-  return out;
 }
 
 // A class of the style sheet; what the verdict says is never used as one directly.
@@ -243,7 +227,7 @@ void AppendJob(const JobStatus& job, size_t index, bool drawn, const metrics::Pu
   } else {
     out.append("<p class=\"soft\">Its GPUs are not drawn: too many jobs have some.</p>\n");
   }
-  const std::string id = UrlEncoded(job.job_id);
+  const std::string id = PercentEncode(job.job_id);
   out.append("<p>");
   for (const char* page : {"verdict", "evidence", "events"}) {
     out.append("<a href=\"/").append(page).append("?job_id=").append(id).append("\">");
