@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "detectors/families/family_names.h"
@@ -78,10 +79,9 @@ void SnapshotBuilder::Impl::Begin(const Published& published) {
 
 // Drops the memory of jobs and label sets that this tick has not shown.
 void SnapshotBuilder::Impl::Forget(const std::vector<ShownJob>& shown) {
-  std::erase_if(jobs, [&](const auto& entry) {
-    return std::none_of(shown.begin(), shown.end(),
-                        [&](const ShownJob& one) { return one.job->job_id == entry.first; });
-  });
+  std::unordered_set<std::string_view> ids;
+  for (const ShownJob& one : shown) ids.insert(one.job->job_id);
+  std::erase_if(jobs, [&](const auto& entry) { return !ids.contains(entry.first); });
   for (auto& [id, memory] : jobs) memory.labels.Sweep();
   agent_labels.Sweep();
 }
@@ -186,6 +186,7 @@ void SnapshotBuilder::Impl::AddVerdictDetail(const JobStatus& job) {
   constexpr MetricId kRuledOut = MetricNamed("rankscope_verdict_ruled_out");
   const bool confidence_fits = Room(kConfidence, families.size());
   const bool ruled_out_fits = Room(kRuledOut, families.size());
+  if (!confidence_fits && !ruled_out_fits) return;  // as of most, where hundreds have just ended
   for (const FamilyName& name : families) {
     const auto row =
         std::find_if(verdict.families().begin(), verdict.families().end(),
@@ -206,13 +207,15 @@ void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
   const LabelPointer& labels = cache.Get("job_id", {job.job_id});
   constexpr MetricId kInfo = MetricNamed("rankscope_job_info");
   const attribution::JobFacts& facts = job.facts;
-  Add(kInfo,
-      cache.Get(kCatalog[kInfo].labels,
-                {job.job_id, job.user, job.command, std::to_string(job.attempt.ordinal), facts.name,
-                 facts.account, facts.partition, facts.qos, facts.array_job_id, facts.array_task,
-                 facts.het_job_id, facts.nodes, facts.tasks,
-                 std::to_string(job.attempt.slurm_restart), facts.dependency, facts.launcher}),
-      1);
+  if (Room(kInfo)) {
+    Put(kInfo,
+        cache.Get(kCatalog[kInfo].labels,
+                  {job.job_id, job.user, job.command, std::to_string(job.attempt.ordinal),
+                   facts.name, facts.account, facts.partition, facts.qos, facts.array_job_id,
+                   facts.array_task, facts.het_job_id, facts.nodes, facts.tasks,
+                   std::to_string(job.attempt.slurm_restart), facts.dependency, facts.launcher}),
+        1);
+  }
   Add(MetricNamed("rankscope_job_running"), labels, Flag(job.running));
   Add(MetricNamed("rankscope_job_suspended"), labels, job.suspension.now);
   Add(MetricNamed("rankscope_job_suspended_seconds_total"), labels, job.suspension.total_seconds);

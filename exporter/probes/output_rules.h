@@ -74,6 +74,8 @@ class OutputRules {
   // The command of a wrapper; asks at once what it was started with, for it may end before its
   // children.
   void NoteWrapped(const ProcessKey& root);
+  // Whether it was noted, with its files or without.
+  bool KnowsWrapped(const ProcessKey& root) const { return wrapped_.contains(root); }
   // Forgets the files of all other jobs.
   void KeepJobs(const std::set<std::string>& jobs) {
     std::erase_if(files_, [&jobs](const auto& entry) { return !jobs.contains(entry.first); });

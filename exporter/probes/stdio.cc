@@ -110,7 +110,10 @@ std::optional<rs_standard> Stdio::StandardOf(int32_t pid) const {
 
 void Stdio::CatchUp() {
   if (loop_ == nullptr) return;
-  for (const ProcessKey& root : table_->wrapped()) rules_.NoteWrapped(root);
+  for (const ProcessKey& root : table_->wrapped()) {
+    // Once it has ended, its number may be another's.
+    if (!rules_.KnowsWrapped(root) || Lives(root)) rules_.NoteWrapped(root);
+  }
   tracked_->CatchUp();
   const bool all = TakeAll();
   WorkOff();
