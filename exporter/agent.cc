@@ -312,6 +312,13 @@ void Agent::StartSources() {
   context.knows_job = [this](const std::string& job_id) {
     return engine_.Find(job_id) != nullptr || verdicts_.Contains(job_id);
   };
+  context.ask_owner = [this](const std::string& job_id) {
+    if (slurm_questions_->tells_owners()) slurm_questions_->Ask({job_id, false, {}, true});
+    return slurm_questions_->tells_owners();
+  };
+  context.on_owner = [this](const std::string& job_id, std::optional<uint32_t> uid) {
+    if (wrappers_ != nullptr) wrappers_->OwnerTold(job_id, uid);
+  };
   uint32_t number = 0;
   for (const SourceRow& row : SourceTable()) {
     const SourceSettings* settings = config_.FindSource(row.name);

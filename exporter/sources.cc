@@ -39,7 +39,7 @@ std::unique_ptr<Source> MakeRun(const SourceContext& context) {
   return std::make_unique<run::RunListener>(
       context.config.run.socket,
       run::RunListener::Hooks{context.on_wrapper_end, context.resume_after, context.owner_of,
-                              context.knows_job});
+                              context.knows_job, context.ask_owner});
 }
 
 std::unique_ptr<Source> MakeProcfs(const SourceContext& context) {
@@ -179,7 +179,8 @@ std::unique_ptr<Source> MakeSlurm(const SourceContext& context) {
   }
   slurm::Commands commands(slurm::CommandFolders(), std::move(environment));
   return std::make_unique<slurm::NodeAgent>(std::move(commands), settings.controller_url,
-                                            context.slurm_questions, slurm::NodeAgent::Patience{});
+                                            context.slurm_questions, slurm::NodeAgent::Patience{},
+                                            context.on_owner);
 }
 
 constexpr std::array kSources = {

@@ -57,6 +57,9 @@ struct SourceContext {
   // Whose a job is, by the processes that are known of it, and whether anything is kept of it.
   std::function<std::optional<run::JobOwner>(const std::string& job_id)> owner_of = nullptr;
   std::function<bool(const std::string& job_id)> knows_job = nullptr;
+  // Asks Slurm whose a job is (false: nobody can tell), and what it has answered.
+  std::function<bool(const std::string& job_id)> ask_owner = nullptr;
+  std::function<void(const std::string& job_id, std::optional<uint32_t> uid)> on_owner = nullptr;
 };
 
 struct SourceRow {

@@ -42,6 +42,11 @@ Proof JobClaims::Judge(const std::string& job_id, const Peer& peer,
   return Proof::kFree;
 }
 
+bool JobClaims::IsOpen(const std::string& job_id, std::optional<JobOwner> owner) const {
+  const bool proven = owner && owner->proven;  // what a process says of itself is no proof
+  return IsSlurms(job_id) && !proven && !holders_.contains(job_id);
+}
+
 bool JobClaims::Take(const std::string& job_id, uint32_t uid, Proof proof) {
   const auto held = holders_.find(job_id);
   const bool proven = proof == Proof::kProven;

@@ -99,8 +99,10 @@ Packet ReceivePacket(int socket) {
     }
   }
   packet.size = static_cast<size_t>(size);
-  const bool cut =
-      (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || packet.fds.size() > kMaxFds;
+  packet.too_much = (message.msg_flags & MSG_TRUNC) != 0 || packet.fds.size() > kMaxFds;
+  // There is room for all: the process has no descriptor left (scm_detach_fds, net/core/scm.c).
+  packet.fds_lost = (message.msg_flags & MSG_CTRUNC) != 0;
+  const bool cut = packet.too_much || packet.fds_lost;
   packet.state = size == 0 || cut ? Packet::State::kClosed : Packet::State::kMessage;
   return packet;
 }

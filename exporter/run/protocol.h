@@ -90,6 +90,8 @@ struct Packet {
   std::array<char, kPacketCap> bytes{};
   size_t size = 0;
   std::vector<OwnedFd> fds;
+  bool too_much = false;  // kClosed, for it was longer or carried more than the protocol's
+  bool fds_lost = false;  // kClosed, for the kernel could not hand over all that it carried
 
   std::span<const char> content() const { return {bytes.data(), size}; }
 };

@@ -26,8 +26,10 @@ namespace {
 
 constexpr int kBacklog = 64;
 constexpr int kConnectionsPerTurn = 16;
-// Observations of one wrapper before another user's turn.
+// Observations of one wrapper, and bytes of text, before another user's turn: a line may have 64
+// kB.
 constexpr size_t kTurn = 32;
+constexpr size_t kTurnBytes = 16 << 10;
 // Of one user: batches of 64 kB, read and not yet passed on, with a few megabytes at worst once
 // they are observations.
 constexpr int kReadsPerUser = 2;
@@ -245,6 +247,7 @@ RunSession::Callbacks RunListener::CallbacksFor(const Peer& peer) {
     if (hooks_.on_end) hooks_.on_end(job_id);
   };
   callbacks.on_malformed = [this] { ++counters_.malformed; };
+  callbacks.on_fds_lost = [this] { ++counters_.fds_lost; };
   callbacks.on_refused = [this] { ++counters_.refused; };
   callbacks.on_late = [this, uid = peer.uid](bool late) { NoteLate(uid, late); };
   callbacks.has_company = [this](const RunSession& self, bool RunSession::*told) {
@@ -261,6 +264,8 @@ int RunListener::Admit(const std::string& job_id, const Peer& peer) {
     ++counters_.denied;
     return -1;
   }
+  if (proof == Proof::kFree && claims_.IsOpen(job_id, owner) && AsksOwner(job_id, peer.uid))
+    return RunSession::kLater;
   if (claims_.Take(job_id, peer.uid, proof)) Disown(job_id, peer.uid);
   std::set<int> taken;
   for (const auto& session : sessions_) {
@@ -270,6 +275,30 @@ int RunListener::Admit(const std::string& job_id, const Peer& peer) {
   int slot = 0;
   while (taken.contains(slot)) ++slot;
   return slot;
+}
+
+// True while there is an answer to wait for.
+bool RunListener::AsksOwner(const std::string& job_id, uint32_t uid) {
+  if (!hooks_.ask_owner) return false;
+  const Timestamp now = loop_->Now();
+  std::erase_if(asked_, [&](const auto& entry) {
+    return now - entry.second.since > kOwnerPatience + kOwnerPatience;
+  });
+  if (const auto found = asked_.find(job_id); found != asked_.end())
+    return !found->second.told && now - found->second.since <= kOwnerPatience;
+  const auto own = std::count_if(asked_.begin(), asked_.end(), [uid](const auto& entry) {
+    return entry.second.uid == uid && !entry.second.told;
+  });
+  // His turn to ask comes when another of his has been told.
+  if (static_cast<size_t>(own) >= kMaxAskedOfUser || asked_.size() >= kMaxAsked) return true;
+  if (!hooks_.ask_owner(job_id)) return false;
+  asked_[job_id] = {now, uid, false};
+  return true;
+}
+
+void RunListener::OwnerTold(const std::string& job_id, std::optional<uint32_t> uid) {
+  if (uid) NoteOwner(job_id, *uid);
+  if (const auto found = asked_.find(job_id); found != asked_.end()) found->second.told = true;
 }
 
 void RunListener::Hold(const std::string& job_id, uint32_t uid) {
@@ -342,7 +371,7 @@ void RunListener::Pump() {
     RunSession* const next = NextToDeliver();
     if (next == nullptr) break;
     const Timestamp began = MonotonicNow();
-    next->Deliver(kTurn);
+    next->Deliver(kTurn, kTurnBytes);
     left_of_beat_.ns -= (MonotonicNow() - began).ns;
     StartReads();
   }
@@ -450,7 +479,7 @@ void RunListener::Answer(std::string_view job_id, std::string_view json, std::st
 }
 
 int64_t RunListener::lost() const {
-  int64_t lost = lost_in_closed_ + counters_.without_descriptor;
+  int64_t lost = lost_in_closed_ + counters_.without_descriptor + counters_.fds_lost;
   for (const auto& session : sessions_) lost += session->gaps();
   return lost;
 }
@@ -472,6 +501,7 @@ std::vector<exporter::Source::Count> RunListener::counts() const {
           {"evicted", counters.evicted},
           {"malformed", counters.malformed},
           {"foreign", counters.foreign},
+          {"packets_without_descriptor", counters.fds_lost},
           {"connections_without_descriptor", counters.without_descriptor}};
 }
 

@@ -40,14 +40,15 @@ class RunListener final : public exporter::Source {
   static constexpr Duration kShareOfBeat = Milliseconds(30);
 
   struct Counters {
-    int64_t accepted = 0;   // connections
-    int64_t refused = 0;    // no room
-    int64_t denied = 0;     // another user's job
-    int64_t evicted = 0;    // the job was another user's, as has been shown
-    int64_t malformed = 0;  // messages and connections that were no wrapper's
-    int64_t foreign = 0;    // observations that are not a wrapper's to tell
-    int64_t orphaned = 0;   // wrappers that died without a word, as of now
-    int64_t stalled = 0;    // whose user's files do not answer, as of now
+    int64_t accepted = 0;            // connections
+    int64_t refused = 0;             // no room
+    int64_t denied = 0;              // another user's job
+    int64_t evicted = 0;             // the job was another user's, as has been shown
+    int64_t malformed = 0;           // messages and connections that were no wrapper's
+    int64_t fds_lost = 0;            // packets for whose descriptors there was none
+    int64_t foreign = 0;             // observations that are not a wrapper's to tell
+    int64_t orphaned = 0;            // wrappers that died without a word, as of now
+    int64_t stalled = 0;             // whose user's files do not answer, as of now
     int64_t without_descriptor = 0;  // connections for which there was no descriptor
   };
 
@@ -62,7 +63,16 @@ class RunListener final : public exporter::Source {
     std::function<std::optional<JobOwner>(const std::string& job_id)> owner_of;
     // Whether anything is kept of the job: its holder's word must stay his. Absent: no.
     std::function<bool(const std::string& job_id)> knows;
+    // Asks Slurm whose the job is; OwnerTold hears the answer. False, or absent: nobody can tell.
+    std::function<bool(const std::string& job_id)> ask_owner;
   };
+
+  // So long a wrapper waits for Slurm's word: three calls that hang take longer, and then the
+  // number is as free as where there is no Slurm.
+  static constexpr Duration kOwnerPatience = Seconds(10);
+  // Numbers that are asked for at once; of one user, a few.
+  static constexpr size_t kMaxAsked = 64;
+  static constexpr size_t kMaxAskedOfUser = 4;
 
   explicit RunListener(std::string socket_path, Hooks hooks = {});
   ~RunListener() override;
@@ -82,6 +92,9 @@ class RunListener final : public exporter::Source {
   // that has spoken for the job is sent away, and the job begins anew.
   void NoteOwner(const std::string& job_id, uint32_t uid);
 
+  // What Slurm's record says; nothing: it does not know, or does not answer.
+  void OwnerTold(const std::string& job_id, std::optional<uint32_t> uid);
+
   Counters counters() const;
   size_t runs() const { return sessions_.size(); }
 
@@ -97,6 +110,7 @@ class RunListener final : public exporter::Source {
   void StartReads();
   RunSession* NextToDeliver();
   int Admit(const std::string& job_id, const Peer& peer);
+  bool AsksOwner(const std::string& job_id, uint32_t uid);
   void Disown(const std::string& job_id, uint32_t owner);
   bool HasCompany(const RunSession& session, bool RunSession::*told) const;
   int32_t SettleStatus(const std::string& job_id, int32_t wait_status, bool last);
@@ -114,6 +128,12 @@ class RunListener final : public exporter::Source {
   bool resting_ = false;  // until the next beat nobody is accepted
   std::unique_ptr<exporter::UserWorkers> workers_;
   JobClaims claims_;
+  struct Asked {
+    Timestamp since;
+    uint32_t uid = 0;   // for whom
+    bool told = false;  // what there is to tell
+  };
+  std::map<std::string, Asked> asked_;  // Slurm, by job
   std::vector<std::unique_ptr<RunSession>> sessions_;
   std::map<std::string, int32_t> failed_;  // first failure of a wrapper, of jobs that have several
   bool pumping_ = false;

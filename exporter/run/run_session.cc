@@ -70,6 +70,8 @@ void RunSession::OnSocket() {
     if (packet.state == Packet::State::kMessage) {
       OnPacket(packet);
     } else {
+      if (packet.too_much) callbacks_.on_malformed();
+      if (packet.fds_lost) callbacks_.on_fds_lost();
       OnWrapperGone();
     }
     if (!packet.fds.empty()) callbacks_.dispose(std::move(packet.fds), nullptr);
@@ -143,11 +145,18 @@ bool RunSession::Greet(Packet& packet) {
 void RunSession::OnChecked(bool good) {
   if (state_ == State::kClosed) return;
   if (std::exchange(late_, false)) callbacks_.on_late(false);
-  slot_ = good ? callbacks_.admit(job_id_, peer_) : -1;
-  if (slot_ < 0) {
-    if (!good) callbacks_.on_malformed();
+  if (!good) {
+    callbacks_.on_malformed();
     return Close();
   }
+  TryToBegin();
+}
+
+void RunSession::TryToBegin() {
+  slot_ = callbacks_.admit(job_id_, peer_);
+  asks_ = slot_ == kLater;
+  if (asks_) return;
+  if (slot_ < 0) return Close();
   root_ = files_->root();
   files_->Begin(slot_, callbacks_.resume_after(job_id_, slot_));
   life_ = files_->TakeLife();
@@ -233,10 +242,12 @@ void RunSession::OnBatch(Batch batch) {
   callbacks_.on_ready();
 }
 
-void RunSession::Deliver(size_t most) {
-  for (size_t i = 0; i < most && !batch_.heard.empty(); ++i) {
+void RunSession::Deliver(size_t most, size_t most_bytes) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < most && bytes < most_bytes && !batch_.heard.empty(); ++i) {
     Heard heard = std::move(batch_.heard.front());
     batch_.heard.pop_front();
+    bytes += heard.text.size();
     heard.Bound();
     EmitOwn(std::move(heard.observation));  // whoever hears it may close this session
   }
@@ -336,6 +347,7 @@ void RunSession::OnBeat() {
       callbacks_.on_malformed();
       return Close();
     case State::kChecking:
+      if (asks_) return TryToBegin();
       if (now - since_ > kEndedPatience) Close();
       return;
     case State::kEnding:

@@ -52,11 +52,13 @@ class RunSession {
   // What is read of a recording after its end: a recorder keeps at most its budget of 32 MiB.
   static constexpr int kMostLastReads = 64 * 1024 * 1024 / RunFiles::kBatchBytes;
 
+  static constexpr int kLater = -2;
+
   using Job = std::function<std::function<void()>()>;
 
   struct Callbacks {
     // Whether this peer may speak for the job; the slot tells several wrappers of one job apart.
-    // Negative: no.
+    // Negative: no; kLater: it is asked again with the next beat.
     std::function<int(const std::string& job_id, const Peer& peer)> admit;
     // Observations of this wrapper up to this sequence number have been delivered before, by an
     // earlier daemon.
@@ -73,7 +75,8 @@ class RunSession {
     std::function<void()> on_ready;  // there is something to do for Deliver or WantsRead
     std::function<void(const std::string& job_id)> on_end;
     std::function<void()> on_malformed;
-    std::function<void()> on_refused;  // the user's thread has no room
+    std::function<void()> on_fds_lost;  // there was no descriptor for what a packet carried
+    std::function<void()> on_refused;   // the user's thread has no room
     std::function<void(bool late)> on_late;
   };
 
@@ -104,8 +107,8 @@ class RunSession {
   bool reads() const { return reading_ || !batch_.heard.empty(); }
   void Read();
   bool HasBatch() const { return !batch_.heard.empty(); }
-  // Passes on at most `most` observations.
-  void Deliver(size_t most);
+  // Passes on at most `most` observations, and at most so many bytes of text and one more.
+  void Deliver(size_t most, size_t most_bytes);
 
   // Sends the verdict and is done.
   void Answer(std::string_view json, std::string_view text);
@@ -117,6 +120,7 @@ class RunSession {
   void OnPacket(Packet& packet);
   bool Greet(Packet& packet);
   void OnChecked(bool good);
+  void TryToBegin();
   void OnPacketFollowing(uint8_t type, const Packet& packet);
   void OnWrapperGone();
   void BeginLastReads(State state);
@@ -164,6 +168,7 @@ class RunSession {
   // Also while what came with Hello is looked at:
   bool end_said_ = false;
   bool gone_ = false;
+  bool asks_ = false;  // it waits to be admitted
   std::array<bool, kStreams> released_{};
   int64_t gaps_ = 0;
   int64_t foreign_ = 0;

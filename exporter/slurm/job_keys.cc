@@ -24,6 +24,8 @@ void SetName(std::string_view value, SlurmJob& job) {
 // "alice(1000)"; the number alone where nobody knows a name.
 void SetUser(std::string_view value, SlurmJob& job) {
   const size_t bracket = value.find('(');
+  if (const size_t last = value.rfind('('); last != std::string_view::npos && value.ends_with(')'))
+    job.uid = ReadInteger(value.substr(last + 1, value.size() - last - 2));
   std::string_view name = value.substr(0, bracket);
   if (name.empty() && bracket != std::string_view::npos) {
     name = value.substr(1, value.find(')') - 1);

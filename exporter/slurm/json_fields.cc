@@ -121,6 +121,7 @@ constexpr std::array kKept = std::to_array<std::string_view>({
     "tres_used",
     "type",
     "user",
+    "user_id",
     "user_name",
     "version",
     "working_directory",

@@ -48,6 +48,7 @@ constexpr Field<SlurmJob> kJobFields[] = {
     {"het_job_offset", SetHetOffset},
     {"name", SetName},
     {"user_name", SetText<&SlurmJob::user>},
+    {"user_id", SetNumber<&SlurmJob::uid>},
     {"account", SetText<&SlurmJob::account>},
     {"partition", SetText<&SlurmJob::partition>},
     {"qos", SetText<&SlurmJob::qos>},

@@ -3,8 +3,12 @@
 
 #include "exporter/slurm/node_agent.h"
 
+#include <pwd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -44,6 +48,28 @@ std::string SummaryOf(const std::vector<SlurmJob>& jobs, std::string_view parent
   return {};
 }
 
+// A worker's thread: names may be a directory's, which takes its time.
+std::optional<uint32_t> UidOf(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> buffer(size_t{16} << 10);
+  if (getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+      found == nullptr)
+    return std::nullopt;
+  return entry.pw_uid;
+}
+
+std::optional<uint32_t> OwnerIn(const Read<SlurmJob>& read, const std::string& job_id) {
+  for (const SlurmJob& job : read.records) {
+    if (job.job_id != job_id || !job.step_id.empty()) continue;
+    if (!job.uid) return UidOf(job.user);
+    if (*job.uid >= 0 && *job.uid < std::numeric_limits<uint32_t>::max())
+      return static_cast<uint32_t>(*job.uid);
+  }
+  return std::nullopt;
+}
+
 // Accounting's row of a run whose job goes on.
 bool IsRequeued(const SlurmJob& job) {
   return job.state.empty() && std::find(job.state_flags.begin(), job.state_flags.end(),
@@ -53,11 +79,12 @@ bool IsRequeued(const SlurmJob& job) {
 }  // namespace
 
 NodeAgent::NodeAgent(Commands commands, std::string controller_url,
-                     std::shared_ptr<Questions> questions, Patience patience)
+                     std::shared_ptr<Questions> questions, Patience patience, OnOwner on_owner)
     : commands_(std::move(commands)),
       url_text_(std::move(controller_url)),
       questions_(std::move(questions)),
-      patience_(patience) {}
+      patience_(patience),
+      on_owner_(std::move(on_owner)) {}
 
 NodeAgent::~NodeAgent() {
   Stop();
@@ -79,6 +106,7 @@ Status NodeAgent::Start(EventLoop& loop, Sink& sink) {
       return {};
     }
   }
+  questions_->set_tells_owners(has_commands_ && on_owner_);
   worker_ = std::make_unique<Worker>(loop);
   timer_ = loop.Every(Seconds(1), [this] { Beat(); });
   TellState(Availability::kUp, {});
@@ -88,6 +116,7 @@ Status NodeAgent::Start(EventLoop& loop, Sink& sink) {
 void NodeAgent::Stop() {
   if (loop_ == nullptr) return;
   loop_->Cancel(std::exchange(timer_, 0));
+  questions_->set_tells_owners(false);
   worker_.reset();
   loop_ = nullptr;
 }
@@ -102,6 +131,8 @@ void NodeAgent::TellState(Availability state, std::string reason) {
 }
 
 void NodeAgent::Beat() {
+  const bool away = loop_->Now() < owners_away_until_;
+  questions_->set_tells_owners(has_commands_ && on_owner_ && !away);
   for (Question& question : questions_->Take()) {
     // Runs without Slurm have names of their own.
     if (!IsJobNumber(question.job_id)) continue;
@@ -111,9 +142,17 @@ void NodeAgent::Beat() {
     pending.due = question.ended ? now + patience_.settle : now;
     pending.deadline = now + patience_.give_up;
     pending.question = std::move(question);
-    pending_.push_back(std::move(pending));
+    // Somebody waits for an owner, and for nothing else.
+    if (pending.question.owner) {
+      pending_.push_front(std::move(pending));
+    } else {
+      pending_.push_back(std::move(pending));
+    }
     if (pending_.size() > Questions::kMost) {
-      pending_.pop_front();
+      const auto oldest =
+          std::find_if(pending_.begin(), std::prev(pending_.end()),
+                       [](const Pending& waiting) { return !waiting.question.owner; });
+      pending_.erase(oldest);
       ++lost_;
     }
   }
@@ -128,7 +167,9 @@ void NodeAgent::Next() {
   if (due == pending_.end()) return;
   const Pending pending = std::move(*due);
   pending_.erase(due);
-  if (!pending.question.parent.empty()) {
+  if (pending.question.owner) {
+    AskOwner(pending.question.job_id);
+  } else if (!pending.question.parent.empty()) {
     AskParent(pending);
   } else if (url_text_.empty()) {
     AskSlurm(pending);
@@ -194,6 +235,39 @@ void NodeAgent::AskParent(const Pending& pending) {
       },
       {3 * patience_.call.ns}, {});
   if (!submitted) return;  // cannot be: nothing was pending
+}
+
+// The controller, and accounting where it has forgotten the job.
+void NodeAgent::AskOwner(const std::string& job_id) {
+  struct Answer {
+    std::vector<std::pair<Call, CommandOutcome>> outcomes;
+    std::optional<uint32_t> uid;
+  };
+  const bool submitted = worker_->Submit(
+      [this, job_id, commands = commands_, deadline = patience_.call]() -> std::function<void()> {
+        auto answer = std::make_shared<Answer>();
+        for (const Call call : {Call::kOneJob, Call::kAccounting}) {
+          CommandOutcome outcome = commands.Run(call, job_id, deadline);
+          const Read<SlurmJob> read = call == Call::kOneJob ? ReadJobText(outcome.output)
+                                                            : ReadAccountingText(outcome.output);
+          if (outcome.end == CommandOutcome::End::kDone) answer->uid = OwnerIn(read, job_id);
+          outcome.output = {};
+          answer->outcomes.emplace_back(call, std::move(outcome));
+          if (answer->uid) break;
+        }
+        return [this, job_id, answer] {
+          for (const auto& [call, outcome] : answer->outcomes) book_.Note(call, outcome);
+          const CommandOutcome& first = answer->outcomes.front().second;
+          const bool answered = first.end == CommandOutcome::End::kDone || IsNoSuchJob(first);
+          if (!answered && !answer->uid) {
+            owners_away_until_ = loop_->Now() + patience_.give_up;
+            questions_->set_tells_owners(false);
+          }
+          on_owner_(job_id, answer->uid);
+        };
+      },
+      {3 * patience_.call.ns}, {});
+  if (!submitted) on_owner_(job_id, std::nullopt);  // cannot be: nothing was pending
 }
 
 void NodeAgent::OnParent(Pending pending, const std::string& line, std::string_view origin) {

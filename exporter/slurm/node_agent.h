@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,12 @@ class NodeAgent final : public Source {
     Duration give_up = Seconds(90);
   };
 
+  // Hears the answer to Question::owner; nothing: Slurm does not know the job, or does not answer.
+  using OnOwner = std::function<void(const std::string& job_id, std::optional<uint32_t> uid)>;
+
   // `controller_url`: empty = none.
   NodeAgent(Commands commands, std::string controller_url, std::shared_ptr<Questions> questions,
-            Patience patience);
+            Patience patience, OnOwner on_owner = {});
   ~NodeAgent() override;
 
   Status Start(EventLoop& loop, Sink& sink) override;
@@ -60,6 +64,7 @@ class NodeAgent final : public Source {
   void AskPage(const Pending& pending);
   void AskSlurm(const Pending& pending);
   void AskParent(const Pending& pending);
+  void AskOwner(const std::string& job_id);
   void OnParent(Pending pending, const std::string& line, std::string_view origin);
   void OnPage(Pending pending, const collectors::HttpPage& page);
   void OnAnswer(Pending pending, Call call, const CommandOutcome& outcome,
@@ -75,6 +80,7 @@ class NodeAgent final : public Source {
   const std::string url_text_;
   const std::shared_ptr<Questions> questions_;
   const Patience patience_;
+  const OnOwner on_owner_;
   collectors::HttpUrl url_;
   bool has_commands_ = false;
   EventLoop* loop_ = nullptr;
@@ -85,6 +91,7 @@ class NodeAgent final : public Source {
   std::deque<Pending> pending_;
   std::map<std::string, int64_t> told_;  // by job, the newest event of /events
   int64_t lost_ = 0;                     // questions that nobody answered
+  Timestamp owners_away_until_{};        // nobody answers who could tell whose a job is
   Timestamp away_until_{};  // accounting's answers say nothing of a controller that is asked again
 };
 

@@ -17,6 +17,7 @@ struct Question {
   bool ended = false;  // it ended abnormally; else: it has begun
   // Not empty: what is left of this job is asked for, which job_id may go on from.
   std::string parent{};
+  bool owner = false;  // whose it is, and nothing else
   bool operator==(const Question&) const = default;
 };
 
@@ -32,8 +33,13 @@ class Questions {
   }
   std::deque<Question> Take() { return std::exchange(asked_, {}); }
 
+  // Whether somebody is there who can tell whose a job is.
+  void set_tells_owners(bool tells) { tells_owners_ = tells; }
+  bool tells_owners() const { return tells_owners_; }
+
  private:
   std::deque<Question> asked_;
+  bool tells_owners_ = false;
 };
 
 }  // namespace rankscope::exporter::slurm

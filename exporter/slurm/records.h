@@ -31,6 +31,7 @@ struct SlurmJob {
   std::string het_job_id;    // digits; empty = none
   int32_t het_offset = -1;
   std::string name, user, account, partition, qos, cluster;
+  std::optional<int64_t> uid;  // of the user; accounting tells the name alone
   std::string state;  // base state in capitals: "RUNNING"; empty = not said, as of "COMPLETING"
   std::vector<std::string> state_flags;  // "COMPLETING", "REQUEUED", ... in capitals
   std::string reason;                    // Slurm's word: "Dependency", "NonZeroExitCode", ...

@@ -101,6 +101,17 @@ TEST_F(JobClaimsTest, ASlurmJobOfWhichOnlyTheVerdictIsLeftIsNobodys) {
   EXPECT_EQ(Open("nightly", Of(kAlice)), Proof::kFree);
 }
 
+TEST_F(JobClaimsTest, SlurmsRecordIsWantedOfItsOwnNumbersOnly) {
+  EXPECT_TRUE(claims_.IsOpen("8841", {}));
+  EXPECT_FALSE(claims_.IsOpen("nightly", {}));
+  EXPECT_FALSE(claims_.IsOpen("8841", JobOwner{kAlice, true})) << "its processes are known";
+  EXPECT_TRUE(claims_.IsOpen("8841", JobOwner{kMallory, false})) << "that proves nothing";
+  EXPECT_FALSE(claims_.Own("8841", kAlice));
+  EXPECT_FALSE(claims_.IsOpen("8841", {}));
+  EXPECT_EQ(Open("8841", Of(kMallory)), Proof::kRefused);
+  EXPECT_EQ(Open("8841", Of(kAlice)), Proof::kProven);
+}
+
 TEST_F(JobClaimsTest, HoldersAreBounded) {
   for (size_t i = 0; i < 3 * JobClaims::kMaxHeld; ++i)
     EXPECT_EQ(Open("job" + std::to_string(i), Of(kMallory)), Proof::kFree);

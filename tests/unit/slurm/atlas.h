@@ -35,6 +35,7 @@ inline SlurmJob AtlasJob(const std::string& id, const std::string& name, const s
   job.job_id = id;
   job.name = name;
   job.user = user;
+  job.uid = user == "alice" ? 1000 : user == "bob" ? 1001 : 1002;
   job.account = "ml";
   job.partition = "gpu";
   job.qos = "normal";
