@@ -57,6 +57,17 @@ def test_two_spdx_lines():
     return findings
 
 
+def test_every_source_is_built():
+    findings = []
+    for path in tracked_files():
+        if path.suffix != ".cc":
+            continue
+        lists = [read(folder / "CMakeLists.txt") for folder in path.parents if (ROOT / folder / "CMakeLists.txt").exists()]
+        if not any(re.search(rf"\b{re.escape(path.stem)}\b", text) for text in lists) and "GLOB" not in lists[0]:
+            findings.append(f"{path}: no CMakeLists.txt names it")
+    return findings
+
+
 def test_licences_are_ours():
     findings = []
     for path in own_sources():
