@@ -24,6 +24,8 @@ constexpr Duration kLag = Milliseconds(40);
 
 // The ring holds some 30,000 records at most.
 constexpr int kMostTakes = 8;
+// Worked off at once.
+constexpr size_t kSlice = 2 << 10;
 
 constexpr std::array<std::string_view, 3> kStreamNames = {"", "stdout", "stderr"};
 
@@ -126,7 +128,14 @@ void Stdio::OnSaid(const rs_said& said, std::string_view data, size_t room) {
   // The address is of no use but to be no null pointer.
   std::shared_ptr<const void> held(this, [programs = programs_.get(), share = said.share,
                                           room](const void*) { programs->WorkedOff(share, room); });
-  turns_.Add({said, std::string(data), std::move(held)});
+  // In slices, for 32 kB may be as many lines: a third of a second.
+  rs_said slice = said;
+  do {
+    turns_.Add({slice, std::string(data.substr(0, kSlice)), held});
+    const char last = data.empty() ? ' ' : data[std::min(kSlice, data.size()) - 1];
+    slice.begins_line = last == '\n' || last == '\r' ? 1 : 0;
+    data.remove_prefix(std::min(kSlice, data.size()));
+  } while (!data.empty());
 }
 
 // From the ring to each user's own; true when nothing is left in it.
