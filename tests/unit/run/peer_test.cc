@@ -51,9 +51,10 @@ TEST(Peer, ThatHasEndedIsNoProcess) {
   const pid_t pid = fork();
   if (pid == 0) {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) _exit(1);
-    // A grandchild holds the socket; who made it is gone.
+    // A grandchild holds the socket; who made it is gone, and waited for.
+    const pid_t maker = getpid();
     if (fork() != 0) _exit(0);
-    while (getppid() == pid) usleep(1000);
+    while (kill(maker, 0) == 0) usleep(1000);
     const auto peer = ReadPeer(ends[0]);
     const char good = peer && peer->uid == getuid() && peer->process.pid == 0 ? 'y' : 'n';
     _exit(write(inherited[1], &good, 1) == 1 ? 0 : 1);
