@@ -118,6 +118,11 @@ __u64 rs_waiting[RS_SHARES] = {};
 /* linux/bpf.h, fixed for user space */
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 
+/* include/uapi/linux/stat.h */
+#define TYPE_OF_FILE 0170000
+#define REGULAR_FILE 0100000
+enum { NO_POSITION = -1 };
+
 enum call { WRITE, WRITEV, SPLICED };
 /* Besides enum rs_unheard. */
 enum { TOLD = -1 };
@@ -218,6 +223,15 @@ static __always_inline __u32 find_stream(__u32 pid, __u32 fd, struct rs_file *fi
   return stream ? stream : *inherited;
 }
 
+/* Where in a regular file the call has begun to write: the file's position is behind what was
+ * written, with O_APPEND, too (ksys_write() and generic_write_checks()). */
+static __always_inline __s64 position_before(__u32 mode, __u32 fd, long written) {
+  struct file *file;
+  if ((mode & TYPE_OF_FILE) != REGULAR_FILE) return NO_POSITION;
+  file = rs_own_file(fd);
+  return file ? BPF_CORE_READ(file, f_pos) - written : NO_POSITION;
+}
+
 static __always_inline struct rs_stream *stream_state(const struct rs_stream_key *key) {
   struct task_struct *task = (struct task_struct *)bpf_get_current_task();
   __u64 start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
@@ -269,7 +283,7 @@ static __always_inline void add_to_share(__u32 share, __u64 bytes) {
 }
 
 static __always_inline void describe(struct rs_said *said, const struct rs_stream_key *key,
-                                     const struct rs_stream *state, __u64 bytes) {
+                                     const struct rs_stream *state, __u64 bytes, __s64 position) {
   struct rs_standard *standard = bpf_map_lookup_elem(&rs_started_with, &key->pid);
   __u32 kind;
   said->time_ns = bpf_ktime_get_ns();
@@ -277,6 +291,7 @@ static __always_inline void describe(struct rs_said *said, const struct rs_strea
   said->unheard = 0;
 #pragma unroll
   for (kind = 0; kind < RS_UNHEARD_KINDS; kind++) said->unheard += state->unheard[kind];
+  said->position = position;
   said->file = state->file;
   if (standard) {
     said->input = standard->file[0];
@@ -302,13 +317,14 @@ static __always_inline __u64 wakeup(void) {
 
 /* `room` is a constant at each call: the kernel must know a record's size in advance. */
 static __always_inline int tell_within(const __u64 room, const struct rs_stream_key *key,
-                                       const struct rs_stream *state, __u64 base, __u64 bytes) {
+                                       const struct rs_stream *state, __u64 base, __u64 bytes,
+                                       __s64 position) {
   const __u32 share = share_of(own_uid());
   struct rs_said *said;
   if (!within_share(share, sizeof(*said) + room)) return RS_UNHEARD_SHARE;
   said = bpf_ringbuf_reserve(&rs_ring, sizeof(*said) + room, 0);
   if (!said) return RS_UNHEARD_RING;
-  describe(said, key, state, bytes);
+  describe(said, key, state, bytes, position);
   if (bpf_probe_read_user(said + 1, bytes, (const void *)base)) {
     bpf_ringbuf_discard(said, BPF_RB_NO_WAKEUP);
     return RS_UNHEARD_FAULT;
@@ -320,7 +336,7 @@ static __always_inline int tell_within(const __u64 room, const struct rs_stream_
 
 /* One piece, at most RS_SAID_MAX bytes. A function of its own for the verifier, which looks at it
  * once. */
-__noinline int rs_tell(__u64 base, __u64 bytes, __u32 pid, __u32 stream) {
+__noinline int rs_tell(__u64 base, __u64 bytes, __u32 pid, __u32 stream, __s64 position) {
   struct rs_stream_key key = {pid, stream};
   struct rs_stream *state = bpf_map_lookup_elem(&rs_streams, &key);
   __u64 end = base + bytes;
@@ -333,13 +349,13 @@ __noinline int rs_tell(__u64 base, __u64 bytes, __u32 pid, __u32 stream) {
   }
   if (within_budget(state, bytes)) {
     if (bytes <= 192) {
-      outcome = tell_within(192, &key, state, base, bytes);
+      outcome = tell_within(192, &key, state, base, bytes, position);
     } else if (bytes <= 1024) {
-      outcome = tell_within(1024, &key, state, base, bytes);
+      outcome = tell_within(1024, &key, state, base, bytes, position);
     } else if (bytes <= 8192) {
-      outcome = tell_within(8192, &key, state, base, bytes);
+      outcome = tell_within(8192, &key, state, base, bytes, position);
     } else {
-      outcome = tell_within(RS_SAID_MAX, &key, state, base, bytes);
+      outcome = tell_within(RS_SAID_MAX, &key, state, base, bytes, position);
     }
   }
   if (outcome == TOLD) {
@@ -367,7 +383,7 @@ static __always_inline void tell_gap(const struct rs_stream_key *key, struct rs_
   if (!within_share(share, sizeof(*said))) return;
   said = bpf_ringbuf_reserve(&rs_ring, sizeof(*said), 0);
   if (!said) return;
-  describe(said, key, state, 0);
+  describe(said, key, state, 0, NO_POSITION);
   add_to_share(share, sizeof(*said));
   bpf_ringbuf_submit(said, wakeup());
 }
@@ -379,7 +395,8 @@ struct piece {
 
 /* A writev's pieces in order; the last may be written in part. */
 static __always_inline void tell_pieces(struct rs_stream *state, __u64 vector, __u64 pieces,
-                                        __u64 written, const struct rs_stream_key *key) {
+                                        __u64 written, const struct rs_stream_key *key,
+                                        __s64 position) {
   __u64 left = written;
   struct piece piece;
   int i;
@@ -392,7 +409,8 @@ static __always_inline void tell_pieces(struct rs_stream *state, __u64 vector, _
     }
     if (piece.bytes > left) piece.bytes = left;
     left -= piece.bytes;
-    rs_tell(piece.base, piece.bytes, key->pid, key->stream);
+    rs_tell(piece.base, piece.bytes, key->pid, key->stream, position);
+    if (position >= 0) position += piece.bytes;
   }
   if (left > 0) add(&state->unheard[RS_UNHEARD_LONG], left);
 }
@@ -402,6 +420,7 @@ static __always_inline int hear(enum call call, __u32 fd, __u64 from, __u64 piec
   struct rs_file file = {}, *unwanted;
   struct rs_stream *state;
   __u32 inherited = 0, zero = 0;
+  __s64 position;
   __u64 *no_room;
   key.stream = find_stream(key.pid, fd, &file, &inherited);
   if (!key.stream) return 0;
@@ -416,13 +435,14 @@ static __always_inline int hear(enum call call, __u32 fd, __u64 from, __u64 piec
     add(&state->ignored, written);
     return 0;
   }
+  position = position_before(file.mode, fd, written);
   state->file = file;
   state->fd = fd;
   state->inherited = inherited;
   if (call == WRITE) {
-    rs_tell(from, written, key.pid, key.stream);
+    rs_tell(from, written, key.pid, key.stream, position);
   } else if (call == WRITEV) {
-    tell_pieces(state, from, pieces, written, &key);
+    tell_pieces(state, from, pieces, written, &key, position);
   } else {
     add(&state->unheard[RS_UNHEARD_SPLICED], written);
     state->line_ended = 0;

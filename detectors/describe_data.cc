@@ -66,7 +66,9 @@ class DataWriter {
       Note("nothing was observed for " + Number((span.end - span.begin).seconds()) + " s, from " +
            After(span.begin) + ": rankscope " +
            (away ? "was not running" : "was stopped or had no CPU") +
-           (HeardAtOnce() ? "; how much the job printed meanwhile is not known" : ""));
+           (!HeardAtOnce()     ? ""
+            : span.output_read ? "; what the job printed meanwhile was read from its files"
+                               : "; how much the job printed meanwhile is not known"));
     }
     if (hearing_.times() > kMostTold) {
       Note("nothing was observed " + std::to_string(hearing_.times()) + " times, together for " +

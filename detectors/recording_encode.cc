@@ -277,7 +277,10 @@ bool AppendLine(const Observation& observation, const LogLine& line, std::string
                            NumberSize(L::kRankPlusOneFieldNumber, Wide(line.rank + 1)) +
                            NumberSize(L::kLocalRankPlusOneFieldNumber, Wide(line.local_rank + 1)) +
                            NumberSize(L::kRestartPlusOneFieldNumber, Wide(line.restart + 1)) +
-                           NumberSize(L::kPrintedMsFieldNumber, Wide(line.printed_ms));
+                           NumberSize(L::kPrintedMsFieldNumber, Wide(line.printed_ms)) +
+                           NumberSize(L::kFileDeviceFieldNumber, line.file.device) +
+                           NumberSize(L::kFileInodeFieldNumber, line.file.inode) +
+                           NumberSize(L::kFileEndFieldNumber, Wide(line.file.end));
   const size_t size = NumberSize(O::kTNsFieldNumber, Wide(observation.t.ns)) +
                       NumberSize(O::kSeqFieldNumber, Wide(observation.seq)) +
                       NumberSize(O::kSourceFieldNumber, observation.source) +
@@ -311,7 +314,10 @@ bool AppendLine(const Observation& observation, const LogLine& line, std::string
   to = WriteNumber(L::kRankPlusOneFieldNumber, Wide(line.rank + 1), to);
   to = WriteNumber(L::kLocalRankPlusOneFieldNumber, Wide(line.local_rank + 1), to);
   to = WriteNumber(L::kRestartPlusOneFieldNumber, Wide(line.restart + 1), to);
-  WriteNumber(L::kPrintedMsFieldNumber, Wide(line.printed_ms), to);
+  to = WriteNumber(L::kPrintedMsFieldNumber, Wide(line.printed_ms), to);
+  to = WriteNumber(L::kFileDeviceFieldNumber, line.file.device, to);
+  to = WriteNumber(L::kFileInodeFieldNumber, line.file.inode, to);
+  WriteNumber(L::kFileEndFieldNumber, Wide(line.file.end), to);
   return true;
 }
 

@@ -101,6 +101,7 @@ LogLine ToModel(const proto::LogLine& from) {
   line.local_rank = PlusOne(from.local_rank_plus_one());
   line.restart = PlusOne(from.restart_plus_one());
   line.printed_ms = from.printed_ms();
+  line.file = {from.file_device(), from.file_inode(), from.file_end()};
   return line;
 }
 

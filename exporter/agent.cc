@@ -12,6 +12,7 @@
 
 #include "detectors/attribution/cgroup_path.h"
 #include "detectors/verdict_json.h"
+#include "exporter/collectors/heard_files.h"
 #include "exporter/collectors/process_table.h"
 #include "exporter/probes/tracked_map.h"
 #include "exporter/replay/player.h"
@@ -96,6 +97,7 @@ Agent::Agent(Config config, EventLoop& loop, Logger& log)
                   log, recording_disk_, documents_disk_),
       processes_(std::make_shared<collectors::ProcessTable>()),
       tracked_(std::make_shared<probes::TrackedMap>(processes_)),
+      files_heard_(std::make_shared<collectors::HeardFiles>()),
       waiting_room_([this](const ProcessKey& key) { return recordings_.Knows(key); },
                     [this](const Observation& observation) { Record(observation); }),
       sources_(loop, log, node_, [this](const Observation& observation) { Pass(observation); }),
@@ -194,9 +196,9 @@ void Agent::Restore() {
         awaited_.erase(mark->job_id);
       }
     }
-    if (const auto* line = std::get_if<LogLine>(&observation.kind);
-        line != nullptr && line->stream < kHeardStreamsEnd) {
-      streams_heard_ = std::max(streams_heard_, line->stream);
+    if (const auto* line = std::get_if<LogLine>(&observation.kind)) {
+      files_heard_->Note(*line, observation.t);
+      if (line->stream < kHeardStreamsEnd) streams_heard_ = std::max(streams_heard_, line->stream);
     }
     player.Observe(observation);
   };
@@ -293,6 +295,8 @@ void Agent::LoseWrapper(const std::string& job_id) {
 void Agent::StartSources() {
   SourceContext context{config_, processes_, tracked_, {}, {}, {}, {}, slurm_questions_};
   context.streams_heard = streams_heard_;
+  context.files_heard = files_heard_;
+  context.wall_offset_ns = wall_offset_ns_;
   context.before_judging = [this](std::function<void()> tell) {
     before_judging_.push_back(std::move(tell));
   };
@@ -387,6 +391,8 @@ void Agent::Pass(const Observation& observation) {
 }
 
 void Agent::Record(const Observation& observation) {
+  if (const auto* line = std::get_if<LogLine>(&observation.kind))
+    files_heard_->Note(*line, observation.t);
   // The engine first: of a job that it does not take there is no recording.
   engine_.Accept(observation);
   recordings_.Accept(observation);
@@ -476,7 +482,10 @@ void Agent::Handle(const engine::Output& output) {
     log_.Warn("jobs are no longer watched: others needed their places",
               {{"jobs", std::to_string(output.shed.size())}, {"first", output.shed.front()}});
   }
-  for (const std::string& job_id : output.ended) recordings_.Forget(job_id);
+  for (const std::string& job_id : output.ended) {
+    recordings_.Forget(job_id);
+    files_heard_->ForgetJob(job_id);
+  }
   for (const engine::Request& request : output.requests) {
     if (request.what == "process_facts") processes_->AskFacts(request.process);
     if (request.what == "scheduler_begin") slurm_questions_->Ask({request.job_id, false});

@@ -35,8 +35,9 @@
 #include "exporter/waiting_room.h"
 
 namespace rankscope::collectors {
+class HeardFiles;
 class ProcessTable;
-}
+}  // namespace rankscope::collectors
 namespace rankscope::probes {
 class TrackedMap;
 }
@@ -118,6 +119,7 @@ class Agent {
   std::shared_ptr<collectors::ProcessTable> processes_;
   std::shared_ptr<slurm::Questions> slurm_questions_ = std::make_shared<slurm::Questions>();
   std::shared_ptr<probes::TrackedMap> tracked_;
+  std::shared_ptr<collectors::HeardFiles> files_heard_;  // by earlier daemons and now
   WaitingRoom waiting_room_;
   SourceKeeper sources_;
   run::RunListener* wrappers_ = nullptr;  // owned by sources_
@@ -126,9 +128,9 @@ class Agent {
   metrics::SnapshotBuilder snapshots_;
   http::StateHolder state_;
   std::unique_ptr<http::Listener> listener_;
-  std::map<std::string, LeftRun> awaited_;  // restored jobs whose wrapper is not back
-  uint32_t streams_heard_ = 0;              // by an earlier daemon: the highest number
-  UserWorkers folders_{loop_};              // their folders are their users'
+  std::map<std::string, LeftRun> awaited_;   // restored jobs whose wrapper is not back
+  uint32_t streams_heard_ = 0;               // by an earlier daemon: the highest number
+  UserWorkers folders_{loop_};               // their folders are their users'
   std::map<std::string, uint32_t> holders_;  // whose wrappers have spoken for restored jobs
   EventLoop::TimerId tick_timer_ = 0;
   EventLoop::TimerId judge_timer_ = 0;  // of JudgeSoon; 0 = none runs

@@ -63,6 +63,7 @@ std::unique_ptr<Source> MakeStdio(const SourceContext& context) {
                                                 probes::SpeechBudget{settings.rate, settings.burst},
                                                 context.config.ebpf.mode == "force");
   source->NumberFrom(context.streams_heard + 1);
+  source->GoOnAfter(context.files_heard, context.wall_offset_ns);
   // `list` and `check` build sources without an agent.
   if (context.before_judging) {
     context.before_judging([stdio = source.get()] { stdio->CatchUp(); });
@@ -144,6 +145,7 @@ std::unique_ptr<Source> MakeJobMapping(const SourceContext& context) {
 std::unique_ptr<Source> MakeStdoutTail(const SourceContext& context) {
   auto source = std::make_unique<collectors::StdoutTail>(
       "/proc", context.processes, context.who, context.config.FindSource("stdout_tail")->interval);
+  if (context.files_heard) source->GoOnAfter(context.files_heard, context.wall_offset_ns);
   if (context.before_judging) {
     context.before_judging([tail = source.get()] { tail->CatchUp(); });
   }

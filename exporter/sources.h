@@ -25,8 +25,9 @@ namespace rankscope::attribution {
 struct ProcessInfo;
 }
 namespace rankscope::collectors {
+class HeardFiles;
 class ProcessTable;
-}
+}  // namespace rankscope::collectors
 namespace rankscope::probes {
 class TrackedMap;
 }
@@ -54,6 +55,9 @@ struct SourceContext {
   std::shared_ptr<collectors::XidLedger> xids = std::make_shared<collectors::XidLedger>();
   // The highest number of a stream that an earlier daemon heard in the kernel; 0 = none.
   uint32_t streams_heard = 0;
+  // The files that were heard, by it and since, and how much of them.
+  std::shared_ptr<const collectors::HeardFiles> files_heard = nullptr;
+  int64_t wall_offset_ns = 0;
   // Whose a job is, by the processes that are known of it, and whether anything is kept of it.
   std::function<std::optional<run::JobOwner>(const std::string& job_id)> owner_of = nullptr;
   std::function<bool(const std::string& job_id)> knows_job = nullptr;

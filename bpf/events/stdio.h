@@ -68,7 +68,8 @@ RS_SIZE(rs_stream, 32 + 8 * RS_UNHEARD_KINDS + 8 + 16 + 16);
 struct rs_said {
   __u64 time_ns; /* CLOCK_MONOTONIC */
   __u64 start_ns;
-  __u64 unheard; /* bytes of this stream before this piece, since the process began */
+  __u64 unheard;  /* bytes of this stream before this piece, since the process began */
+  __s64 position; /* in a regular file, of the first byte; below zero: not known */
   struct rs_file file;
   struct rs_file input; /* the process's standard input as it was started with */
   __u32 pid;
@@ -80,4 +81,4 @@ struct rs_said {
   __u32 uid;         /* of the process */
   __u32 share;       /* where what waits of its user is counted */
 };
-RS_SIZE(rs_said, 88);
+RS_SIZE(rs_said, 96);

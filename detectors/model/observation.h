@@ -10,6 +10,7 @@
 // the loop thread.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -135,6 +136,14 @@ struct SignalSent {
 
 enum class LineEnd : uint8_t { kUnspecified, kLf, kCr, kFlush, kClosed };
 
+// The end of a line in a regular file: where whoever takes over reads on.
+struct FilePlace {
+  uint64_t device = 0;  // as makedev(3) packs it
+  uint64_t inode = 0;   // 0 = no regular file
+  int64_t end = 0;      // of the first byte after the line
+  auto operator<=>(const FilePlace&) const = default;
+};
+
 // One line, assembled and redacted (masks keep the length, so offsets stay true to the unmodified
 // stream).
 struct LogLine {
@@ -156,6 +165,8 @@ struct LogLine {
   // Milliseconds since 1970 of the local time that this line, or one before it, prints, where the
   // source orders by it; 0 = not known.
   int64_t printed_ms = 0;
+  // Where it stands, if its stream leads to a regular file that other daemons can read as well.
+  FilePlace file = {};
 };
 
 struct Subject {

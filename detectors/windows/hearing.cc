@@ -32,7 +32,7 @@ void Hearing::OnSpan(Timestamp begin, Timestamp end, UnheardWhy why) {
   // Spans come in order; one that is met again, or grows, is one.
   if (!spans_.empty()) begin = std::max(begin, spans_.back().end);
   if (end <= begin) return;
-  spans_.push_back({begin, end, static_cast<uint8_t>(why)});
+  spans_.push_back({begin, end, static_cast<uint8_t>(why), false});
   if (spans_.size() > kMostSpans) spans_.pop_front();
   ++times_;
   total_ = total_ + (end - begin);

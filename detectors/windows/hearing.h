@@ -22,11 +22,12 @@ enum class UnheardWhy : uint8_t { kAway, kStopped };
 // Nothing at all was observed in it.
 struct UnheardSpan {
   Timestamp begin, end;
-  uint8_t why = 0;  // UnheardWhy
+  uint8_t why = 0;           // UnheardWhy
+  bool output_read = false;  // what the job wrote meanwhile was read from its files
 
   template <class A>
   void Fields(A& a) {
-    a(begin, end, why);
+    a(begin, end, why, output_read);
   }
 };
 
@@ -58,6 +59,10 @@ class Hearing {
   void OnSpan(Timestamp begin, Timestamp end, UnheardWhy why);
   // `before`: the same source's last word; null = it is the first.
   void OnSource(const SourceState* before, const SourceState& now, Timestamp t);
+  // What the job wrote in the newest span was read from its files, all of it.
+  void OnOutputRead() {
+    if (!spans_.empty()) spans_.back().output_read = true;
+  }
   // A process of the job was there before anybody looked.
   void OnEarlierProcess() { ++earlier_processes_; }
   // A line for which there was no room.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "detectors/model/event_types.h"
 #include "detectors/windows/job_window.h"
 #include "detectors/windows/signal_sender.h"
 
@@ -21,6 +22,7 @@ void JobWindow::OnEvent(const Event& event, const Speaker& speaker, Timestamp t)
   current_.kernel.OnEvent(event, speaker, t);
   if (suspected_) suspected_->kernel.OnEvent(event, speaker, t);
   suspension_.OnEvent(event, t);
+  if (event.type == WireType(EventType::kOutputRead)) hearing_.OnOutputRead();
 }
 
 void JobWindow::OnGpuEnvironment(const attribution::ProcessInfo& process,

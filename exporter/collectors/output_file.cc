@@ -50,18 +50,25 @@ std::optional<OutputFileId> IdOf(int path_fd) {
 constexpr int64_t kBeforeStart = 10;
 constexpr int64_t kTicksPerSecond = 100;  // USER_HZ, what /proc counts starts in
 
-bool IsYoungerThan(int path_fd, const std::string& proc_root, const ProcessKey& process) {
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+
+// Wall time; 0 = its file system does not tell.
+int64_t BirthOf(int path_fd) {
   struct statx facts {};
-  if (process.start_ticks <= 0) return false;  // its start is not known
   if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BTIME, &facts) != 0 ||
       (facts.stx_mask & STATX_BTIME) == 0) {
-    return false;
+    return 0;
   }
+  return facts.stx_btime.tv_sec * kNsPerSecond + facts.stx_btime.tv_nsec;
+}
+
+bool IsYoungerThan(int64_t born_ns, const std::string& proc_root, const ProcessKey& process) {
+  if (process.start_ticks <= 0 || born_ns == 0) return false;  // its start is not known
   const std::string stat = ReadText(proc_root + "/stat");
   const size_t at = stat.find("btime ");
   if (at == std::string::npos) return false;
   const int64_t boot = std::strtoll(stat.c_str() + at + 6, nullptr, 10);
-  return facts.stx_btime.tv_sec >= boot + process.start_ticks / kTicksPerSecond - kBeforeStart;
+  return born_ns / kNsPerSecond >= boot + process.start_ticks / kTicksPerSecond - kBeforeStart;
 }
 
 // What root may read here: see OutputReader.
@@ -115,8 +122,9 @@ Result<FoundOutput> Open(const std::string& proc_root, const ProcessKey& key,
   output.file = std::make_shared<OutputFile>(std::move(file));
   // What is appended to is where others may have written before, unless it was made for this job;
   // whoever does not append began at the start.
-  const bool old =
-      candidate.descriptor.append && !IsYoungerThan(candidate.fd.get(), proc_root, key);
+  output.born_ns = BirthOf(candidate.fd.get());
+  output.size = facts.st_size;
+  const bool old = candidate.descriptor.append && !IsYoungerThan(output.born_ns, proc_root, key);
   // Where it appends is known once it has written: until then its position is 0.
   const int64_t position = candidate.descriptor.position;
   output.begin = old ? (position > 0 ? position : facts.st_size) : 0;

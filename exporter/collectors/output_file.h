@@ -48,6 +48,8 @@ struct FoundOutput {
   // hold what others wrote before.
   int64_t begin = 0;
   std::shared_ptr<OutputFile> file;  // null where the caller knows the file
+  int64_t size = 0;
+  int64_t born_ns = 0;  // wall time; 0 = its file system does not tell
 };
 
 struct OutputFiles {

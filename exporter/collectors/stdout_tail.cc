@@ -222,8 +222,9 @@ void StdoutTail::OnLook(const UserIdentity& who, Look& look) {
       }
       known = files_.try_emplace(key).first;
       known->second.file = std::move(output.file);
+      known->second.id = output.id;
       known->second.who = who;
-      Begin(known->second, output.begin);
+      BeginFound(known->second, output);
     }
     File& file = known->second;
     file.writers.insert(look.key);
@@ -260,6 +261,23 @@ void StdoutTail::Begin(File& file, int64_t offset) {
   file.offset = offset;
   file.begun = loop_->Now();
   file.lines = logs::LineAssembler(offset);
+}
+
+// Where an earlier daemon has stopped, if it is the same file.
+void StdoutTail::BeginFound(File& file, const FoundOutput& output) {
+  const HeardFile* const heard = heard_ ? heard_->Find(output.id) : nullptr;
+  if (heard == nullptr || output.born_ns > heard->last.ns + wall_offset_ns_)
+    return Begin(file, output.begin);
+  // What is shorter now was cut short, and is another text.
+  Begin(file, output.size >= heard->end ? heard->end : 0);
+  if (output.size >= heard->end && heard->stream >= kFirstStream) file.stream = heard->stream;
+}
+
+void StdoutTail::GoOnAfter(std::shared_ptr<const HeardFiles> heard, int64_t wall_offset_ns) {
+  heard_ = std::move(heard);
+  wall_offset_ns_ = wall_offset_ns;
+  for (const HeardFile& file : heard_->All())
+    next_stream_ = std::max(next_stream_, file.stream + 1);
 }
 
 void StdoutTail::OnRead(Read& read) {
@@ -310,6 +328,7 @@ void StdoutTail::Emit(const File& file, const logs::AssembledLine& assembled) {
   LogLine line;
   line.stream = file.stream;
   line.job_id = file.job_id;
+  line.file = {file.id.device, file.id.inode, file.lines.offset()};
   const ProcessInfo* only = nullptr;
   int slot = 0;
   bool shared = false;

@@ -19,6 +19,7 @@
 
 #include "detectors/attribution/attribution.h"
 #include "detectors/logs/assembler.h"
+#include "exporter/collectors/heard_files.h"
 #include "exporter/collectors/output_file.h"
 #include "exporter/collectors/process_table.h"
 #include "exporter/event_loop.h"
@@ -58,6 +59,10 @@ class StdoutTail final : public exporter::Source {
   void Stop() override;
   int64_t lost() const override { return lost_; }
 
+  // What was heard before of the files, by an earlier daemon or by the kernel's source: they are
+  // read on from there. `wall_offset_ns`: of the wall clock above CLOCK_MONOTONIC.
+  void GoOnAfter(std::shared_ptr<const HeardFiles> heard, int64_t wall_offset_ns);
+
   // Tells what was read of jobs that were not known when it was.
   void CatchUp();
 
@@ -71,6 +76,7 @@ class StdoutTail final : public exporter::Source {
   };
   struct File {
     std::shared_ptr<OutputFile> file;
+    OutputFileId id;
     UserIdentity who;
     uint32_t stream = 0;
     std::string job_id;              // empty: not known yet
@@ -125,6 +131,7 @@ class StdoutTail final : public exporter::Source {
   void OnRead(Read& read);
   bool MakeRoom(uint32_t uid);
   void Begin(File& file, int64_t offset);
+  void BeginFound(File& file, const FoundOutput& output);
   bool LearnJob(File& file);
   void Tell(File& file);
   void Emit(const File& file, const logs::AssembledLine& assembled);
@@ -143,11 +150,13 @@ class StdoutTail final : public exporter::Source {
   std::unique_ptr<exporter::UserWorkers> workers_;
   std::map<FileKey, File> files_;
   std::map<ProcessKey, Process> processes_;
-  std::set<UserIdentity> busy_;             // a round of theirs is under way
-  std::set<uint32_t> late_;                 // users whose round does not return
-  std::map<uint32_t, std::string> unread_;  // why no file of this user is read now
-  size_t turn_ = 0;                         // with which of its files a user's round begins
-  std::string told_;                        // the reason that was told last
+  std::set<UserIdentity> busy_;              // a round of theirs is under way
+  std::set<uint32_t> late_;                  // users whose round does not return
+  std::map<uint32_t, std::string> unread_;   // why no file of this user is read now
+  size_t turn_ = 0;                          // with which of its files a user's round begins
+  std::string told_;                         // the reason that was told last
+  std::shared_ptr<const HeardFiles> heard_;  // null: nothing
+  int64_t wall_offset_ns_ = 0;
   uint32_t next_stream_ = kFirstStream;
   int64_t lost_ = 0;
   std::string masked_;

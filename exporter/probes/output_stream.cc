@@ -7,7 +7,10 @@
 
 namespace rankscope::probes {
 
-void OutputStream::Hear(std::string_view bytes, bool begins_line, Timestamp t, const Emit& emit) {
+void OutputStream::Hear(std::string_view bytes, bool begins_line, Timestamp t, const Emit& emit,
+                        int64_t position) {
+  placed_ = position >= 0 && label_.file.inode != 0;
+  file_shift_ = position - offset_;
   if (in_gap_) {
     const size_t end = begins_line ? 0 : bytes.find_first_of("\r\n");
     const size_t spoilt = begins_line ? 0 : end == std::string_view::npos ? bytes.size() : end + 1;
@@ -45,6 +48,10 @@ void OutputStream::Close(Timestamp t, const Emit& emit) {
   open_bytes_ = 0;
 }
 
+void OutputStream::Leave(Timestamp t, const Emit& emit) {
+  if (!placed_) Close(t, emit);
+}
+
 void OutputStream::Say(const logs::AssembledLine& assembled, Timestamp t, const Emit& emit) {
   LogLine line;
   line.stream = label_.number;
@@ -56,6 +63,10 @@ void OutputStream::Say(const logs::AssembledLine& assembled, Timestamp t, const 
   line.restart = label_.restart;
   logs::FillLine(assembled, line, masked_);
   line.lost_before = unsaid_;
+  if (placed_ && !in_gap_) {
+    line.file = label_.file;
+    line.file.end = lines_.offset() + file_shift_;
+  }
   if (emit(line, t)) unsaid_ = 0;
 }
 

@@ -25,6 +25,7 @@ struct StreamLabel {
   int32_t rank = -1;
   int32_t local_rank = -1;
   int32_t restart = -1;
+  FilePlace file = {};  // which regular file it is; `end` says nothing
 };
 
 class OutputStream {
@@ -34,11 +35,16 @@ class OutputStream {
 
   explicit OutputStream(StreamLabel label) : label_(std::move(label)) {}
 
-  // `begins_line`: the byte before these, heard or not, ended a line.
-  void Hear(std::string_view bytes, bool begins_line, Timestamp t, const Emit& emit);
+  // `begins_line`: the byte before these, heard or not, ended a line. `position`: of the first byte
+  // in the file; below zero: not known.
+  void Hear(std::string_view bytes, bool begins_line, Timestamp t, const Emit& emit,
+            int64_t position = -1);
   void Lose(int64_t bytes);
   // The last line without an end, and the loss after the last line.
   void Close(Timestamp t, const Emit& emit);
+  // Nobody hears it any more, though it may go on: what is open is read from the file by whoever
+  // comes next, and told where there is none.
+  void Leave(Timestamp t, const Emit& emit);
 
   const StreamLabel& label() const { return label_; }
   int64_t offset() const { return offset_; }
@@ -53,8 +59,10 @@ class OutputStream {
   int64_t offset_ = 0;      // of the next byte
   int64_t open_bytes_ = 0;  // since the last end of a line
   int64_t lost_ = 0;
-  int64_t unsaid_ = 0;   // lost, and no line has said so yet
-  bool in_gap_ = false;  // up to the end of the line
+  bool placed_ = false;     // where the newest piece stands in the file is known
+  int64_t file_shift_ = 0;  // then: positions in the file are above offsets by this
+  int64_t unsaid_ = 0;      // lost, and no line has said so yet
+  bool in_gap_ = false;     // up to the end of the line
   std::string masked_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <string>
 
@@ -40,6 +41,10 @@ std::optional<rs_standard> ReadStandardFiles(int32_t pid) {
   }
   if (!any) return std::nullopt;
   return standard;
+}
+
+collectors::OutputFileId PlaceOf(const rs_file& file) {
+  return {makedev(file.device >> kMinorBits, file.device & ((1u << kMinorBits) - 1)), file.inode};
 }
 
 }  // namespace rankscope::probes

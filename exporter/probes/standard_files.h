@@ -9,10 +9,14 @@
 #include <optional>
 
 #include "bpf/events/stdio.h"
+#include "exporter/collectors/output_file.h"
 
 namespace rankscope::probes {
 
 // nullopt: the process has gone, or is not ours to look at.
 std::optional<rs_standard> ReadStandardFiles(int32_t pid);
+
+// As those know a file who read it.
+collectors::OutputFileId PlaceOf(const rs_file& file);
 
 }  // namespace rankscope::probes

@@ -4,6 +4,7 @@
 #include "exporter/probes/stdio.h"
 
 #include <sys/epoll.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -28,6 +29,13 @@ constexpr int kMostTakes = 8;
 constexpr size_t kSlice = 2 << 10;
 
 constexpr std::array<std::string_view, 3> kStreamNames = {"", "stdout", "stderr"};
+
+// Nothing of what is no regular file.
+FilePlace PlaceIn(const rs_file& file) {
+  if (!S_ISREG(file.mode & S_IFMT)) return {};
+  const collectors::OutputFileId id = PlaceOf(file);
+  return {id.device, id.inode, 0};
+}
 
 Timestamp TimeOf(const rs_said& said) {
   return {static_cast<int64_t>(said.time_ns)};
@@ -89,7 +97,10 @@ void Stdio::Stop() {
   if (loop_ == nullptr) return;
   loop_->Cancel(std::exchange(timer_, 0));
   loop_->Unwatch(programs_->fd());
-  for (auto& [key, speaker] : speakers_) Close(key, speaker);
+  left_.reset();
+  left_read_ = false;
+  read_.clear();
+  for (auto& [key, speaker] : speakers_) Close(key, speaker, false);
   speakers_.clear();
   turns_.Clear();
   streams_ = 0;
@@ -117,6 +128,7 @@ void Stdio::CatchUp() {
     if (!rules_.KnowsWrapped(root) || Lives(root)) rules_.NoteWrapped(root);
   }
   tracked_->CatchUp();
+  ReadLeft();
   const bool all = TakeAll();
   WorkOff();
   if (std::exchange(any_waiting_, false)) SettleWaiting();
@@ -168,7 +180,7 @@ void Stdio::WorkOff(SaidPiece piece) {
   if (said.stream < 1 || said.stream > 2) return;
   if (!IsOurs(key)) return programs_->Forget(said.pid, said.start_ns);
   Speaker& speaker = speakers_[key];
-  if (speaker.start_ns == 0) speaker.uid = said.uid;
+  if (speaker.start_ns == 0 && speaker.streams.empty()) speaker.uid = said.uid;
   speaker.start_ns = said.start_ns;
   uint64_t& seen = speaker.unheard[said.stream];
   const int64_t lost_before =
@@ -188,9 +200,10 @@ void Stdio::WorkOff(SaidPiece piece) {
     stream.input = said.input;
     stream.since = loop_->Now();
   }
-  Hear(key, speaker, stream, said.stream,
-       {std::move(piece.text), said.begins_line != 0, lost_before, TimeOf(said),
-        std::move(piece.room)});
+  Waiting heard{std::move(piece.text), said.begins_line != 0, lost_before,
+                TimeOf(said),          said.position,         std::move(piece.room)};
+  if (!read_.empty()) Join(id, heard);
+  Hear(key, speaker, stream, said.stream, std::move(heard));
 }
 
 void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot,
@@ -199,7 +212,8 @@ void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32
     refused_ += piece.text.size();
     return;
   }
-  if (stream.answer == Answer::kOutput && !stream.launcher) return Say(stream, piece);
+  if (stream.answer == Answer::kOutput && !stream.launcher && !Awaits(stream))
+    return Say(stream, piece);
   if (stream.waiting_bytes + piece.text.size() > kMaxWaiting) {
     stream.lost_waiting += piece.lost_before + static_cast<int64_t>(piece.text.size());
   } else {
@@ -217,6 +231,10 @@ void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32
 // Asks the rules again; the answer is given once.
 void Stdio::Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot) {
   if (stream.waiting.empty()) return;
+  if (Awaits(stream)) {
+    any_waiting_ = true;
+    return;
+  }
   if (stream.answer == Answer::kOutput) {
     const bool fresh = stream.launcher && loop_->Now() - stream.waiting.back().t < kLag;
     any_waiting_ = any_waiting_ || fresh;
@@ -279,6 +297,7 @@ bool Stdio::Open(const ProcessKey& key, Stream& stream, uint32_t slot) {
   if (process.role != ProcessRole::kRank && ++helpers_[process.job_id] > kMaxHelpers) return false;
   StreamLabel label;
   label.number = next_number_++;
+  label.file = PlaceIn(stream.file);
   label.name = NameOf(process, slot);
   label.job_id = process.job_id;
   label.writer = key;
@@ -297,7 +316,7 @@ bool Stdio::Open(const ProcessKey& key, Stream& stream, uint32_t slot) {
 void Stdio::Say(Stream& stream, const Waiting& piece) {
   const int64_t before = stream.output->lost();
   stream.output->Lose(piece.lost_before);
-  stream.output->Hear(piece.text, piece.begins_line, piece.t, EmitFor(stream));
+  stream.output->Hear(piece.text, piece.begins_line, piece.t, EmitFor(stream), piece.position);
   lost_ += stream.output->lost() - before;
   lost_told_ += stream.output->lost() - before;
 }
@@ -339,14 +358,14 @@ void Stdio::CloseEnded() {
       ++it;
       continue;
     }
-    Close(key, speaker);
+    Close(key, speaker, true);
     streams_ -= speaker.streams.size();
     if ((streams_of_[speaker.uid] -= speaker.streams.size()) == 0) streams_of_.erase(speaker.uid);
     it = speakers_.erase(it);
   }
 }
 
-void Stdio::Close(const ProcessKey& key, Speaker& speaker) {
+void Stdio::Close(const ProcessKey& key, Speaker& speaker, bool over) {
   const auto pid = static_cast<uint32_t>(key.pid);
   for (const uint32_t slot : {1u, 2u}) {
     const auto counts = programs_->Counts(pid, slot);
@@ -362,7 +381,12 @@ void Stdio::Close(const ProcessKey& key, Speaker& speaker) {
     }
   }
   for (auto& [id, stream] : speaker.streams) {
-    if (stream.output) stream.output->Close(loop_->Now(), EmitFor(stream));
+    if (!stream.output) continue;
+    if (over) {
+      stream.output->Close(loop_->Now(), EmitFor(stream));
+    } else {
+      stream.output->Leave(loop_->Now(), EmitFor(stream));
+    }
   }
   programs_->Forget(pid, speaker.start_ns);
 }
@@ -376,6 +400,7 @@ void Stdio::Sweep() {
     }
   }
   rules_.KeepJobs(jobs);
+  TellOpen();
   std::erase_if(helpers_, [&jobs](const auto& entry) { return !jobs.contains(entry.first); });
   programs_->Sweep([this](const rs_stream_key& stream, const rs_stream& counts) {
     const ProcessKey key = KeyOf(stream.pid, counts.start_ns);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bpf/events/stdio.h"
+#include "exporter/probes/left_output.h"
 #include "exporter/probes/output_rules.h"
 #include "exporter/probes/output_stream.h"
 #include "exporter/probes/probe_source.h"
@@ -63,6 +64,13 @@ class Stdio final : public ProbeSource {
   // Streams have numbers from here on: those below are an earlier daemon's, of the same jobs.
   void NumberFrom(uint32_t number) { next_number_ = std::max(next_number_, number); }
 
+  // The files that were heard before: what was written to them meanwhile is read from them, and
+  // told before what is heard. `wall_offset_ns`: of the wall clock above CLOCK_MONOTONIC.
+  void GoOnAfter(std::shared_ptr<const collectors::HeardFiles> heard, int64_t wall_offset_ns) {
+    heard_ = std::move(heard);
+    wall_offset_ns_ = wall_offset_ns;
+  }
+
   // Tells what was written up to now, by everybody whose job is known.
   void CatchUp();
 
@@ -72,6 +80,7 @@ class Stdio final : public ProbeSource {
     bool begins_line = false;
     int64_t lost_before = 0;
     Timestamp t;
+    int64_t position = -1;               // in a regular file; below zero: not known
     std::shared_ptr<const void> room{};  // in its user's share, while it waits
   };
   // One file that a process writes to as its output or error.
@@ -96,11 +105,26 @@ class Stdio final : public ProbeSource {
     std::map<std::pair<uint32_t, FileId>, Stream> streams;
   };
 
+  // A file of which a part was read: what was heard of that part is heard already.
+  struct ReadFile {
+    std::string job_id;
+    int64_t begin = 0, end = 0;  // of what was read, or passed over
+    Timestamp at;                // when
+    std::string open;            // the end of it: a line that is not complete
+  };
+
   void OnSaid(const rs_said& said, std::string_view data, size_t room);
   bool TakeAll();
   void WorkOff();
   void WorkOff(SaidPiece piece);
   bool HasRoomFor(uint32_t uid) const;
+  void ReadLeft();
+  void OnLeftText(LeftText text);
+  void TellLeft(const LeftText& text, const FileId& id, const Waiting& left);
+  void TellAsNobody(const std::string& job_id, const FilePlace& file, const Waiting& left);
+  void Join(const FileId& file, Waiting& piece);
+  void TellOpen();
+  bool Awaits(const Stream& stream) const;
   void Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot, Waiting piece);
   void Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot);
   bool Open(const ProcessKey& key, Stream& stream, uint32_t slot);
@@ -111,7 +135,8 @@ class Stdio final : public ProbeSource {
   void Lose(Stream& stream, int64_t bytes);
   void SettleWaiting();
   void CloseEnded();
-  void Close(const ProcessKey& key, Speaker& speaker);
+  // `over`: the process has ended; else others may hear it go on.
+  void Close(const ProcessKey& key, Speaker& speaker, bool over);
   void Sweep();
   bool TellUnheard(const ProcessKey& key, uint32_t slot, const rs_stream& counts, int64_t unheard);
   std::optional<rs_standard> StandardOf(int32_t pid) const;
@@ -142,6 +167,11 @@ class Stdio final : public ProbeSource {
   Totals closed_;
   uint64_t refused_ = 0;  // told before it was known that it is no output
   int beats_ = 0;
+  std::shared_ptr<const collectors::HeardFiles> heard_;
+  int64_t wall_offset_ns_ = 0;
+  std::unique_ptr<LeftOutput> left_;  // from the first beat on
+  bool left_read_ = false;
+  std::map<FileId, ReadFile> read_;
 };
 
 }  // namespace rankscope::probes

@@ -74,6 +74,9 @@ EXCEPTIONS = [
     ("exporter/collectors/stdout_tail", "detectors/attribution/attribution.h", "whose a file is depends on who has it: one rank, or the job"),
     ("exporter/probes/output_", "detectors/logs/assembler.h", "bytes become lines before the door"),
     ("exporter/probes/output_", "detectors/logs/masked_line.h", "lines are masked before the door"),
+    ("exporter/probes/left_output", "detectors/attribution/attribution.h", "whose a file is depends on who has it: one rank, or the job"),
+    ("exporter/probes/left_output", "exporter/collectors/", "one way to read a user's output file, and one book of what was heard of it"),
+    ("exporter/probes/standard_files", "exporter/collectors/output_file.h", "one name for an output file"),
     ("exporter/probes/recent_lines", "detectors/logs/prefix.h", "a launcher's copy of a rank's line differs by its prefix"),
     ("exporter/probes/output_rules", "detectors/attribution/attribution.h", "whose words are the job's depends on who says them: "
      "rank, worker or launcher"),

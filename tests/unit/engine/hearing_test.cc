@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "detectors/model/event_types.h"
 #include "tests/unit/engine/driver.h"
 
 namespace rankscope::engine {
@@ -254,6 +255,29 @@ TEST(Hearing, GapsOutliveARestoredState) {
   ASSERT_TRUE(second.Restore(first.Save()));
   Play(tape, second, at, tape.size());
   EXPECT_EQ(AnswersOf(second), AnswersOf(whole));
+}
+
+TEST(Hearing, OutputThatWasReadFromFilesIsNoUnknown) {
+  for (const bool read : {false, true}) {
+    Tape tape = Training();
+    LogLine line;
+    line.stream = 1 << 16;
+    line.job_id = "j1";
+    line.rank = 0;
+    line.text = "heard in the kernel";
+    tape.Add(30.5, line);
+    tape.Add(31.5, Away(31));
+    Event event;
+    event.rank.job_id = "j1";
+    event.type = WireType(EventType::kOutputRead);
+    if (read) tape.Add(32, event);
+    tape.Finish(40);
+    const proto::Verdict verdict = JudgeTape(tape);
+    EXPECT_FALSE(verdict.data_quality().exact());
+    EXPECT_TRUE(Tells(verdict, "rankscope was not running")) << NotesOf(verdict);
+    EXPECT_EQ(Tells(verdict, "meanwhile is not known"), !read) << NotesOf(verdict);
+    EXPECT_EQ(Tells(verdict, "was read from its files"), read) << NotesOf(verdict);
+  }
 }
 
 }  // namespace

@@ -42,6 +42,34 @@ TEST_F(OutputStreamTest, OnePrintIsManyWrites) {
   EXPECT_EQ(said_, (std::vector<Said>{{"step 1", 0, 0}, {"step 2", 7, 0}, {"step 3", 14, 0}}));
 }
 
+TEST_F(OutputStreamTest, EachLineSaysWhereItEndsInItsFile) {
+  std::vector<int64_t> ends;
+  const OutputStream::Emit note = [&](const LogLine& line, Timestamp) {
+    EXPECT_EQ(line.file.inode, line.file.end == 0 ? 0u : 42u);
+    ends.push_back(line.file.end);
+    return true;
+  };
+  OutputStream stream(StreamLabel{7, "rank 3 stdout", "j", {30, 100}, 3, 3, 0, {1, 42, 0}});
+  stream.Hear("step 1\nst", true, Timestamp{1}, note, 1000);
+  stream.Hear("ep 2\r\n", false, Timestamp{1}, note, 1009);
+  // Another has written to the file in between.
+  stream.Hear("step 3\n", true, Timestamp{1}, note, 2000);
+  stream.Lose(100);
+  stream.Hear("5\nstep 4\nst", false, Timestamp{1}, note, 2107);
+  stream.Hear("somewhere\n", false, Timestamp{1}, note);
+  EXPECT_EQ(ends, (std::vector<int64_t>{1007, 1015, 2007, 2116, 0}));
+}
+
+TEST_F(OutputStreamTest, WhatCanBeReadAgainIsLeftOpen) {
+  OutputStream placed(StreamLabel{7, "rank 3 stdout", "j", {30, 100}, 3, 3, 0, {1, 42, 0}});
+  placed.Hear("step 1\nste", true, Timestamp{1}, emit_, 0);
+  placed.Leave(Timestamp{1}, emit_);
+  EXPECT_EQ(said_, (std::vector<Said>{{"step 1", 0, 0}}));
+  Hear("half");
+  stream_.Leave(Timestamp{1}, emit_);
+  EXPECT_EQ(said_.back(), (Said{"half", 0, 0}));
+}
+
 TEST_F(OutputStreamTest, AGapTakesTheLinesItStandsInWithIt) {
   Hear("step 1\nloss 2");
   stream_.Lose(100);

@@ -140,6 +140,7 @@ TEST(Recording, LinesWrittenByHandEqualTheMessagesOwnBytes) {
     line.local_rank = static_cast<int32_t>(number() % 9) - 1;
     line.restart = static_cast<int32_t>(number() % 3) - 1;
     line.printed_ms = number();
+    line.file = {static_cast<uint64_t>(number()), static_cast<uint64_t>(number()), number()};
     Observation observation;
     observation.t.ns = number();
     observation.seq = number();
