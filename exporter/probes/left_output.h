@@ -37,7 +37,7 @@ struct LeftText {
 
 class LeftOutput {
  public:
-  // Of all files of one user's processes, and of all users'; a file of which more is left is read
+  // Of all files of a job's processes of one user, and of all; a file of which more is left is read
   // from its end.
   static constexpr int64_t kMaxOfUser = 4 << 20;
   static constexpr int64_t kMaxBytes = 32 << 20;
