@@ -287,7 +287,7 @@ print("ValueError: the end of rank %s" % os.environ["RANK"], file=sys.stderr)
             error = b"".join(line.text + b"\n" for line in lines if line.name == f"rank {rank} stderr")
             self.assertEqual(error, said[rank], "standard error has a budget of its own")
         lost = daemon.metric('rankscope_source_lost_total{source="stdio"}')
-        self.assertEqual(lost, written - heard)
+        self.assertGreaterEqual(lost, written - heard)  # the daemon loses of other tests' jobs, too
         self.assertEqual(verdict["data_quality"]["lost_bytes"], written - heard)
         print(f"{written / seconds / 1e6:.0f} MB/s written, {heard / 1e6:.1f} of {written / 1e6:.0f} MB heard, the daemon "
               f"used {100 * used / seconds:.1f} % of a core", file=sys.stderr)
