@@ -217,7 +217,8 @@ TEST(KeptFile, ALineIsReadAsItWasWritten) {
   EXPECT_EQ(OpenLine("an old build's line\n"), "an old build's line");
   const std::string whole = SealLine("one line");
   for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
-    const auto line = OpenLine(whole.substr(0, bytes));
+    const std::string cut = whole.substr(0, bytes);
+    const auto line = OpenLine(cut);
     EXPECT_TRUE(!line || *line == "one line") << bytes;
   }
   for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
