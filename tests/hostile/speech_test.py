@@ -96,7 +96,8 @@ class Speech(HostileTest, RunSocket):
         self.assertEqual(self.lost_of(daemon, job), 0)
         verdict = daemon.verdict(job)
         self.assertEqual(verdict["code"], "X1", verdict)
-        self.assertTrue(verdict["data_quality"]["exact"], verdict["data_quality"])
+        # Events of other sources may be lost beside a thousand processes, which is told.
+        self.assertEqual(verdict["data_quality"]["lost_bytes"], 0, verdict["data_quality"])
 
     def test_short_lines_of_many_ranks(self):
         """Forty ranks print short lines as fast as they can: ticks go on, and what is lost is their own."""
