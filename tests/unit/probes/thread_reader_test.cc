@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -40,7 +41,7 @@ TEST(ThreadReader, TheHolderOfALockStandsAboveWhoWaits) {
 TEST(ThreadReader, ARealThreadInARealPipe) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  pid_t tid = 0;
+  std::atomic<pid_t> tid = 0;
   std::thread thread([&] {
     tid = static_cast<pid_t>(syscall(SYS_gettid));
     char byte = 0;
