@@ -159,9 +159,9 @@ void SnapshotBuilder::Impl::AddVerdict(const JobStatus& job) {
     }
   }
   Add(MetricNamed("rankscope_verdict_changes_total"), labels, Count(job.verdict_changes));
-  if (!verdict.code().empty()) {
-    constexpr MetricId kInfo = MetricNamed("rankscope_verdict_info");
-    Add(kInfo,
+  constexpr MetricId kInfo = MetricNamed("rankscope_verdict_info");
+  if (!verdict.code().empty() && Room(kInfo)) {
+    Put(kInfo,
         cache.Get(kCatalog[kInfo].labels,
                   {job.job_id, verdict.family(), verdict.code(), verdict.sub(),
                    Word(verdict.scope()), Word(verdict.domain()), verdict.triage().severity(),

@@ -123,10 +123,7 @@ std::optional<rs_standard> Stdio::StandardOf(int32_t pid) const {
 
 void Stdio::CatchUp() {
   if (loop_ == nullptr) return;
-  for (const ProcessKey& root : table_->wrapped()) {
-    // Once it has ended, its number may be another's.
-    if (!rules_.KnowsWrapped(root) || Lives(root)) rules_.NoteWrapped(root);
-  }
+  NoteWrapped();
   tracked_->CatchUp();
   ReadLeft();
   const bool all = TakeAll();
@@ -134,6 +131,16 @@ void Stdio::CatchUp() {
   if (std::exchange(any_waiting_, false)) SettleWaiting();
   if (all) CloseEnded();
   if (++beats_ % kSweepBeats == 0) Sweep();
+}
+
+// A new command at once; of those whose files are not known yet, each second.
+void Stdio::NoteWrapped() {
+  const auto& roots = table_->wrapped();
+  if (roots.empty() || (beats_ % kSweepBeats != 0 && rules_.KnowsWrapped(roots.back()))) return;
+  for (const ProcessKey& root : roots) {
+    // Once it has ended, its number may be another's.
+    if (!rules_.KnowsWrapped(root) || Lives(root)) rules_.NoteWrapped(root);
+  }
 }
 
 void Stdio::OnSaid(const rs_said& said, std::string_view data, size_t room) {

@@ -114,6 +114,7 @@ class Stdio final : public ProbeSource {
   };
 
   void OnSaid(const rs_said& said, std::string_view data, size_t room);
+  void NoteWrapped();
   bool TakeAll();
   void WorkOff();
   void WorkOff(SaidPiece piece);
