@@ -281,8 +281,12 @@ std::string CarriedCgroup(std::string_view text) {
   if (lines.empty()) return std::string(longest);
   if (!v1 && lines.size() == 1) return std::string(ReadLine(lines.front()).path);
   // Both kinds of hierarchy are told by one line of each.
-  if (!unified.empty() && std::find(lines.begin(), lines.end(), unified) == lines.end())
+  if (!unified.empty() && std::find(lines.begin(), lines.end(), unified) == lines.end()) {
+    // In its place: of two containers the one that is named later is the process's.
     lines.push_back(unified);
+    std::sort(lines.begin(), lines.end(),
+              [](std::string_view a, std::string_view b) { return a.data() < b.data(); });
+  }
   std::string carried;
   for (const std::string_view line : lines) {
     if (carried.size() + line.size() + 1 > kCarriedCgroupCap) break;

@@ -98,9 +98,12 @@ void ParseCuda(const CleanLine& line, RecordList& out) {
 // Assertion `i < n` failed." Hundreds of threads say it; what they assert makes them one.
 void ParseAssertion(const CleanLine& line, RecordList& out) {
   const std::string_view text = line.text;
-  if (!ContainsAny(text, {"block: [", "thread: ["}) || !Contains(text, "` failed")) return;
+  const size_t assertion = text.find("Assertion `");
+  if (assertion == text.npos || !ContainsAny(text, {"block: [", "thread: ["}) ||
+      !Contains(text, "` failed"))
+    return;
   Incident incident = MakeIncident(IncidentKind::kCudaError, line, "device_assertion");
-  incident.message = Capped(text.substr(text.find("Assertion `")), kMessageCap);
+  incident.message = Capped(text.substr(assertion), kMessageCap);
   AddField(incident, "error", "device_assert");
   out.push_back(std::move(incident));
 }
