@@ -289,7 +289,8 @@ std::string CarriedCgroup(std::string_view text) {
   }
   std::string carried;
   for (const std::string_view line : lines) {
-    if (carried.size() + line.size() + 1 > kCarriedCgroupCap) break;
+    const size_t end_of_last = carried.empty() ? 0 : 1;
+    if (carried.size() + end_of_last + line.size() > kCarriedCgroupCap) break;
     if (!carried.empty()) carried += '\n';
     carried += line;
   }
