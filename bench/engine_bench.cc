@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "detectors/engine.h"
+#include "detectors/engine/engine.h"
 
 namespace rankscope::engine {
 namespace {

@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "exporter/collectors/nvml_device.h"
-#include "exporter/collectors/nvml_library.h"
+#include "exporter/gpu/nvml_device.h"
+#include "exporter/gpu/nvml_library.h"
 
 namespace rankscope::collectors::nvml {
 namespace {

@@ -20,12 +20,12 @@
 #include <string>
 #include <vector>
 
-#include "exporter/collectors/process_table.h"
-#include "exporter/probes/call_object.h"
-#include "exporter/probes/elf_symbols.h"
-#include "exporter/probes/probe_cost.h"
-#include "exporter/probes/tracked_map.h"
-#include "exporter/probes/uprobe_link.h"
+#include "exporter/probes/attach/elf_symbols.h"
+#include "exporter/probes/attach/probe_cost.h"
+#include "exporter/probes/attach/tracked_map.h"
+#include "exporter/probes/attach/uprobe_link.h"
+#include "exporter/probes/calls/call_object.h"
+#include "exporter/processes/process_table.h"
 
 namespace {
 

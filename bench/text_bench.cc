@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "detectors/engine.h"
-#include "detectors/logs/assembler.h"
-#include "detectors/logs/formats.h"
-#include "detectors/logs/masked_line.h"
+#include "detectors/engine/engine.h"
+#include "detectors/logs/progress/formats.h"
 #include "detectors/logs/reader.h"
-#include "detectors/logs/redactor.h"
+#include "detectors/logs/text/assembler.h"
+#include "detectors/logs/text/masked_line.h"
+#include "detectors/logs/text/redactor.h"
 
 namespace rankscope::logs {
 namespace {

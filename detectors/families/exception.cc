@@ -9,7 +9,7 @@
 
 #include "detectors/families/rows.h"
 #include "detectors/features/gpu_error.h"
-#include "detectors/logs/exception_table.h"
+#include "detectors/logs/failures/exception_table.h"
 
 namespace rankscope::families {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "detectors/job_status.h"
+#include "detectors/status/job_status.h"
 
 namespace rankscope::families {
 

@@ -11,7 +11,7 @@
 #include "detectors/families/rows.h"
 #include "detectors/families/sender.h"
 #include "detectors/families/standstill.h"
-#include "detectors/logs/exception_table.h"
+#include "detectors/logs/failures/exception_table.h"
 
 namespace rankscope::families {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "detectors/windows/statistics.h"
+#include "detectors/windows/series/statistics.h"
 
 namespace rankscope::features {
 

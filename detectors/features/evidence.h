@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // One observation that a verdict may cite: what was seen, where, against what. Structured; the
-// engine alone makes sentences of it (detectors/wording). Built by features from windows. Any
+// engine alone makes sentences of it (detectors/sentences). Built by features from windows. Any
 // thread.
 #pragma once
 
@@ -76,7 +76,7 @@ enum class EvidenceKind : uint8_t {
   kKl,
   kCompiling,
   kRestarts,
-  // Seen from below the text; a room words its own (detectors/wording_network.cc and so on).
+  // Seen from below the text; a room words its own (detectors/sentences/wording_network.cc and so on).
   kConnection,
   kListener,
   kNameLookup,
@@ -116,7 +116,7 @@ enum class EvidenceKind : uint8_t {
   kGpuCards,
   kGpuUnused,
   kGpuOutside,
-  // Of an end from outside (detectors/wording_scheduler.cc).
+  // Of an end from outside (detectors/sentences/wording_scheduler.cc).
   kSchedulerRun,       // a run of the job, as the scheduler's record has it
   kSchedulerRestarts,  // how often it was put back
   kTimeLimit,
@@ -124,7 +124,7 @@ enum class EvidenceKind : uint8_t {
   kBoot,       // whether the node was booted under the run
   kLostWork,   // what was trained since the last completed checkpoint
   kFinalSave,  // a save that the end came into
-  // Of a run that goes on from another (detectors/wording_resume.cc).
+  // Of a run that goes on from another (detectors/sentences/wording_resume.cc).
   kRerun,        // whom the run follows: a dependency, a restart
   kParentJob,    // what is left of that job
   kSuspectNode,  // a node that was in every run that failed soon

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "detectors/windows/statistics.h"
+#include "detectors/windows/series/statistics.h"
 
 namespace rankscope::features {
 namespace {

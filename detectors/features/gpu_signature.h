@@ -11,7 +11,7 @@
 
 #include "detectors/features/cite.h"
 #include "detectors/features/job_features.h"
-#include "detectors/windows/gpu_tracker.h"
+#include "detectors/windows/trackers/gpu_tracker.h"
 
 namespace rankscope::features {
 

@@ -9,7 +9,7 @@
 
 #include "detectors/features/calls.h"
 #include "detectors/features/landmarks.h"
-#include "detectors/windows/statistics.h"
+#include "detectors/windows/series/statistics.h"
 
 namespace rankscope::features {
 namespace {

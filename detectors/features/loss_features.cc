@@ -7,7 +7,7 @@
 #include <cmath>
 #include <span>
 
-#include "detectors/windows/statistics.h"
+#include "detectors/windows/series/statistics.h"
 
 namespace rankscope::features {
 namespace {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "detectors/features/job_features.h"
-#include "detectors/windows/loss_tracker.h"
+#include "detectors/windows/trackers/loss_tracker.h"
 
 namespace rankscope::features {
 

@@ -26,7 +26,7 @@ struct NetworkFeatures {
   std::string host;     // of the coordinator, as they were told it
   int64_t port = 0;     // 0 = not known
   std::string peer;     // as they tried it
-  std::string outcome;  // in the words of exporter/probes/network_facts.h
+  std::string outcome;  // in the words of exporter/probes/network/network_facts.h
   std::string said_by;  // who says that this is the coordinator
   int64_t attempts = 0;
   EvidenceRef trigger_evidence = kNoEvidence;

@@ -11,7 +11,7 @@
 
 #include "detectors/features/checkpoint_place.h"
 #include "detectors/features/landmarks.h"
-#include "detectors/windows/statistics.h"
+#include "detectors/windows/series/statistics.h"
 
 namespace rankscope::features {
 namespace {

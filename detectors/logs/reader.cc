@@ -8,17 +8,17 @@
 #include <utility>
 #include <vector>
 
-#include "detectors/logs/block_context.h"
-#include "detectors/logs/dialects.h"
-#include "detectors/logs/elastic_summary.h"
-#include "detectors/logs/formats.h"
-#include "detectors/logs/headed_table.h"
-#include "detectors/logs/keras.h"
-#include "detectors/logs/plain_record.h"
-#include "detectors/logs/prefix.h"
-#include "detectors/logs/progress_fields.h"
-#include "detectors/logs/scanner.h"
-#include "detectors/logs/traceback.h"
+#include "detectors/logs/failures/elastic_summary.h"
+#include "detectors/logs/failures/traceback.h"
+#include "detectors/logs/progress/block_context.h"
+#include "detectors/logs/progress/dialects.h"
+#include "detectors/logs/progress/formats.h"
+#include "detectors/logs/progress/headed_table.h"
+#include "detectors/logs/progress/keras.h"
+#include "detectors/logs/progress/plain_record.h"
+#include "detectors/logs/progress/progress_fields.h"
+#include "detectors/logs/text/prefix.h"
+#include "detectors/logs/text/scanner.h"
 #include "detectors/model/archive.h"
 
 namespace rankscope::logs {

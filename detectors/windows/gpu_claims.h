@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "detectors/attribution/gpu_environment.h"
-#include "detectors/windows/gpu_tracker.h"
+#include "detectors/windows/trackers/gpu_tracker.h"
 
 namespace rankscope::windows {
 

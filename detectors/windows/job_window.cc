@@ -8,7 +8,7 @@
 
 #include "detectors/windows/another_job.h"
 #include "detectors/windows/completed_save.h"
-#include "detectors/windows/statistics.h"
+#include "detectors/windows/series/statistics.h"
 
 namespace rankscope::windows {
 namespace {

@@ -6,17 +6,17 @@
 // everything. Single writer.
 #pragma once
 
-#include "detectors/windows/checkpoint_tracker.h"
-#include "detectors/windows/collective_tracker.h"
 #include "detectors/windows/fault_log.h"
-#include "detectors/windows/gpu_tracker.h"
-#include "detectors/windows/launch_tracker.h"
-#include "detectors/windows/network_tracker.h"
-#include "detectors/windows/port_tracker.h"
-#include "detectors/windows/report_tracker.h"
-#include "detectors/windows/speaker.h"
-#include "detectors/windows/storage_tracker.h"
-#include "detectors/windows/wait_tracker.h"
+#include "detectors/windows/trackers/checkpoint_tracker.h"
+#include "detectors/windows/trackers/collective_tracker.h"
+#include "detectors/windows/trackers/gpu_tracker.h"
+#include "detectors/windows/trackers/launch_tracker.h"
+#include "detectors/windows/trackers/network_tracker.h"
+#include "detectors/windows/trackers/port_tracker.h"
+#include "detectors/windows/trackers/report_tracker.h"
+#include "detectors/windows/trackers/speaker.h"
+#include "detectors/windows/trackers/storage_tracker.h"
+#include "detectors/windows/trackers/wait_tracker.h"
 
 namespace rankscope::windows {
 

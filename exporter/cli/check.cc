@@ -20,10 +20,10 @@
 
 #include "exporter/cli/commands.h"
 #include "exporter/cli/config_options.h"
-#include "exporter/privileges.h"
-#include "exporter/probes/kernel_gate.h"
+#include "exporter/daemon/privileges.h"
+#include "exporter/daemon/sources.h"
+#include "exporter/probes/attach/kernel_gate.h"
 #include "exporter/slurm/commands.h"
-#include "exporter/sources.h"
 
 namespace rankscope::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "detectors/verdict_json.h"
+#include "detectors/document/verdict_json.h"
 #include "exporter/cli/commands.h"
 #include "exporter/replay/log_file.h"
 

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "exporter/sources.h"
+#include "exporter/daemon/sources.h"
 
 namespace rankscope::cli {
 

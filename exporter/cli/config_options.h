@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "exporter/config.h"
+#include "exporter/config/config.h"
 
 namespace rankscope::cli {
 

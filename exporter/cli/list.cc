@@ -10,16 +10,16 @@
 #include <vector>
 
 #include "detectors/families/family_names.h"
-#include "detectors/hazards.h"
-#include "detectors/logs/formats.h"
-#include "detectors/logs/redactor.h"
-#include "detectors/warnings.h"
+#include "detectors/logs/progress/formats.h"
+#include "detectors/logs/text/redactor.h"
+#include "detectors/verdict/hazards.h"
+#include "detectors/verdict/warnings.h"
 #include "exporter/cli/commands.h"
-#include "exporter/config.h"
+#include "exporter/config/config.h"
+#include "exporter/daemon/sources.h"
 #include "exporter/http/scrape.h"
 #include "exporter/metrics/catalog.h"
-#include "exporter/probes/program_table.h"
-#include "exporter/sources.h"
+#include "exporter/probes/attach/program_table.h"
 
 namespace rankscope::cli {
 namespace {

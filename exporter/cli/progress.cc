@@ -17,9 +17,9 @@
 #include <variant>
 #include <vector>
 
-#include "detectors/logs/assembler.h"
-#include "detectors/logs/dialects.h"
+#include "detectors/logs/progress/dialects.h"
 #include "detectors/logs/reader.h"
+#include "detectors/logs/text/assembler.h"
 #include "exporter/cli/commands.h"
 
 namespace rankscope::cli {

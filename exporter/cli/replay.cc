@@ -8,7 +8,7 @@
 #include <ctime>
 #include <string>
 
-#include "detectors/verdict_json.h"
+#include "detectors/document/verdict_json.h"
 #include "exporter/cli/commands.h"
 #include "exporter/replay/judge.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "detectors/engine.h"
-#include "detectors/verdict_json.h"
+#include "detectors/document/verdict_json.h"
+#include "detectors/engine/engine.h"
 #include "exporter/cli/commands.h"
 #include "exporter/replay/player.h"
 #include "exporter/replay/recorder.h"

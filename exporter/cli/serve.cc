@@ -15,13 +15,13 @@
 #include <variant>
 #include <vector>
 
-#include "exporter/agent.h"
 #include "exporter/cli/commands.h"
 #include "exporter/cli/config_options.h"
-#include "exporter/privileges.h"
-#include "exporter/probes/kernel_gate.h"
-#include "exporter/probes/syscall_tracepoints.h"
-#include "exporter/user_threads.h"
+#include "exporter/daemon/agent.h"
+#include "exporter/daemon/privileges.h"
+#include "exporter/loop/user_threads.h"
+#include "exporter/probes/attach/kernel_gate.h"
+#include "exporter/probes/attach/syscall_tracepoints.h"
 #include "exporter/version.h"
 
 namespace rankscope::cli {

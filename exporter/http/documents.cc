@@ -6,8 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "detectors/verdict_json.h"
-#include "detectors/verdict_words.h"
+#include "detectors/document/verdict_json.h"
+#include "detectors/document/verdict_words.h"
 #include "exporter/metrics/shown_jobs.h"
 
 namespace rankscope::http {

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "detectors/job_status.h"
 #include "detectors/model/job_summary.h"
 #include "detectors/model/slurm_report.h"
+#include "detectors/status/job_status.h"
 #include "exporter/slurm/event_json.h"
 
 namespace rankscope::http {

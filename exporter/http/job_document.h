@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "detectors/job_status.h"
+#include "detectors/status/job_status.h"
 #include "exporter/http/part.h"
 
 namespace rankscope::http {

@@ -23,7 +23,7 @@
 #include <thread>
 #include <utility>
 
-#include "exporter/http/listen_address.h"
+#include "exporter/config/listen_address.h"
 #include "exporter/http/thread_filter.h"
 #include "exporter/http/wire.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "detectors/verdict_json.h"
+#include "detectors/document/verdict_json.h"
 
 namespace rankscope::http {
 namespace {

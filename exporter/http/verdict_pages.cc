@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "detectors/document/verdict_json.h"
 #include "detectors/model/percent_encode.h"
-#include "detectors/verdict_json.h"
 #include "exporter/http/negotiation.h"
 
 namespace rankscope::http {

@@ -16,13 +16,13 @@
 #include <utility>
 #include <vector>
 
-#include "detectors/engine.h"
-#include "detectors/job_status.h"
+#include "detectors/engine/engine.h"
 #include "detectors/model/gpu_reading.h"
 #include "detectors/model/library_call.h"
 #include "detectors/model/observation.h"
 #include "detectors/model/slurm_report.h"
 #include "detectors/model/time.h"
+#include "detectors/status/job_status.h"
 #include "exporter/metrics/format.h"
 
 namespace rankscope::metrics {

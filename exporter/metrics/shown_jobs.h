@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "detectors/job_status.h"
 #include "detectors/proto/verdict.pb.h"
+#include "detectors/status/job_status.h"
 #include "exporter/metrics/published.h"
 
 namespace rankscope::metrics {

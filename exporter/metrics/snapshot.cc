@@ -12,8 +12,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "detectors/document/verdict_words.h"
 #include "detectors/families/family_names.h"
-#include "detectors/verdict_words.h"
 #include "exporter/metrics/snapshot_impl.h"
 
 namespace rankscope::metrics {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "detectors/model/observation.h"
-#include "detectors/recording.h"
-#include "exporter/owned_fd.h"
+#include "detectors/recording/recording.h"
+#include "exporter/loop/owned_fd.h"
 
 namespace rankscope::replay {
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "detectors/engine.h"
+#include "detectors/engine/engine.h"
 #include "detectors/model/time.h"
 #include "detectors/proto/verdict.pb.h"
 #include "exporter/replay/reading.h"

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "detectors/recording.h"
+#include "detectors/recording/recording.h"
 #include "exporter/replay/segments.h"
 
 namespace rankscope::replay {

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 
 namespace rankscope::replay {
 

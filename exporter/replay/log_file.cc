@@ -10,10 +10,10 @@
 #include <system_error>
 #include <utility>
 
-#include "detectors/engine.h"
-#include "detectors/logs/assembler.h"
-#include "detectors/logs/masked_line.h"
-#include "detectors/logs/printed_time.h"
+#include "detectors/engine/engine.h"
+#include "detectors/logs/text/assembler.h"
+#include "detectors/logs/text/masked_line.h"
+#include "detectors/logs/text/printed_time.h"
 #include "detectors/model/observation.h"
 #include "exporter/replay/log_file_blocks.h"
 #include "exporter/replay/log_file_set.h"

@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "detectors/logs/assembler.h"
+#include "detectors/logs/text/assembler.h"
 #include "detectors/model/result.h"
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 
 namespace rankscope::replay {
 

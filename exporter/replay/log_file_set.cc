@@ -16,9 +16,9 @@
 #include <string_view>
 #include <tuple>
 
-#include "detectors/logs/prefix.h"
-#include "detectors/logs/printed_time.h"
-#include "exporter/owned_fd.h"
+#include "detectors/logs/text/prefix.h"
+#include "detectors/logs/text/printed_time.h"
+#include "exporter/loop/owned_fd.h"
 
 namespace rankscope::replay {
 namespace {

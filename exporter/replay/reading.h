@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "detectors/model/observation.h"
-#include "detectors/recording.h"
+#include "detectors/recording/recording.h"
 
 namespace rankscope::replay {
 

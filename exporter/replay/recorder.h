@@ -17,8 +17,8 @@
 #include "detectors/model/observation.h"
 #include "detectors/model/result.h"
 #include "detectors/model/sink.h"
-#include "detectors/recording.h"
-#include "exporter/owned_fd.h"
+#include "detectors/recording/recording.h"
+#include "exporter/loop/owned_fd.h"
 #include "exporter/replay/lane.h"
 
 namespace rankscope::replay {

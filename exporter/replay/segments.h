@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 
 namespace rankscope::replay {
 

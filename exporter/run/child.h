@@ -13,7 +13,7 @@
 #include <string>
 
 #include "detectors/model/result.h"
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 
 namespace rankscope::run {
 

@@ -13,7 +13,7 @@
 
 #include "detectors/model/ids.h"
 #include "detectors/model/time.h"
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 #include "exporter/run/child.h"
 #include "exporter/run/consumer.h"
 

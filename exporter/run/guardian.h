@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "detectors/model/result.h"
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 #include "exporter/run/child.h"
 
 namespace rankscope::run {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "detectors/logs/masked_line.h"
+#include "detectors/logs/text/masked_line.h"
 #include "exporter/run/clock.h"
 #include "exporter/run/process_facts.h"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "detectors/logs/assembler.h"
+#include "detectors/logs/text/assembler.h"
 #include "detectors/model/observation.h"
 #include "exporter/run/child.h"
 #include "exporter/run/consumer.h"

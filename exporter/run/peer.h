@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "detectors/model/ids.h"
-#include "exporter/owned_fd.h"
-#include "exporter/user_identity.h"
+#include "exporter/loop/owned_fd.h"
+#include "exporter/loop/user_identity.h"
 
 namespace rankscope::run {
 

@@ -13,8 +13,8 @@
 
 #include "detectors/attribution/cgroup_path.h"
 #include "detectors/attribution/environment_keys.h"
-#include "detectors/logs/redactor.h"
-#include "exporter/owned_fd.h"
+#include "detectors/logs/text/redactor.h"
+#include "exporter/loop/owned_fd.h"
 
 namespace rankscope::run {
 namespace {

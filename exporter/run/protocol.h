@@ -23,7 +23,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 
 namespace rankscope::run {
 

@@ -16,7 +16,7 @@
 #include <thread>
 #include <utility>
 
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 #include "exporter/run/queue.h"
 
 namespace rankscope::run {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "detectors/model/result.h"
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 
 namespace rankscope::run {
 

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "detectors/logs/masked_line.h"
+#include "detectors/logs/text/masked_line.h"
 #include "exporter/run/clock.h"
 #include "exporter/run/write_all.h"
 

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "detectors/logs/assembler.h"
+#include "detectors/logs/text/assembler.h"
 #include "detectors/model/observation.h"
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 #include "exporter/replay/follower.h"
 #include "exporter/run/child.h"
 #include "exporter/run/peer.h"

@@ -17,12 +17,12 @@
 #include <string_view>
 #include <vector>
 
-#include "exporter/event_loop.h"
-#include "exporter/owned_fd.h"
+#include "exporter/loop/event_loop.h"
+#include "exporter/loop/owned_fd.h"
+#include "exporter/loop/user_workers.h"
 #include "exporter/run/job_claims.h"
 #include "exporter/run/run_session.h"
 #include "exporter/source.h"
-#include "exporter/user_workers.h"
 
 namespace rankscope::run {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "detectors/model/time.h"
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 #include "exporter/run/child.h"
 #include "exporter/run/guardian.h"
 #include "exporter/run/queue.h"

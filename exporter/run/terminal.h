@@ -12,7 +12,7 @@
 
 #include <optional>
 
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 
 namespace rankscope::run {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "detectors/logs/assembler.h"
-#include "detectors/logs/masked_line.h"
+#include "detectors/logs/text/assembler.h"
+#include "detectors/logs/text/masked_line.h"
 #include "exporter/run/child.h"
 
 namespace rankscope::run {

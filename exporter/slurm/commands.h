@@ -15,7 +15,7 @@
 
 #include "detectors/model/library_call.h"
 #include "detectors/model/result.h"
-#include "exporter/command.h"
+#include "exporter/loop/command.h"
 
 namespace rankscope::exporter::slurm {
 

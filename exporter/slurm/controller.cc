@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "detectors/logs/redactor.h"
+#include "detectors/logs/text/redactor.h"
 #include "exporter/slurm/json_reader.h"
 #include "exporter/slurm/text_reader.h"
 

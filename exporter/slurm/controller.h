@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "detectors/model/job_summary.h"
-#include "exporter/disk_thread.h"
-#include "exporter/event_loop.h"
+#include "exporter/loop/disk_thread.h"
+#include "exporter/loop/event_loop.h"
+#include "exporter/loop/worker.h"
 #include "exporter/slurm/commands.h"
 #include "exporter/slurm/comment_queue.h"
 #include "exporter/slurm/event_store.h"
 #include "exporter/slurm/job_ledger.h"
 #include "exporter/slurm/node_ledger.h"
 #include "exporter/source.h"
-#include "exporter/worker.h"
 
 namespace rankscope::exporter::slurm {
 

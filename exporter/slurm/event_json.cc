@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "detectors/document/verdict_json.h"
 #include "detectors/model/host_list.h"
-#include "detectors/verdict_json.h"
 
 namespace rankscope::exporter::slurm {
 namespace {

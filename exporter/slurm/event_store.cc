@@ -12,7 +12,7 @@
 #include <fstream>
 #include <utility>
 
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 #include "exporter/slurm/event_json.h"
 
 namespace rankscope::exporter::slurm {

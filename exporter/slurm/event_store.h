@@ -17,7 +17,7 @@
 
 #include "detectors/model/result.h"
 #include "detectors/model/slurm_report.h"
-#include "exporter/disk_thread.h"
+#include "exporter/loop/disk_thread.h"
 
 namespace rankscope::exporter::slurm {
 

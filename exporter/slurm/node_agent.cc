@@ -12,7 +12,7 @@
 #include <span>
 #include <utility>
 
-#include "detectors/logs/redactor.h"
+#include "detectors/logs/text/redactor.h"
 #include "detectors/model/job_summary.h"
 #include "exporter/slurm/comment_queue.h"
 #include "exporter/slurm/event_json.h"

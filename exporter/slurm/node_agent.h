@@ -20,13 +20,13 @@
 #include <string>
 #include <vector>
 
-#include "exporter/collectors/http_page.h"
-#include "exporter/event_loop.h"
+#include "exporter/loop/event_loop.h"
+#include "exporter/loop/http_page.h"
+#include "exporter/loop/worker.h"
 #include "exporter/slurm/commands.h"
 #include "exporter/slurm/questions.h"
 #include "exporter/slurm/records.h"
 #include "exporter/source.h"
-#include "exporter/worker.h"
 
 namespace rankscope::exporter::slurm {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "detectors/gpu_history.h"
+#include "detectors/status/gpu_history.h"
 #include "exporter/metrics/published.h"
 
 namespace rankscope::web {

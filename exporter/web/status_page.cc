@@ -10,11 +10,11 @@
 #include <numeric>
 #include <utility>
 
+#include "detectors/document/verdict_json.h"
+#include "detectors/document/verdict_words.h"
 #include "detectors/families/family_names.h"
 #include "detectors/model/hidden_text.h"
 #include "detectors/model/percent_encode.h"
-#include "detectors/verdict_json.h"
-#include "detectors/verdict_words.h"
 #include "exporter/web/gpu_charts.h"
 #include "exporter/web/job_marks.h"
 #include "exporter/web/style.h"

@@ -8,7 +8,7 @@ from contract import ROOT, main, read
 LIMIT = 16
 SUB = r"[a-z][a-z0-9_]*"
 # Values that come from elsewhere: the list in the comment of the type that carries them.
-EXCEPTION = ("detectors/logs/exception_table.h", r"((?:// )?(?:%s\s*\|\s*(?://)?\s*)+%s)\nstd::string_view ExceptionSub" % (SUB, SUB))
+EXCEPTION = ("detectors/logs/failures/exception_table.h", r"((?:// )?(?:%s\s*\|\s*(?://)?\s*)+%s)\nstd::string_view ExceptionSub" % (SUB, SUB))
 RENDEZVOUS = ("detectors/logs/record.h", r"could not form; sub\s+(?://\s*)?(%s(?:\|%s)+);" % (SUB, SUB))
 BORROWED = {"A1": EXCEPTION, "X1": EXCEPTION, "C1": RENDEZVOUS}
 

@@ -59,11 +59,12 @@ def test_two_spdx_lines():
 
 def test_every_source_is_built():
     findings = []
+    globbed = " ".join(read(path) for path in tracked_files() if path.name == "CMakeLists.txt")
     for path in tracked_files():
-        if path.suffix != ".cc":
+        if path.suffix != ".cc" or f"{path.parent}/*.cc" in globbed:
             continue
         lists = [read(folder / "CMakeLists.txt") for folder in path.parents if (ROOT / folder / "CMakeLists.txt").exists()]
-        if not any(re.search(rf"\b{re.escape(path.stem)}\b", text) for text in lists) and "GLOB" not in lists[0]:
+        if not any(re.search(rf"\b{re.escape(path.stem)}\b", text) for text in lists) and not re.search(r"GLOB|^rankscope_room\(", lists[0], re.M):
             findings.append(f"{path}: no CMakeLists.txt names it")
     return findings
 

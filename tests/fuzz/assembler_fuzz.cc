@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "detectors/logs/assembler.h"
-#include "detectors/logs/redactor.h"
+#include "detectors/logs/text/assembler.h"
+#include "detectors/logs/text/redactor.h"
 
 namespace {
 

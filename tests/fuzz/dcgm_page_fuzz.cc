@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "exporter/collectors/dcgm_page.h"
+#include "exporter/gpu/dcgm_page.h"
 
 using namespace rankscope;
 

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <variant>
 
-#include "detectors/logs/block_context.h"
-#include "detectors/logs/formats.h"
-#include "detectors/logs/headed_table.h"
-#include "detectors/logs/keras.h"
-#include "detectors/logs/plain_record.h"
+#include "detectors/logs/progress/block_context.h"
+#include "detectors/logs/progress/formats.h"
+#include "detectors/logs/progress/headed_table.h"
+#include "detectors/logs/progress/keras.h"
+#include "detectors/logs/progress/plain_record.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "exporter/collectors/http_page.h"
+#include "exporter/loop/http_page.h"
 
 using namespace rankscope::collectors;
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "exporter/collectors/job_mapping_text.h"
+#include "exporter/gpu/job_mapping_text.h"
 
 using namespace rankscope::collectors;
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "detectors/verdict_json.h"
-#include "exporter/kept_file.h"
+#include "detectors/document/verdict_json.h"
+#include "exporter/daemon/kept_file.h"
 
 using namespace rankscope;
 using namespace rankscope::exporter;

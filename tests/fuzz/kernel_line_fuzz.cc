@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "detectors/logs/kernel_event.h"
-#include "exporter/collectors/kernel_line.h"
+#include "detectors/logs/failures/kernel_event.h"
+#include "exporter/kernel_log/kernel_line.h"
 
 using namespace rankscope;
 

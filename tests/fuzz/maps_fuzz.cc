@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "exporter/probes/mappings.h"
+#include "exporter/probes/attach/mappings.h"
 
 using namespace rankscope::probes;
 

@@ -10,11 +10,11 @@
 #include <string_view>
 
 #include "detectors/attribution/environment_keys.h"
-#include "exporter/collectors/output_file.h"
-#include "exporter/collectors/proc_text.h"
-#include "exporter/collectors/root_process.h"
-#include "exporter/user_identity.h"
-#include "exporter/user_path.h"
+#include "exporter/loop/user_identity.h"
+#include "exporter/loop/user_path.h"
+#include "exporter/output/output_file.h"
+#include "exporter/processes/proc_text.h"
+#include "exporter/processes/root_process.h"
 
 using namespace rankscope;
 using namespace rankscope::collectors;

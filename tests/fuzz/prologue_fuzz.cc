@@ -9,8 +9,8 @@
 #include <cstring>
 #include <span>
 
-#include "exporter/probes/elf_symbols.h"
-#include "exporter/probes/prologue.h"
+#include "exporter/probes/attach/elf_symbols.h"
+#include "exporter/probes/attach/prologue.h"
 
 using namespace rankscope::probes;
 

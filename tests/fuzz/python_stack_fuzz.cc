@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "exporter/probes/python_stack.h"
+#include "exporter/probes/wait/python_stack.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto frames =

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <variant>
 
-#include "detectors/logs/assembler.h"
 #include "detectors/logs/reader.h"
+#include "detectors/logs/text/assembler.h"
 
 namespace {
 

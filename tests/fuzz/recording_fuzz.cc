@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "detectors/proto/recording.pb.h"
-#include "detectors/recording.h"
+#include "detectors/recording/recording.h"
 #include "tests/support/observations.h"
 
 namespace {

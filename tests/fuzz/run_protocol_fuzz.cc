@@ -15,8 +15,8 @@
 #include <string_view>
 #include <variant>
 
-#include "detectors/logs/assembler.h"
-#include "detectors/recording.h"
+#include "detectors/logs/text/assembler.h"
+#include "detectors/recording/recording.h"
 #include "exporter/run/protocol.h"
 #include "exporter/run/wrapper_words.h"
 

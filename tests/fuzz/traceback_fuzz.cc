@@ -10,11 +10,11 @@
 #include <string_view>
 #include <variant>
 
-#include "detectors/logs/dialects.h"
-#include "detectors/logs/elastic_summary.h"
-#include "detectors/logs/exception_table.h"
-#include "detectors/logs/formats.h"
-#include "detectors/logs/traceback.h"
+#include "detectors/logs/failures/elastic_summary.h"
+#include "detectors/logs/failures/exception_table.h"
+#include "detectors/logs/failures/traceback.h"
+#include "detectors/logs/progress/dialects.h"
+#include "detectors/logs/progress/formats.h"
 #include "detectors/model/archive.h"
 
 namespace {

@@ -3,7 +3,7 @@
 """A state directory with many kept verdicts, each of them a real one's under another job's id."""
 from pathlib import Path
 
-SEAL = b"\xba\x3f\x08"  # before it the checksum of exporter/kept_file.h; without one a file is an older build's
+SEAL = b"\xba\x3f\x08"  # before it the checksum of exporter/daemon/kept_file.h; without one a file is an older build's
 SEAL_BYTES = len(SEAL) + 8
 
 

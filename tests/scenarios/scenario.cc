@@ -9,8 +9,8 @@
 #include <map>
 #include <stdexcept>
 
-#include "detectors/engine.h"
-#include "detectors/recording.h"
+#include "detectors/engine/engine.h"
+#include "detectors/recording/recording.h"
 #include "tests/scenarios/expand.h"
 
 namespace rankscope::scenarios {

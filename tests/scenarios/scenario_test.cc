@@ -14,8 +14,8 @@
 #include <regex>
 #include <set>
 
+#include "detectors/document/verdict_json.h"
 #include "detectors/families/family_names.h"
-#include "detectors/verdict_json.h"
 
 namespace rankscope::scenarios {
 namespace {

@@ -17,7 +17,7 @@
 #include <mutex>
 #include <set>
 
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 #include "tests/support/fake_nvml/state.h"
 
 using namespace fake_nvml;  // NOLINT: the symbols are C's

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "exporter/collectors/nvml_abi.h"
+#include "exporter/gpu/nvml_abi.h"
 #include "tests/support/fake_nvml/script.h"
 
 namespace fake_nvml {

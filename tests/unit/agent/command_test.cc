@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/command.h"
+#include "exporter/loop/command.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/config.h"
+#include "exporter/config/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "detectors/engine.h"
+#include "detectors/engine/engine.h"
 
 namespace rankscope::exporter {
 namespace {

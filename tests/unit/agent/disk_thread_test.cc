@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/disk_thread.h"
+#include "exporter/loop/disk_thread.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/door.h"
+#include "exporter/daemon/door.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/event_loop.h"
+#include "exporter/loop/event_loop.h"
 
 #include <gtest/gtest.h>
 #include <sys/epoll.h>

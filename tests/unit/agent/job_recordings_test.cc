@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/job_recordings.h"
+#include "exporter/daemon/job_recordings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 #include <future>
 #include <set>
 
+#include "exporter/daemon/sources.h"
 #include "exporter/replay/reading.h"
-#include "exporter/sources.h"
 #include "tests/unit/agent/settled.h"
 #include "tests/unit/agent/temporary_directory.h"
 

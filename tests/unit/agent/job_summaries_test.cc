@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/job_summaries.h"
+#include "exporter/daemon/job_summaries.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "exporter/kept_file.h"
+#include "exporter/daemon/kept_file.h"
 #include "tests/unit/agent/settled.h"
 #include "tests/unit/agent/temporary_directory.h"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/memory_budget.h"
+#include "exporter/daemon/memory_budget.h"
 
 #include <gtest/gtest.h>
 

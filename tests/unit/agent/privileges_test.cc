@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/privileges.h"
+#include "exporter/daemon/privileges.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "exporter/sources.h"
+#include "exporter/daemon/sources.h"
 
 namespace rankscope::exporter {
 namespace {

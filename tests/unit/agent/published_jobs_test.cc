@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/published_jobs.h"
+#include "exporter/daemon/published_jobs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 
 #include <functional>
 
-#include "exporter/event_loop.h"
+#include "exporter/loop/event_loop.h"
 
 namespace rankscope::exporter {
 

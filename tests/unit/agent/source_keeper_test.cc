@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/source_keeper.h"
+#include "exporter/daemon/source_keeper.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/user_path.h"
+#include "exporter/loop/user_path.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/user_workers.h"
+#include "exporter/loop/user_workers.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include <sstream>
 #include <string>
 
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 
 namespace rankscope::exporter {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/waiting_room.h"
+#include "exporter/daemon/waiting_room.h"
 
 #include <gtest/gtest.h>
 

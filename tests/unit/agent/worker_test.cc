@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/worker.h"
+#include "exporter/loop/worker.h"
 
 #include <gtest/gtest.h>
 

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What is read of dcgm-exporter's page, and what is made of pages that are none.
-#include "exporter/collectors/dcgm_page.h"
+#include "exporter/gpu/dcgm_page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "exporter/collectors/http_page.h"
+#include "exporter/loop/http_page.h"
 
 namespace rankscope::collectors {
 namespace {

@@ -3,7 +3,7 @@
 
 // The source over dcgm-exporter's page, against a server of the test's own: what it says when that
 // is away, slow, another's or stands still, and that none of it becomes a number.
-#include "exporter/collectors/dcgm.h"
+#include "exporter/gpu/dcgm.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 #include "tests/unit/collectors/recording_sink.h"
 
 namespace rankscope::collectors {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/collectors/heard_files.h"
+#include "exporter/output/heard_files.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Ports of RDMA devices from trees of files, as mlx5 and EFA lay them out.
-#include "exporter/collectors/infiniband.h"
+#include "exporter/infiniband/infiniband.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

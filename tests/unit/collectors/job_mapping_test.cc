@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/collectors/job_mapping.h"
+#include "exporter/gpu/job_mapping.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

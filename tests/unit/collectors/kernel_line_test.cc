@@ -3,7 +3,7 @@
 
 // Two contracts of the kernel's lines: what every driver and kernel writes is still taken for what
 // it is, and no line that holds a name of somebody's choice is taken for one of them.
-#include "exporter/collectors/kernel_line.h"
+#include "exporter/kernel_log/kernel_line.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "exporter/collectors/kernel_line.h"
+#include "exporter/kernel_log/kernel_line.h"
 
 namespace rankscope::collectors {
 

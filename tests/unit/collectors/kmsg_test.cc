@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Records of the kernel's log: what each kind looks like, and what looks like it and is none.
-#include "exporter/collectors/kmsg.h"
+#include "exporter/kernel_log/kmsg.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "exporter/collectors/kernel_line.h"
+#include "exporter/kernel_log/kernel_line.h"
 #include "tests/unit/collectors/recording_sink.h"
 
 namespace rankscope::collectors {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Dumps of a job's libraries: which file may be read, when, and what of it is told.
-#include "exporter/collectors/nccl_dumps.h"
+#include "exporter/nccl/nccl_dumps.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -15,8 +15,8 @@
 #include <sstream>
 
 #include "detectors/model/event_types.h"
-#include "exporter/collectors/dump_file.h"
-#include "exporter/collectors/nccl_digest.h"
+#include "exporter/nccl/dump_file.h"
+#include "exporter/nccl/nccl_digest.h"
 #include "tests/unit/collectors/recording_sink.h"
 
 namespace rankscope::collectors {

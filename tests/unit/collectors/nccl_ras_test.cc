@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Asking NCCL's RAS: whom, how, and what of the answers is worth keeping.
-#include "exporter/collectors/nccl_ras.h"
+#include "exporter/nccl/nccl_ras.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include <fstream>
 
 #include "detectors/model/event_types.h"
-#include "exporter/collectors/nccl_ras_diary.h"
-#include "exporter/collectors/ras_client.h"
+#include "exporter/nccl/nccl_ras_diary.h"
+#include "exporter/nccl/ras_client.h"
 #include "tests/unit/collectors/ras_service.h"
 #include "tests/unit/collectors/recording_sink.h"
 

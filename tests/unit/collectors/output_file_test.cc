@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/collectors/output_file.h"
+#include "exporter/output/output_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

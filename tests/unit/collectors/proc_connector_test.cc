@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/collectors/proc_connector.h"
+#include "exporter/processes/proc_connector.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

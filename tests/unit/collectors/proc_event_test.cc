@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/collectors/proc_event.h"
+#include "exporter/processes/proc_event.h"
 
 #include <gtest/gtest.h>
 

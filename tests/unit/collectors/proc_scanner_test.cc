@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/collectors/proc_scanner.h"
+#include "exporter/processes/proc_scanner.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <set>
 
-#include "exporter/collectors/procfs.h"
+#include "exporter/processes/procfs.h"
 #include "tests/unit/collectors/recording_sink.h"
 
 namespace rankscope::collectors {

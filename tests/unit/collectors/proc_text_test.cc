@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/collectors/proc_text.h"
+#include "exporter/processes/proc_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

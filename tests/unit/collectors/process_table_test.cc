@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/collectors/process_table.h"
+#include "exporter/processes/process_table.h"
 
 #include <gtest/gtest.h>
 

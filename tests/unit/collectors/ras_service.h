@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "exporter/collectors/ras_listener.h"
+#include "exporter/nccl/ras_listener.h"
 #include "tests/support/loopback_service.h"
 
 namespace rankscope::collectors {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/collectors/root_process.h"
+#include "exporter/processes/root_process.h"
 
 #include <elf.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Xids by two tellers: what is one and what is two, and what a card waits for until when.
-#include "exporter/collectors/xid_ledger.h"
+#include "exporter/gpu/xid_ledger.h"
 
 #include <gtest/gtest.h>
 

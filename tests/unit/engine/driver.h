@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "detectors/engine.h"
+#include "detectors/document/verdict_json.h"
+#include "detectors/engine/engine.h"
 #include "detectors/model/observation.h"
-#include "detectors/verdict_json.h"
 
 namespace rankscope::testing {
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "detectors/verdict_builder.h"
+#include "detectors/verdict/verdict_builder.h"
 #include "tests/unit/engine/driver.h"
 
 namespace rankscope::engine {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "detectors/engine.h"
-#include "detectors/job_places.h"
+#include "detectors/engine/engine.h"
+#include "detectors/engine/job_places.h"
 
 namespace rankscope::engine {
 namespace {

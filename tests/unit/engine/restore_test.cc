@@ -10,7 +10,7 @@
 #include <random>
 
 #include "detectors/model/archive.h"
-#include "detectors/recording.h"
+#include "detectors/recording/recording.h"
 #include "tests/scenarios/scenario.h"
 #include "tests/unit/engine/driver.h"
 

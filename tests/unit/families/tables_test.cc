@@ -10,8 +10,8 @@
 
 #include "detectors/families/family.h"
 #include "detectors/families/family_names.h"
-#include "detectors/remedies.h"
-#include "detectors/wording.h"
+#include "detectors/sentences/wording.h"
+#include "detectors/verdict/remedies.h"
 
 namespace rankscope::families {
 namespace {

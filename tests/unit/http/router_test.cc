@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "detectors/document/verdict_json.h"
 #include "detectors/model/job_summary.h"
-#include "detectors/verdict_json.h"
 #include "tests/unit/http/gunzip.h"
 #include "tests/unit/metrics/published_states.h"
 

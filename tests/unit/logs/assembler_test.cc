@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
-#include "detectors/logs/assembler.h"
+#include "detectors/logs/text/assembler.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "detectors/logs/assembler.h"
 #include "detectors/logs/reader.h"
+#include "detectors/logs/text/assembler.h"
 
 namespace rankscope::logs {
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
-#include "detectors/logs/formats.h"
+#include "detectors/logs/progress/formats.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <variant>
 
-#include "detectors/logs/dialects.h"
+#include "detectors/logs/progress/dialects.h"
 #include "detectors/logs/reader.h"
 
 namespace rankscope::logs {

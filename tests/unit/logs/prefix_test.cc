@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
-#include "detectors/logs/prefix.h"
+#include "detectors/logs/text/prefix.h"
 
 #include <gtest/gtest.h>
 

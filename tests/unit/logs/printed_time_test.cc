@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "detectors/logs/printed_time.h"
+#include "detectors/logs/text/printed_time.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
-#include "detectors/logs/redactor.h"
+#include "detectors/logs/text/redactor.h"
 
 #include <gtest/gtest.h>
 

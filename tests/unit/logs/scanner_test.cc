@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
-#include "detectors/logs/scanner.h"
+#include "detectors/logs/text/scanner.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
-#include "detectors/logs/tangled.h"
+#include "detectors/logs/failures/tangled.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
-#include "detectors/logs/boxed_traceback.h"
+#include "detectors/logs/failures/boxed_traceback.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
-#include "detectors/logs/elastic_summary.h"
+#include "detectors/logs/failures/elastic_summary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

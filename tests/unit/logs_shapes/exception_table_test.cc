@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
-#include "detectors/logs/exception_table.h"
+#include "detectors/logs/failures/exception_table.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 // What the libraries' own words say, each beside a near miss that reads alike and is another's.
 #include <gtest/gtest.h>
 
-#include "detectors/logs/exception_rows.h"
-#include "detectors/logs/exception_table.h"
+#include "detectors/logs/failures/exception_rows.h"
+#include "detectors/logs/failures/exception_table.h"
 
 namespace rankscope::logs {
 namespace {

@@ -12,8 +12,8 @@
 #include <sstream>
 #include <string>
 
-#include "detectors/logs/exception_table.h"
-#include "detectors/logs/incident_text.h"
+#include "detectors/logs/failures/exception_table.h"
+#include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/reader.h"
 #include "tests/unit/logs_shapes/feed.h"
 

@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
-#include "detectors/logs/elastic_summary.h"
-#include "detectors/logs/formats.h"
-#include "detectors/logs/traceback.h"
+#include "detectors/logs/failures/elastic_summary.h"
+#include "detectors/logs/failures/traceback.h"
+#include "detectors/logs/progress/formats.h"
 
 namespace rankscope::logs {
 

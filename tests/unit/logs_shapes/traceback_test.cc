@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
-#include "detectors/logs/traceback.h"
+#include "detectors/logs/failures/traceback.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

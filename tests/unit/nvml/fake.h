@@ -11,8 +11,8 @@
 #include <fstream>
 #include <string>
 
-#include "exporter/collectors/nvml_device.h"
-#include "exporter/collectors/nvml_library.h"
+#include "exporter/gpu/nvml_device.h"
+#include "exporter/gpu/nvml_library.h"
 
 namespace rankscope::collectors::nvml {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // One look at one GPU, field by field, on the stand-in.
-#include "exporter/collectors/nvml_device.h"
+#include "exporter/gpu/nvml_device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Finding the library, and what it says when it cannot start.
-#include "exporter/collectors/nvml_library.h"
+#include "exporter/gpu/nvml_library.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

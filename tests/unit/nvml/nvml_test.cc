@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The source over a node's GPUs, on the stand-in: what one of them suffers is its own.
-#include "exporter/collectors/nvml.h"
+#include "exporter/gpu/nvml.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

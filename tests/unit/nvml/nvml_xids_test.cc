@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Xids that the driver's library tells of, on the stand-in; and what shows that a card was reset.
-#include "exporter/collectors/nvml_xids.h"
+#include "exporter/gpu/nvml_xids.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <functional>
 
-#include "exporter/collectors/nvml.h"
-#include "exporter/collectors/nvml_reset.h"
+#include "exporter/gpu/nvml.h"
+#include "exporter/gpu/nvml_reset.h"
 #include "tests/unit/collectors/recording_sink.h"
 #include "tests/unit/nvml/fake.h"
 

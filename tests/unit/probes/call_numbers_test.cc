@@ -6,8 +6,8 @@
 
 #include <optional>
 
-#include "exporter/probes/cuda_numbers.h"
-#include "exporter/probes/nccl_numbers.h"
+#include "exporter/probes/calls/cuda_numbers.h"
+#include "exporter/probes/calls/nccl_numbers.h"
 
 namespace rankscope::probes {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/governor.h"
+#include "exporter/probes/attach/governor.h"
 
 #include <gtest/gtest.h>
 
-#include "exporter/probes/launch_windows.h"
+#include "exporter/probes/calls/launch_windows.h"
 
 namespace rankscope::probes {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/io_facts.h"
+#include "exporter/probes/io/io_facts.h"
 
 #include <gtest/gtest.h>
 #include <linux/magic.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/kernel_gate.h"
+#include "exporter/probes/attach/kernel_gate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

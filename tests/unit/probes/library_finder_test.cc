@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/library_finder.h"
+#include "exporter/probes/attach/library_finder.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -18,8 +18,8 @@
 #include <sstream>
 #include <vector>
 
-#include "exporter/probes/call_table.h"
-#include "exporter/probes/prologue.h"
+#include "exporter/probes/attach/prologue.h"
+#include "exporter/probes/calls/call_table.h"
 
 // Two names for one function, as in a library built for a profiler; in the table of strings the
 // second is the tail of the first.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/network_facts.h"
+#include "exporter/probes/network/network_facts.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/oom_log.h"
+#include "exporter/probes/process/oom_log.h"
 
 #include <gtest/gtest.h>
 

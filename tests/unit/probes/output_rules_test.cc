@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/output_rules.h"
+#include "exporter/probes/stdio/output_rules.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/output_stream.h"
+#include "exporter/probes/stdio/output_stream.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "exporter/probes/recent_lines.h"
+#include "exporter/probes/stdio/recent_lines.h"
 
 namespace rankscope::probes {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "exporter/probes/process.h"
+#include "exporter/probes/process/process.h"
 
 namespace rankscope::probes {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/prologue.h"
+#include "exporter/probes/attach/prologue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/said_turns.h"
+#include "exporter/probes/stdio/said_turns.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/target_table.h"
+#include "exporter/probes/attach/target_table.h"
 
 #include <gtest/gtest.h>
 
-#include "exporter/probes/allowance.h"
+#include "exporter/probes/attach/allowance.h"
 
 namespace rankscope::probes {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/thread_reader.h"
+#include "exporter/probes/wait/thread_reader.h"
 
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -13,8 +13,8 @@
 #include <fstream>
 #include <thread>
 
-#include "exporter/probes/thread_sampler.h"
-#include "exporter/probes/thread_snapshot.h"
+#include "exporter/probes/wait/thread_sampler.h"
+#include "exporter/probes/wait/thread_snapshot.h"
 
 namespace rankscope::probes {
 namespace {

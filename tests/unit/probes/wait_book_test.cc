@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/wait_book.h"
+#include "exporter/probes/wait/wait_book.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,9 +9,9 @@
 
 #include <fstream>
 
-#include "exporter/command.h"
-#include "exporter/probes/hang_watch.h"
-#include "exporter/probes/python_stack.h"
+#include "exporter/loop/command.h"
+#include "exporter/probes/wait/hang_watch.h"
+#include "exporter/probes/wait/python_stack.h"
 
 namespace rankscope::probes {
 namespace {

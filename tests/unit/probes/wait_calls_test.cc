@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/probes/wait_calls.h"
+#include "exporter/probes/wait/wait_calls.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

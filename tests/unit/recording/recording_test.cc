@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "detectors/recording.h"
+#include "detectors/recording/recording.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/util/json_util.h>

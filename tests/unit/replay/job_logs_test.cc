@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "detectors/verdict_json.h"
+#include "detectors/document/verdict_json.h"
 #include "exporter/replay/log_file.h"
 #include "exporter/replay/log_file_names.h"
 #include "exporter/replay/log_file_set.h"

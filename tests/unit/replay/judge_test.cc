@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "detectors/verdict_json.h"
+#include "detectors/document/verdict_json.h"
 #include "exporter/replay/recorder.h"
 #include "exporter/replay/segments.h"
 #include "tests/unit/replay/support.h"

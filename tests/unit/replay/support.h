@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "detectors/model/observation.h"
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 
 namespace rankscope::testing {
 

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "detectors/recording.h"
+#include "detectors/recording/recording.h"
 #include "exporter/replay/segments.h"
 #include "exporter/run/clock.h"
 #include "exporter/run/daemon_link.h"

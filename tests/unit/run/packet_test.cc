@@ -9,7 +9,7 @@
 #include <array>
 #include <vector>
 
-#include "exporter/owned_fd.h"
+#include "exporter/loop/owned_fd.h"
 #include "exporter/run/protocol.h"
 
 namespace rankscope::run {

@@ -9,7 +9,7 @@
 #include <string>
 #include <variant>
 
-#include "detectors/logs/assembler.h"
+#include "detectors/logs/text/assembler.h"
 #include "exporter/run/protocol.h"
 
 namespace rankscope::run {

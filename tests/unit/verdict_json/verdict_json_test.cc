@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "detectors/verdict_json.h"
+#include "detectors/document/verdict_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

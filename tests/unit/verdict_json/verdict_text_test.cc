@@ -7,8 +7,8 @@
 #include <random>
 #include <sstream>
 
+#include "detectors/document/verdict_json.h"
 #include "detectors/model/utf8.h"
-#include "detectors/verdict_json.h"
 #include "tests/unit/verdict_json/example.h"
 
 namespace rankscope {

@@ -3,7 +3,7 @@
 
 // The books of a job's checkpoints: what one save is, when the newest whole one was, what a failure
 // would cost.
-#include "detectors/windows/checkpoint_tracker.h"
+#include "detectors/windows/trackers/checkpoint_tracker.h"
 
 #include <gtest/gtest.h>
 

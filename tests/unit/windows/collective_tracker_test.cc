@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "detectors/windows/collective_tracker.h"
+#include "detectors/windows/trackers/collective_tracker.h"
 
 #include <gtest/gtest.h>
 

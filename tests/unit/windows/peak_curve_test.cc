@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "detectors/windows/peak_curve.h"
+#include "detectors/windows/series/peak_curve.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

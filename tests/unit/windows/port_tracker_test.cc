@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What the node's RDMA ports counted under a run, and what they had counted before it.
-#include "detectors/windows/port_tracker.h"
+#include "detectors/windows/trackers/port_tracker.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 // What NCCL and PyTorch report, remembered: whom RAS names and for how long unchanged, the dumps of
 // the ranks, and bytes that nobody should have sent.
-#include "detectors/windows/report_tracker.h"
+#include "detectors/windows/trackers/report_tracker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

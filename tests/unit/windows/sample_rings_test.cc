@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "detectors/windows/sample_rings.h"
+#include "detectors/windows/series/sample_rings.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Against values worked out by hand.
-#include "detectors/windows/statistics.h"
+#include "detectors/windows/series/statistics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "detectors/windows/step_clock.h"
+#include "detectors/windows/series/step_clock.h"
 
 #include <gtest/gtest.h>
 

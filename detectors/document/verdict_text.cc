@@ -1,0 +1,284 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The verdict for a terminal. Whatever a job printed may be quoted here, so nothing reaches the
+// terminal that could steer it.
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "detectors/document/verdict_json.h"
+#include "detectors/document/verdict_words.h"
+#include "detectors/model/hidden_text.h"
+#include "detectors/model/utf8.h"
+
+namespace rankscope {
+
+namespace {
+
+constexpr size_t kColumns = 100;
+
+// One line of printable text: control characters (C0, DEL, C1) become '?', line ends and tabs a
+// blank; what nobody would see is written out.
+std::string Printable(std::string_view text) {
+  const std::string valid = ToUtf8(text);
+  std::string out;
+  out.reserve(valid.size());
+  for (size_t i = 0; i < valid.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(valid[i]);
+    const bool c1 = byte == 0xC2 && static_cast<uint8_t>(valid[i + 1]) < 0xA0;
+    if (byte == '\n' || byte == '\r' || byte == '\t') {
+      out.push_back(' ');
+    } else if (byte < 0x20 || byte == 0x7F || c1) {
+      out.push_back('?');
+      if (c1) ++i;
+    } else if (const size_t hidden = HiddenSequence(std::string_view(valid).substr(i))) {
+      AppendWrittenOut(CodePoint(std::string_view(valid).substr(i), hidden), out);
+      i += hidden - 1;
+    } else {
+      out.push_back(valid[i]);
+    }
+  }
+  return out;
+}
+
+// Code points, which is columns for all but wide scripts.
+size_t Columns(std::string_view text) {
+  size_t count = 0;
+  for (const char c : text) count += (static_cast<uint8_t>(c) & 0xC0) != 0x80;
+  return count;
+}
+
+// The bytes of at most `columns` code points.
+size_t BytesOf(std::string_view text, size_t columns) {
+  size_t at = 0;
+  while (at < text.size() && columns > 0) {
+    ++at;
+    while (at < text.size() && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80) ++at;
+    --columns;
+  }
+  return at;
+}
+
+// Breaks at blanks; a word longer than a line is broken where the line ends. `first` begins the
+// first line, as many blanks the others.
+void Wrap(std::string_view first, std::string_view text, std::string& out) {
+  const std::string printable = Printable(text);
+  const std::string indent(Columns(first), ' ');
+  const size_t width = kColumns - indent.size();
+  std::string_view rest = printable;
+  out.append(first);
+  for (bool more = true; more;) {
+    size_t size = BytesOf(rest, width);
+    more = size < rest.size();
+    if (more && rest[size] != ' ') {
+      const size_t blank = rest.substr(0, size).rfind(' ');
+      if (blank != std::string_view::npos && blank > 0) size = blank;
+    }
+    out.append(rest.substr(0, size));
+    out.push_back('\n');
+    rest.remove_prefix(size);
+    while (more && !rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
+    more = !rest.empty();
+    if (more) out.append(indent);
+  }
+}
+
+std::string Short(double value) {
+  char buffer[32];
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, 6);
+  return {buffer, end.ptr};
+}
+
+template <typename Range>
+std::string Join(const Range& values, std::string_view separator) {
+  std::string out;
+  for (const auto& value : values) {
+    if (!out.empty()) out.append(separator);
+    if constexpr (std::is_integral_v<std::decay_t<decltype(value)>>) {
+      out.append(std::to_string(value));
+    } else {
+      out.append(value);
+    }
+  }
+  return out;
+}
+
+std::string Headline(const proto::Verdict& verdict) {
+  std::string out = "job " + verdict.job_id();
+  if (verdict.attempt().ordinal() > 1)
+    out += " attempt " + std::to_string(verdict.attempt().ordinal());
+  out += "  " + verdict.code() + " " + verdict.family();
+  if (!verdict.sub().empty()) out += " (" + verdict.sub() + ")";
+  if (!verdict.fault_class().empty()) out += "  " + verdict.fault_class();
+  if (!verdict.exception_type().empty()) out += "  " + verdict.exception_type();
+  out += "  confidence " + Short(verdict.confidence()) + " (" + std::string(Word(verdict.tier())) +
+         ")";
+  if (verdict.ranks_size() > 0) {
+    constexpr int kListed = 8;
+    std::vector<int32_t> ranks(verdict.ranks().begin(),
+                               verdict.ranks().begin() + std::min(verdict.ranks_size(), kListed));
+    out += (verdict.ranks_size() == 1 ? "  rank " : "  ranks ") + Join(ranks, ",");
+    if (verdict.ranks_size() > kListed)
+      out += " and " + std::to_string(verdict.ranks_size() - kListed) + " more";
+  }
+  return out + "  " + std::string(Word(verdict.state()));
+}
+
+std::string Cited(const proto::Citation& cite) {
+  switch (cite.c_case()) {
+    case proto::Citation::kLog:
+      return cite.log().stream() + " @" + std::to_string(cite.log().offset()) + ": " +
+             cite.log().line();
+    case proto::Citation::kPromql:
+      return cite.promql();
+    case proto::Citation::kScheduler:
+      return cite.scheduler().origin() + " " + cite.scheduler().field() + "=" +
+             cite.scheduler().value();
+    case proto::Citation::kKernel:
+      return cite.kernel().source() + ": " + cite.kernel().text();
+    case proto::Citation::kProcess:
+      return "pid " + std::to_string(cite.process().process().pid()) + " " + cite.process().what() +
+             " " + cite.process().value();
+    case proto::Citation::C_NOT_SET:
+      return {};
+  }
+  return {};
+}
+
+void Section(std::string_view title, std::string& out) {
+  out.push_back('\n');
+  out.append(title);
+  out.push_back('\n');
+}
+
+void PrintShows(const proto::Verdict& verdict, std::string& out) {
+  if (verdict.shows_size() == 0) return;
+  Section("Shows", out);
+  for (const auto& evidence : verdict.shows()) {
+    Wrap("  [" + std::to_string(evidence.id()) + "] ", evidence.text(), out);
+    const std::string cited = Cited(evidence.cite());
+    if (!cited.empty()) Wrap("      | ", cited, out);
+  }
+}
+
+void PrintImplies(const proto::Verdict& verdict, std::string& out) {
+  if (verdict.implies_size() == 0) return;
+  Section("Implies", out);
+  for (const auto& implication : verdict.implies()) {
+    std::string text = implication.text();
+    if (!implication.remedy().empty() && implication.remedy() != "none")
+      text += " -> " + implication.remedy();
+    if (implication.evidence_size() > 0) text += " [" + Join(implication.evidence(), ",") + "]";
+    Wrap("  - ", text, out);
+  }
+}
+
+// What would have to be there; nothing where it is, and says too little.
+std::string Lacking(proto::Store needs, proto::Availability why) {
+  if (why == proto::UP) return {};
+  return " (needs " + std::string(Word(needs)) + ": " + std::string(StoreWord(why)) + ")";
+}
+
+void PrintCannotDecide(const proto::Verdict& verdict, std::string& out) {
+  if (verdict.cannot_decide_size() == 0) return;
+  Section("Cannot decide", out);
+  for (const auto& open : verdict.cannot_decide()) {
+    Wrap("  - ", open.question() + Lacking(open.needs(), open.why()), out);
+  }
+}
+
+// The families that could have been it, each with its reason; many share one, and are then printed
+// together.
+void PrintRuledOut(const proto::Verdict& verdict, std::string& out) {
+  std::vector<std::pair<std::string, std::string>>
+      reasons;  // reason -> codes, in order of first use
+  const auto add = [&](std::string reason, const std::string& code) {
+    for (auto& [known, codes] : reasons) {
+      if (known != reason) continue;
+      codes += " " + code;
+      return;
+    }
+    reasons.emplace_back(std::move(reason), code);
+  };
+  for (const auto& family : verdict.families()) {
+    if (family.state() == proto::FamilyState::RULED_OUT) add(family.by(), family.code());
+  }
+  if (!reasons.empty()) Section("Ruled out", out);
+  for (const auto& [reason, codes] : reasons) Wrap("  - ", codes + ": " + reason, out);
+  reasons.clear();
+  for (const auto& family : verdict.families()) {
+    if (family.state() != proto::FamilyState::NOT_DECIDABLE) continue;
+    const std::string lacking = Lacking(family.needs(), family.why());
+    const std::string store(Word(family.needs()));
+    add(!family.by().empty() ? family.by() + lacking
+        : lacking.empty()    ? store + " is present and does not decide it"
+                             : "needs " + store + " (" + std::string(StoreWord(family.why())) + ")",
+        family.code());
+  }
+  if (!reasons.empty()) Section("Not decidable here", out);
+  for (const auto& [reason, codes] : reasons) Wrap("  - ", codes + ": " + reason, out);
+}
+
+void PrintWarnings(const proto::Verdict& verdict, std::string& out) {
+  if (verdict.warnings_size() == 0) return;
+  Section("Warnings", out);
+  for (const auto& warning : verdict.warnings()) {
+    std::string text = warning.kind();
+    if (!warning.subject().empty()) text += " " + warning.subject();
+    text += ": " + warning.text();
+    if (!warning.remedy().empty()) text += " -> " + warning.remedy();
+    Wrap("  - ", text, out);
+  }
+}
+
+void PrintWhatToDo(const proto::Verdict& verdict, std::string& out) {
+  if (verdict.resolution().immediate_size() > 0) {
+    Section("Do now", out);
+    for (const std::string& step : verdict.resolution().immediate()) Wrap("  - ", step, out);
+  }
+  if (verdict.next_tests_size() == 0) return;
+  Section("Next tests", out);
+  for (const auto& test : verdict.next_tests()) {
+    Wrap("  $ ", test.command(), out);
+    if (!test.expects().empty()) Wrap("      ", test.expects(), out);
+  }
+}
+
+void PrintQuality(const proto::Verdict& verdict, std::string& out) {
+  const proto::DataQuality& quality = verdict.data_quality();
+  if (quality.exact() && quality.lost_bytes() == 0 && quality.lost_events() == 0) return;
+  Section("Data quality", out);
+  if (!quality.exact())
+    Wrap("  - ", "not exact: this answer may differ from one with all observations", out);
+  if (quality.truncated_at() != 0) {
+    Wrap("  - ", "the recording ends at byte " + std::to_string(quality.truncated_at()), out);
+  }
+  if (quality.lost_bytes() != 0)
+    Wrap("  - ", std::to_string(quality.lost_bytes()) + " bytes lost", out);
+  if (quality.lost_events() != 0)
+    Wrap("  - ", std::to_string(quality.lost_events()) + " events lost", out);
+  for (const std::string& note : quality.notes()) Wrap("  - ", note, out);
+}
+
+}  // namespace
+
+std::string VerdictToText(const proto::Verdict& verdict) {
+  std::string out;
+  Wrap("", Headline(verdict), out);
+  PrintShows(verdict, out);
+  PrintImplies(verdict, out);
+  PrintCannotDecide(verdict, out);
+  PrintRuledOut(verdict, out);
+  PrintWarnings(verdict, out);
+  PrintWhatToDo(verdict, out);
+  PrintQuality(verdict, out);
+  return out;
+}
+
+}  // namespace rankscope

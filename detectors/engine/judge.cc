@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/engine/judge.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "detectors/families/family_names.h"
+#include "detectors/features/build.h"
+#include "detectors/recording/utf8_message.h"
+#include "detectors/status/describe_data.h"
+#include "detectors/verdict/verdict_builder.h"
+
+namespace rankscope::engine {
+namespace {
+
+using families::FamilyRow;
+using families::Finding;
+using features::JobFeatures;
+
+// Earlier attempts listed in a verdict; a restart storm is a finding of its own, not a longer list.
+constexpr size_t kMaxAttempts = 16;
+
+// Grandchildren may hold the streams open for ever: past this the verdict is final without them.
+constexpr Duration kStreamsGrace = Seconds(30);
+
+bool SameAnswer(const proto::Verdict& a, const proto::Verdict& b) {
+  return a.code() == b.code() && a.sub() == b.sub() && a.state() == b.state() &&
+         a.confidence() == b.confidence() && a.attempt().ordinal() == b.attempt().ordinal() &&
+         std::equal(a.ranks().begin(), a.ranks().end(), b.ranks().begin(), b.ranks().end());
+}
+
+// That nothing moves, or too slowly, says nothing of a job that is suspended or that nobody
+// observes, nor of one of which that has just been so: numbers are of the newest one or two
+// minutes. What stood before stands, and an event tells more.
+bool OfPause(const Finding& finding, const JobFeatures& f) {
+  constexpr double kHangSeconds = 60, kSlowSeconds = 120;
+  if (!f.running || f.Primary() != nullptr) return false;
+  const double ago = std::fmin(f.suspension.seconds_ago, f.unheard_seconds_ago);  // NaN = never
+  return (finding.symptom == "hang" && ago < kHangSeconds) ||
+         (finding.symptom == "slow" && ago < kSlowSeconds);
+}
+
+}  // namespace
+
+Judge::Choice Judge::Choose(const JobFeatures& f, std::string_view standing) {
+  Choice choice;
+  for (const bool incident : {true, false}) {
+    for (const FamilyRow& row : families::Families()) {
+      if (row.incident != incident) continue;
+      Finding finding = row.evaluate(f);
+      if (!finding.matched || (row.code != standing && OfPause(finding, f))) continue;
+      choice.family = &row;
+      choice.finding = std::move(finding);
+      return choice;
+    }
+  }
+  return choice;  // not reached: U0 always matches
+}
+
+// A finding is raised when it has matched for its hold, and falls when it has been absent for its
+// clear; an end decides at once, since nothing more can come.
+Judge::Choice Judge::Hold(Choice choice, const JobFeatures& f, Timestamp now) {
+  const std::string code(choice.family->code);
+  if (raised_.empty() || f.ended || code == raised_) {
+    if (code != raised_) raised_since_ = now;
+    raised_ = code;
+    raised_seen_ = now;
+    candidate_.clear();
+    return choice;
+  }
+  if (candidate_ != code) {
+    candidate_ = code;
+    candidate_since_ = now;
+  }
+  Duration clear{};
+  for (const FamilyRow& row : families::Families()) {
+    if (row.code == raised_) clear = row.clear;
+  }
+  if (now - candidate_since_ >= choice.family->hold && now - raised_seen_ >= clear) {
+    raised_ = code;
+    raised_since_ = raised_seen_ = now;
+    candidate_.clear();
+    return choice;
+  }
+  choice.family = nullptr;  // what stands, stands
+  return choice;
+}
+
+proto::State Judge::NextState(const windows::JobWindow& job, const JobFeatures& f,
+                              const JudgeContext& context, Timestamp now) const {
+  if (!f.ended) return proto::LIVE;
+  // What is told late amends; only another attempt begins anew.
+  if (is_final() && verdict_.attempt().ordinal() == job.attempt().ordinal) return proto::FINAL;
+  const Config& config = *context.config;
+  const windows::JobEnd& end = job.end();
+  if (end.streams_closed) {
+    // Without the wrapper's word the end is that of the last process.
+    const Timestamp ended = end.ended ? end.t : job.last_process_exit();
+    const Timestamp drained = std::max(ended, end.streams_closed_t);
+    const bool waits = context.scheduled && context.scheduler_told.ns == 0;
+    if (waits && now - drained < config.final_after_scheduler) return proto::PROVISIONAL;
+    const Timestamp told = std::min(context.scheduler_told, drained + config.final_after_scheduler);
+    if (now - std::max(drained, told) >= config.final_after_end) return proto::FINAL;
+  } else if (now - end.t >= kStreamsGrace) {
+    return proto::FINAL;
+  }
+  return proto::PROVISIONAL;
+}
+
+void Judge::SummarizePrevious(windows::JobWindow& job, const JudgeContext& context) {
+  const JobFeatures f = features::BuildPreviousFeatures(job, context.stores, job.previous_end());
+  const Choice choice = Choose(f);
+  proto::AttemptSummary summary;
+  proto::Attempt* attempt = summary.mutable_attempt();
+  attempt->set_ordinal(job.previous_attempt().ordinal);
+  attempt->set_elastic_restart(job.previous_attempt().elastic_restart);
+  attempt->set_slurm_restart(job.previous_attempt().slurm_restart);
+  summary.set_code(std::string(choice.family->code));
+  summary.set_family(std::string(families::FindFamily(choice.family->code).family));
+  summary.set_sub(std::string(choice.finding.sub));
+  summary.set_confidence(Confidence(choice.finding, f));
+  summary.set_end_ns(context.wall_offset_ns == 0 ? 0
+                                                 : job.previous_end().ns + context.wall_offset_ns);
+  constexpr double kMostSteps = 1e15;  // a number that text printed may be anything
+  summary.set_last_step(static_cast<int64_t>(std::clamp(f.steps, 0.0, kMostSteps)));
+  if (attempts_.size() == kMaxAttempts) attempts_.erase(attempts_.begin());
+  attempts_.push_back(std::move(summary));
+  job.TakeEndedAttempt();
+  raised_.clear();
+  candidate_.clear();
+}
+
+bool Judge::Evaluate(windows::JobWindow& job, const JudgeContext& context, Timestamp now) {
+  while (job.attempt_ended()) SummarizePrevious(job, context);
+  JobFeatures f = features::BuildFeatures(job, context.stores, now);
+  f.hang_floor_seconds = context.config->hang_floor.seconds();
+  f.rendezvous_suspect_seconds = context.config->rendezvous_suspect.seconds();
+  f.rendezvous_fire_seconds = context.config->rendezvous_fire.seconds();
+  const proto::State state = NextState(job, f, context, now);
+  const Choice choice = Hold(Choose(f, raised_), f, now);
+  if (choice.family == nullptr) return false;
+
+  proto::Verdict next = BuildVerdict(
+      {&job, &f, choice.family, &choice.finding, context.node, context.wall_offset_ns});
+  next.set_state(state);
+  DescribeData({&job, context.sources, context.clock_uncertainty_s}, next);
+  for (const proto::AttemptSummary& attempt : attempts_) *next.add_attempts() = attempt;
+  MakeUtf8(next);
+  const bool changed = !SameAnswer(next, verdict_);
+  const int64_t wall = context.wall_offset_ns == 0 ? 0 : now.ns + context.wall_offset_ns;
+  const bool same_family = next.code() == verdict_.code();
+  next.set_detected_ns(same_family && verdict_.detected_ns() != 0 ? verdict_.detected_ns() : wall);
+  next.set_updated_ns(changed ? wall : verdict_.updated_ns());
+  next.set_revision(verdict_.revision() + (changed ? 1 : 0));
+  if (verdict_.state() == proto::FINAL && state == proto::FINAL) {
+    next.set_amended_by(changed ? std::string(context.record) : verdict_.amended_by());
+  }
+  if (!same_family) ++changes_;
+  if (state == proto::FINAL && verdict_.state() != proto::FINAL) final_since_ = now;
+  verdict_ = std::move(next);
+  return changed;
+}
+
+void Judge::BeforeSave() {
+  verdict_bytes_ = verdict_.SerializeAsString();
+  attempts_bytes_.clear();
+  for (const proto::AttemptSummary& attempt : attempts_)
+    attempts_bytes_.push_back(attempt.SerializeAsString());
+}
+
+bool Judge::AfterRestore() {
+  attempts_.clear();
+  for (const std::string& bytes : attempts_bytes_) {
+    if (!attempts_.emplace_back().ParseFromString(bytes)) return false;
+  }
+  return verdict_.ParseFromString(verdict_bytes_);
+}
+
+}  // namespace rankscope::engine

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One job's memory across ticks: which verdict stands, since when, and when it is final. Features
+// and families are asked anew at each tick; holding, clearing, finality and revisions are decided
+// here and nowhere else.
+//
+//   live --the command ended--> provisional --streams drained + final_after_end--> final
+//     ^                           |               (or _scheduler, while Slurm may tell more)  |
+//     +--- a new process of it ---+-----------------------------------------------------------+
+//
+// Single writer, loop thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "detectors/engine/engine.h"
+#include "detectors/families/family.h"
+#include "detectors/features/job_features.h"
+#include "detectors/status/job_status.h"
+#include "detectors/windows/job_window.h"
+
+namespace rankscope::engine {
+
+struct JudgeContext {
+  const Config* config = nullptr;
+  std::string_view node;
+  int64_t wall_offset_ns = 0;
+  double clock_uncertainty_s = 0;
+  std::array<Availability, features::kStores> stores{};
+  const std::vector<SourceState>* sources = nullptr;
+  std::string_view record;   // the authoritative record that asks for this evaluation; empty = none
+  bool scheduled = false;    // a scheduler that answers has started it
+  Timestamp scheduler_told;  // and told this attempt's end; 0 = not yet
+};
+
+class Judge {
+ public:
+  // Judges the window as it stands at `now`. Returns whether the verdict changed in what matters
+  // (family, sub, state, confidence, ranks).
+  bool Evaluate(windows::JobWindow& job, const JudgeContext& context, Timestamp now);
+
+  const proto::Verdict& verdict() const { return verdict_; }
+  bool is_final() const { return verdict_.state() == proto::FINAL; }
+  Timestamp final_since() const { return final_since_; }
+  int64_t changes() const { return changes_; }
+
+  template <class A>
+  void Fields(A& a) {
+    a(verdict_bytes_, attempts_bytes_, raised_, raised_since_, candidate_, candidate_since_,
+      raised_seen_, final_since_, changes_);
+  }
+  void BeforeSave();    // fills what Fields writes
+  bool AfterRestore();  // false: the stored documents cannot be read
+
+ private:
+  struct Choice {
+    const families::FamilyRow* family = nullptr;
+    families::Finding finding;
+  };
+
+  // `standing`: the code that stands; empty = none.
+  static Choice Choose(const features::JobFeatures& f, std::string_view standing = {});
+  Choice Hold(Choice choice, const features::JobFeatures& f, Timestamp now);
+  void SummarizePrevious(windows::JobWindow& job, const JudgeContext& context);
+  proto::State NextState(const windows::JobWindow& job, const features::JobFeatures& f,
+                         const JudgeContext& context, Timestamp now) const;
+
+  proto::Verdict verdict_;
+  std::vector<proto::AttemptSummary> attempts_;
+  std::string verdict_bytes_;
+  std::vector<std::string> attempts_bytes_;
+  std::string raised_;  // code that stands
+  Timestamp raised_since_;
+  Timestamp raised_seen_;  // when the families last agreed with it
+  std::string candidate_;  // code that would replace it
+  Timestamp candidate_since_;
+  Timestamp final_since_;
+  int64_t changes_ = 0;
+};
+
+// Fills the exporter's view of the job from its window and verdict.
+void DescribeStatus(const windows::JobWindow& job, const attribution::Attribution& processes,
+                    const Judge& judge, int64_t wall_offset_ns, Timestamp now, JobStatus& status);
+
+}  // namespace rankscope::engine

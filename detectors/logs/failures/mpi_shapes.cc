@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What launchers of MPI and their kin print that launcher_shapes.cc does not read, and what
+// launchers print of the survivors that they stop.
+#include "detectors/logs/failures/incident_text.h"
+#include "detectors/logs/failures/shape_groups.h"
+
+namespace rankscope::logs {
+namespace {
+
+constexpr std::string_view kStopAnchors[] = {"Killing global rank ", "Killing subprocess ",
+                                             " via signal SIG",
+                                             "Terminating remaining workers after failure of "};
+constexpr std::string_view kHydraAnchors[] = {
+    "TERMINATED WITH THE EXIT STRING: ", "KILLED BY SIGNAL: ", "=   EXIT CODE: "};
+constexpr std::string_view kPrteAnchors[] = {"signal 9 (Killed)",  "signal 11 (Segmentation fault)",
+                                             "signal 6 (Aborted)", "signal 7 (Bus error)",
+                                             "signal 4 (Illegal",  "signal 8 (Floating"};
+
+int32_t SignalIn(std::optional<int64_t> number) {
+  return number && *number > 0 && *number < 65 ? static_cast<int32_t>(*number) : 0;
+}
+
+// Composer: "Killing global rank 3 (PID 71) with SIGTERM"; DeepSpeed: "Killing subprocess 71";
+// torch.multiprocessing: "Terminating process 71 via signal SIGTERM"; horovodrun.
+void ParseStop(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  // torchelastic's own wording has a row.
+  if (Contains(text, "Unable to shutdown process")) return;
+  if (Contains(text, " via signal SIG") && !Contains(text, "Terminating process ")) return;
+  Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "launcher_stops");
+  incident.role = Role::kCascade;
+  incident.rank = -1;
+  incident.local_rank = -1;
+  auto pid = IntAfter(text, "PID ");
+  if (!pid) pid = IntAfter(text, "subprocess ");
+  if (!pid) pid = IntAfter(text, "Terminating process ");
+  if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
+  SetSignal(incident, Contains(text, "SIGKILL") ? 9 : 15);
+  out.push_back(std::move(incident));
+}
+
+// MPICH's Hydra, Intel MPI: a banner of "BAD TERMINATION", then one of these. Its EXIT CODE is the
+// raw status, so small numbers may be signals and are left to the line that names them.
+void ParseHydra(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "hydra_exit");
+  incident.role = Role::kWrapper;
+  int32_t signal = SignalIn(IntAfter(text, "KILLED BY SIGNAL: "));
+  const std::string_view words = After(text, "EXIT STRING: ");
+  if (signal == 0) signal = SignalIn(IntAfter(words, "(signal "));
+  if (signal != 0) {
+    SetSignal(incident, signal);
+    if (signal == 15) incident.role = Role::kCascade;
+  } else {
+    const auto code = IntAfter(text, "EXIT CODE: ");
+    if (!code || *code <= 0 || *code > 255 || SignalName(static_cast<int32_t>(*code)) == "SIGKILL")
+      return;
+    const bool may_be_signal = *code > 3 && *code < 16;
+    if (may_be_signal) return;
+    incident.kind = IncidentKind::kNonZeroExit;
+    incident.exit_code = static_cast<int32_t>(*code);
+  }
+  out.push_back(std::move(incident));
+}
+
+// PRRTE (Open MPI 5) breaks its sentence: "... noticed that process rank 1 with PID 7 on node n1
+// exited on" and, on a line of its own, "signal 9 (Killed).".
+void ParsePrte(const CleanLine& line, RecordList& out) {
+  const std::string_view text = Trim(line.text);
+  if (!text.starts_with("signal ") || !(text.ends_with(").") || text.ends_with(")"))) return;
+  const int32_t signal = SignalIn(IntAfter(text, "signal "));
+  if (signal == 0) return;
+  Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "prte_exit");
+  incident.role = Role::kWrapper;
+  SetSignal(incident, signal);
+  out.push_back(std::move(incident));
+}
+
+constexpr ShapeRow kRows[] = {
+    {"launcher_stops", "a launcher stops what a failure left over", kStopAnchors, ParseStop,
+     "[2024-03-04 05:06:07,010] [INFO] [launch.py:316:sigkill_handler] Killing subprocess 51733"},
+    {"hydra_exit", "MPICH or Intel MPI reports a process's end", kHydraAnchors, ParseHydra,
+     "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)"},
+    {"prte_exit", "Open MPI 5 names the signal on a line of its own", kPrteAnchors, ParsePrte,
+     "signal 9 (Killed)."},
+};
+
+}  // namespace
+
+std::span<const ShapeRow> MpiShapes() {
+  return kRows;
+}
+
+}  // namespace rankscope::logs

@@ -1,0 +1,220 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
+#include "detectors/logs/failures/exception_text.h"
+#include "detectors/logs/failures/incident_text.h"
+#include "detectors/logs/failures/shape_groups.h"
+
+namespace rankscope::logs {
+namespace {
+
+constexpr std::string_view kExceptionAnchors[] = {"Error:",     "Exception: ", "KeyboardInterrupt",
+                                                  "Timeout: ",  "Failure: ",   "Interrupt: ",
+                                                  "MemoryError"};
+constexpr std::string_view kUsageAnchors[] = {": error: ",
+                                              "Error: No such option",
+                                              "Error: Missing option",
+                                              "Error: Invalid value",
+                                              "Error: Got unexpected",
+                                              "Error: No such command",
+                                              "Flags parsing error:",
+                                              "Could not override '",
+                                              "Cannot find primary config",
+                                              "Error merging override ",
+                                              "Missing mandatory value: ",
+                                              "Could not find '",
+                                              "Key '"};
+constexpr std::string_view kStartAnchors[] = {"can't open file '",
+                                              ": No module named ",
+                                              ": bad interpreter: ",
+                                              "Error while finding module",
+                                              ": command not found",
+                                              ": error while loading shared libraries: ",
+                                              ": symbol lookup error: ",
+                                              ": relocation error: ",
+                                              "' not found (required by ",
+                                              "cannot execute binary file: Exec format error",
+                                              "env: "};
+constexpr std::string_view kNanAnchors[] = {"stopping training",
+                                            "Stopping training",
+                                            "loss is nan",
+                                            "Loss is nan",
+                                            "loss is NaN",
+                                            "Loss is NaN",
+                                            "minimum - cannot decrease scale"};
+
+// A line that is an exception's last line, but no traceback came with it: a handler printed it, or
+// rich drew the frames.
+void ParseException(const CleanLine& line, RecordList& out) {
+  const ExceptionLine exception = ParseExceptionLine(TrimRight(line.text), false);
+  if (exception.type.empty() || IsRetry(line.text)) return;
+  Incident incident = MakeIncident(IncidentKind::kException, line, "lone_exception");
+  incident.exception_type = exception.type;
+  incident.message = Capped(exception.message, kMessageCap);
+  incident.frame = FrameKindOfMessage(exception.type, exception.message);
+  ClassifyText(exception.message, incident);
+  out.push_back(std::move(incident));
+}
+
+// argparse: "prog: error: text", the program a word without spaces at the line's head. Compilers
+// and linkers print "file.c:3:1: error:" and daemons "srun: error:" in the same grammar, so the
+// words behind must be argparse's.
+void ParseUsage(const CleanLine& line, RecordList& out) {
+  static constexpr std::string_view kWords[] = {
+      "unrecognized arguments", "the following arguments are required",
+      "invalid choice",         "expected one argument",
+      "expected at least",      "invalid int value",
+      "invalid float value",    "ambiguous option",
+      "not allowed with",       "argument -",
+      "one of the arguments",   "arguments are required",
+      "too few arguments",      "Parser key ",
+      "Validation failed: ",    "is required"};
+  static constexpr std::string_view kClick[] = {
+      "Error: No such option",      "Error: Missing option",   "Error: Invalid value",
+      "Error: Got unexpected",      "Error: No such command",  "FATAL Flags parsing error:",
+      "Cannot find primary config", "Error merging override ", "Missing mandatory value: "};
+  const std::string_view text = line.text;
+  const size_t at = text.find(": error: ");
+  const std::string_view program = text.substr(0, at);
+  const bool argparse = at != std::string_view::npos && !program.empty() &&
+                        program.find(' ') == std::string_view::npos &&
+                        ContainsAny(text.substr(at), kWords);
+  const bool click =
+      std::any_of(std::begin(kClick), std::end(kClick),
+                  [text](std::string_view start) { return text.starts_with(start); });
+  const bool hydra = text.starts_with("Could not override '") ||
+                     (text.starts_with("Key '") && Contains(text, "' is not in struct")) ||
+                     (text.starts_with("In '") && Contains(text, ": Could not find '"));
+  if (!argparse && !click && !hydra) return;
+  Incident incident = MakeIncident(IncidentKind::kUsageError, line, "usage_error");
+  incident.frame = FrameKind::kConfig;
+  if (argparse) incident.message = Capped(text.substr(at + 9), kMessageCap);
+  out.push_back(std::move(incident));
+}
+
+// Programs that start or are a training. A script also calls others, which may fail and change
+// nothing: nvidia-smi, module, conda.
+bool StartsTraining(std::string_view program) {
+  static constexpr std::string_view kPrograms[] = {"python", "torchrun", "accelerate", "deepspeed",
+                                                   "srun",   "mpirun",   "horovodrun"};
+  if (program.starts_with("./")) return true;
+  const size_t slash = program.rfind('/');
+  const std::string_view name = program.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  return std::any_of(std::begin(kPrograms), std::end(kPrograms),
+                     [name](std::string_view known) { return name.starts_with(known); });
+}
+
+// The dynamic loader of glibc (elf/rtld.c, elf/dl-error) before main(), a binary of another
+// machine, and coreutils' env: "python: error while loading shared libraries: libx.so.1: ...".
+bool FailsToLoad(std::string_view text) {
+  const std::string_view program = Before(text, ": ");
+  if (program.find(' ') == std::string_view::npos && StartsTraining(program)) {
+    const std::string_view words = text.substr(program.size());
+    const bool version = words.starts_with(": /") && Contains(words, ": version `") &&
+                         Contains(words, "' not found (required by ");
+    if (version || words.starts_with(": error while loading shared libraries: ") ||
+        words.starts_with(": symbol lookup error: ") || words.starts_with(": relocation error: "))
+      return true;
+  }
+  constexpr std::string_view kNoFile = ": No such file or directory";
+  if (text.starts_with("env: ") || text.starts_with("/usr/bin/env: ")) {
+    std::string_view name = After(text, "env: ");
+    if (!name.ends_with(kNoFile)) return false;  // "env: No such file or directory" names nothing
+    name.remove_suffix(kNoFile.size());
+    for (const std::string_view quote : {"'", "‘"}) {
+      if (name.starts_with(quote)) name.remove_prefix(quote.size());
+    }
+    return StartsTraining(name);
+  }
+  return text.ends_with(": cannot execute binary file: Exec format error");
+}
+
+// The interpreter or the shell cannot even start the program.
+void ParseStart(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  const std::string_view program = Before(text, ": ");
+  const bool python = program.find(' ') == std::string_view::npos && Contains(program, "python");
+  const bool no_file = python && Contains(text, ": can't open file '");
+  const bool no_module =
+      python && ContainsAny(text, {": No module named ", ": Error while finding module"});
+  bool no_command = false;
+  if (text.ends_with(": command not found")) {
+    std::string_view name = text.substr(0, text.size() - 19);
+    name = name.substr(name.rfind(' ') == std::string_view::npos ? 0 : name.rfind(' ') + 1);
+    no_command = StartsTraining(name);
+  }
+  no_command = no_command || Contains(text, ": bad interpreter: ");
+  const bool no_library = FailsToLoad(text);
+  if (!no_file && !no_module && !no_command && !no_library) return;
+  Incident incident = MakeIncident(IncidentKind::kUsageError, line, "cannot_start");
+  incident.frame = no_module || no_library ? FrameKind::kImport : FrameKind::kConfig;
+  incident.sub = no_file      ? "no_file"
+                 : no_module  ? "no_module"
+                 : no_library ? "no_library"
+                              : "no_command";
+  out.push_back(std::move(incident));
+}
+
+// The words loops print before they give up on a loss: "Loss is nan, stopping training".
+void ParseNan(const CleanLine& line, RecordList& out) {
+  std::string lower(Capped(line.text, 400));
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  }
+  const bool scale = Contains(lower, "loss scale already at minimum");
+  const bool not_finite =
+      ContainsAny(lower, {"loss is nan", "loss is inf", "loss is {nan", "nan loss",
+                          "non-finite loss", "loss became nan", "loss: nan", "loss nan"});
+  const bool ends = ContainsAny(lower, {"stopping", "exiting", "aborting", "terminating"});
+  if (!scale && !(not_finite && ends)) return;
+  if (ContainsAny(lower, {"if loss is", "if the loss is", "when loss is", "when the loss is",
+                          "will stop", "would "}))
+    return;
+  if (HasOwnRow(line.text)) return;
+  Incident incident = MakeIncident(IncidentKind::kNonFiniteLoss, line, "loss_not_finite");
+  if (scale) incident.sub = "scale_minimum";
+  out.push_back(std::move(incident));
+}
+
+constexpr ShapeRow kRows[] = {
+    {"lone_exception", "an exception's last line without its traceback", kExceptionAnchors,
+     ParseException, "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.25 GiB"},
+    {"usage_error", "a program refuses its arguments", kUsageAnchors, ParseUsage,
+     "pretrain.py: error: unrecognized arguments: --warmup-steps 20"},
+    {"cannot_start", "the interpreter or the shell cannot start the program", kStartAnchors,
+     ParseStart,
+     "/opt/py/bin/python3: can't open file '/home/u/trian.py': [Errno 2] No such file or "
+     "directory"},
+    {"loss_not_finite", "a training loop gives up on its loss", kNanAnchors, ParseNan,
+     "Loss is nan at step 350, stopping training"},
+};
+
+}  // namespace
+
+bool ReadNonFinite(std::string_view text, Incident& incident) {
+  static constexpr std::string_view kTexts[] = {
+      "loss scale already at minimum",
+      "Minimum loss scale reached",
+      "found NaN in local",
+      "found Inf in local",
+      "returned nan values in its",
+      "is nan or inf",
+      "Loss is nan",
+      "loss is nan",
+      "Loss is NaN",
+      "loss is NaN",
+  };
+  if (incident.exception_type.empty() || !ContainsAny(text, kTexts)) return false;
+  incident.kind = IncidentKind::kNonFiniteLoss;
+  if (ContainsAny(text, {"loss scale already at minimum", "Minimum loss scale reached"}))
+    incident.sub = "scale_minimum";
+  return true;
+}
+
+std::span<const ShapeRow> ProseShapes() {
+  return kRows;
+}
+
+}  // namespace rankscope::logs

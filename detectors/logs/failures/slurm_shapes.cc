@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include "detectors/logs/failures/incident_text.h"
+#include "detectors/logs/failures/shape_groups.h"
+
+namespace rankscope::logs {
+namespace {
+
+struct EndRow {
+  std::string_view text;
+  std::string_view sub;
+};
+
+// slurmstepd's own words (_send_job_complete_msg and signal handling in slurmstepd/req.c). The
+// plain CANCELLED comes last: the others contain it.
+constexpr EndRow kEnds[] = {
+    {"DUE TO TIME LIMIT", "time_limit"},
+    {"DUE TO PREEMPTION", "preemption"},
+    {"DUE TO NODE FAILURE", "node_failure"},
+    {"DUE TO JOB REQUEUE", "requeue"},
+    {"UNCORRECTABLE MEMORY ERROR", "memory_error"},
+    {"FAILED (non-zero exit code or other failure mode)", "failed"},
+    {"DUE TO TASK FAILURE", "failed"},
+    {"JOB NOT ENDING WITH SIGNALS", "failed"},
+    {"CANCELLED AT", "cancelled"},
+};
+
+constexpr std::string_view kEndAnchors[] = {"*** JOB ", "*** STEP ", "*** StepId=", "*** JobId="};
+constexpr std::string_view kOomAnchors[] = {"oom-kill event",
+                                            "oom_kill event",
+                                            "Exceeded job memory limit",
+                                            "Exceeded step memory limit",
+                                            "exceeded memory limit",
+                                            "exceeded virtual memory limit"};
+constexpr std::string_view kTaskAnchors[] = {": task ", ": tasks "};
+constexpr std::string_view kNodeAnchors[] = {"Node failure on "};
+constexpr std::string_view kBatchAnchors[] = {"=>> PBS: job killed", "TERM_RUNLIMIT",
+                                              "TERM_MEMLIMIT",       "TERM_OWNER",
+                                              "TERM_PREEMPT",        "OOMKilled"};
+constexpr std::string_view kRefusalAnchors[] = {
+    "Unable to create step for job ",
+    "Unable to allocate resources: ", "Batch job submission failed: ", "execve(): "};
+constexpr std::string_view kForceAnchors[] = {"Force Terminated "};
+
+// A job id with its array or step part: digits, '.', '_', '+' and the step's name.
+std::string_view IdText(std::string_view text) {
+  return text.substr(0, text.find_first_of(" ,:*"));
+}
+
+// "*** STEP 8841.0 ON n1 CANCELLED AT 2026-.. DUE TO TIME LIMIT ***"
+void ParseEnd(const CleanLine& line, RecordList& out) {
+  for (const EndRow& row : kEnds) {
+    if (!Contains(line.text, row.text)) continue;
+    Incident incident = MakeIncident(IncidentKind::kSchedulerEnd, line, "slurmstepd");
+    incident.sub = row.sub;
+    // A step that failed is the scheduler's report of the program's end.
+    if (row.sub == "failed") incident.role = Role::kWrapper;
+    AddField(incident, "job", IdText(After(line.text, "*** JOB ")));
+    AddField(incident, "job", IdText(After(line.text, "*** JobId=")));
+    AddField(incident, "step", IdText(After(line.text, "*** STEP ")));
+    AddField(incident, "step", IdText(After(line.text, "*** StepId=")));
+    AddField(incident, "node", LeadingWord(After(line.text, " ON ")));
+    AddField(incident, "at", LeadingWord(After(line.text, " AT ")));
+    AddField(incident, "reason", Trim(Before(After(line.text, "REASON: "), "***")));
+    out.push_back(std::move(incident));
+    return;
+  }
+}
+
+// Three generations: "in StepId=1.0", "in step 1.batch cgroup", "Exceeded job memory limit".
+void ParseOom(const CleanLine& line, RecordList& out) {
+  if (!ContainsAny(line.text, {"slurmstepd", "srun", "Detected ", "StepId", "step "})) return;
+  Incident incident = MakeIncident(IncidentKind::kHostOom, line, "slurm_oom");
+  incident.sub = "cgroup";
+  if (const auto events = IntAfter(line.text, "Detected "); events) {
+    if (*events == 0) return;
+    AddField(incident, "events", *events);
+  }
+  std::string_view step = IdText(After(line.text, "StepId="));
+  if (step.empty()) step = IdText(After(line.text, "in step "));
+  while (step.ends_with(".")) step.remove_suffix(1);
+  AddField(incident, "step", step);
+  out.push_back(std::move(incident));
+}
+
+// "srun: error: n1: task 0: Out Of Memory", "srun: error: n1: tasks 0-3: Exited with exit code 1"
+void ParseTask(const CleanLine& line, RecordList& out) {
+  if (!ContainsAny(line.text, {"srun: error:", "srun:"})) return;
+  std::string_view rest = After(line.text, ": task ");
+  const bool one = !rest.empty();
+  if (!one) rest = After(line.text, ": tasks ");
+  const std::string_view tasks = Before(rest, ":");
+  const std::string_view words = Trim(After(rest, ":"));
+  Incident incident = MakeIncident(IncidentKind::kNonZeroExit, line, "srun_task");
+  incident.role = Role::kWrapper;
+  incident.rank = -1;
+  const int32_t signal = SignalOfDescription(words);
+  if (words.starts_with("Out Of Memory")) {
+    incident.kind = IncidentKind::kHostOom;
+    incident.role = Role::kInitiating;
+    incident.sub = "cgroup";
+  } else if (words.starts_with("Exited with exit code ")) {
+    const auto code = IntAfter(words, "exit code ");
+    if (!code || *code < -255 || *code > 255 || *code == 0) return;
+    incident.exit_code = static_cast<int32_t>(*code);
+    if (incident.exit_code == 143) incident.role = Role::kCascade;
+  } else if (signal != 0) {
+    incident.kind = IncidentKind::kSignalDeath;
+    SetSignal(incident, signal);
+    if (signal == 15) incident.role = Role::kCascade;
+  } else {
+    return;
+  }
+  const auto task = LeadingInt(tasks);
+  if (one && task && *task >= 0 && *task < (1 << 24)) incident.rank = static_cast<int32_t>(*task);
+  AddField(incident, "tasks", Capped(tasks, 120));
+  std::string_view node = After(line.text, "error: ");
+  AddField(incident, "node", LeadingWord(Before(node, ":")));
+  out.push_back(std::move(incident));
+}
+
+// "srun: error: Node failure on gpu-11"
+void ParseNode(const CleanLine& line, RecordList& out) {
+  if (!ContainsAny(line.text, {"srun: error:", "salloc: error:", "slurmstepd"})) return;
+  Incident incident = MakeIncident(IncidentKind::kSchedulerEnd, line, "srun_node_failure");
+  incident.sub = "node_failure";
+  incident.rank = -1;
+  AddField(incident, "node", LeadingWord(After(line.text, "Node failure on ")));
+  out.push_back(std::move(incident));
+}
+
+struct BatchRow {
+  std::string_view text;
+  IncidentKind kind;
+  std::string_view sub;
+};
+
+// The words of PBS, LSF and Kubernetes for the same acts.
+constexpr BatchRow kBatch[] = {
+    {"=>> PBS: job killed: walltime", IncidentKind::kSchedulerEnd, "time_limit"},
+    {"=>> PBS: job killed: mem", IncidentKind::kHostOom, "cgroup"},
+    {"=>> PBS: job killed: vmem", IncidentKind::kHostOom, "cgroup"},
+    {"TERM_RUNLIMIT: job killed", IncidentKind::kSchedulerEnd, "time_limit"},
+    {"TERM_MEMLIMIT: job killed", IncidentKind::kHostOom, "cgroup"},
+    {"TERM_OWNER: job killed", IncidentKind::kSchedulerEnd, "cancelled"},
+    {"TERM_PREEMPT: job killed", IncidentKind::kSchedulerEnd, "preemption"},
+    {"OOMKilled", IncidentKind::kHostOom, "cgroup"},
+};
+
+void ParseBatch(const CleanLine& line, RecordList& out) {
+  for (const BatchRow& row : kBatch) {
+    if (!Contains(line.text, row.text)) continue;
+    if (row.text == "OOMKilled" &&
+        !ContainsAny(line.text, {"Reason", "reason", "status", "Status"}))
+      return;
+    Incident incident = MakeIncident(row.kind, line, "batch_system");
+    incident.sub = row.sub;
+    out.push_back(std::move(incident));
+    return;
+  }
+}
+
+// What Slurm refuses before anything runs: "srun: error: Unable to create step for job 7: More
+// processors requested than permitted", "slurmstepd: error: execve(): fit.sh: Permission denied".
+void ParseRefusal(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  if (!ContainsAny(text,
+                   {"srun: error:", "sbatch: error:", "salloc: error:", "slurmstepd: error:"}))
+    return;
+  if (IsRetry(text) || Contains(text, "temporarily disabled")) return;
+  Incident incident = MakeIncident(IncidentKind::kUsageError, line, "slurm_refusal");
+  incident.frame = FrameKind::kConfig;
+  incident.rank = -1;
+  incident.sub = Contains(text, "execve(): ") ? "no_file" : "refused";
+  incident.message = Capped(After(text, "error: "), kMessageCap);
+  out.push_back(std::move(incident));
+}
+
+void ParseForce(const CleanLine& line, RecordList& out) {
+  if (!Contains(line.text, "srun")) return;
+  Incident incident = MakeIncident(IncidentKind::kSchedulerEnd, line, "srun_force");
+  incident.role = Role::kCascade;
+  incident.sub = "cancelled";
+  AddField(incident, "step", IdText(After(line.text, "StepId=")));
+  out.push_back(std::move(incident));
+}
+
+constexpr ShapeRow kRows[] = {
+    {"slurmstepd", "slurmstepd says why it ends a job or a step", kEndAnchors, ParseEnd,
+     "slurmstepd: error: *** STEP 60123.2 ON gpu-17 CANCELLED AT 2025-05-06T07:08:09 DUE TO "
+     "PREEMPTION ***"},
+    {"slurm_oom", "Slurm saw the out-of-memory killer in its cgroup", kOomAnchors, ParseOom,
+     "slurmstepd: error: Detected 3 oom_kill events in StepId=71.batch. Some of the step tasks "
+     "have been OOM Killed."},
+    {"srun_task", "srun reports a task's end", kTaskAnchors, ParseTask,
+     "srun: error: gpu-03: task 6: Segmentation fault (core dumped)"},
+    {"srun_node_failure", "srun lost a node", kNodeAnchors, ParseNode,
+     "srun: error: Node failure on gpu-11"},
+    {"batch_system", "PBS, LSF or Kubernetes ends a job", kBatchAnchors, ParseBatch,
+     "=>> PBS: job killed: walltime 7261 exceeded limit 7200"},
+    {"slurm_refusal", "Slurm cannot start what it was asked to", kRefusalAnchors, ParseRefusal,
+     "slurmstepd: error: execve(): train_all.sh: Permission denied"},
+    {"srun_force", "srun ends the step", kForceAnchors, ParseForce,
+     "srun: Force Terminated StepId=4242.0"},
+};
+
+}  // namespace
+
+std::span<const ShapeRow> SlurmShapes() {
+  return kRows;
+}
+
+}  // namespace rankscope::logs

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include "detectors/logs/failures/exception_text.h"
+#include "detectors/logs/failures/incident_text.h"
+#include "detectors/logs/failures/shape_groups.h"
+
+namespace rankscope::logs {
+namespace {
+
+struct StorageRow {
+  std::string_view text;
+  std::string_view name;  // value of the field `errno`
+};
+
+constexpr StorageRow kTexts[] = {
+    {"No space left on device", "ENOSPC"},
+    {"Disk quota exceeded", "EDQUOT"},
+    {"Input/output error", "EIO"},
+    {"Read-only file system", "EROFS"},
+    {"Stale file handle", "ESTALE"},
+    {"PytorchStreamWriter failed", ""},
+    {"OSError: [Errno 5]", "EIO"},
+    {"[Errno 28]", "ENOSPC"},
+    {"[Errno 122]", "EDQUOT"},
+    {"[Errno 116]", "ESTALE"},
+};
+
+constexpr std::string_view kAnchors[] = {"No space left on device",    "Disk quota exceeded",
+                                         "PytorchStreamWriter failed", "Input/output error",
+                                         "Read-only file system",      "Stale file handle"};
+
+void ParseStorage(const CleanLine& line, RecordList& out) {
+  if (HasOwnRow(line.text)) return;
+  Incident incident = MakeIncident(IncidentKind::kStorage, line, "storage");
+  if (!ReadStorage(line.text, incident)) return;
+  if (IsWarningLevel(line.text) || IsRetry(line.text)) incident.role = Role::kCascade;
+  out.push_back(std::move(incident));
+}
+
+constexpr ShapeRow kRows[] = {
+    {"storage", "a file system refuses to write or read", kAnchors, ParseStorage,
+     "cp: error writing '/scratch/run4/step_900.pt': No space left on device"},
+};
+
+}  // namespace
+
+bool ReadStorage(std::string_view text, Incident& incident) {
+  for (const StorageRow& row : kTexts) {
+    if (!Contains(text, row.text)) continue;
+    incident.kind = IncidentKind::kStorage;
+    AddField(incident, "errno", row.name);
+    // Shared memory is memory behind a file's interface.
+    if (ContainsAny(text, {"/dev/shm", "</torch_", "shared memory"})) incident.sub = "shm";
+    AddField(incident, "path", Capped(Between(text, "'", "'"), 255));
+    return true;
+  }
+  return false;
+}
+
+std::span<const ShapeRow> StorageShapes() {
+  return kRows;
+}
+
+}  // namespace rankscope::logs

@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include "detectors/logs/progress/headed_table.h"
+
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "detectors/logs/progress/keys.h"
+#include "detectors/logs/progress/progress_fields.h"
+
+namespace rankscope::logs {
+namespace {
+
+constexpr size_t kMaxColumns = 32;
+constexpr size_t kMaxHeader = 600;  // kMaxColumns names
+constexpr int32_t kMaxStrays = 20;  // bars and warnings between two rows; more, and it is over
+
+struct Cells {
+  std::array<std::string_view, kMaxColumns> cell;
+  size_t size = 0;
+};
+
+// False where there are too many or, with blanks between, one only.
+bool Split(std::string_view text, char separator, Cells& cells) {
+  cells.size = 0;
+  if (separator == ' ') text = Trimmed(text);
+  while (true) {
+    if (cells.size == kMaxColumns) return false;
+    size_t end = separator == ' ' ? text.find("  ") : text.find(separator);
+    std::string_view cell = Trimmed(text.substr(0, end));
+    if (cell.size() >= 2 && cell.front() == '"' && cell.back() == '"')
+      cell = cell.substr(1, cell.size() - 2);
+    cells.cell[cells.size++] = cell;
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+    if (separator == ' ') text = LeftTrimmed(text);
+  }
+  return cells.size >= 2;
+}
+
+bool IsName(std::string_view cell) {
+  if (cell.empty() || !IsLetter(cell[0])) return false;
+  for (const char c : cell) {
+    if (!IsWordByte(c) && std::string_view(" /.-()%").find(c) == std::string_view::npos)
+      return false;
+  }
+  return true;
+}
+
+// "0:01:23", in a column of times.
+bool IsClock(std::string_view cell) {
+  if (cell.size() > 12 || cell.find(':') == std::string_view::npos) return false;
+  for (const char c : cell) {
+    if (!IsDigit(c) && c != ':' && c != '.') return false;
+  }
+  return true;
+}
+
+// The keys of a header's columns, a byte each; empty where it is no header.
+std::string KeysOf(const Cells& cells) {
+  std::array<Meaning, kMaxColumns> meanings;
+  std::array<size_t, kKeys> best;
+  best.fill(kMaxColumns);
+  for (size_t i = 0; i < cells.size; ++i) {
+    if (!IsName(cells.cell[i])) return {};
+    meanings[i] = MeaningOf(cells.cell[i]);
+    size_t& known = best[static_cast<size_t>(meanings[i].key)];
+    if (known == kMaxColumns || meanings[i].rank < meanings[known].rank) known = i;
+  }
+  const auto has = [&best](Key key) { return best[static_cast<size_t>(key)] != kMaxColumns; };
+  const bool indexed = meanings[0].key == Key::kStep || meanings[0].key == Key::kEpoch;
+  if (!indexed || !has(Key::kLoss) || has(Key::kForeignLoss)) return {};
+  std::string keys;
+  for (size_t i = 0; i < cells.size; ++i) {
+    const Key key = meanings[i].key;
+    keys.push_back(static_cast<char>(best[static_cast<size_t>(key)] == i ? key : Key::kOther));
+  }
+  return keys;
+}
+
+void TakeCell(Key key, const Number& value, Progress& progress) {
+  switch (key) {
+    case Key::kStep:
+      SetStep(progress, value);
+      break;
+    case Key::kLoss:
+      SetLoss(progress, value);
+      break;
+    case Key::kGradNorm:
+      SetGradNorm(progress, value);
+      break;
+    case Key::kLearningRate:
+      SetLearningRate(progress, value);
+      break;
+    default:
+      SetFact(progress, key, value.value);
+  }
+}
+
+}  // namespace
+
+void HeadedTable::Observe(std::string_view text) {
+  const std::string_view trimmed = Trimmed(text);
+  if (trimmed.empty() || trimmed.size() > kMaxHeader) return;
+  if (!IsLetter(trimmed[0]) && trimmed[0] != '"') return;
+  const auto holds = [trimmed](char c) {
+    return std::memchr(trimmed.data(), c, trimmed.size()) != nullptr;
+  };
+  const char separator = holds('\t') ? '\t' : holds(',') ? ',' : ' ';
+  Cells cells;
+  if (!Split(trimmed, separator, cells)) return;
+  std::string keys = KeysOf(cells);
+  if (keys.empty()) return;
+  keys_ = std::move(keys);
+  separator_ = separator;
+  strays_ = 0;
+}
+
+bool HeadedTable::Feed(const CleanLine& line, RecordList& out) {
+  Cells cells;
+  bool row = !line.text.empty() && Split(line.text, static_cast<char>(separator_), cells) &&
+             cells.size == keys_.size();
+  Progress progress;
+  progress.format = "headed_table";
+  Number epoch;
+  const Key first = row ? MeaningOf(cells.cell[0]).key : Key::kOther;
+  for (size_t i = 0; row && i < cells.size; ++i) {
+    const std::string_view cell = cells.cell[i];
+    const Number value = WholeNumber(cell);
+    if (!value) {
+      row = cell.empty() || (i != 0 && IsClock(cell));
+      continue;
+    }
+    const auto byte = static_cast<uint8_t>(keys_[i]);
+    const Key key = byte < kKeys ? static_cast<Key>(byte) : Key::kOther;
+    if (key == Key::kEpoch) epoch = value;
+    TakeCell(key, value, progress);
+  }
+  if (!row) {
+    // Another header ends the table.
+    if (first == Key::kStep || first == Key::kEpoch || ++strays_ > kMaxStrays) keys_.clear();
+    return false;
+  }
+  strays_ = 0;
+  if (progress.step_text.empty() && IsIndex(epoch)) SetStep(progress, epoch);
+  if (!progress.loss_text.empty() && IsIndex({progress.step_text, progress.step}))
+    out.emplace_back(progress);
+  return true;
+}
+
+}  // namespace rankscope::logs

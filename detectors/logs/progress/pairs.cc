@@ -1,0 +1,293 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include "detectors/logs/progress/pairs.h"
+
+#include <array>
+#include <new>
+
+#include "detectors/logs/progress/progress_fields.h"
+
+namespace rankscope::logs {
+namespace {
+
+// What a byte may be between, before or inside keys and values.
+enum : uint8_t {
+  kKeyByte = 1,
+  kJoin = 2,
+  kKeyBegin = 4,
+  kNumberBegin = 8,
+  kSign = 16,
+  kPlainWord = 32
+};
+
+constexpr std::array<uint8_t, 256> MakeClasses() {
+  std::array<uint8_t, 256> classes{};
+  const auto add = [&classes](std::string_view bytes, uint8_t what) {
+    for (const char c : bytes) classes[static_cast<uint8_t>(c)] |= what;
+  };
+  for (int i = 0; i < 256; ++i) {
+    const auto c = static_cast<char>(i);
+    if (IsWordByte(c)) classes[static_cast<size_t>(i)] |= kKeyByte;
+    if (IsLetter(c) || c == '_') classes[static_cast<size_t>(i)] |= kKeyBegin;
+    if (IsDigit(c)) classes[static_cast<size_t>(i)] |= kNumberBegin;
+  }
+  add("/.-@", kKeyByte);
+  add("abcdefghijklmnopqrstuvwxyz_", kPlainWord);
+  add(" \t:=[(#'\"", kJoin);
+  add(".nNiI", kNumberBegin);  // nan, inf
+  add("+-", kSign);
+  return classes;
+}
+constexpr std::array<uint8_t, 256> kClasses = MakeClasses();
+constexpr bool Is(char c, uint8_t what) {
+  return (kClasses[static_cast<uint8_t>(c)] & what) != 0;
+}
+
+// Whether the 'n' or 'i' at the start of `text` may begin "nan" or "inf".
+constexpr bool MayBeNonFinite(std::string_view text) {
+  if (text.size() < 3) return false;
+  const auto second = static_cast<char>(text[1] | 0x20);
+  return (text[0] | 0x20) == 'n' ? second == 'a' : second == 'n';
+}
+
+// Between a word and its number: "Step [  100", "loss  =  (". More means that the number is not the
+// word's.
+constexpr size_t kMaxMarks = 4;
+constexpr size_t kMaxBlanks = 16;
+
+}  // namespace
+
+void PairList::Stray(std::string_view words) {
+  while (!words.empty()) {
+    const size_t end = words.find(' ');
+    const std::string_view word = words.substr(0, end);
+    if (!word.empty()) {
+      ++stray_words_;
+      if (MeaningOf(word).key == Key::kEvaluation) evaluation_ = true;
+    }
+    if (end == std::string_view::npos) break;
+    words.remove_prefix(end + 1);
+  }
+}
+
+// Whether a number with this meaning may be a duration, written as a clock.
+bool MayBeClock(Key key) {
+  return key == Key::kOther || key == Key::kElapsed || key == Key::kTime || key == Key::kStepTime;
+}
+
+// ":02:03" or ":02" at `i`, behind the hours or minutes `first`: takes it and returns the seconds;
+// 0 parts taken where it is none.
+double TakeClock(std::string_view text, size_t& i, double first) {
+  double seconds = first;
+  size_t end = i;
+  for (int part = 0; part < 2; ++part) {
+    if (end + 2 >= text.size() || text[end] != ':' || !IsDigit(text[end + 1]) ||
+        !IsDigit(text[end + 2])) {
+      break;
+    }
+    seconds = seconds * 60 + (text[end + 1] - '0') * 10 + (text[end + 2] - '0');
+    end += 3;
+  }
+  if (end < text.size() && (IsWordByte(text[end]) || text[end] == ':' || text[end] == '/'))
+    return kAbsent;
+  i = end;
+  return seconds;
+}
+
+// The pair at `at` has this meaning; the most telling of each is found again at once.
+inline void PairList::Note(const Meaning& meaning, size_t at) {
+  uint8_t& best = best_[static_cast<size_t>(meaning.key)];
+  if (best == kNone || meaning.rank < pairs_[best].meaning.rank) best = static_cast<uint8_t>(at);
+}
+
+inline void PairList::Add(const Pair& pair) {
+  if (size_ == kMaxPairs) return;
+  Note(pair.meaning, size_);
+  ::new (static_cast<void*>(&pairs_[size_++])) Pair(pair);
+}
+
+// "worker finished step 30": the index belongs to the last word alone, and the others are prose. A
+// loss is different: "style loss" is another loss.
+void PairList::TakeLastWord(Pair& pair) {
+  const size_t blank = pair.key.rfind(' ');
+  if (blank == std::string_view::npos) return;
+  for (const std::string_view joint : {"with ", "and ", "has "}) {  // "step 30 with loss 1.25"
+    if (!pair.key.starts_with(joint)) continue;
+    const Meaning rest = MeaningOf(pair.key.substr(joint.size()));
+    if (rest.key == Key::kOther) continue;
+    pair.key.remove_prefix(joint.size());
+    pair.at += joint.size();
+    pair.meaning = rest;
+    return;
+  }
+  const std::string_view last = pair.key.substr(blank + 1);
+  const Meaning meaning = MeaningOf(last);
+  const bool plural =
+      last.back() == 's' || last.back() == 'S';  // "warmup steps": a count, not an index
+  if ((meaning.key != Key::kStep && meaning.key != Key::kEpoch) || plural) return;
+  Stray(pair.key.substr(0, blank));
+  pair.key = last;
+  pair.at += blank + 1;
+  pair.meaning = meaning;
+}
+
+PairList::PairList(std::string_view text) {
+  size_t i = 0;
+  size_t key_begin = 0;
+  size_t key_end = 0;  // key_begin == key_end: no open key
+  size_t marks = 0;    // since the key ended
+  size_t blanks = 0;
+  const auto drop_key = [&] {
+    if (key_end != key_begin) Stray(text.substr(key_begin, key_end - key_begin));
+    key_begin = key_end = 0;
+    marks = blanks = 0;
+  };
+  while (i < text.size()) {
+    const char c = text[i];
+    const bool sign =
+        Is(c, kSign) && i + 1 < text.size() &&
+        (IsDigit(text[i + 1]) || text[i + 1] == 'i' || text[i + 1] == 'n' || text[i + 1] == '.');
+    Number number;
+    if (sign || (Is(c, kNumberBegin) && (!Is(c, kKeyBegin) || MayBeNonFinite(text.substr(i))))) {
+      number = ReadNumber(text.substr(i), Ending::kUnit, Thousands::kYes);
+    }
+    if (number) {
+      Pair pair;
+      if (key_end != key_begin) {
+        pair.key = text.substr(key_begin, key_end - key_begin);
+        pair.meaning = MeaningOf(pair.key);
+        pair.at = key_begin;
+        if (pair.meaning.key == Key::kOther) TakeLastWord(pair);
+      } else {
+        pair.at = i;
+      }
+      pair.value = number;
+      key_begin = key_end = 0;
+      marks = blanks = 0;
+      i += number.text.size();
+      if (i + 2 < text.size() && text[i] == ':' && IsDigit(text[i + 1]) &&
+          MayBeClock(pair.meaning.key) && IsIndex(number)) {
+        const double seconds = TakeClock(text, i, number.value);
+        if (seconds == seconds) {
+          pair.value.value = seconds;
+          pair.unit = "s";
+          Add(pair);
+          continue;
+        }
+      }
+      size_t j = i;
+      while (j < text.size() && IsBlank(text[j])) ++j;
+      if (j < text.size() &&
+          (text[j] == '/' || (text[j] == 'o' && text.substr(j).starts_with("of ")))) {
+        j += text[j] == '/' ? 1 : 3;
+        while (j < text.size() && IsBlank(text[j])) ++j;
+        const Number total = ReadNumber(text.substr(j), Ending::kDelimiter, Thousands::kYes);
+        if (total) {
+          pair.total = total;
+          i = j + total.text.size();
+        }
+      }
+      // "53.1ms" and "53.1 ms"; "200/2983 batches".
+      j = i;
+      if (j < text.size() && text[j] == ' ') ++j;
+      size_t unit = j;
+      while (unit < text.size() && (IsLetter(text[unit]) || text[unit] == '/')) ++unit;
+      pair.unit = text.substr(j, unit - j);
+      pair.percent = j < text.size() && text[j] == '%';
+      if (j == i) i = unit;  // a glued unit is no key of what follows
+      Add(pair);
+      continue;
+    }
+    if (Is(c, kKeyBegin)) {
+      size_t end = i + 1;
+      while (end < text.size() && Is(text[end], kKeyByte)) ++end;
+      // "loss." at the end of a sentence, "key-" before a value
+      while (end > i + 1 && (text[end - 1] == '.' || text[end - 1] == '-')) --end;
+      if (key_end != key_begin && marks == 0 && blanks == 1) {
+        key_end = end;  // another word of the same key
+      } else {
+        drop_key();
+        key_begin = i;
+        key_end = end;
+      }
+      marks = blanks = 0;
+      i = end;
+      continue;
+    }
+    if (key_end != key_begin) {
+      ++(IsBlank(c) ? blanks : marks);
+      if (!Is(c, kJoin) || marks > kMaxMarks || blanks > kMaxBlanks) drop_key();
+    }
+    ++i;
+  }
+  drop_key();
+}
+
+bool PairList::ReadPlain(std::string_view text) {
+  const size_t size = text.size();
+  size_t i = 0;
+  const auto skip_blanks = [&] {
+    const size_t begin = i;
+    while (i < size && text[i] == ' ' && i - begin < kMaxBlanks) ++i;
+    return i != begin;
+  };
+  while (i < size) {
+    const size_t begin = i;
+    while (i < size && Is(text[i], kPlainWord)) ++i;
+    const std::string_view key = text.substr(begin, i - begin);
+    const Meaning meaning = MeaningOf(key);
+    if (meaning.key == Key::kOther || meaning.key == Key::kEvaluation) return false;
+    if (meaning.key == Key::kTokensPerSecond) return false;  // torchtitan's
+    if (i < size && text[i] == ':') ++i;
+    if (!skip_blanks()) return false;
+    const Number number = ReadDecimal(text.substr(i));
+    if (!number || size_ == kMaxPairs) return false;
+    i += number.text.size();
+    const size_t unit = i;
+    while (i < size && IsLetter(text[i])) ++i;
+    Note(meaning, size_);
+    Pair& pair = *::new (static_cast<void*>(&pairs_[size_++])) Pair;
+    pair.key = key;
+    pair.meaning = meaning;
+    pair.value = number;
+    pair.at = begin;
+    if (i != unit) {
+      pair.unit = text.substr(unit, i - unit);
+      const double seconds = InSeconds(1, pair.unit);
+      if (seconds != seconds) return false;
+    }
+    if (i == size) return true;
+    if (text[i] == ',') ++i;
+    if (!skip_blanks()) return false;
+  }
+  return false;
+}
+
+const Pair* PairList::Find(Key key) const {
+  const uint8_t best = best_[static_cast<size_t>(key)];
+  return best == kNone ? nullptr : &pairs_[best];
+}
+
+const Pair* PairList::FindNamed(std::string_view name) const {
+  for (const Pair& pair : *this) {
+    if (KeyIs(pair.key, name)) return &pair;
+  }
+  return nullptr;
+}
+
+void FillFromPairs(const PairList& pairs, Progress& progress) {
+  for (const Pair& pair : pairs) {
+    const Key key = pair.meaning.key;
+    if (key == Key::kOther || key == Key::kStep || key == Key::kLoss || pairs.Find(key) != &pair)
+      continue;
+    if (key == Key::kGradNorm) {
+      SetGradNorm(progress, pair.value);
+    } else if (key == Key::kLearningRate) {
+      SetLearningRate(progress, pair.value);
+    } else if (key != Key::kStepMilliseconds || pairs.Find(Key::kStepTime) == nullptr) {
+      SetFact(progress, key, pair.value.value, pair.unit, pair.percent);
+    }
+  }
+}
+
+}  // namespace rankscope::logs

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+#include "detectors/logs/progress/dialects.h"
+#include "detectors/logs/progress/meters.h"
+#include "detectors/logs/progress/pairs.h"
+#include "detectors/logs/progress/plain_record.h"
+#include "detectors/logs/progress/progress_fields.h"
+#include "detectors/logs/text/prefix.h"
+
+namespace rankscope::logs {
+namespace {
+
+constexpr int kMaxStrayWords =
+    3;  // "INFO", a speaker's name, "done": more is prose that happens to hold numbers
+
+// Skips the decoration before a loop's first word: "| ", "==> ", "[", "* ", "--- ".
+std::string_view SkipDecoration(std::string_view text) {
+  size_t i = 0;
+  while (i < text.size() && i < 8 &&
+         std::string_view(" \t|=->*#[(").find(text[i]) != std::string_view::npos)
+    ++i;
+  return text.substr(i);
+}
+
+// "[1,  2000] loss: 2.173": epoch, batch.
+bool ReadTutorial(std::string_view text, RecordList& out) {
+  const Number epoch = ReadNumber(text.substr(1));
+  if (!IsIndex(epoch)) return false;
+  std::string_view rest = text.substr(1 + epoch.text.size());
+  if (!rest.starts_with(',')) return false;
+  rest = LeftTrimmed(rest.substr(1));
+  const Number batch = ReadNumber(rest);
+  if (!IsIndex(batch)) return false;
+  rest = rest.substr(batch.text.size());
+  if (!rest.starts_with(']')) return false;
+  const PairList pairs(rest.substr(1));
+  Progress progress;
+  progress.format = "pytorch_loop";
+  if (pairs.stray_words() > 0 || !TakeLoss(pairs, progress)) return false;
+  FillFromPairs(pairs, progress);
+  SetStep(progress, batch);
+  progress.epoch = epoch.value;
+  out.emplace_back(progress);
+  return true;
+}
+
+// "200/ 2983 batches": an index that its unit names.
+const Pair* FindCounted(const PairList& pairs) {
+  for (const Pair& pair : pairs) {
+    if (!pair.key.empty() || !pair.total) continue;
+    for (const std::string_view unit :
+         {"batches", "steps", "iters", "iterations", "batch", "step"}) {
+      if (pair.unit == unit) return &pair;
+    }
+  }
+  return nullptr;
+}
+
+// The record of a line that begins with where it is; a number elsewhere in prose is the generic
+// row's business.
+bool TakeLoop(const PairList& pairs, Progress& progress) {
+  if (pairs.size() < 2 || pairs[0].at != 0 || pairs.stray_words() > kMaxStrayWords) return false;
+  const Pair* step = pairs.Find(Key::kStep);
+  if (step == nullptr) step = FindCounted(pairs);
+  if (step == nullptr || !IsIndex(step->value)) return false;
+  const bool begins = &pairs[0] == step || pairs[0].meaning.key == Key::kEpoch;
+  if (!begins) return false;
+  progress.format = "pytorch_loop";
+  if (!TakeLoss(pairs, progress)) return false;
+  FillFromPairs(pairs, progress);
+  SetStep(progress, step->value);
+  // A total within an epoch is not the run's.
+  if (step->total && !pairs.Find(Key::kEpoch)) progress.total_steps = step->total.value;
+  return true;
+}
+
+}  // namespace
+
+bool ParsePytorchMeter(const CleanLine& line, RecordList& out) {
+  const std::string_view text = StripLoggerPrefix(line.text);
+  if (!text.starts_with("Epoch") && !text.starts_with("Train Epoch")) return false;
+  if (text.find("it/s") != std::string_view::npos) return false;  // a bar
+  const PairList pairs(text);
+  if (pairs.size() == 0) return false;
+  if (!KeyIs(pairs[0].key, "epoch") && !KeyIs(pairs[0].key, "train_epoch")) return false;
+  return ReadMeter(pairs, "pytorch_example", out);
+}
+
+bool ParsePytorchLoop(const CleanLine& line, RecordList& out) {
+  std::string_view text = StripLoggerPrefix(line.text);
+  if (text.size() > 4 && text[0] == '[' && (IsDigit(text[1]) || text[1] == ' ') &&
+      ReadTutorial(text, out)) {
+    return true;
+  }
+  text = SkipDecoration(text);
+  const PairList pairs(text);
+  Progress progress;
+  if (!TakeLoop(pairs, progress)) return false;
+  out.emplace_back(progress);
+  return true;
+}
+
+bool ReadPlainLoop(std::string_view text, PlainItems& out) {
+  PairList pairs;
+  Progress progress;
+  if (!pairs.ReadPlain(text) || pairs[0].meaning.key != Key::kStep || !TakeLoop(pairs, progress))
+    return false;
+  out.format = progress.format;
+  out.index_step = true;
+  for (const Pair& pair : pairs) {
+    Key key = pair.meaning.key;
+    const bool milliseconds = pair.unit == "ms";
+    // A duration in another unit than the two that a key can stand for.
+    if (key == Key::kElapsed && !pair.unit.empty() && pair.unit != "s") return false;
+    if (key == Key::kStepTime && pair.unit.starts_with("u")) return false;
+    if (pairs.Find(key) != &pair || key == Key::kTime ||
+        (key == Key::kStepMilliseconds && pairs.Find(Key::kStepTime) != nullptr)) {
+      key = Key::kOther;
+    }
+    if (key == Key::kStepTime && milliseconds) key = Key::kStepMilliseconds;
+    if (!out.Add(pair.value, key)) return false;
+  }
+  return true;
+}
+
+}  // namespace rankscope::logs

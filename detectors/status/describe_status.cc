@@ -1,0 +1,252 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "detectors/engine/judge.h"
+#include "detectors/status/describe_gpus.h"
+#include "detectors/status/describe_timeline.h"
+#include "detectors/windows/checkpoint_summary.h"
+
+namespace rankscope::engine {
+namespace {
+
+void DescribeTraining(const windows::AttemptWindow& window, int64_t wall_offset_ns,
+                      TrainingStatus& training) {
+  training.recognised = window.progress > 0 && !window.generic;
+  training.framework = !window.framework.empty() ? window.framework : window.format;
+  training.step = window.clock.last_step();
+  training.total_steps = window.clock.total_steps();
+  training.epoch = window.clock.epoch();
+  training.records = window.progress;
+  training.nonfinite_loss = window.loss.nonfinite();
+  if (window.loss.last().present()) training.loss = window.loss.last().value;
+  if (window.loss.first().present()) training.loss_first = window.loss.first().value;
+  if (window.loss.lowest().present()) training.loss_min = window.loss.lowest().value;
+  if (const auto norms = window.loss.GradNorms(); !norms.empty()) training.grad_norm = norms.back();
+  if (const auto rates = window.loss.LearningRates(); !rates.empty())
+    training.learning_rate = rates.back();
+  training.step_seconds = window.clock.MedianStepSeconds();
+  if (window.progress > 0 && wall_offset_ns != 0) {
+    training.last_step_wall_seconds =
+        static_cast<double>(window.clock.last_progress().ns + wall_offset_ns) * 1e-9;
+  }
+  // Slope of the exact tail by least squares: cheap, and a gauge, not a judgement.
+  const std::vector<double> tail = window.loss.Tail();
+  if (tail.size() < 3) return;
+  const auto n = static_cast<double>(tail.size());
+  double sum_y = 0, sum_xy = 0;
+  for (size_t i = 0; i < tail.size(); ++i) {
+    sum_y += tail[i];
+    sum_xy += static_cast<double>(i) * tail[i];
+  }
+  const double mean_x = (n - 1) / 2;
+  const double per_record = (sum_xy - mean_x * sum_y) / (n * (n * n - 1) / 12);
+  const double steps = window.clock.last_step() - window.clock.first_step();
+  const bool stepped = std::isfinite(steps) && steps > 0 && window.progress > 1;
+  training.loss_slope_per_step =
+      stepped ? per_record * static_cast<double>(window.progress - 1) / steps : per_record;
+}
+
+// What ranks call of CUDA and NCCL, as their probes count it.
+constexpr std::array kCudaSignals = {
+    SignalId::kKernelLaunches,
+    SignalId::kGraphLaunches,
+    SignalId::kLaunchSeconds,
+    SignalId::kLargestLaunchGapSeconds,
+    SignalId::kLaunchGapSeconds,
+    SignalId::kCudaSyncSeconds,
+    SignalId::kOldestSyncSeconds,
+    SignalId::kSyncCalls,
+    SignalId::kCopyCalls,
+    SignalId::kCopySeconds,
+    SignalId::kCopiedBytes,
+    SignalId::kCopiedToDeviceBytes,
+    SignalId::kCopiedToHostBytes,
+    SignalId::kAllocationSeconds,
+    SignalId::kAllocatedBytes,
+    SignalId::kAllocationFailures,
+    SignalId::kLastFailedAllocationBytes,
+    SignalId::kCudaErrors,
+    SignalId::kCountedShare,
+    SignalId::kTimedShare,
+};
+constexpr std::array kNcclSignals = {
+    SignalId::kCollectivesEnqueued, SignalId::kCollectiveBytes, SignalId::kCollectiveSeconds,
+    SignalId::kCommunicators,       SignalId::kInitsInFlight,   SignalId::kCommunicatorInitSeconds,
+    SignalId::kCommunicatorAborts,
+};
+// What its threads do when they do not run.
+constexpr std::array kWaitSignals = {
+    SignalId::kRunnableSeconds,        SignalId::kWaitFutexSeconds, SignalId::kWaitSocketSeconds,
+    SignalId::kWaitNetworkFileSeconds, SignalId::kWaitBlockSeconds, SignalId::kWaitGpuSeconds,
+    SignalId::kWaitSleepSeconds,       SignalId::kStoppedSeconds,   SignalId::kWaitOtherSeconds,
+    SignalId::kUninterruptibleThreads,
+};
+
+void DescribeCalls(const windows::JobWindow& job, const windows::RankWindow& window,
+                   int64_t wall_offset_ns, RankStatus& rank) {
+  const auto describe = [&](std::span<const SignalId> signals) {
+    for (const SignalId signal : signals) {
+      if (window.rings.Has(signal)) rank.calls.emplace_back(signal, window.rings.Last(signal));
+    }
+  };
+  // -1: its calls are not all seen, so there are no numbers.
+  if (!(window.rings.Last(SignalId::kCudaUse) < 0)) describe(kCudaSignals);
+  if (!(window.rings.Last(SignalId::kCommunicators) < 0)) describe(kNcclSignals);
+  describe(kWaitSignals);
+  const auto& launches = job.now().kernel.launches.ranks();
+  const auto found = launches.find(rank.rank);
+  if (found != launches.end() && found->second.launched() && wall_offset_ns != 0) {
+    rank.last_launch_wall_seconds =
+        static_cast<double>(found->second.last_launch().ns + wall_offset_ns) * 1e-9;
+  }
+  rank.launch_gaps_counted = window.launch_gaps_counted;
+  rank.launch_gaps = window.launch_gaps;
+}
+
+// A CUDA library alone proves nothing: a build of PyTorch for GPUs maps one where there is no card.
+// Nor does an open device: who only watches the card has that, too.
+void DescribeAttached(const windows::SampleRings& rings, const attribution::ProcessInfo& process,
+                      RankStatus& rank) {
+  if (!rings.Has(SignalId::kCudaUse) || rings.LastTime(SignalId::kCudaUse) < process.started)
+    return;  // of an earlier process of the rank
+  const double use = rings.Last(SignalId::kCudaUse);
+  const bool holds = rings.Last(SignalId::kGpuDevicesOpen) > 0;
+  rank.cuda_attached = process.alive && (use >= 2 || (use >= 1 && holds)) ? 1 : 0;
+}
+
+void DescribeCheckpoints(const windows::JobWindow& job, int64_t wall_offset_ns, Timestamp now,
+                         CheckpointStatus& status) {
+  const windows::CheckpointSummary summary = windows::SummarizeCheckpoints(job, now);
+  status.saves = summary.saves;
+  status.files_seen = summary.files;
+  status.newest_whole = summary.newest_whole;
+  if (summary.saved && wall_offset_ns != 0)
+    status.last_wall_seconds = static_cast<double>(summary.end.ns + wall_offset_ns) * 1e-9;
+  status.last_seconds = summary.seconds;
+  status.last_bytes = summary.bytes;
+  status.interval_seconds = summary.interval_seconds;
+  status.free_bytes = summary.free_bytes;
+  status.full_in_seconds = summary.full_in_seconds;
+  status.work_at_risk_seconds = summary.work_at_risk_seconds;
+}
+
+void DescribeGpus(const windows::JobWindow& job, std::vector<JobGpuStatus>& gpus) {
+  gpus.clear();
+  for (windows::ClaimedGpu& card : job.gpu_claims().Of(job.now().kernel.gpus)) {
+    const std::string_view word = attribution::NameOf(card.word);
+    gpus.push_back({card.gpu->index, card.gpu->uuid, word.empty() ? "process" : word, card.attached,
+                    std::move(card.ranks)});
+  }
+}
+
+RankPlace PlaceOf(const attribution::ProcessInfo& process) {
+  return {process.step_id,      process.node_rank, process.world_size, process.node_name,
+          process.container_id, process.pod_uid,   process.master_addr};
+}
+
+void DescribePorts(const windows::PortTracker& ports, RdmaStatus& status) {
+  status = {};
+  status.errors.fill(-1);
+  if (!ports.any()) return;
+  status.received_bytes = ports.received_bytes();
+  status.sent_bytes = ports.sent_bytes();
+  status.ports_down = ports.ports_down();
+  for (size_t i = 0; i < status.errors.size(); ++i) status.errors[i] = ports.Rose(i);
+}
+
+void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution& processes,
+                   int64_t wall_offset_ns, std::vector<RankStatus>& ranks) {
+  constexpr size_t kWindow = 60;
+  ranks.clear();
+  for (const auto& [number, window] : job.ranks()) {
+    RankStatus& rank = ranks.emplace_back();
+    rank.rank = number;
+    rank.local_rank = window.local_rank;
+    rank.process = window.process;
+    if (const attribution::ProcessInfo* process = processes.Find(window.process)) {
+      rank.alive = process->alive;
+      rank.exit_known = process->status_known;
+      rank.wait_status = process->wait_status;
+      rank.place = PlaceOf(*process);
+      DescribeAttached(window.rings, *process, rank);
+    }
+    const windows::SampleRings& rings = window.rings;
+    rank.cpu_seconds = rings.Last(SignalId::kCpuSeconds);
+    rank.resident_bytes = rings.Last(SignalId::kResidentBytes);
+    rank.threads = rings.Last(SignalId::kThreads);
+    rank.engine_activity = rings.MedianOf(SignalId::kEngineActivity, kWindow);
+    rank.sm_activity = rings.MedianOf(SignalId::kSmActivity, kWindow);
+    rank.collectives_completed = rings.Last(SignalId::kCollectivesCompleted);
+    rank.collectives_in_flight = rings.Last(SignalId::kCollectivesInFlight);
+    rank.oldest_collective_seconds = rings.Last(SignalId::kOldestCollectiveSeconds);
+    rank.connect_failures = rings.Last(SignalId::kConnectFailures);
+    rank.tcp_retransmits = rings.Last(SignalId::kTcpRetransmits);
+    rank.tcp_sent_bytes = rings.Last(SignalId::kTcpSentBytes);
+    rank.tcp_received_bytes = rings.Last(SignalId::kTcpReceivedBytes);
+    rank.file_errors = rings.Last(SignalId::kFileErrors);
+    rank.sync_file_seconds = rings.Last(SignalId::kSyncFileSeconds);
+    rank.checkpoint_written_bytes = rings.Last(SignalId::kCheckpointWrittenBytes);
+    rank.checkpoint_read_bytes = rings.Last(SignalId::kCheckpointReadBytes);
+    DescribeCalls(job, window, wall_offset_ns, rank);
+  }
+}
+
+}  // namespace
+
+void DescribeStatus(const windows::JobWindow& job, const attribution::Attribution& processes,
+                    const Judge& judge, int64_t wall_offset_ns, Timestamp now, JobStatus& status) {
+  status.job_id = job.job_id();
+  status.command = job.command();
+  status.world_size = job.world_size();
+  status.attempt = job.attempt();
+  status.running =
+      judge.verdict().state() == proto::LIVE || judge.verdict().state() == proto::STATE_UNSPECIFIED;
+  status.incidents = job.incidents().total();
+  status.verdict_changes = judge.changes();
+  status.training = {};
+  DescribeTraining(job.now(), wall_offset_ns, status.training);
+  status.checkpoints = {};
+  DescribeCheckpoints(job, wall_offset_ns, now, status.checkpoints);
+  DescribePorts(job.now().kernel.rdma, status.rdma);
+  if (const windows::SuspensionTracker& suspension = job.suspension(); suspension.known()) {
+    status.suspension.now = suspension.Suspended(now) ? 1 : 0;
+    status.suspension.total_seconds = suspension.Total(now).seconds();
+  }
+  DescribeRanks(job, processes, wall_offset_ns, status.ranks);
+  status.gpu_history = DescribeGpus(job.now().kernel.gpus, wall_offset_ns);
+  DescribeGpus(job, status.gpus);
+  const attribution::ProcessInfo* root = processes.Find(job.root());
+  if (root == nullptr) {
+    const auto members = processes.OfJob(job.job_id());
+    if (!members.empty()) root = members.front();
+  }
+  if (root != nullptr) status.user = std::to_string(root->uid);
+  const attribution::JobFacts* facts = processes.FindJob(job.job_id());
+  status.facts = facts == nullptr ? attribution::JobFacts() : *facts;
+  if (!status.facts.user.empty()) status.user = status.facts.user;
+  if (status.ranks.empty() && job.wrapped() && root != nullptr) {
+    // Nothing carries a rank: the command is rank 0 of 1, as far as anybody can tell.
+    RankStatus& rank = status.ranks.emplace_back();
+    rank.rank = 0;
+    rank.local_rank = 0;
+    rank.process = root->key;
+    rank.alive = root->alive;
+    rank.exit_known = root->status_known;
+    rank.wait_status = root->wait_status;
+  }
+  status.logs.clear();
+  for (const auto& [id, stream] : job.streams()) {
+    status.logs.push_back(
+        {stream.name, stream.lines, stream.bytes, stream.lost_bytes, stream.redactions});
+  }
+  status.verdict = judge.verdict();
+  status.timeline = DescribeTimeline(job, status.verdict, wall_offset_ns, now);
+}
+
+}  // namespace rankscope::engine

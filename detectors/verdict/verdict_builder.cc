@@ -1,0 +1,326 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/verdict/verdict_builder.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "detectors/families/family_names.h"
+#include "detectors/sentences/wording.h"
+#include "detectors/verdict/evidence_writer.h"
+#include "detectors/verdict/rank_logs.h"
+#include "detectors/verdict/remedies.h"
+#include "detectors/verdict/warnings.h"
+
+namespace rankscope::engine {
+namespace {
+
+using families::Finding;
+using families::Number;
+using features::Cause;
+using features::EvidenceRef;
+using features::JobFeatures;
+
+constexpr double TierConfidence(proto::Tier tier) {
+  switch (tier) {
+    case proto::TIER_P:
+      return 0.95;
+    case proto::TIER_C:
+      return 0.85;
+    case proto::TIER_S:
+      return 0.65;
+    default:
+      return 0.35;
+  }
+}
+
+void DescribeCurve(const JobFeatures& f, features::Captures& values) {
+  if (f.loss.points > 1) {
+    values.push_back({"curve", "its loss went from " + Number(f.loss.start) + " to " +
+                                   Number(f.loss.end) + " in " + std::to_string(f.loss.points) +
+                                   " records"});
+  } else if (f.loss.points == 1) {
+    values.push_back({"curve", "only one loss was read, " + Number(f.loss.last)});
+  } else {
+    values.push_back({"unread", f.lines == 0
+                                    ? std::string("nothing was printed")
+                                    : "no loss was read in " + std::to_string(f.lines) + " lines"});
+  }
+}
+
+// The cards that what began it speaks of, each once.
+void AddCards(const Finding& finding, const JobFeatures& f, proto::Verdict& verdict) {
+  std::set<std::string> cards;
+  for (const EvidenceRef ref : finding.root) {
+    const features::Evidence* evidence = f.At(ref);
+    if (evidence == nullptr) continue;
+    if (const std::string_view card = evidence->Capture("gpu_uuid"); !card.empty())
+      cards.emplace(card);
+  }
+  for (const std::string& card : cards) verdict.add_gpus(card);
+}
+
+// Values that sentences may quote: the finding's own, then those of the evidence that began it.
+features::Captures SentenceValues(const VerdictContext& context) {
+  const Finding& finding = *context.finding;
+  const JobFeatures& f = *context.features;
+  features::Captures values = finding.values;
+  values.push_back({"job_id", f.job_id});
+  values.push_back({"signal", finding.signal == 0 ? "" : SignalName(finding.signal)});
+  std::string who = RankList(finding.ranks);
+  values.push_back({"who", who.empty() ? "a process" : who});
+  values.push_back({"where", who.empty() ? "the node" : "the node of " + who});
+  for (const EvidenceRef ref : finding.root) {
+    const features::Evidence* evidence = f.At(ref);
+    if (evidence == nullptr) continue;
+    if (evidence->process.pid != 0)
+      values.push_back({"pid", std::to_string(evidence->process.pid)});
+    for (const KeyValue& capture : evidence->captures) values.push_back(capture);
+  }
+  if (std::isfinite(f.loss.start)) values.push_back({"loss_start", Number(f.loss.start)});
+  if (std::isfinite(f.loss.end)) values.push_back({"loss_end", Number(f.loss.end)});
+  DescribeCurve(f, values);
+  return values;
+}
+
+void AddSentences(std::string_view list, const features::Captures& values, auto* out) {
+  while (!list.empty()) {
+    const size_t bar = list.find('|');
+    if (std::string sentence = Fill(list.substr(0, bar), values); !sentence.empty())
+      out->Add(std::move(sentence));
+    if (bar == std::string_view::npos) break;
+    list.remove_prefix(bar + 1);
+  }
+}
+
+std::string_view Symptom(const Finding& finding, const JobFeatures& f) {
+  if (!finding.symptom.empty()) return finding.symptom;
+  if (f.running) return {};
+  if (f.world_size > 1 && finding.ranks.size() == 1) return "one_rank_crashed";
+  return "all_ranks_crashed";
+}
+
+std::string_view When(const JobFeatures& f) {
+  // Without a training record, calls tell that it had begun.
+  constexpr double kBegun = 100;
+  if (f.progress == 0 && f.collectives.entered < kBegun && f.launches.launches < 10 * kBegun)
+    return "start";
+  if (f.timed && (f.now - f.begin) > Seconds(2 * 3600)) return "after_hours";
+  return f.progress > 0 && f.steps <= 10 ? "first_steps" : "after_warmup";
+}
+
+std::string_view Severity(std::string_view code, std::string_view sub) {
+  if (code == "G1") return sub == "unverifiable" ? "info" : "ok";
+  if (code == "U0") return sub == "too_early" ? "info" : "warning";
+  constexpr std::array kLesser = {"X20", "F2", "E3", "D1", "D2", "D3"};
+  if (std::find(kLesser.begin(), kLesser.end(), code) != kLesser.end()) return "warning";
+  return "critical";
+}
+
+// What an unknown store's state is, for `why`.
+proto::Availability Why(const JobFeatures& f, proto::Store store) {
+  const Availability state = f.store(store);
+  return state == Availability::kUnspecified ? proto::UNSUPPORTED
+                                             : static_cast<proto::Availability>(state);
+}
+
+void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, proto::Verdict& verdict) {
+  const JobFeatures& f = *context.features;
+  for (const FamilyName& name : families::FamilyNames()) {
+    proto::FamilyState* state = verdict.add_families();
+    state->set_code(std::string(name.code));
+    if (name.code == context.family->code) {
+      state->set_state(proto::FamilyState::RULED_IN);
+      state->set_score(verdict.confidence());
+      for (const EvidenceRef ref : context.finding->root) {
+        if (const int64_t number = evidence.Cite(ref); number >= 0)
+          state->add_evidence(static_cast<uint32_t>(number));
+      }
+      continue;
+    }
+    for (const families::FamilyRow& row : families::Families()) {
+      if (row.code != name.code) continue;
+      const families::RuledOut out = row.rule_out(f);
+      state->set_state(out.state);
+      state->set_by(out.by);
+      for (const EvidenceRef ref : out.evidence) {
+        if (const int64_t number = evidence.Cite(ref); number >= 0)
+          state->add_evidence(static_cast<uint32_t>(number));
+      }
+      if (out.state == proto::FamilyState::NOT_DECIDABLE) {
+        state->set_needs(out.needs);
+        // A store that is there, and a family that this build cannot read from it.
+        const bool unread =
+            f.store(out.needs) == Availability::kUp && row.evaluate == families::kNeverRaised;
+        state->set_why(unread ? proto::UNSUPPORTED : Why(f, out.needs));
+      }
+    }
+  }
+}
+
+void AddOpenQuestions(const VerdictContext& context, const features::Captures& values,
+                      proto::Verdict& verdict) {
+  for (const families::Question question : context.finding->open) {
+    const QuestionRow& row = FindQuestion(question);
+    proto::Open* open = verdict.add_cannot_decide();
+    std::string text = Fill(row.text, values);
+    if (text.empty()) text = row.text.substr(0, row.text.find(':'));
+    open->set_question(std::move(text));
+    open->set_needs(row.needs);
+    open->set_why(Why(*context.features, row.needs));
+    if (row.next_test.empty()) continue;
+    std::string command = Fill(row.next_test, values);
+    if (command.empty()) continue;
+    std::string expects = Fill(row.next_expects, values);
+    if (expects.empty()) expects = row.next_expects.substr(0, row.next_expects.find('{'));
+    proto::NextTest* test = verdict.add_next_tests();
+    test->set_command(std::move(command));
+    test->set_expects(std::move(expects));
+  }
+}
+
+// Which stores spoke for the verdict and which said nothing.
+std::string StoreAgreement(const Finding& finding, const JobFeatures& f) {
+  std::array<bool, features::kStores> spoke{};
+  for (const EvidenceRef ref : finding.shows) {
+    if (const features::Evidence* evidence = f.At(ref))
+      spoke[static_cast<size_t>(evidence->store)] = true;
+  }
+  std::string agree, silent;
+  for (size_t i = 1; i < features::kStores; ++i) {
+    std::string name = proto::Store_Name(static_cast<proto::Store>(i)).substr(6);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return static_cast<char>(c | 0x20); });
+    if (spoke[i]) {
+      agree += (agree.empty() ? "" : ", ") + name;
+    } else if (f.stores[i] == Availability::kUp) {
+      silent += (silent.empty() ? "" : ", ") + name;
+    }
+  }
+  if (agree.empty()) return {};
+  std::string text = "rests on: " + agree;
+  if (!silent.empty()) text += "; silent: " + silent;
+  if (finding.contradiction < 1) text += "; contradicted by the exit status";
+  return text;
+}
+
+// Further lines worth showing with evidence: of what began the end, and of what confirms it.
+int32_t QuotesOf(const JobFeatures& f, EvidenceRef ref) {
+  for (const Cause& cause : f.causes) {
+    if (cause.evidence != ref) continue;
+    const bool telling = &cause == f.Primary() || cause.role == Cause::Role::kSupport;
+    return telling ? cause.quotes : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+double Confidence(const Finding& finding, const JobFeatures& f) {
+  double confidence = std::min(TierConfidence(finding.tier), finding.cap) * finding.contradiction;
+  constexpr double kGenericCap = 0.55;
+  if (f.generic && f.Primary() == nullptr) confidence = std::min(confidence, kGenericCap);
+  return confidence;
+}
+
+proto::Verdict BuildVerdict(const VerdictContext& context) {
+  const JobFeatures& f = *context.features;
+  const Finding& finding = *context.finding;
+  const windows::JobWindow& job = *context.job;
+  const std::string_view code = context.family->code;
+  proto::Verdict verdict;
+  verdict.set_job_id(job.job_id());
+  proto::Attempt* attempt = verdict.mutable_attempt();
+  attempt->set_slurm_restart(job.attempt().slurm_restart);
+  attempt->set_elastic_restart(job.attempt().elastic_restart);
+  attempt->set_ordinal(job.attempt().ordinal);
+  verdict.set_scope(proto::SCOPE_JOB);
+  verdict.set_node(std::string(context.node));
+  verdict.set_code(std::string(code));
+  verdict.set_family(std::string(families::FindFamily(code).family));
+  verdict.set_sub(std::string(finding.sub));
+  verdict.set_fault_class(std::string(finding.fault_class));
+  verdict.set_exception_type(finding.exception_type);
+  if (finding.signal != 0) verdict.set_signal(SignalName(finding.signal));
+  verdict.set_domain(finding.domain);
+  verdict.set_tier(finding.tier);
+  verdict.set_confidence(Confidence(finding, f));
+  verdict.set_phase(f.phase);
+  verdict.set_framework(f.framework);
+  if (finding.onset.ns != 0 && context.wall_offset_ns != 0)
+    verdict.set_onset_ns(finding.onset.ns + context.wall_offset_ns);
+  verdict.set_exit_known(f.exit_known);
+  if (f.exit_known) verdict.set_exit_code(f.exit_code);
+  for (const int32_t rank : finding.ranks) verdict.add_ranks(rank);
+  if (!context.node.empty()) verdict.add_nodes(std::string(context.node));
+  AddCards(finding, *context.features, verdict);
+
+  EvidenceWriter evidence(f, context.wall_offset_ns, verdict);
+  for (const EvidenceRef ref : finding.shows) {
+    evidence.Cite(ref);
+    for (int32_t i = 1; i <= QuotesOf(f, ref); ++i) evidence.Cite(ref + i);
+  }
+
+  proto::Triage* triage = verdict.mutable_triage();
+  triage->set_severity(std::string(Severity(code, finding.sub)));
+  triage->set_running(f.running);
+  triage->set_when(std::string(When(f)));
+  triage->set_symptom(std::string(Symptom(finding, f)));
+  verdict.mutable_localization()->set_scope(finding.ranks.empty()       ? "job"
+                                            : finding.ranks.size() == 1 ? "rank"
+                                                                        : "ranks");
+  proto::Isolation* isolation = verdict.mutable_isolation();
+  isolation->set_component(std::string(finding.component));
+  for (const EvidenceRef ref : finding.root) {
+    if (const int64_t number = evidence.Cite(ref); number >= 0)
+      isolation->add_ruled_in_by(static_cast<uint32_t>(number));
+  }
+
+  const features::Captures values = SentenceValues(context);
+  const RemedyRow& remedy = FindRemedy(code, finding.advice.empty() ? finding.sub : finding.advice);
+  std::string implied = Fill(remedy.implies, values);
+  if (implied.empty()) implied = families::FindFamily(code).what;
+  proto::Implication* implication = verdict.add_implies();
+  implication->set_text(implied);
+  implication->set_remedy(std::string(remedy.remedy));
+  implication->set_domain(finding.domain);
+  for (const uint32_t number : isolation->ruled_in_by()) implication->add_evidence(number);
+  if (std::string agreement = StoreAgreement(finding, f); !agreement.empty()) {
+    proto::Implication* stores = verdict.add_implies();
+    stores->set_text(std::move(agreement));
+    stores->set_remedy("none");
+    stores->set_domain(finding.domain);
+  }
+  proto::Resolution* resolution = verdict.mutable_resolution();
+  AddSentences(remedy.immediate, values, resolution->mutable_immediate());
+  AddSentences(remedy.structural, values, resolution->mutable_structural());
+  AddSentences(remedy.verify, values, resolution->mutable_verify());
+  verdict.set_retry_outlook(finding.retry != proto::RETRY_OUTLOOK_UNSPECIFIED ? finding.retry
+                                                                              : remedy.retry);
+  verdict.set_wasted_gpu_seconds(finding.wasted_gpu_seconds);
+  AddOpenQuestions(context, values, verdict);
+  AddFamilies(context, evidence, verdict);
+
+  AddWarnings(context, evidence, verdict);
+  for (const Cause& cause : f.causes) {
+    if (std::find(finding.shows.begin(), finding.shows.end(), cause.evidence) ==
+        finding.shows.end())
+      continue;
+    proto::Cause* link = verdict.add_cause_chain();
+    link->set_evidence(static_cast<uint32_t>(evidence.Cite(cause.evidence)));
+    const bool root =
+        std::find(finding.root.begin(), finding.root.end(), cause.evidence) != finding.root.end();
+    link->set_role(root                                    ? proto::Cause::ROOT
+                   : cause.role == Cause::Role::kRecovered ? proto::Cause::RECOVERED
+                   : cause.role == Cause::Role::kSupport   ? proto::Cause::CONTEXT
+                                                           : proto::Cause::CASCADE);
+  }
+  DescribeRankLogs(context, evidence, verdict);
+  return verdict;
+}
+
+}  // namespace rankscope::engine

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/windows/series/step_clock.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "detectors/windows/series/statistics.h"
+
+namespace rankscope::windows {
+namespace {
+
+// Arrivals closer than this came out of one buffer.
+constexpr Duration kTogether = Milliseconds(2);
+
+}  // namespace
+
+void StepClock::Add(const logs::Progress& progress, Timestamp t, Duration suspended) {
+  const double previous_step = last_step_;
+  if (!progress.step_text.empty() && std::isfinite(progress.step)) {
+    if (records_ == 0) first_step_ = progress.step;
+    if (progress.step < last_step_) ++restarts_;
+    last_step_ = progress.step;
+    if (!(progress.step <= highest_step_)) highest_step_ = progress.step;
+  }
+  if (std::isfinite(progress.total_steps)) total_steps_ = progress.total_steps;
+  if (std::isfinite(progress.epoch)) {
+    if (std::isnan(first_epoch_)) first_epoch_ = progress.epoch;
+    epoch_ = progress.epoch;
+  }
+  // Every rank may print the same step: one step, and no interval of its own.
+  const bool repeated = records_ > 0 && std::isfinite(previous_step) &&
+                        previous_step == last_step_ && t - last_arrival_ < Seconds(1);
+  if (records_ == 0) {
+    first_arrival_ = last_arrival_ = t;
+  } else if (suspended.ns > 0) {
+    last_arrival_ = t;
+    same_arrival_ = 1;
+  } else if (!repeated) {
+    const Duration since = t - last_arrival_;
+    if (since > kTogether) {
+      const double per_record = since.seconds() / static_cast<double>(same_arrival_);
+      record_seconds_.Push(per_record);
+      const double steps = last_step_ - previous_step;
+      if (!printed_ && std::isfinite(steps) && steps > 0) AddStepSeconds(per_record / steps);
+      last_arrival_ = t;
+      same_arrival_ = 1;
+    } else {
+      ++same_arrival_;
+      buffered_ = buffered_ || since.ns > 0;
+    }
+  }
+  if (std::isfinite(progress.step_seconds) && progress.step_seconds > 0) {
+    if (!printed_) {
+      step_seconds_.Clear();
+      early_.clear();
+      timed_ = 0;
+    }
+    printed_ = true;
+    AddStepSeconds(progress.step_seconds);
+  }
+  ++records_;
+}
+
+void StepClock::AddStepSeconds(double seconds) {
+  step_seconds_.Push(seconds);
+  if (static_cast<size_t>(timed_++) >= kWarmUp && early_.size() < kEarly) early_.push_back(seconds);
+}
+
+double StepClock::EarlyStepSeconds() const {
+  // The baseline is only one once as many again have been timed.
+  if (timed_ < static_cast<int64_t>(kWarmUp + 2 * kEarly))
+    return std::numeric_limits<double>::quiet_NaN();
+  return Median(early_);
+}
+
+bool StepClock::steps_known() const {
+  return std::isfinite(highest_step_);
+}
+
+double StepClock::steps_done() const {
+  // A counter that starts at 0 has made one step more than it says.
+  if (steps_known()) return highest_step_ + (first_step_ == 0 ? 1 : 0);
+  return static_cast<double>(records_);
+}
+
+double StepClock::MedianStepSeconds() const {
+  return Median(step_seconds_.ToVector());
+}
+double StepClock::MedianRecordSeconds() const {
+  return Median(record_seconds_.ToVector());
+}
+double StepClock::P99RecordSeconds() const {
+  return Quantile(record_seconds_.ToVector(), 0.99);
+}
+
+}  // namespace rankscope::windows

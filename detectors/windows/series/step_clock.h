@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// How long a training step takes, and how far the run has come. One clock per job: the time printed
+// in the line where there is one, else arrival intervals (records that arrive together share their
+// interval and are marked buffered). Single writer.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "detectors/logs/record.h"
+#include "detectors/windows/series/ring.h"
+
+namespace rankscope::windows {
+
+class StepClock {
+ public:
+  static constexpr size_t kWarmUp = 5;  // first timings, left out: compilation, caches
+  static constexpr size_t kEarly = 20;  // timings that make the run's own baseline
+
+  // `suspended`: for how long since the last record the run was; such an interval tells nothing.
+  void Add(const logs::Progress& progress, Timestamp t, Duration suspended = {});
+
+  int64_t records() const { return records_; }
+  double last_step() const { return last_step_; }  // NaN: the dialect prints none
+  double first_step() const { return first_step_; }
+  double total_steps() const { return total_steps_; }
+  void SetTotalSteps(double steps) { total_steps_ = steps; }
+  double epoch() const { return epoch_; }
+  double first_epoch() const { return first_epoch_; }
+  // How often the step fell back: a count within epochs does, a count of the training never.
+  int64_t restarts() const { return restarts_; }
+  // Largest number of steps the run can be shown to have made: by step number, else by records.
+  double steps_done() const;
+  bool steps_known() const;  // steps_done rests on a printed step number
+
+  Timestamp last_progress() const { return last_arrival_; }
+  Timestamp first_progress() const { return first_arrival_; }
+  bool printed() const { return printed_; }    // the clock is the job's own
+  bool buffered() const { return buffered_; }  // arrivals came in blocks
+  double MedianStepSeconds() const;            // NaN: not known
+  double EarlyStepSeconds() const;             // NaN: fewer than kEarly steps have been timed since
+  // Between records, by arrival; NaN: not known. What silence is measured against.
+  double MedianRecordSeconds() const;
+  double P99RecordSeconds() const;
+
+  template <class A>
+  void Fields(A& a) {
+    a(records_, first_step_, last_step_, highest_step_, total_steps_, epoch_, first_arrival_,
+      last_arrival_, same_arrival_, printed_, buffered_, step_seconds_, record_seconds_, early_,
+      timed_, first_epoch_, restarts_);
+  }
+
+ private:
+  void AddStepSeconds(double seconds);
+
+  int64_t records_ = 0;
+  double first_step_ = std::numeric_limits<double>::quiet_NaN();
+  double last_step_ = std::numeric_limits<double>::quiet_NaN();
+  double highest_step_ = std::numeric_limits<double>::quiet_NaN();
+  double total_steps_ = std::numeric_limits<double>::quiet_NaN();
+  double epoch_ = std::numeric_limits<double>::quiet_NaN();
+  Timestamp first_arrival_, last_arrival_;
+  int64_t same_arrival_ = 1;  // records since the previous distinct arrival
+  bool printed_ = false;
+  bool buffered_ = false;
+  Ring<double, 128> step_seconds_;
+  Ring<double, 128> record_seconds_;
+  std::vector<double> early_;
+  int64_t timed_ = 0;
+  double first_epoch_ = std::numeric_limits<double>::quiet_NaN();
+  int64_t restarts_ = 0;
+};
+
+}  // namespace rankscope::windows

@@ -1,0 +1,293 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/config/config_keys.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+#include "exporter/loop/http_page.h"
+
+namespace rankscope::exporter {
+namespace {
+
+std::string Quoted(const std::string& text) {
+  const bool plain = !text.empty() && text.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_./-") == std::string::npos;
+  if (plain) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+Key DurationKey(std::string path, Duration& value, Duration least, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value, least](const std::string& text) -> Status {
+            const auto parsed = ParseDuration(text);
+            if (!parsed) return Error{parsed.error()};
+            if (*parsed < least) {
+              return Error{"'" + text + "' is too short; at least " + FormatDuration(least)};
+            }
+            value = *parsed;
+            return {};
+          },
+          [&value] { return FormatDuration(value); }};
+}
+
+Key SizeKey(std::string path, int64_t& value, int64_t least, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value, least](const std::string& text) -> Status {
+            const auto parsed = ParseSize(text);
+            if (!parsed) return Error{parsed.error()};
+            if (*parsed < least) {
+              return Error{"'" + text + "' is too small; at least " + FormatSize(least)};
+            }
+            value = *parsed;
+            return {};
+          },
+          [&value] { return FormatSize(value); }};
+}
+
+Key ShareKey(std::string path, double& value, double least, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value, least](const std::string& text) -> Status {
+            const auto parsed = ParseShare(text);
+            if (!parsed) return Error{parsed.error()};
+            if (*parsed < least || *parsed > 1) {
+              return Error{"'" + text + "' is not from " + FormatShare(least) + " to 100%"};
+            }
+            value = *parsed;
+            return {};
+          },
+          [&value] { return FormatShare(value); }};
+}
+
+Key NumberKey(std::string path, int64_t& value, int64_t least, int64_t most, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value, least, most](const std::string& text) -> Status {
+            int64_t parsed = 0;
+            const auto [end, error] =
+                std::from_chars(text.data(), text.data() + text.size(), parsed);
+            if (error != std::errc() || end != text.data() + text.size() || parsed < least ||
+                parsed > most) {
+              return Error{"'" + text + "' is no whole number from " + std::to_string(least) +
+                           " to " + std::to_string(most)};
+            }
+            value = parsed;
+            return {};
+          },
+          [&value] { return std::to_string(value); }};
+}
+
+Key FlagKey(std::string path, bool& value, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value](const std::string& text) -> Status {
+            if (text != "true" && text != "false") {
+              return Error{"'" + text + "' is neither true nor false"};
+            }
+            value = text == "true";
+            return {};
+          },
+          [&value] { return value ? "true" : "false"; }};
+}
+
+Key ChoiceKey(std::string path, std::string& value, std::vector<std::string> choices,
+              std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value, choices = std::move(choices)](const std::string& text) -> Status {
+            if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+              std::string list;
+              for (const std::string& choice : choices) list += (list.empty() ? "" : ", ") + choice;
+              return Error{"'" + text + "' is not one of " + list};
+            }
+            value = text;
+            return {};
+          },
+          [&value] { return Quoted(value); }};
+}
+
+Key PathKey(std::string path, std::string& value, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value](const std::string& text) -> Status {
+            if (text.empty() || text[0] != '/' || text.find('\0') != std::string::npos) {
+              return Error{"'" + text + "' is no absolute path"};
+            }
+            value = text;
+            return {};
+          },
+          [&value] { return Quoted(value); }};
+}
+
+// As PathKey, or empty for none.
+Key PathOrNoneKey(std::string path, std::string& value, std::string comment) {
+  Key key = PathKey(std::move(path), value, std::move(comment));
+  key.set = [&value, set = std::move(key.set)](const std::string& text) -> Status {
+    if (!text.empty()) return set(text);
+    value.clear();
+    return {};
+  };
+  return key;
+}
+
+Key UrlKey(std::string path, std::string& value, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value](const std::string& text) -> Status {
+            if (!text.empty() && text.rfind("http://", 0) != 0 && text.rfind("https://", 0) != 0) {
+              return Error{"'" + text + "' is no URL; write http://HOST:PORT, or \"\" for none"};
+            }
+            value = text;
+            return {};
+          },
+          [&value] { return Quoted(value); }};
+}
+
+Key PageKey(std::string path, std::string& value, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value](const std::string& text) -> Status {
+            if (!text.empty()) {
+              const auto url = collectors::ParseHttpUrl(text);
+              if (!url) return Error{url.error() + ", or \"\" for none"};
+            }
+            value = text;
+            return {};
+          },
+          [&value] { return Quoted(value); }};
+}
+
+// A list of words, each of which `check` likes.
+Key ListKey(std::string path, std::vector<std::string>& value, std::string comment,
+            Status (*check)(std::string_view)) {
+  const auto set_list = [&value, check](const std::vector<std::string>& items) -> Status {
+    for (const std::string& item : items) {
+      if (Status status = check(item); !status.ok()) return status;
+    }
+    value = items;
+    return {};
+  };
+  const auto set = [set_list](const std::string& text) -> Status {
+    std::vector<std::string> items;
+    std::stringstream stream(text);
+    for (std::string item; std::getline(stream, item, ',');) items.push_back(item);
+    return set_list(items);
+  };
+  const auto get = [&value] {
+    std::string list;
+    for (const std::string& item : value) list += (list.empty() ? "" : ", ") + ('"' + item + '"');
+    return '[' + list + ']';
+  };
+  return {std::move(path), std::move(comment), set, get, true, set_list};
+}
+
+Key ListenKey(std::string path, std::vector<std::string>& value, std::string comment) {
+  Key key = ListKey(std::move(path), value, std::move(comment), CheckListenAddress);
+  key.set_list = [set_list = key.set_list](const std::vector<std::string>& items) -> Status {
+    if (items.empty()) return Error{"the list is empty; write [\"127.0.0.1:10177\"]"};
+    return set_list(items);
+  };
+  key.set = [set = key.set](const std::string& text) -> Status {
+    if (text.empty()) return Error{"the list is empty; write [\"127.0.0.1:10177\"]"};
+    return set(text);
+  };
+  return key;
+}
+
+Status CheckHostName(std::string_view text) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
+  };
+  if (!text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), allowed))
+    return {};
+  return Error{"'" + std::string(text.substr(0, 60)) +
+               "' is no host's name; write it like node7.example, without a port"};
+}
+
+}  // namespace
+
+std::vector<Key> Bind(Config& c) {
+  std::vector<Key> keys = {
+      ListenKey("web.listen", c.web.listen,
+                "Addresses of /metrics, /verdict and the status page: IPv4:PORT."),
+      NumberKey("web.max_requests", c.web.max_requests, 1, 1000,
+                "Requests served at once; beyond it, 503."),
+      ListKey(
+          "web.hosts", c.web.hosts,
+          "Names that browsers and proxies may ask for, besides localhost and, beyond loopback, "
+          "addresses and the node's name.",
+          CheckHostName),
+      PathKey("state.dir", c.state.dir, "Recordings and final verdicts; mode 0700."),
+      SizeKey("state.job_bytes", c.state.job_bytes, int64_t{1} << 20, "Recording of one job."),
+      SizeKey("state.total_bytes", c.state.total_bytes, int64_t{1} << 20,
+              "All recordings; the oldest finished ones are removed first."),
+      DurationKey("state.keep", c.state.keep, Seconds(300), "How long a final verdict is kept."),
+      NumberKey("state.max_jobs", c.state.max_jobs, 1, 1024,
+                "Jobs watched at once, shared fairly by the users; beyond it, jobs are counted."),
+      SizeKey("state.memory", c.state.memory, 0,
+              "Memory that the daemon keeps within by watching fewer jobs; 0: what its cgroup "
+              "allows, 2GiB at the most where it allows anything."),
+      PathKey("run.socket", c.run.socket, "Where `rankscope run` finds this daemon."),
+      ChoiceKey("metrics.profile", c.metrics.profile, {"default", "full"},
+                "default or full: which families /metrics shows."),
+      NumberKey("metrics.max_series", c.metrics.max_series, 100, 16000,
+                "Cap of series on /metrics; what is dropped is counted."),
+      FlagKey("metrics.dcgm_names", c.metrics.dcgm_names,
+              "What is known of GPUs also under dcgm-exporter's names (DCGM_FI_*)."),
+  };
+  for (SourceSettings& source : c.sources) {
+    const std::string path = "sources." + source.name;
+    keys.push_back(FlagKey(path + ".enabled", source.enabled, {}));
+    if (source.interval.ns > 0) {
+      keys.push_back(DurationKey(path + ".interval", source.interval, Milliseconds(100), {}));
+    }
+  }
+  std::vector<Key> rest = {
+      ChoiceKey("ebpf.mode", c.ebpf.mode, {"auto", "off", "force"},
+                "auto, off or force: programs in the kernel where it is known to bear them, never, "
+                "or wherever it takes them. `check` says which."),
+      ShareKey("ebpf.budget", c.ebpf.budget, 1e-4,
+               "What counting calls may cost each rank, of one core; beyond it, less is counted."),
+      SizeKey("stdio.rate", c.stdio.rate, 1 << 10,
+              "What is heard per second of each standard stream of a process, on average; the rest "
+              "is counted."),
+      SizeKey("stdio.burst", c.stdio.burst, 64 << 10, "And at once."),
+      PageKey("gpu.dcgm_url", c.gpu.dcgm_url,
+              "Page of the node's dcgm-exporter, for cards whose units the driver does not count."),
+      ChoiceKey("slurm.role", c.slurm.role, {"node", "controller", "off"},
+                "node: asks Slurm once when a job begins and once when one ends badly. controller: "
+                "the one instance beside slurmctld, which asks for all jobs and nodes. off."),
+      PageKey("slurm.controller_url", c.slurm.controller_url,
+              "Of a node: http://HOST:PORT of that instance, whose /events is read instead."),
+      UrlKey("slurm.restd_url", c.slurm.restd_url,
+             "Of the role controller: http://HOST:PORT/slurm/v0.0.NN of slurmrestd, which is asked "
+             "instead of scontrol, sdiag and sacct."),
+      PathOrNoneKey("slurm.restd_curl_config", c.slurm.restd_curl_config,
+                    "A file of options for the curl that asks it: a token's header, a socket."),
+      PathOrNoneKey("slurm.conf", c.slurm.conf,
+                    "SLURM_CONF for Slurm's commands, where it is not their default."),
+      PathOrNoneKey("slurm.mapping_dir", c.slurm.mapping_dir,
+                    "Where a prolog writes which job has which GPU, for dcgm-exporter's "
+                    "--hpc-job-mapping-dir; empty: nowhere."),
+      UrlKey("fleet.prometheus", c.fleet.prometheus,
+             "Prometheus that knows the other nodes. This build asks none: `check` says so."),
+      DurationKey("families.rendezvous_hang.suspect", c.families.rendezvous_suspect, Seconds(10),
+                  "Silence in rendezvous before C1 is a suspicion."),
+      DurationKey("families.rendezvous_hang.fire", c.families.rendezvous_fire, Seconds(10),
+                  "Silence in rendezvous before C1 is the verdict."),
+      DurationKey("families.collective_hang.hang_floor", c.families.hang_floor, Seconds(5),
+                  "No verdict of a hang before this, however short the steps are."),
+      ChoiceKey("log.level", c.log.level, {"debug", "info", "warn", "error"},
+                "debug, info, warn or error."),
+      ChoiceKey("log.format", c.log.format, {"logfmt", "json"}, "logfmt or json, on stderr."),
+  };
+  std::move(rest.begin(), rest.end(), std::back_inserter(keys));
+  return keys;
+}
+
+}  // namespace rankscope::exporter

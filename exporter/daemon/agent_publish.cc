@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the agent shows of itself and of the jobs: the state that HTTP threads read.
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <utility>
+
+#include "exporter/daemon/agent.h"
+#include "exporter/version.h"
+
+namespace rankscope::exporter {
+namespace {
+
+// How long an HTTP thread may wait for the loop: less than the daemon has to end in.
+constexpr Duration kExplainPatience = Milliseconds(500);
+
+}  // namespace
+
+void Agent::CheckTrouble() {
+  const std::string& refused =
+      verdicts_.files().waiting() > 0 ? verdicts_.files().trouble() : std::string();
+  if (refused != document_trouble_) {
+    document_trouble_ = refused;
+    if (refused.empty()) {
+      log_.Info("all verdicts are on the disk");
+    } else {
+      log_.Warn("verdicts wait for room on the disk", {{"reason", refused}});
+    }
+  }
+  const std::string trouble = recordings_.trouble();
+  if (trouble == trouble_) return;
+  trouble_ = trouble;
+  if (trouble.empty()) {
+    log_.Info("recording works again");
+  } else {
+    log_.Warn("recording fails, everything else goes on", {{"reason", trouble}});
+  }
+}
+
+void Agent::NoteRecording(JobStatus& job) const {
+  const bool exact = recordings_.Exact(job.job_id);
+  if (exact && trouble_.empty()) return;
+  proto::DataQuality& quality = *job.verdict.mutable_data_quality();
+  if (!exact) {
+    quality.set_exact(false);
+    quality.add_notes("the recording does not have all that was heard");
+  }
+  if (!trouble_.empty()) quality.add_notes("not recorded: " + trouble_);
+}
+
+void Agent::Publish(Timestamp now, double tick_seconds) {
+  auto published = std::make_shared<metrics::Published>();
+  published->tick = now;
+  published->wall_seconds = static_cast<double>(now.ns + wall_offset_ns_) * 1e-9;
+  metrics::AgentStatus& agent = published->agent;
+  agent.version = kVersionText;
+  agent.node = node_;
+  agent.start_wall_seconds = start_wall_seconds_;
+  agent.ready = ready_;
+  if (!ready_) agent.not_ready_reason = "starting: reading the recordings of running jobs";
+  agent.sources = sources_.Status(wall_offset_ns_);
+  agent.engine = engine_.counters();
+  agent.max_jobs = static_cast<int64_t>(engine_.max_jobs());
+  agent.memory_limit_bytes = memory_.limit();
+  agent.memory_used_bytes = memory_.used();
+  agent.recorder_bytes = recordings_.bytes();
+  agent.recorder_lost = recordings_.lost();
+  agent.recorder_write_errors =
+      recordings_.errors() + verdicts_.files().errors() + summaries_.files().errors();
+  agent.documents_waiting =
+      static_cast<int64_t>(verdicts_.files().waiting() + summaries_.files().waiting());
+  agent.documents_damaged = verdicts_.damaged() + summaries_.damaged();
+  const Duration behind = std::max(recording_disk_.behind(), documents_disk_.behind());
+  agent.disk_behind_seconds = static_cast<double>(behind.ns) * 1e-9;
+  if (listener_ != nullptr) agent.http = listener_->Counts();
+  agent.tick_seconds = tick_seconds;
+
+  PublishedJobs::Notes notes;
+  notes.on_running = [this](JobStatus& job) { NoteRecording(job); };
+  notes.is_unkept = [this](const std::string& id) { return verdicts_.files().IsWaiting(id); };
+  notes.why_unkept = document_trouble_;
+  published->jobs = published_jobs_.All(engine_, verdicts_.Jobs(), notes);
+  published->summaries = summaries_.all();
+  auto exposition = std::make_shared<const http::Exposition>(snapshots_.Build(*published));
+  state_.Publish(std::make_shared<const http::State>(std::move(published), std::move(exposition),
+                                                     state_.Current().get()));
+}
+
+std::optional<std::string> Agent::Explain(int32_t pid, Duration deadline) {
+  const auto answer = std::make_shared<std::promise<std::string>>();
+  auto future = answer->get_future();
+  loop_.Post([this, pid, answer] { answer->set_value(engine_.Explain(pid)); });
+  const Duration patience = std::min(deadline, kExplainPatience);
+  if (future.wait_for(std::chrono::nanoseconds(patience.ns)) != std::future_status::ready) {
+    return std::nullopt;
+  }
+  return future.get();
+}
+
+}  // namespace rankscope::exporter

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/daemon/published_jobs.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace rankscope::exporter {
+void PublishedJobs::Note(const engine::Output& output) {
+  for (const std::string& job_id : output.renewed) copies_.erase(job_id);
+  for (const std::string& job_id : output.ended) copies_.erase(job_id);
+}
+
+void PublishedJobs::Share(std::shared_ptr<const JobStatus> copy) {
+  if (copy != nullptr) copies_[copy->job_id] = std::move(copy);
+}
+
+metrics::JobList PublishedJobs::All(const engine::Engine& engine, metrics::JobList kept,
+                                    const Notes& notes) {
+  metrics::JobList jobs;
+  for (const JobStatus* job : engine.Jobs()) {
+    std::shared_ptr<const JobStatus>& copy = copies_[job->job_id];
+    if (copy == nullptr) {
+      auto fresh = std::make_shared<JobStatus>(*job);
+      if (job->running) notes.on_running(*fresh);
+      copy = std::move(fresh);
+    }
+    jobs.push_back(copy);
+  }
+  if (copies_.size() > jobs.size()) {
+    std::erase_if(copies_, [&](const auto& entry) { return engine.Find(entry.first) == nullptr; });
+  }
+  for (std::shared_ptr<const JobStatus>& job : kept) {
+    if (engine.Find(job->job_id) == nullptr) jobs.push_back(std::move(job));
+  }
+  std::sort(jobs.begin(), jobs.end(),
+            [](const auto& a, const auto& b) { return a->job_id < b->job_id; });
+  NoteUnkept(jobs, notes);
+  return jobs;
+}
+
+void PublishedJobs::NoteUnkept(metrics::JobList& jobs, const Notes& notes) {
+  if (std::exchange(why_unkept_, notes.why_unkept) != notes.why_unkept) unkept_.clear();
+  if (notes.why_unkept.empty()) return;
+  for (std::shared_ptr<const JobStatus>& job : jobs) {
+    if (job->running || !notes.is_unkept(job->job_id)) continue;
+    Unkept& unkept = unkept_[job->job_id];
+    if (unkept.verdict != job) {
+      auto noted = std::make_shared<JobStatus>(*job);
+      noted->verdict.mutable_data_quality()->add_notes("not on the disk yet: " + notes.why_unkept);
+      unkept = {job, std::move(noted)};
+    }
+    job = unkept.noted;
+  }
+  std::erase_if(unkept_, [&](const auto& entry) { return !notes.is_unkept(entry.first); });
+}
+
+}  // namespace rankscope::exporter

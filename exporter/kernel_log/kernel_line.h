@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One record of /dev/kmsg, and whether it tells of hardware or of something that holds processes
+// up. What the line means is decided where all text is read; here only its kind, its process and
+// its card, which is what a line is addressed by. Anybody can have the kernel write a line with
+// words of his own, in the name of a program that crashes: a record is one of these only by its
+// form from the first byte on. Pure, any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "exporter/gpu/xid_ledger.h"
+
+namespace rankscope::collectors {
+
+enum class KernelLineKind : uint8_t {
+  kXid,           // the NVIDIA driver reports an error of a card
+  kSxid,          // and one of an NVSwitch
+  kGpuLost,       // a card that has fallen off the bus, without an Xid
+  kPcie,          // Advanced Error Reporting of PCIe
+  kMachineCheck,  // CPU and memory: MCE, GHES, poisoned pages
+  kMemory,        // EDAC
+  kHungTask,      // a task that has not been scheduled for minutes
+  kNetworkFile,   // a file server that does not answer
+  kDisk,          // a local disk or its file system
+  kEfa,           // Amazon's fabric adapter
+};
+inline constexpr std::array<std::string_view, 10> kKernelLineNames = {
+    "xid",    "sxid",      "gpu_lost",     "pcie", "machine_check",
+    "memory", "hung_task", "network_file", "disk", "efa"};
+
+struct KernelLine {
+  int64_t sequence = 0;
+  KernelLineKind kind = KernelLineKind::kXid;
+  int32_t pid = 0;           // of the process that it names; 0 = none
+  int32_t code = -1;         // of an Xid or SXid
+  int64_t microseconds = 0;  // since the machine's start, as the kernel's log counts
+  RecoveryAction recovery = RecoveryAction::kUntold;  // that an Xid 154 has come to
+  bool nonfatal = false;  // an error of an NVLink or of an NVSwitch that it survived
+  bool detail = false;    // of an error of an NVSwitch whose line came before
+  std::string bus_id;     // domain:bus:device in lower case; empty = no card is named
+  std::string text;       // without the head, at most kTextCap
+
+  static constexpr size_t kTextCap = 512;
+};
+
+// The number of a record ("6,1234,99999,-;text\n KEY=value"); nullopt for what is none.
+std::optional<int64_t> SequenceOf(std::string_view record);
+
+// The card of the first line of "NVRM: The NVIDIA GPU 0000:03:00.0 (PCI ID: ..)", "NVRM: installed
+// in this system has", "NVRM: fallen off the bus ..", which the driver prints as three records;
+// empty for other records.
+std::string CardOfLongLoss(std::string_view record);
+
+// nullopt for records of no kind above, for what daemons write there, and for the end of a line
+// that the kernel could not put to its beginning.
+std::optional<KernelLine> ParseKernelRecord(std::string_view record);
+
+}  // namespace rankscope::collectors
