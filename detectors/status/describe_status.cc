@@ -11,6 +11,7 @@
 #include "detectors/status/describe_gpus.h"
 #include "detectors/status/describe_timeline.h"
 #include "detectors/windows/checkpoint_summary.h"
+#include "detectors/windows/rank_activity.h"
 
 namespace rankscope::engine {
 namespace {
@@ -136,13 +137,21 @@ void DescribeCheckpoints(const windows::JobWindow& job, int64_t wall_offset_ns, 
   status.work_at_risk_seconds = summary.work_at_risk_seconds;
 }
 
-void DescribeGpus(const windows::JobWindow& job, std::vector<JobGpuStatus>& gpus) {
+void DescribeGpus(const std::vector<windows::ClaimedGpu>& claimed,
+                  std::vector<JobGpuStatus>& gpus) {
   gpus.clear();
-  for (windows::ClaimedGpu& card : job.gpu_claims().Of(job.now().kernel.gpus)) {
+  for (const windows::ClaimedGpu& card : claimed) {
     const std::string_view word = attribution::NameOf(card.word);
     gpus.push_back({card.gpu->index, card.gpu->uuid, word.empty() ? "process" : word, card.attached,
-                    std::move(card.ranks)});
+                    card.ranks});
   }
+}
+
+void DescribeActivity(const std::vector<windows::ClaimedGpu>& claimed, int32_t holder,
+                      Timestamp now, RankStatus& rank) {
+  const windows::RankActivity activity = windows::ActivityOf(claimed, holder, now);
+  rank.engine_activity = activity.engine;
+  rank.sm_activity = activity.sm;
 }
 
 RankPlace PlaceOf(const attribution::ProcessInfo& process) {
@@ -162,7 +171,6 @@ void DescribePorts(const windows::PortTracker& ports, RdmaStatus& status) {
 
 void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution& processes,
                    int64_t wall_offset_ns, std::vector<RankStatus>& ranks) {
-  constexpr size_t kWindow = 60;
   ranks.clear();
   for (const auto& [number, window] : job.ranks()) {
     RankStatus& rank = ranks.emplace_back();
@@ -180,8 +188,6 @@ void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution
     rank.cpu_seconds = rings.Last(SignalId::kCpuSeconds);
     rank.resident_bytes = rings.Last(SignalId::kResidentBytes);
     rank.threads = rings.Last(SignalId::kThreads);
-    rank.engine_activity = rings.MedianOf(SignalId::kEngineActivity, kWindow);
-    rank.sm_activity = rings.MedianOf(SignalId::kSmActivity, kWindow);
     rank.collectives_completed = rings.Last(SignalId::kCollectivesCompleted);
     rank.collectives_in_flight = rings.Last(SignalId::kCollectivesInFlight);
     rank.oldest_collective_seconds = rings.Last(SignalId::kOldestCollectiveSeconds);
@@ -220,7 +226,9 @@ void DescribeStatus(const windows::JobWindow& job, const attribution::Attributio
   }
   DescribeRanks(job, processes, wall_offset_ns, status.ranks);
   status.gpu_history = DescribeGpus(job.now().kernel.gpus, wall_offset_ns);
-  DescribeGpus(job, status.gpus);
+  const std::vector<windows::ClaimedGpu> claimed = job.gpu_claims().Of(job.now().kernel.gpus);
+  DescribeGpus(claimed, status.gpus);
+  for (RankStatus& rank : status.ranks) DescribeActivity(claimed, rank.rank, now, rank);
   const attribution::ProcessInfo* root = processes.Find(job.root());
   if (root == nullptr) {
     const auto members = processes.OfJob(job.job_id());
@@ -239,6 +247,7 @@ void DescribeStatus(const windows::JobWindow& job, const attribution::Attributio
     rank.alive = root->alive;
     rank.exit_known = root->status_known;
     rank.wait_status = root->wait_status;
+    DescribeActivity(claimed, -1, now, rank);
   }
   status.logs.clear();
   for (const auto& [id, stream] : job.streams()) {

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from support import need, scraped, wait_for
+from support import dashboard_queries, need, scraped, wait_for
 
 SOURCE = pathlib.Path(sys.argv[2])
 RULES = sorted((SOURCE / "alerts").glob("*.yaml"))
@@ -18,12 +18,6 @@ RULES = sorted((SOURCE / "alerts").glob("*.yaml"))
 def promtool(*arguments):
     done = subprocess.run([need("promtool"), *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"promtool {arguments}: {done.stdout}{done.stderr}"
-
-
-def dashboard_queries(dashboard):
-    for panel in dashboard["panels"]:
-        for target in panel.get("targets", []):
-            yield panel["title"], target["expr"]
 
 
 def check_dashboards():

@@ -44,6 +44,13 @@ def fetch(url, **headers):
         return answer.read().decode()
 
 
+def dashboard_queries(dashboard):
+    """(title, query) of each panel of a dashboard."""
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", []):
+            yield panel["title"], target["expr"]
+
+
 class FlipServer:
     """flip_server: the real listener over scripted states."""
 

@@ -6,8 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "detectors/model/archive.h"
 #include "detectors/model/event_types.h"
+#include "detectors/windows/rank_activity.h"
 
 namespace rankscope::windows {
 namespace {
@@ -62,6 +65,17 @@ class GpuClaimsTest : public testing::Test {
       cards.push_back(text);
     }
     return cards;
+  }
+
+  void Works(int32_t index, double second, float engine, float sm) {
+    SampleBatch batch;
+    batch.subject.kind = Subject::Kind::kGpu;
+    batch.subject.name = Uuid(index);
+    batch.samples = {{SignalId::kEngineActivity, engine}, {SignalId::kSmActivity, sm}};
+    tracker_.OnSamples(batch, {static_cast<int64_t>(second * 1e9)});
+  }
+  RankActivity Activity(int32_t rank, double now) const {
+    return ActivityOf(claims_.Of(tracker_), rank, {static_cast<int64_t>(now * 1e9)});
   }
 
   GpuClaims claims_;
@@ -189,6 +203,31 @@ TEST_F(GpuClaimsTest, AFileOfAnInstanceNamesItsCard) {
   Identity(1, true);
   claims_.OnMapping(attribution::ReadGpuMapping("1.3,1.4,x,,-1,99999,0x2"));
   EXPECT_THAT(Cards(), ElementsAre("1 mapping"));
+}
+
+TEST_F(GpuClaimsTest, ARankIsAsBusyAsTheCardsItHolds) {
+  Computes(1, 100, 0);
+  Computes(2, 101, 1);
+  Computes(3, 101, 1);
+  for (int second = 1; second <= 5; ++second) {
+    Works(0, second, 1, 1);
+    Works(1, second, second == 3 ? 0.0F : 0.75F, 0.5F);
+    Works(2, second, 1, 0.25F);
+    Works(3, second, 0.5F, 0.75F);
+  }
+  EXPECT_EQ(Activity(0, 5).engine, 0.75) << "a median: one idle poll does not count";
+  EXPECT_EQ(Activity(0, 5).sm, 0.5);
+  EXPECT_EQ(Activity(1, 5).engine, 0.75) << "of two cards, their mean";
+  EXPECT_EQ(Activity(1, 5).sm, 0.5);
+  EXPECT_TRUE(std::isnan(Activity(2, 5).sm)) << "it holds none";
+  EXPECT_TRUE(std::isnan(Activity(0, 66).sm)) << "what was a minute ago, is not now";
+}
+
+TEST_F(GpuClaimsTest, ACardWhoseSmsAreNotTold) {
+  Computes(1, 100, 0);
+  Works(1, 1, 0.5F, GpuSecond::kNone);
+  EXPECT_EQ(Activity(0, 1).engine, 0.5);
+  EXPECT_TRUE(std::isnan(Activity(0, 1).sm));
 }
 
 }  // namespace
