@@ -9,7 +9,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -319,6 +321,21 @@ TEST(Scenarios, EachFamilyHasOneThatFiresAndTwoNearMisses) {
     EXPECT_GE(count["fires"], 1) << family;
     EXPECT_GE(count["near_miss"], 2) << family;
   }
+}
+
+// deploy/verdict.schema.json is the promise to whoever reads verdicts.
+TEST(Scenarios, DocumentsValidateAgainstTheSchema) {
+  const std::string documents = RANKSCOPE_BINARY_DIR "/tests/scenarios/documents.jsonl";
+  {
+    std::ofstream file(documents);
+    for (const std::string& path : ScenarioPaths())
+      file << VerdictToJson(Judge(LoadScenario(path))) << "\n";
+    ASSERT_TRUE(file.good()) << documents;
+  }
+  const std::string command = "/usr/bin/python3 " RANKSCOPE_SOURCE_DIR
+                              "/tests/contract/verdict_schema.py --validate " +
+                              documents;
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
 }
 
 }  // namespace
