@@ -6,8 +6,8 @@ from pathlib import Path
 
 from contract import ROOT, TOP_LEVEL_FOLDERS, main, read, tracked_files
 
-TOP_LEVEL_FILES = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "SECURITY.md", ".clang-format", ".clang-tidy",
-                   ".editorconfig", ".gitignore"}
+TOP_LEVEL_FILES = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md",
+                   "THIRD_PARTY.md", ".clang-format", ".clang-tidy", ".editorconfig", ".gitignore"}
 PATH = Path(__file__).resolve().relative_to(ROOT)
 SOFT_LINES, HARD_LINES = 400, 600
 WITHOUT_SPDX = {".json", ".md", ".log", ".tsv", ".txt", ".rsrec", ".rec", ".pb", ".bin", ".out", ".prom", ".jsonl", ".yaml.golden",
@@ -30,7 +30,7 @@ def test_top_level_is_the_picture():
         if len(path.parts) == 1:
             if path.name not in TOP_LEVEL_FILES:
                 findings.append(f"{path}: no such file in the picture of README.md")
-        elif path.parts[0] not in TOP_LEVEL_FOLDERS + [".ci"]:
+        elif path.parts[0] not in TOP_LEVEL_FOLDERS + [".ci", "LICENSES"]:
             findings.append(f"{path}: no such folder in the picture of README.md")
     for folder in TOP_LEVEL_FOLDERS:
         if not (ROOT / folder).is_dir():
