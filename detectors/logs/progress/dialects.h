@@ -7,6 +7,7 @@
 
 #include <span>
 
+#include "detectors/logs/progress/block.h"
 #include "detectors/logs/progress/formats.h"
 #include "detectors/logs/record.h"
 
@@ -58,7 +59,12 @@ bool ParseLightningRich(const CleanLine& line, RecordList& out);  // lightning.c
 bool ParseTqdmLoop(const CleanLine& line, RecordList& out);       // lightning.cc
 bool ParseGeneric(const CleanLine& line, RecordList& out);        // generic.cc
 
-// The row of a dialect whose records span lines (block_context.cc, headed_table.cc): claims none.
+// Dialects whose records span lines.
+extern const BlockDialect kOlmoBlock;      // olmo.cc: OLMo and OLMo-core, metrics indented
+extern const BlockDialect kComposerBlock;  // composer.cc: composer and LLM Foundry, the same
+extern const BlockDialect kTfDictBlock;    // tensorflow.cc: the TensorFlow models, a dict
+
+// The row of a dialect whose records span lines (FormatRow::block, headed_table.cc): claims none.
 bool SpansLines(const CleanLine& line, RecordList& out);
 
 // How much a record says that it is the run's own: 0 generic, 1 DeepSpeed's engine (which repeats

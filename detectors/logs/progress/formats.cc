@@ -107,9 +107,10 @@ constexpr FormatRow kDialects[] = {
      "I0203 04:05:06.789012 1400 logging_writer.py:48] [100] learning_rate=0.001, train_loss=3.25"},
     {"verl", "verl", kVerl, ParseVerl,
      "step:7 - actor/grad_norm:0.25 - critic/rewards/mean:0.5 - timing_s/step:61.5"},
-    {"olmo", "olmo", kOlmo, SpansLines, "[step=12/900,epoch=0]\n    train/CrossEntropyLoss=2.375"},
+    {"olmo", "olmo", kOlmo, SpansLines, "[step=12/900,epoch=0]\n    train/CrossEntropyLoss=2.375",
+     &kOlmoBlock},
     {"composer", "composer", kComposer, SpansLines,
-     "[epoch=1][batch=12/900]:\n\t Train loss/train/total: 2.375"},
+     "[epoch=1][batch=12/900]:\n\t Train loss/train/total: 2.375", &kComposerBlock},
     {"mmengine", "mmengine", kMmengine, ParseMmengine,
      "02/03 04:05:06 - mmengine - INFO - Epoch(train) [1][ 50/100]  lr: 1e-03  time: 0.25  loss: "
      "0.75"},
@@ -138,7 +139,8 @@ constexpr FormatRow kDialects[] = {
      "INFO:tensorflow:Step 100 per-step time 0.456s loss=0.875"},
     {"tf_block", "tensorflow", kTfBlock, SpansLines,
      "INFO:tensorflow:Step 100 per-step time 0.456s\nINFO:tensorflow:{'Loss/total_loss': 0.75,\n "
-     "'learning_rate': 0.03}"},
+     "'learning_rate': 0.03}",
+     &kTfDictBlock},
     {"pytorch_example", "pytorch_example", kMeter, ParsePytorchMeter,
      "Epoch: [0][  10/5005]\tTime  0.5 ( 0.6)\tData  0.1 ( 0.1)\tLoss 6.9e+00 (6.9e+00)\tAcc@1   "
      "0.25 (  0.25)"},

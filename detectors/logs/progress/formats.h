@@ -15,6 +15,8 @@ namespace rankscope::logs {
 
 // A row is tried on a line only when one of its anchors occurs in the line: literals of at least
 // three bytes, matched case-sensitively against the cleaned text.
+struct BlockDialect;  // block.h
+
 struct FormatRow {
   std::string_view name;       // snake_case, a label value
   std::string_view framework;  // as shown to people
@@ -24,6 +26,7 @@ struct FormatRow {
   bool (*parse)(const CleanLine& line, RecordList& out);
   std::string_view example;  // a line that it claims, or the lines of a record that spans several;
                              // nobody else's example may be claimed
+  const BlockDialect* block = nullptr;  // of a dialect whose records span lines
 };
 
 struct ShapeRow {

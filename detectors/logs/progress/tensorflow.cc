@@ -73,7 +73,7 @@ bool ParseTfSlim(const CleanLine& line, RecordList& out) {
 
 // "train | step:    100 | steps/sec:   10.1 | output: {'training_loss': 1.25, 'learning_rate':
 // 0.1}": Orbit, the loop of the TensorFlow models. A longer dict stands on the lines below
-// (block_context.cc).
+// (kTfDictBlock).
 bool ParseTfOrbit(const CleanLine& line, RecordList& out) {
   std::string_view text = LeftTrimmed(StripLoggerPrefix(line.text));
   const bool evaluation = text.starts_with("eval | step: ");
@@ -109,7 +109,7 @@ bool ParseTfOrbit(const CleanLine& line, RecordList& out) {
 }
 
 // "INFO:tensorflow:Step 100 per-step time 0.456s loss=0.875": the object detection API. Since 2021
-// the losses stand in a dict on the lines below (block_context.cc).
+// the losses stand in a dict on the lines below (kTfDictBlock).
 bool ParseTfDetection(const CleanLine& line, RecordList& out) {
   const std::string_view text = StripLoggerPrefix(line.text);
   if (!text.starts_with("Step ")) return false;
@@ -129,5 +129,61 @@ bool ParseTfDetection(const CleanLine& line, RecordList& out) {
   out.emplace_back(progress);
   return true;
 }
+
+namespace {
+
+// "Step 100 per-step time 0.456s" and "train | step: 100 | steps/sec: 10.1 | output:": a dict
+// follows.
+bool OpenDict(std::string_view text, Block& block) {
+  text = Trimmed(StripLoggerPrefix(text));
+  constexpr std::string_view kPerStep = " per-step time ";
+  if (text.starts_with("Step ")) {
+    const Number step = ReadNumber(text.substr(5));
+    if (!IsIndex(step) || !text.substr(5 + step.text.size()).starts_with(kPerStep)) return false;
+    const std::string_view rest = text.substr(5 + step.text.size() + kPerStep.size());
+    const Number seconds = ReadNumber(rest, Ending::kUnit);
+    if (!seconds || rest.substr(seconds.text.size()) != "s") return false;
+    block.step = step.text;
+    block.step_seconds = seconds.value;
+    return true;
+  }
+  constexpr std::string_view kTrain = "train | step:";
+  if (!text.starts_with(kTrain) || !text.ends_with("| output:")) return false;
+  const Number step = ReadNumber(LeftTrimmed(text.substr(kTrain.size())));
+  if (!IsIndex(step)) return false;
+  block.step = step.text;
+  constexpr std::string_view kRate = "steps/sec:";
+  if (const size_t at = text.find(kRate); at != std::string_view::npos) {
+    const Number rate = ReadNumber(LeftTrimmed(text.substr(at + kRate.size())));
+    if (rate && rate.value > 0) block.step_seconds = 1 / rate.value;
+  }
+  return true;
+}
+
+// "{'Loss/total_loss': 0.75," to "'learning_rate': 0.03}": the record is complete at the brace.
+BlockLine FeedDict(std::string_view text, Block& block, RecordList& out) {
+  text = Trimmed(StripLoggerPrefix(text));
+  const bool begins = text.starts_with('{');
+  if (begins != (block.lines == 1)) return BlockLine::kForeign;
+  DictCursor cursor(begins ? text.substr(1) : text);
+  DictItem item;
+  Progress progress;
+  size_t items = 0;
+  while (cursor.Next(item)) {
+    ++items;
+    if (const Number value = DictNumber(item)) TakeNamed(item.key, value, progress);
+  }
+  if (!progress.loss_text.empty()) block.loss = progress.loss_text;
+  if (!progress.grad_norm_text.empty()) block.grad_norm = progress.grad_norm_text;
+  if (!progress.learning_rate_text.empty()) block.learning_rate = progress.learning_rate_text;
+  if (items == 0) return BlockLine::kForeign;
+  if (!cursor.closed()) return BlockLine::kTaken;
+  if (!block.loss.empty()) out.emplace_back(block.Take("tf_block"));
+  return BlockLine::kLast;
+}
+
+}  // namespace
+
+constinit const BlockDialect kTfDictBlock = {OpenDict, FeedDict};
 
 }  // namespace rankscope::logs
