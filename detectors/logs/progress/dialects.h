@@ -52,6 +52,7 @@ bool ParseEspnet(const CleanLine& line, RecordList& out);         // espnet.cc
 bool ParseTorchtune(const CleanLine& line, RecordList& out);      // torchtune.cc
 bool ParseOpennmt(const CleanLine& line, RecordList& out);        // opennmt.cc
 bool ParseFlax(const CleanLine& line, RecordList& out);           // flax.cc
+bool ParseUltralytics(const CleanLine& line, RecordList& out);    // ultralytics.cc
 bool ParseVerl(const CleanLine& line, RecordList& out);           // verl.cc
 bool ParseKeras(const CleanLine& line, RecordList& out);          // keras.cc
 bool ParseLightning(const CleanLine& line, RecordList& out);      // lightning.cc

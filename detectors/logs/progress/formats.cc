@@ -27,6 +27,8 @@ constexpr Anchors kNanogpt[] = {": loss ", ": train loss "};
 constexpr Anchors kLlmC[] = {" tok/s"};
 constexpr Anchors kTorchtitan[] = {"tps: ", "wps: "};
 constexpr Anchors kMaxText[] = {"completed step: "};
+// Memory and the first part of the loss, in columns of ten or eleven.
+constexpr Anchors kUltralytics[] = {"G    ", " epochs completed in "};
 constexpr Anchors kVerl[] = {" - critic/"};
 constexpr Anchors kKeras[] = {"- loss: ", "Epoch "};
 constexpr Anchors kMmengine[] = {"(train)"};
@@ -105,6 +107,9 @@ constexpr FormatRow kDialects[] = {
      "0.00001; sents: 3200; 12000/11000 tok/s; 20 sec;"},
     {"flax", "flax", kFlax, ParseFlax,
      "I0203 04:05:06.789012 1400 logging_writer.py:48] [100] learning_rate=0.001, train_loss=3.25"},
+    {"ultralytics", "ultralytics", kUltralytics, ParseUltralytics,
+     "      1/100      2.61G      1.153      1.398         81        640: 100%|##########| 8/8 "
+     "[00:03<00:00,  2.41it/s]"},
     {"verl", "verl", kVerl, ParseVerl,
      "step:7 - actor/grad_norm:0.25 - critic/rewards/mean:0.5 - timing_s/step:61.5"},
     {"olmo", "olmo", kOlmo, SpansLines, "[step=12/900,epoch=0]\n    train/CrossEntropyLoss=2.375",

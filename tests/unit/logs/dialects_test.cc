@@ -154,6 +154,23 @@ TEST(Dialects, Records) {
        "composer", "12", "1.875", "0.5", ""},
       {"[token=8192/100000]:\n\t Train time/batch: 3\n\t Train loss/train/total: 1.875", "composer",
        "3", "1.875", "", ""},
+      // Ultralytics: detect, segment, classify (one part, on a CPU), its own bar, a part that broke
+      {"      3/100      2.61G      1.153      1.398      1.192         81        640: "
+       "100%|######| "
+       "8/8 [00:03<00:00,  2.41it/s]",
+       "ultralytics", "8", "1.153", "", ""},
+      {"       1/50      7.25G     0.8125       1.75        2.5      1.125         14        640:  "
+       "25%|##5       | 2/8 [00:01<00:03,  1.75it/s]",
+       "ultralytics", "2", "0.8125", "", ""},
+      {"        1/3         0G      2.375         16         64: 100% ------------ 40/40 9.5it/s "
+       "4.2s",
+       "ultralytics", "40", "2.375", "", ""},
+      {"     7/199     18.5G    0.1875    0.0125    0.0155        55      1600: 100%|#|",
+       "ultralytics", "7", "0.1875", "", ""},
+      {"      3/100      2.61G      1.153        nan      1.192         81        640: "
+       "100%|######| "
+       "8/8 [00:03<00:00,  2.41it/s]",
+       "ultralytics", "8", "nan", "", ""},
       // toolkits
       {"[    INFO] - loss: 12.0625, learning_rate: 2e-06, global_step: 1, "
        "current_memory_allocated: "

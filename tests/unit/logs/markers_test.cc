@@ -96,6 +96,7 @@ TEST(Markers, KindTextAndStep) {
       {"[exiting program at iteration 70] datetime: 2026-02-03 04:05:06", kTrainEnd, "", 70},
       {"Training completed. Do not forget to share your model on huggingface.co/models =)",
        kTrainEnd, "", kAbsent},
+      {"100 epochs completed in 0.027 hours.", kTrainEnd, "", kAbsent},
       {"Training complete", kTrainEnd, "", kAbsent},
       {"INFO:root:Training finished!", kTrainEnd, "", kAbsent},
       {"[rank0]: 2026-02-03 04:05:06 INFO Training is complete.", kTrainEnd, "", kAbsent},

@@ -36,6 +36,15 @@ TEST(NearMiss, NoRecord) {
            "5}",
            "[2026-02-03 04:05:06,7 INFO] Validation perplexity: 9.5; xent: 2.25",
            "name|3|Loss: see below",
+           // Ultralytics: its header, its validation, a bar that downloads, sizes
+           "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size",
+           "                 Class     Images  Instances      Box(P          R      mAP50  "
+           "mAP50-95): 100%|#####| 4/4 [00:01<00:00,  2.5it/s]",
+           "                   all        128        929       0.64      0.537      0.605      "
+           "0.446",
+           "100%|##########| 6.25M/6.25M [00:00<00:00, 75.1MB/s]",
+           "1/4  2.5G      1024        640: done",
+           "/dev/sdb1  1/2  2.5G     1.5G      81   640: 100%| 3/4",
            // not the loss of a training
            "[0/25][0/782] Loss_D: 1.45 Loss_G: 5.12",
            "step 10 d_loss 0.5 g_loss 0.75",
