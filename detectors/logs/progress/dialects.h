@@ -63,7 +63,8 @@ bool ParseGeneric(const CleanLine& line, RecordList& out);        // generic.cc
 // Dialects whose records span lines.
 extern const BlockDialect kOlmoBlock;      // olmo.cc: OLMo and OLMo-core, metrics indented
 extern const BlockDialect kComposerBlock;  // composer.cc: composer and LLM Foundry, the same
-extern const BlockDialect kTfDictBlock;    // tensorflow.cc: the TensorFlow models, a dict
+extern const BlockDialect kStableBaselines3Block;  // stable_baselines3.cc: a table, reward and step
+extern const BlockDialect kTfDictBlock;            // tensorflow.cc: the TensorFlow models, a dict
 
 // The row of a dialect whose records span lines (FormatRow::block, headed_table.cc): claims none.
 bool SpansLines(const CleanLine& line, RecordList& out);

@@ -29,6 +29,7 @@ constexpr Anchors kTorchtitan[] = {"tps: ", "wps: "};
 constexpr Anchors kMaxText[] = {"completed step: "};
 // Memory and the first part of the loss, in columns of ten or eleven.
 constexpr Anchors kUltralytics[] = {"G    ", " epochs completed in "};
+constexpr Anchors kStableBaselines3[] = {"| rollout/ ", "| time/ ", "| train/ ", "| eval/ "};
 constexpr Anchors kVerl[] = {" - critic/"};
 constexpr Anchors kKeras[] = {"- loss: ", "Epoch "};
 constexpr Anchors kMmengine[] = {"(train)"};
@@ -116,6 +117,13 @@ constexpr FormatRow kDialects[] = {
      &kOlmoBlock},
     {"composer", "composer", kComposer, SpansLines,
      "[epoch=1][batch=12/900]:\n\t Train loss/train/total: 2.375", &kComposerBlock},
+    {"stable_baselines3", "stable_baselines3", kStableBaselines3, SpansLines,
+     "| rollout/           |          |\n|    ep_rew_mean     | 21.5     |\n| time/              | "
+     "  "
+     "       |\n|    total_timesteps | 2048     |\n| train/             |          |\n|    loss    "
+     " "
+     "       | 6.25     |",
+     &kStableBaselines3Block},
     {"mmengine", "mmengine", kMmengine, ParseMmengine,
      "02/03 04:05:06 - mmengine - INFO - Epoch(train) [1][ 50/100]  lr: 1e-03  time: 0.25  loss: "
      "0.75"},

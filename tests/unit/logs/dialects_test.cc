@@ -171,6 +171,22 @@ TEST(Dialects, Records) {
        "100%|######| "
        "8/8 [00:03<00:00,  2.41it/s]",
        "ultralytics", "8", "nan", "", ""},
+      // Stable-Baselines3: PPO; its first rollout, which has no loss yet
+      {"------------------------------------------\n| rollout/                |              |\n|  "
+       "  "
+       "ep_len_mean          | 26.5         |\n|    ep_rew_mean          | 26.5         |\n| time/ "
+       "  "
+       "                |              |\n|    fps                  | 712          |\n|    "
+       "iterations           | 2            |\n|    time_elapsed         | 5            |\n|    "
+       "total_timesteps      | 4096         |\n| train/                  |              |\n|    "
+       "approx_kl            | 0.0078125    |\n|    entropy_loss         | -0.6875      |\n|    "
+       "learning_rate        | 0.0003       |\n|    loss                 | 6.25         |\n|    "
+       "value_loss           | 50.5         |\n------------------------------------------",
+       "stable_baselines3", "4096", "6.25", "", "0.0003"},
+      {"| rollout/           |          |\n|    ep_rew_mean     | 21.5     |\n| time/              "
+       "|  "
+       "        |\n|    total_timesteps | 2048     |\n---------------------------------",
+       "stable_baselines3", "2048", "", "", ""},
       // toolkits
       {"[    INFO] - loss: 12.0625, learning_rate: 2e-06, global_step: 1, "
        "current_memory_allocated: "

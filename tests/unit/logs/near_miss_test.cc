@@ -36,6 +36,12 @@ TEST(NearMiss, NoRecord) {
            "5}",
            "[2026-02-03 04:05:06,7 INFO] Validation perplexity: 9.5; xent: 2.25",
            "name|3|Loss: see below",
+           // other tables than Stable-Baselines3's, and its evaluations
+           "| eval/              |          |\n|    mean_reward     | 9.5      |\n| time/          "
+           "    | "
+           "         |\n|    total_timesteps | 10000    |\n---------------------------------",
+           "| time/ | seconds |\n| total_timesteps | 5 |\n| loss | 0.5 |",
+           "| train/ | |\n| loss | 0.5 |",
            // Ultralytics: its header, its validation, a bar that downloads, sizes
            "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size",
            "                 Class     Images  Instances      Box(P          R      mAP50  "
