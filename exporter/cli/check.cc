@@ -54,6 +54,20 @@ Finding CheckDirectory(const std::string& name, const std::string& path, const s
   return {name, "no", there + " is not writable: " + std::strerror(errno) + "; " + remedy};
 }
 
+// Connecting needs the right to write to the socket, and of its folder only the right to pass.
+Finding CheckSocket(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_socket(path, error)) {
+    return CheckDirectory("run", path, "socket of `rankscope run`",
+                          "make its folder or name another with --run.socket");
+  }
+  if (access(path.c_str(), W_OK) == 0)
+    return {"run", "yes", "socket of `rankscope run` in " + path + ", which exists"};
+  return {"run", "no",
+          path + " is not writable: " + std::strerror(errno) +
+              "; it was made by another user's daemon"};
+}
+
 Finding CheckProcfs() {
   if (!Readable("/proc/self/stat")) {
     return {"procfs", "no", "/proc is not mounted; no process can be seen"};
@@ -206,8 +220,7 @@ Finding CheckWeb(const exporter::Config& config) {
 
 std::vector<Finding> Look(const exporter::Config& config) {
   std::vector<Finding> findings = {
-      CheckDirectory("run", config.run.socket, "socket of `rankscope run`",
-                     "make its folder or name another with --run.socket"),
+      CheckSocket(config.run.socket),
       CheckProcfs(),
       CheckConnector(),
   };

@@ -174,6 +174,15 @@ class Configuration(ServeTest):
         for name in ("procfs", "proc_connector", "memory_cgroup", "gpu", "slurm"):
             self.assertRegex(result.stdout, rf"(?m)^{name}\s+(yes|partly|no|off)\s+\S")
 
+    def test_check_knows_the_socket_of_a_daemon_that_runs(self):
+        path = self.folder + "/run.sock"
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(path)
+            os.chmod(path, 0o666)
+            result = subprocess.run([BINARY, "check", "--state.dir", self.folder, "--run.socket", path], capture_output=True,
+                                    text=True, check=True)
+        self.assertRegex(result.stdout, rf"(?m)^run\s+yes\s+.*{path}, which exists")
+
 
 class PortInUse(ServeTest):
     def test_the_error_names_the_address(self):
