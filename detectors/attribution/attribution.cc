@@ -160,7 +160,8 @@ void Attribution::FindJobOf(const ProcessStart& start, const Told& told, const P
   if (start.job_id == named.value) source.by = named.by;
   if (start.job_id != in_cgroup && (believed || start.job_id != named.value))
     words.push_back(source);
-  words.push_back({"its cgroup", in_cgroup});
+  words.push_back(
+      {told.cgroup().sluid.empty() ? "its cgroup" : "its cgroup, by its SLUID", in_cgroup});
   words.push_back({info.job_by, info.job_id});
   if (of_parent) words.push_back({ParentPhrase(*parent), parent->job_id});
   const bool whole = told.IsHetLeader(named.value);  // names the job that this one is a part of

@@ -131,8 +131,10 @@ void ReadJob(const Components& path, CgroupFacts& facts) {
       uid = node ? NumberAfter(path[job++], "uid_", kMaxJobId) : std::nullopt;
       if (!uid || job >= path.size()) continue;
     }
-    const auto id = NumberAfter(path[job], "job_", kMaxJobId);
-    if (!id || *id == 0) continue;
+    std::string_view sluid = path[job];
+    const auto id = NumberAfter(TakeUntil(sluid, '@'), "job_", kMaxJobId);
+    if (!id || *id == 0 || (!sluid.empty() && (uid || !IsSluid(sluid)))) continue;
+    facts.sluid = sluid;
     facts.job_id = std::to_string(*id);
     facts.node_name = *node;
     facts.layout = uid ? CgroupLayout::kV1 : CgroupLayout::kV2;
@@ -295,6 +297,33 @@ std::string CarriedCgroup(std::string_view text) {
     carried += line;
   }
   return carried;
+}
+
+bool IsSluid(std::string_view component) {
+  // Without I, L, O and U, which are taken for others.
+  constexpr std::string_view kDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZabcdefghjkmnpqrstvwxyz";
+  return component.size() == 14 && component.front() == 's' &&
+         component.substr(1).find_first_not_of(kDigits) == component.npos;
+}
+
+std::string_view SluidDirectory(std::string_view path) {
+  const Components components = Split(path);
+  for (size_t i = 0; i + 1 < components.size(); ++i) {
+    if (IsDelegated(components[i])) return {};
+    if (!NodeOfV2(components[i])) continue;
+    const std::string_view job = components[i + 1];
+    if (NumberAfter(job, "job_", kMaxJobId)) return {};
+    if (IsSluid(job)) return path.substr(0, static_cast<size_t>(job.end() - path.begin()));
+  }
+  return {};
+}
+
+std::string NameSluid(std::string_view text, std::string_view directory, std::string_view job_id) {
+  constexpr size_t kSluid = 14;
+  const auto end = static_cast<size_t>(directory.data() + directory.size() - text.data());
+  std::string named(text.substr(0, end - kSluid));
+  named.append("job_").append(job_id).append("@").append(text.substr(end - kSluid));
+  return named;
 }
 
 std::string_view NameOf(CgroupLayout layout) {

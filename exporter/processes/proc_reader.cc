@@ -29,7 +29,10 @@ using Directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 }  // namespace
 
 ProcReader::ProcReader(std::string proc_root, std::string cgroup_root, KeepKey keep)
-    : proc_(std::move(proc_root)), cgroup_(std::move(cgroup_root)), keep_(keep) {}
+    : proc_(std::move(proc_root)),
+      cgroup_(std::move(cgroup_root)),
+      keep_(keep),
+      sluids_(std::make_shared<SluidTable>(proc_, cgroup_)) {}
 
 std::optional<std::string> ProcReader::ReadFile(const std::string& path, size_t limit) const {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -94,8 +97,9 @@ std::optional<ProcessFacts> ProcReader::Facts(const StatLine& stat) const {
   }
   if (cgroup) {
     facts.cgroup = ParseCgroup(*cgroup);
-    facts.owner = attribution::ReadCgroup(*cgroup);
-    start.cgroup = attribution::CarriedCgroup(*cgroup);
+    const std::string named = sluids_->WithJobId(*cgroup);
+    facts.owner = attribution::ReadCgroup(named);
+    start.cgroup = attribution::CarriedCgroup(named);
   }
   start.gpu_minors = AllowedGpus(facts.cgroup);
   start.complete = arguments && environ && !cut && status && cgroup;

@@ -8,12 +8,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "detectors/attribution/cgroup_path.h"
 #include "exporter/processes/proc_text.h"
+#include "exporter/processes/sluid_table.h"
 
 namespace rankscope::collectors {
 
@@ -52,6 +54,8 @@ class ProcReader {
   // Whether the processes of the cgroup stand still by its freezer, or that of one above it.
   std::optional<bool> Frozen(const std::string& directory, bool v1) const;
   std::string BootId() const;
+  // Copies of a reader share what they know of SLUIDs.
+  SluidTable& sluids() const { return *sluids_; }
 
  private:
   std::optional<std::string> ReadFile(const std::string& path, size_t limit) const;
@@ -60,6 +64,7 @@ class ProcReader {
   std::string proc_;
   std::string cgroup_;
   KeepKey keep_;
+  std::shared_ptr<SluidTable> sluids_;
 };
 
 }  // namespace rankscope::collectors

@@ -8,6 +8,8 @@
 #include <charconv>
 #include <limits>
 
+#include "detectors/attribution/cgroup_path.h"
+
 namespace rankscope::collectors {
 namespace {
 
@@ -217,7 +219,8 @@ std::string_view JobCgroup(std::string_view path) {
     const size_t end = std::min(path.find('/', at + 1), path.size());
     if (IsDigits(path.substr(at + 5, end - at - 5))) return path.substr(0, end);
   }
-  return path;
+  const std::string_view by_sluid = attribution::SluidDirectory(path);
+  return by_sluid.empty() ? path : by_sluid;
 }
 
 std::optional<int64_t> FindNumber(std::string_view text, std::string_view key) {

@@ -74,7 +74,7 @@ struct CgroupPaths {
 CgroupPaths ParseCgroup(std::string_view text);
 
 // The directory of the job within the path of one of its processes: ".../job_5/step_0/task_1" ->
-// ".../job_5"; unchanged where no component is job_<digits>.
+// ".../job_5"; that of a SLUID too; unchanged where none is named so.
 std::string_view JobCgroup(std::string_view path);
 
 // Numbers of the GPUs' device nodes that a devices.list of cgroup v1 lets be opened, rising; empty

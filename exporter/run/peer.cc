@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "detectors/attribution/cgroup_path.h"
+#include "exporter/processes/sluid_table.h"
 #include "exporter/run/process_facts.h"
 
 #ifndef SO_PEERPIDFD
@@ -72,6 +73,12 @@ bool IsAlive(const OwnedFd& pidfd) {
   return pidfd && poll(&polled, 1, 0) == 0;
 }
 
+// What is asked here is asked of this machine's own /proc.
+collectors::SluidTable& Sluids() {
+  static collectors::SluidTable table("/proc", "/sys/fs/cgroup");
+  return table;
+}
+
 int32_t ParentOf(std::string_view stat) {
   // The name in parentheses may hold anything; behind the last one: state, parent.
   stat.remove_prefix(std::min(stat.rfind(')') + 1, stat.size()));
@@ -112,7 +119,8 @@ std::optional<ForkedProcess> ReadChild(int32_t pid, const ProcessKey& parent, ui
   const bool named = numbers.back() == claimed.pid || (numbers.size() > 1 && numbers.back() == 1 &&
                                                        numbers[numbers.size() - 2] == claimed.pid);
   if (!named || RealUser(status) != uid) return std::nullopt;
-  forked.cgroup = attribution::CarriedCgroup(ReadText(OfProcess(pid, "cgroup")));
+  forked.cgroup =
+      attribution::CarriedCgroup(Sluids().WithJobId(ReadText(OfProcess(pid, "cgroup"))));
   const std::string stat = ReadText(OfProcess(pid, "stat"));
   forked.key = {pid, ParseStartTicks(stat)};
   const bool same = claimed.start_ticks == 0 || claimed.start_ticks == forked.key.start_ticks;
@@ -138,7 +146,7 @@ std::optional<Peer> ReadPeer(int socket) {
   if (!identity || identity->uid != credentials.uid || !IsAlive(process)) return peer;
   peer.process = key;
   peer.identity = *identity;
-  peer.cgroup_job = attribution::ReadCgroup(cgroup).job_id;
+  peer.cgroup_job = attribution::ReadCgroup(Sluids().WithJobId(cgroup)).job_id;
   return peer;
 }
 

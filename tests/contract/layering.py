@@ -47,7 +47,7 @@ ROOMS = {
     "exporter/probes/process": "model loop processes probes/attach bpf/events",
     "exporter/slurm": "source.h model logs/text document loop",
     "exporter/replay": "proto model logs/text recording engine loop",
-    "exporter/run": "source.h model logs/text attribution loop replay",
+    "exporter/run": "source.h model logs/text attribution loop processes replay",
     "exporter/metrics": "detectors/proto model families engine status document exporter/proto",
     "exporter/web": "model families status document metrics",
     "exporter/http": "model status document config slurm metrics web",

@@ -181,7 +181,10 @@ void Process::OnExec(const rs_exec& event) {
     ReadFacts(KeyOf(event.process.pid, event.process.start_ns));
     return;
   }
-  OnFacts(FactsOf(event, keep_), TimeOf(event.header));
+  ProcessFacts facts = FactsOf(event, keep_);
+  facts.start.cgroup = reader_.sluids().WithJobId(facts.start.cgroup);
+  facts.owner = attribution::ReadCgroup(facts.start.cgroup);
+  OnFacts(std::move(facts), TimeOf(event.header));
 }
 
 void Process::ReadFacts(const ProcessKey& key) {

@@ -93,6 +93,14 @@ TEST_F(SlurmAttributionTest, TheCgroupGoesBeforeTheEnvironmentWhichIsSaid) {
   EXPECT_THAT(Said(process), HasSubstr("step 2: by its cgroup; SLURM_STEP_ID"));
 }
 
+TEST_F(SlurmAttributionTest, ASluidSaysByWhatTheNumberWasFound) {
+  const ProcessInfo* process = Start(
+      {.pid = 10, .env = Task(3, 1, 4, "99999"), .cgroup = Cgroup("8841@s0A1B2C3D4E5FG", "0", 3)});
+  ASSERT_NE(process, nullptr);
+  EXPECT_EQ(process->job_id, "8841");
+  EXPECT_THAT(Said(process), HasSubstr("job 8841: by its cgroup, by its SLUID; SLURM_JOB_ID in"));
+}
+
 TEST_F(SlurmAttributionTest, NobodyDisagreesWhereAllSayTheSame) {
   const ProcessInfo* process =
       Start({.pid = 10, .env = Task(3, 1, 4), .cgroup = Cgroup("8841", "0", 1)});
