@@ -5,7 +5,7 @@ import re
 
 from contract import ROOT, main, output_of, read, tracked_files
 
-METRIC = re.compile(r"\brankscope_[a-z0-9_]+\b(?!\.ya?ml)")
+METRIC = re.compile(r"\brankscope_[a-z0-9_]+\b(?!\.(?:ya?ml|json))")
 RECORDED = re.compile(r"^\s*- record:\s*(\S+)", re.M)
 SUFFIXES = ("_bucket", "_sum", "_count", "_created")
 

@@ -208,10 +208,14 @@ def test_every_key_is_described():
     return [f"{key} has no meaning in MEANINGS" for key in missing] + [f"MEANINGS has {key}, which no document has" for key in unused]
 
 
-def test_goldens_validate():
-    goldens = sorted(GOLDENS.glob("*/verdict.json"))
-    assert len(goldens) > 20, "the goldens are not where they were"
-    return [finding for path in goldens for finding in findings_of(path.parent.name, path.read_text(encoding="utf-8"))]
+def verdict_of(recording):
+    return output_of("replay", "--format", "json", str(recording))
+
+
+def test_verdicts_of_recordings_validate():
+    recordings = sorted(GOLDENS.glob("*/recording"))
+    assert len(recordings) > 20, "the recordings are not where they were"
+    return [finding for path in recordings for finding in findings_of(path.parent.name, verdict_of(path))]
 
 
 def test_classified_logs_validate():
@@ -222,7 +226,7 @@ def test_classified_logs_validate():
 
 def test_an_unknown_key_is_found():
     """The other tests would pass with a schema that allows everything."""
-    golden = json.loads((GOLDENS / "segv" / "verdict.json").read_text(encoding="utf-8"))
+    golden = json.loads(verdict_of(GOLDENS / "segv" / "recording"))
     golden["verdicts"][0]["triage"]["symptoms"] = "hang"
     golden["verdicts"][0]["state"] = "ended"
     found = findings_of("changed", json.dumps(golden))
