@@ -354,6 +354,8 @@ TEST_F(JobRecordingsTest, ADiskThatHangsKeepsNobodyWaitingAndWhatIsLostIsSaid) {
   EXPECT_FALSE(recordings->Exact("a"));
   EXPECT_TRUE(recordings->Exact("b"));
   go.set_value();
+  ASSERT_TRUE(frames_.Drain(Seconds(60)));
+  Settle(*recordings);
   recordings->Accept(Line(999, 999, "a", "the end"));
   recordings->Flush();
   ASSERT_TRUE(frames_.Drain(Seconds(60)));
