@@ -18,7 +18,7 @@
 namespace rankscope::families {
 
 // Questions that a verdict leaves open; the row (question, store that would decide it, next test)
-// is in wording's table.
+// is in sentences/questions.inc.
 enum class Question : uint8_t {
   kWhoKilled,          // who sent the signal, or which limit was hit
   kNativeCrashSite,    // which library crashed
@@ -72,7 +72,7 @@ struct Finding {
   std::vector<features::EvidenceRef> root;   // of shows: what began it
   std::vector<Question> open;
   double wasted_gpu_seconds = 0;  // 0 = not known, or none
-  features::Captures values;      // for the sentences
+  std::vector<KeyValue> values;   // for the sentences
   Timestamp onset;
 };
 

@@ -14,8 +14,6 @@
 
 namespace rankscope::families {
 namespace {
-
-using features::Captures;
 using features::Cause;
 using features::JobFeatures;
 using logs::IncidentKind;
@@ -88,7 +86,8 @@ Finding EvaluateB2(const JobFeatures& f) {
   if (const features::RunGpu* const failed = FailedUnder(f, *primary);
       failed != nullptr && !IsHardware(primary->incident())) {
     Finding finding = FromPrimary(f);
-    finding.sub = f.At(failed->errors_evidence)->Capture("what") == "ecc" ? "ecc" : "row_remap";
+    finding.sub =
+        f.At(failed->errors_evidence)->values.Text(FieldId::kWhat) == "ecc" ? "ecc" : "row_remap";
     finding.tier = proto::TIER_P;
     finding.domain = proto::DOMAIN_INFRASTRUCTURE;
     finding.component = "gpu";
@@ -122,7 +121,7 @@ Finding EvaluateB2(const JobFeatures& f) {
            cause.candidate->store != proto::STORE_LOG;
   });
   const size_t told = finding.shows.size();
-  const Captures& fields = primary->incident().fields;
+  const std::vector<KeyValue>& fields = primary->incident().fields;
   const auto card = std::find_if(fields.begin(), fields.end(),
                                  [](const KeyValue& field) { return field.key == "bus_id"; });
   Show(BusErrorBefore(f, card == fields.end() ? std::string_view() : card->value,
@@ -236,9 +235,10 @@ Finding EvaluateX21(const JobFeatures& f) {
     }
     if (primary->candidate->store == proto::STORE_KERNEL) {
       finding.tier = proto::TIER_P;
-      finding.values = {{"message", f.storage.name + " could not be written (" +
-                                        std::string(f.At(primary->evidence)->Capture("errno")) +
-                                        ")"}};
+      finding.values = {
+          {"message", f.storage.name + " could not be written (" +
+                          std::string(f.At(primary->evidence)->values.Text(FieldId::kErrno)) +
+                          ")"}};
     }
     // The text says that writing failed; the kernel says of what.
     if (primary->candidate->store != proto::STORE_KERNEL && !f.storage.failure.empty())

@@ -135,9 +135,10 @@ class Builder {
       evidence.observed = f_.exit_code;
       evidence.process = job_.root();
       evidence.begin = evidence.end = end.t;
-      evidence.captures = {{"signal", std::to_string(f_.exit_signal)},
-                           {"error", end.error},
-                           {"ranks", end.by_ranks ? std::to_string(f_.world_size) : ""}};
+      evidence.values = {{FieldId::kSignal, static_cast<int64_t>(f_.exit_signal)},
+                         {FieldId::kError, end.error}};
+      if (end.by_ranks)
+        evidence.values.Set(FieldId::kRankCount, static_cast<int64_t>(f_.world_size));
       f_.exit_evidence = Add(std::move(evidence));
     }
     if (f_.wrapper_lost) {
@@ -221,7 +222,7 @@ class Builder {
         Evidence evidence = Quote(EvidenceKind::kSteps, said);
         evidence.observed = f_.steps;
         if (std::isfinite(f_.total_steps)) evidence.expected = f_.total_steps;
-        evidence.captures = {{"known", "step"}};
+        evidence.values = {{FieldId::kKnown, "step"}};
         f_.steps_evidence = Add(std::move(evidence));
       }
     }
@@ -229,8 +230,8 @@ class Builder {
       Evidence evidence = Quote(EvidenceKind::kSteps, window_.last_progress);
       evidence.observed = f_.steps;
       if (std::isfinite(f_.total_steps)) evidence.expected = f_.total_steps;
-      evidence.captures = {{"known", f_.steps_known ? "step" : "record"},
-                           {"records", std::to_string(f_.progress)}};
+      evidence.values = {{FieldId::kKnown, f_.steps_known ? "step" : "record"},
+                         {FieldId::kRecords, static_cast<int64_t>(f_.progress)}};
       f_.steps_evidence = Add(std::move(evidence));
       f_.last_progress_evidence = Add(Quote(EvidenceKind::kLastProgress, window_.last_progress));
     }
@@ -271,7 +272,7 @@ class Builder {
       evidence.unit = "s";
       evidence.end = until;
       if (const Duration suspended = job_.suspension().Within(since, until); suspended.ns > 0)
-        evidence.captures.push_back({"suspended", std::to_string(suspended.ns / 1'000'000'000)});
+        evidence.values.Set(FieldId::kSuspended, suspended.ns / 1'000'000'000);
       f_.silence_evidence = Add(std::move(evidence));
     }
   }
@@ -281,14 +282,13 @@ class Builder {
     LossFeatures& loss = f_.loss;
     if (tracker.first().present()) {
       Evidence evidence = Quote(EvidenceKind::kLossStart, tracker.first());
-      evidence.captures.push_back({"median", {}});
       evidence.expected = loss.start;
       loss.start_evidence = Add(std::move(evidence));
     }
     if (tracker.last().present()) {
       Evidence evidence = Quote(EvidenceKind::kLossEnd, tracker.last());
       evidence.expected = loss.end;
-      evidence.captures.push_back({"points", std::to_string(loss.points)});
+      evidence.values.Set(FieldId::kPoints, static_cast<int64_t>(loss.points));
       loss.end_evidence = Add(std::move(evidence));
     }
     if (tracker.lowest().present())
@@ -296,7 +296,7 @@ class Builder {
     if (tracker.first_nonfinite().present()) {
       Evidence evidence = Quote(EvidenceKind::kLossNonFinite, tracker.first_nonfinite());
       evidence.times = tracker.trailing_nonfinite();
-      if (loss.never_finite) evidence.captures.push_back({"never_finite", "yes"});
+      if (loss.never_finite) evidence.values.Set(FieldId::kNeverFinite, "yes");
       loss.nonfinite_evidence = Add(std::move(evidence));
     }
     if (tracker.first_silent_nan().present()) {
@@ -349,18 +349,17 @@ class Builder {
     evidence.line = incident.line;
     if (incident.kind == IncidentKind::kSignalDeath) evidence.observed = -incident.signal;
     if (incident.kind == IncidentKind::kNonZeroExit) evidence.observed = incident.exit_code;
-    evidence.captures = incident.fields;
-    const auto capture = [&evidence](std::string_view key, std::string value) {
-      if (!value.empty()) evidence.captures.push_back({std::string(key), std::move(value)});
-    };
-    capture("type", incident.exception_type);
-    capture("message", incident.message);
-    capture("cause_type", incident.cause_type);
-    capture("cause_message", incident.cause_message);
-    capture("file", incident.file);
-    capture("function", incident.function);
-    capture("sub", incident.sub);
-    capture("shape", incident.shape);
+    evidence.values = FromCaptured(incident.fields);
+    evidence.values.Set(FieldId::kType, incident.exception_type)
+        .Set(FieldId::kMessage, incident.message)
+        .Set(FieldId::kFile, incident.file)
+        .Set(FieldId::kFunction, incident.function)
+        .Set(FieldId::kSub, incident.sub)
+        .Set(FieldId::kShape, incident.shape);
+    if (incident.cause_type != incident.exception_type) {
+      evidence.values.Set(FieldId::kCauseType, incident.cause_type)
+          .Set(FieldId::kCauseMessage, incident.cause_message);
+    }
     return evidence;
   }
 
@@ -372,7 +371,7 @@ class Builder {
     evidence.store = candidate.store;
     evidence.ranks = candidate.ranks;
     const auto role = static_cast<size_t>(quote.role);
-    if (role < std::size(kRoles)) evidence.captures = {{"role", std::string(kRoles[role])}};
+    if (role < std::size(kRoles)) evidence.values = {{FieldId::kRole, std::string(kRoles[role])}};
     return evidence;
   }
 

@@ -3,8 +3,6 @@
 
 #include "detectors/features/calls.h"
 
-#include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "detectors/windows/series/statistics.h"
@@ -30,17 +28,9 @@ Evidence OfRanks(EvidenceKind kind, proto::Store store, std::string_view series,
   Evidence evidence;
   evidence.kind = kind;
   evidence.store = store;
-  evidence.captures.push_back({"query", RankQuery(series, job, ranks)});
+  evidence.values.Set(FieldId::kQuery, RankQuery(series, job, ranks));
   evidence.ranks = std::move(ranks);
   return evidence;
-}
-
-std::string Rounded(double value) {
-  constexpr double kWhole = 1000;  // from here on no decimals
-  char text[32];
-  std::snprintf(text, sizeof text, std::abs(value) < kWhole ? "%.3g" : "%.15g",
-                std::abs(value) < kWhole ? value : std::round(value));
-  return text;
 }
 
 double MedianOrZero(const std::vector<double>& values) {

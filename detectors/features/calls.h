@@ -20,8 +20,6 @@ std::string RankQuery(std::string_view name, const windows::JobWindow& job,
 // An evidence of these ranks, cited by that query, of what was seen between the two times.
 Evidence OfRanks(EvidenceKind kind, proto::Store store, std::string_view series,
                  const windows::JobWindow& job, std::vector<int32_t> ranks);
-// For reading: three significant digits below 1,000, whole numbers from there on.
-std::string Rounded(double value);
 // 0 where there is none.
 double MedianOrZero(const std::vector<double>& values);
 

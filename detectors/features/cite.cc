@@ -4,7 +4,6 @@
 #include "detectors/features/cite.h"
 
 #include <cmath>
-#include <cstdio>
 
 namespace rankscope::features {
 
@@ -32,7 +31,7 @@ Evidence Citer::Quote(EvidenceKind kind, uint32_t stream, int64_t offset, std::s
 Evidence Citer::Quote(EvidenceKind kind, const windows::MarkerSeen& seen) const {
   Evidence evidence = Quote(kind, seen.stream, seen.offset, seen.line, seen.last);
   if (std::isfinite(seen.number)) evidence.observed = seen.number;
-  evidence.captures = {{"name", seen.name}, {"text", seen.text}};
+  evidence.values = {{FieldId::kName, seen.name}, {FieldId::kText, seen.text}};
   return evidence;
 }
 
@@ -40,11 +39,9 @@ Evidence Citer::Quote(EvidenceKind kind, const windows::CitedPoint& point) const
   Evidence evidence = Quote(kind, point.stream, point.offset, point.line, point.t);
   evidence.observed = point.value;
   if (std::isfinite(point.step)) {
-    char step[32];
-    std::snprintf(step, sizeof step, "%.0f", point.step);
-    evidence.captures.push_back({"step", step});
+    evidence.values.Set(FieldId::kStep, std::nearbyint(point.step));
   } else {
-    evidence.captures.push_back({"record", std::to_string(point.index + 1)});
+    evidence.values.Set(FieldId::kRecord, int64_t{point.index + 1});
   }
   return evidence;
 }

@@ -92,8 +92,7 @@ class CollectiveDescriber {
     std::vector<double> longest;
     for (const RankCollectives& rank : out_.ranks) {
       const RankCollective& seen = view_.collectives.ranks().at(rank.rank);
-      out_.seconds_since_advance =
-          std::min(out_.seconds_since_advance, Since(seen.last_advance()));
+      out_.seconds_since_advance = std::min(out_.seconds_since_advance, Since(seen.last_advance()));
       out_.entered = std::max(out_.entered, seen.entered());
       out_.completed = std::max(out_.completed, seen.completed());
       usual.push_back(seen.pauses().Median());
@@ -163,7 +162,7 @@ class CollectiveDescriber {
     evidence.unit = "s";
     evidence.begin = now_ - Seconds(seconds);
     evidence.end = now_;
-    evidence.captures.push_back({"role", std::string(role)});
+    evidence.values.Set(FieldId::kRole, role);
     return evidence;
   }
 
@@ -172,18 +171,17 @@ class CollectiveDescriber {
     for (const RankCollectives& rank : out_.ranks) all.push_back(rank.rank);
     Evidence advance = About("advance", "rankscope_nccl_collectives_enqueued_total", std::move(all),
                              out_.seconds_since_advance);
-    advance.captures.push_back({"entered", Rounded(out_.entered)});
-    if (out_.completed > 0) advance.captures.push_back({"completed", Rounded(out_.completed)});
+    advance.values.Set(FieldId::kEntered, out_.entered);
+    if (out_.completed > 0) advance.values.Set(FieldId::kCompleted, out_.completed);
     constexpr double kTold = 2;  // seconds; shorter ones are those between two looks
-    if (out_.longest_pause > kTold)
-      advance.captures.push_back({"pause", Rounded(out_.longest_pause)});
+    if (out_.longest_pause > kTold) advance.values.Set(FieldId::kPause, out_.longest_pause);
     out_.advance_evidence = citer_.Add(std::move(advance));
     if (!out_.waiting.empty()) {
       Evidence waiting = About("waiting",
                                out_.asked ? "rankscope_rank_oldest_collective_seconds"
                                           : "rankscope_cuda_oldest_sync_seconds",
                                out_.waiting, out_.wait_seconds);
-      waiting.captures.push_back({"how", out_.asked ? "flight" : "sync"});
+      waiting.values.Set(FieldId::kHow, out_.asked ? "flight" : "sync");
       out_.waiting_evidence = citer_.Add(std::move(waiting));
     }
     if (!out_.absent.empty()) CiteAbsent();
@@ -200,10 +198,9 @@ class CollectiveDescriber {
     }
     Evidence absent =
         About("absent", "rankscope_nccl_collectives_enqueued_total", out_.absent, since);
-    if (out_.by_sequence) absent.captures.push_back({"behind", Rounded(behind)});
-    if (std::isfinite(out_.absent_since_launch))
-      absent.captures.push_back({"launch", Rounded(out_.absent_since_launch)});
-    if (!out_.by_sequence) absent.captures.push_back({"how", out_.asked ? "flight" : "sync"});
+    if (out_.by_sequence) absent.values.Set(FieldId::kBehind, behind);
+    absent.values.Set(FieldId::kLaunch, out_.absent_since_launch);
+    if (!out_.by_sequence) absent.values.Set(FieldId::kHow, out_.asked ? "flight" : "sync");
     out_.absent_evidence = citer_.Add(std::move(absent));
   }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "detectors/model/fields.h"
 #include "detectors/model/observation.h"
 #include "detectors/proto/verdict.pb.h"
 
@@ -76,7 +77,7 @@ enum class EvidenceKind : uint8_t {
   kKl,
   kCompiling,
   kRestarts,
-  // Seen from below the text; a room words its own (detectors/sentences/wording_network.cc and so on).
+  // Seen from below the text.
   kConnection,
   kListener,
   kNameLookup,
@@ -116,7 +117,7 @@ enum class EvidenceKind : uint8_t {
   kGpuCards,
   kGpuUnused,
   kGpuOutside,
-  // Of an end from outside (detectors/sentences/wording_scheduler.cc).
+  // Of an end from outside.
   kSchedulerRun,       // a run of the job, as the scheduler's record has it
   kSchedulerRestarts,  // how often it was put back
   kTimeLimit,
@@ -124,16 +125,13 @@ enum class EvidenceKind : uint8_t {
   kBoot,       // whether the node was booted under the run
   kLostWork,   // what was trained since the last completed checkpoint
   kFinalSave,  // a save that the end came into
-  // Of a run that goes on from another (detectors/sentences/wording_resume.cc).
+  // Of a run that goes on from another.
   kRerun,        // whom the run follows: a dependency, a restart
   kParentJob,    // what is left of that job
   kSuspectNode,  // a node that was in every run that failed soon
   kSuspended,
 };
 inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kSuspended) + 1;
-
-// Values of an evidence by name, for the sentences: "type", "message", "signal", "host", ...
-using Captures = std::vector<KeyValue>;
 
 struct Evidence {
   EvidenceKind kind{};
@@ -142,7 +140,7 @@ struct Evidence {
   std::optional<double> expected;
   std::string_view unit;  // static text
   std::vector<int32_t> ranks;
-  Captures captures;
+  FieldValues values;
   int64_t times = 1;
   Timestamp begin, end;
   // The citation: a line of a stream, or a process fact.
@@ -150,13 +148,6 @@ struct Evidence {
   int64_t offset = -1;
   std::string line;
   ProcessKey process;
-
-  std::string_view Capture(std::string_view key) const {
-    for (const KeyValue& capture : captures) {
-      if (capture.key == key) return capture.value;
-    }
-    return {};
-  }
 };
 
 // Index into JobFeatures::evidence; -1 = there is none.

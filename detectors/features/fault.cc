@@ -63,12 +63,13 @@ void DescribeFaults(const windows::AttemptWindow& window, Citer& citer, JobFeatu
     evidence.begin = seen.first;
     evidence.end = seen.last;
     evidence.line = seen.text;
-    evidence.captures = {{"shape", "kernel_event"}, {"type", seen.type}, {"device", seen.device}};
+    evidence.values = {{FieldId::kShape, "kernel_event"},
+                       {FieldId::kType, seen.type},
+                       {FieldId::kDevice, seen.device}};
     if (seen.rank >= 0) evidence.ranks = {seen.rank};
     if (seen.type == "network_file") {
       // How long it has not answered, by now.
       const double seconds = (f.now - seen.first).seconds();
-      evidence.captures.push_back({"over", seen.over ? "1" : ""});
       if (!seen.over) evidence.observed = static_cast<double>(static_cast<int64_t>(seconds));
     }
     fault.evidence = citer.Add(std::move(evidence));

@@ -72,14 +72,10 @@ Evidence OfGpu(EvidenceKind kind, const RunGpu& gpu, const JobFeatures& f) {
   evidence.ranks = gpu.ranks;
   evidence.begin = f.now - Seconds(kMinuteSeconds);
   evidence.end = f.now;
-  evidence.captures = {{"gpu", std::to_string(gpu.index)},
-                       {"gpu_uuid", gpu.uuid},
-                       {"query", GpuQuery(kind, {gpu.uuid})}};
+  evidence.values = {{FieldId::kGpu, gpu.index},
+                     {FieldId::kGpuUuid, gpu.uuid},
+                     {FieldId::kQuery, GpuQuery(kind, {gpu.uuid})}};
   return evidence;
-}
-
-std::string Text(double value) {
-  return std::isfinite(value) ? std::to_string(std::llround(value)) : std::string();
 }
 
 void CiteActivity(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& gpu) {
@@ -87,9 +83,9 @@ void CiteActivity(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu&
   Evidence evidence = OfGpu(EvidenceKind::kGpuActivity, gpu, f);
   evidence.observed = gpu.engine;
   evidence.unit = "ratio";
-  evidence.captures.push_back({"idle", Text(gpu.idle_seconds)});
-  evidence.captures.push_back({"used", Text(window.newest(0).memory_used / (1 << 20))});
-  evidence.captures.push_back({"busiest", Text(100 * gpu.busiest_minute)});
+  evidence.values.Set(FieldId::kIdle, gpu.idle_seconds)
+      .Set(FieldId::kUsed, window.newest(0).memory_used)
+      .Set(FieldId::kBusiest, gpu.busiest_minute);
   gpu.activity_evidence = citer.Add(std::move(evidence));
 }
 
@@ -99,14 +95,11 @@ void CiteThrottle(Citer& citer, JobFeatures& f, RunGpu& gpu) {
   evidence.begin = f.now - Seconds(2 * kMinuteSeconds);
   evidence.observed = std::min(gpu.now.severe_duty, gpu.before.severe_duty);
   evidence.unit = "ratio";
-  evidence.captures.push_back(
-      {"bits", std::to_string(gpu.now.severe_bits | gpu.before.severe_bits)});
-  evidence.captures.push_back({"clock", Text(gpu.clock / 1e6)});
-  evidence.captures.push_back(
-      {"best",
-       Text(std::max(gpu.best_clock, std::isfinite(gpu.peers_clock) ? gpu.peers_clock : 0.0) /
-            1e6)});
-  evidence.captures.push_back({"temperature", Text(gpu.temperature)});
+  evidence.values.Set(FieldId::kBits, int64_t{gpu.now.severe_bits | gpu.before.severe_bits})
+      .Set(FieldId::kClock, gpu.clock)
+      .Set(FieldId::kBest,
+           std::max(gpu.best_clock, std::isfinite(gpu.peers_clock) ? gpu.peers_clock : 0.0))
+      .Set(FieldId::kTemperature, gpu.temperature);
   gpu.throttle_evidence = citer.Add(std::move(evidence));
 }
 
@@ -123,10 +116,10 @@ void CiteErrors(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& g
   evidence.observed = gpu.errors;
   evidence.begin = f.begin;
   evidence.end = gpu.errors_risen;
-  evidence.captures.push_back({"what", ecc.rose > 0      ? "ecc"
-                                       : failed.rose > 0 ? "remap_failed"
-                                                         : "remapped"});
-  evidence.captures.push_back({"before", Text(ecc.rose > 0 ? ecc.first : remaps.first)});
+  evidence.values.Set(FieldId::kWhat, ecc.rose > 0      ? "ecc"
+                                      : failed.rose > 0 ? "remap_failed"
+                                                        : "remapped");
+  evidence.values.Set(FieldId::kBefore, ecc.rose > 0 ? ecc.first : remaps.first);
   gpu.errors_evidence = citer.Add(std::move(evidence));
 }
 
@@ -137,12 +130,12 @@ void CiteLatent(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& g
     evidence.observed = 1;
     evidence.begin = window.xid_since;
     const Xid xid = FindXid(window.xid);
-    evidence.captures.back().value =
-        "rankscope_gpu_xid_pending_action{gpu_uuid=\"" + gpu.uuid + "\"}";
-    evidence.captures.push_back({"what", "xid"});
-    evidence.captures.push_back({"code", std::to_string(window.xid)});
-    evidence.captures.push_back({"meaning", std::string(xid.meaning)});
-    evidence.captures.push_back({"do", std::string(XidActionPhrase(xid.action))});
+    evidence.values.Replace(FieldId::kQuery,
+                            "rankscope_gpu_xid_pending_action{gpu_uuid=\"" + gpu.uuid + "\"}");
+    evidence.values.Set(FieldId::kWhat, "xid")
+        .Set(FieldId::kCode, int64_t{window.xid})
+        .Set(FieldId::kMeaning, xid.meaning)
+        .Set(FieldId::kDo, XidActionPhrase(xid.action));
     gpu.latent_evidence = citer.Add(std::move(evidence));
     return;
   }
@@ -160,7 +153,7 @@ void CiteLatent(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& g
     Evidence evidence = OfGpu(EvidenceKind::kGpuLatent, gpu, f);
     evidence.observed = seen.last;
     evidence.begin = f.begin;
-    evidence.captures.push_back({"what", std::string(row.what)});
+    evidence.values.Set(FieldId::kWhat, row.what);
     gpu.latent_evidence = citer.Add(std::move(evidence));
     return;
   }
@@ -179,8 +172,8 @@ void CiteForeign(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& 
   Evidence evidence = OfGpu(EvidenceKind::kGpuForeign, gpu, f);
   evidence.observed = gpu.foreign_bytes;
   evidence.unit = "By";
-  evidence.captures.push_back({"name", gpu.foreign_name});
-  evidence.captures.push_back({"pid", std::to_string(gpu.foreign_pid)});
+  evidence.values.Set(FieldId::kName, gpu.foreign_name)
+      .Set(FieldId::kPid, int64_t{gpu.foreign_pid});
   gpu.foreign_evidence = citer.Add(std::move(evidence));
 }
 

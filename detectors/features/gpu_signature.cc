@@ -59,14 +59,6 @@ void Fill(const GpuWindow& window, Timestamp now, RunGpu& gpu) {
   gpu.spin_spread = SpreadSince(window, window.spins_since);
 }
 
-std::string Whole(double value) {
-  return std::isfinite(value) ? std::to_string(std::llround(value)) : std::string();
-}
-
-std::string Hundredths(double ratio) {
-  return Whole(100 * ratio);
-}
-
 struct QueryRow {
   EvidenceKind kind;
   std::string_view metric;
@@ -113,7 +105,8 @@ class Describer {
     evidence.store = proto::STORE_GPU;
     evidence.begin = f_.now - Seconds(since_seconds);
     evidence.end = f_.now;
-    evidence.captures = {{"what", std::string(what)}, {"query", GpuQuery(kind, uuids)}};
+    evidence.values = {{FieldId::kWhat, std::string(what)},
+                       {FieldId::kQuery, GpuQuery(kind, uuids)}};
     return evidence;
   }
 
@@ -161,7 +154,7 @@ class Describer {
       evidence.unit = "ratio";
       evidence.ranks = out_.spinning;
       evidence.times = static_cast<int64_t>(out_.spinning_cards);
-      evidence.captures.push_back({"seconds", Whole(out_.spin_seconds)});
+      evidence.values.Set(FieldId::kSeconds, out_.spin_seconds);
       out_.spin_evidence = citer_.Add(std::move(evidence));
     }
     if (out_.cold_cards > 0) {
@@ -170,7 +163,7 @@ class Describer {
       evidence.unit = "ratio";
       evidence.ranks = out_.cold;
       evidence.times = static_cast<int64_t>(out_.cold_cards);
-      evidence.captures.push_back({"seconds", Whole(cold_seconds)});
+      evidence.values.Set(FieldId::kSeconds, cold_seconds);
       out_.cold_evidence = citer_.Add(std::move(evidence));
     }
   }
@@ -209,13 +202,13 @@ class Describer {
     evidence.expected = odd.peers;
     evidence.unit = "ratio";
     evidence.ranks = gpu.ranks;
-    evidence.captures.push_back({"gpu", std::to_string(gpu.index)});
-    evidence.captures.push_back({"gpu_uuid", gpu.uuid});
-    evidence.captures.push_back({"peers", std::to_string(out_.gpus.size() - 1)});
-    evidence.captures.push_back({"engine", Hundredths(gpu.engine)});
-    evidence.captures.push_back({"peers_engine", Hundredths(PeersOf(at, &RunGpu::engine))});
-    evidence.captures.push_back({"clock", Whole(gpu.clock / 1e6)});
-    evidence.captures.push_back({"peers_clock", Whole(PeersOf(at, &RunGpu::clock) / 1e6)});
+    evidence.values.Set(FieldId::kGpu, gpu.index)
+        .Set(FieldId::kGpuUuid, gpu.uuid)
+        .Set(FieldId::kPeers, static_cast<int64_t>(out_.gpus.size() - 1))
+        .Set(FieldId::kEngine, gpu.engine)
+        .Set(FieldId::kPeersEngine, PeersOf(at, &RunGpu::engine))
+        .Set(FieldId::kClock, gpu.clock)
+        .Set(FieldId::kPeersClock, PeersOf(at, &RunGpu::clock));
     odd.evidence = citer_.Add(std::move(evidence));
   }
 
@@ -237,7 +230,7 @@ class Describer {
     evidence.unit = "ratio";
     evidence.ranks = std::move(ranks);
     evidence.times = static_cast<int64_t>(out_.gpus.size());
-    evidence.captures.push_back({"engine", Hundredths(engine)});
+    evidence.values.Set(FieldId::kEngine, engine);
     out_.level_evidence = citer_.Add(std::move(evidence));
   }
 
@@ -278,8 +271,7 @@ class Describer {
     evidence.expected = memory.total;
     evidence.unit = "By";
     evidence.ranks = gpu.ranks;
-    evidence.captures.push_back({"gpu", std::to_string(gpu.index)});
-    evidence.captures.push_back({"first", Whole(memory.first)});
+    evidence.values.Set(FieldId::kGpu, gpu.index).Set(FieldId::kFirst, memory.first);
     memory.evidence = citer_.Add(std::move(evidence));
   }
 
@@ -327,7 +319,7 @@ class Describer {
     evidence.unit = "ratio";
     evidence.ranks = std::move(ranks);
     evidence.times = static_cast<int64_t>(windows_.size());
-    if (std::isfinite(sm)) evidence.captures.push_back({"sm", Hundredths(sm)});
+    evidence.values.Set(FieldId::kSm, sm);
     out_.work_evidence = citer_.Add(std::move(evidence));
   }
 

@@ -58,10 +58,6 @@ double RiseOf(const GpuWindow& window) {
   return rise;
 }
 
-std::string Mebibytes(double bytes) {
-  return std::isfinite(bytes) ? std::to_string(std::llround(bytes / (1 << 20))) : std::string();
-}
-
 Evidence Of(EvidenceKind kind, const UnusedGpu& gpu, Timestamp begin, Timestamp now) {
   Evidence evidence;
   evidence.kind = kind;
@@ -69,10 +65,10 @@ Evidence Of(EvidenceKind kind, const UnusedGpu& gpu, Timestamp begin, Timestamp 
   evidence.ranks = gpu.ranks;
   evidence.begin = begin;
   evidence.end = now;
-  evidence.captures = {{"gpu", std::to_string(gpu.index)},
-                       {"gpu_uuid", gpu.uuid},
-                       {"source", std::string(gpu.source)},
-                       {"query", GpuQuery(kind, {gpu.uuid})}};
+  evidence.values = {{FieldId::kGpu, gpu.index},
+                     {FieldId::kGpuUuid, gpu.uuid},
+                     {FieldId::kSource, std::string(gpu.source)},
+                     {FieldId::kQuery, GpuQuery(kind, {gpu.uuid})}};
   return evidence;
 }
 
@@ -87,8 +83,8 @@ void CiteOutside(const GpuWindow& window, Citer& citer, JobFeatures& f, UnusedGp
   Evidence evidence = Of(EvidenceKind::kGpuOutside, gpu, f.now, f.now);
   evidence.observed = gpu.foreign_bytes;
   evidence.unit = "By";
-  evidence.captures.push_back({"name", most->second.name});
-  evidence.captures.push_back({"pid", std::to_string(most->first.pid)});
+  evidence.values.Set(FieldId::kName, most->second.name)
+      .Set(FieldId::kPid, int64_t{most->first.pid});
   gpu.outside_evidence = citer.Add(std::move(evidence));
 }
 
@@ -112,8 +108,7 @@ UnusedGpu Measure(const ClaimedGpu& card, Citer& citer, JobFeatures& f) {
   Evidence evidence = Of(EvidenceKind::kGpuUnused, gpu, window.first, f.now);
   evidence.observed = std::floor(gpu.looked_seconds);
   evidence.unit = "s";
-  evidence.captures.push_back({"used", Mebibytes(gpu.used)});
-  evidence.captures.push_back({"rise", Mebibytes(gpu.rise)});
+  evidence.values.Set(FieldId::kUsed, gpu.used).Set(FieldId::kRise, gpu.rise);
   gpu.evidence = citer.Add(std::move(evidence));
   return gpu;
 }
@@ -148,9 +143,9 @@ void DescribeJobCards(const windows::JobWindow& job, const windows::AttemptWindo
   }
   evidence.observed = used;
   evidence.expected = static_cast<double>(cards.size());
-  evidence.captures = {{"cards", indexes},
-                       {"source", std::string(attribution::NameOf(word))},
-                       {"query", GpuQuery(EvidenceKind::kGpuCards, uuids)}};
+  evidence.values = {{FieldId::kCards, indexes},
+                     {FieldId::kSource, std::string(attribution::NameOf(word))},
+                     {FieldId::kQuery, GpuQuery(EvidenceKind::kGpuCards, uuids)}};
   f.gpu.cards_evidence = citer.Add(std::move(evidence));
 }
 

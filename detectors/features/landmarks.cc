@@ -102,14 +102,13 @@ void DescribeCadence(const windows::AttemptWindow& window, Citer& citer, JobFeat
   Evidence evidence = citer.Quote(EvidenceKind::kSaveCadence, saves.last());
   evidence.observed = static_cast<double>(storage.told_saves);
   evidence.times = storage.told_saves;
-  evidence.captures = {{"interval", std::to_string(static_cast<int64_t>(storage.told_interval))}};
+  evidence.values = {{FieldId::kInterval, static_cast<int64_t>(storage.told_interval)}};
   const double seconds =
       (std::max(window.clock.last_progress(), window.phase.since()) - window.first_progress.t)
           .seconds();
   if (f.timed && window.first_progress.present() && seconds > 0) {
     storage.told_share = window.phase.save_seconds() / seconds;
-    evidence.captures.push_back(
-        {"share", std::to_string(static_cast<int64_t>(100 * storage.told_share))});
+    evidence.values.Set(FieldId::kTimePercent, static_cast<int64_t>(100 * storage.told_share));
   }
   storage.told_evidence = citer.Add(std::move(evidence));
 }
@@ -133,7 +132,7 @@ void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& 
     constexpr size_t kQuoted = 160;
     size_t begin = line.text.find_first_not_of(" \t\r");
     if (begin == std::string::npos) begin = 0;
-    evidence.captures = {{"said", Squeezed(line.text.substr(begin)).substr(0, kQuoted)}};
+    evidence.values = {{FieldId::kSaid, Squeezed(line.text.substr(begin)).substr(0, kQuoted)}};
     return citer.Add(std::move(evidence));
   };
   for (size_t age = 0; age < LastWords::kLines; ++age) {
@@ -164,11 +163,11 @@ void DescribeLossScale(const windows::AttemptWindow& window, Citer& citer, JobFe
   scale.records_since = window.progress - tracker.records_at_last();
   if (scale.falls > 1) {
     Evidence first = citer.Quote(EvidenceKind::kLossScale, tracker.first());
-    first.captures.push_back({"falls", "1"});
+    first.values.Set(FieldId::kFalls, 1);
     scale.first_evidence = citer.Add(std::move(first));
   }
   Evidence last = citer.Quote(EvidenceKind::kLossScale, tracker.last());
-  last.captures.push_back({"falls", std::to_string(scale.falls)});
+  last.values.Set(FieldId::kFalls, static_cast<int64_t>(scale.falls));
   scale.last_evidence = citer.Add(std::move(last));
 }
 
@@ -265,14 +264,14 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
     evidence.process = job.root();
   }
   evidence.observed = restarts.count;
-  evidence.captures = {{"without_advance", std::to_string(restarts.without_advance)}};
+  evidence.values = {{FieldId::kWithoutAdvance, static_cast<int64_t>(restarts.without_advance)}};
   if (restarts.by_saves) {
     std::string saved = furthest.name;
     if (std::isfinite(furthest.step)) {
       saved += (saved.empty() ? "step " : ", step ") +
                std::to_string(static_cast<int64_t>(std::clamp(furthest.step, 0.0, 1e15)));
     }
-    evidence.captures.push_back({"saved", saved.empty() ? "of no known step" : saved});
+    evidence.values.Set(FieldId::kSaved, saved.empty() ? "of no known step" : saved);
   }
   restarts.evidence = citer.Add(std::move(evidence));
 }

@@ -154,9 +154,8 @@ class LaunchDescriber {
     evidence.unit = "s";
     evidence.begin = now_ - Seconds(out_.seconds_since_launch);
     evidence.end = now_;
-    evidence.captures.push_back({"rate", Rounded(out_.rate_before)});
-    evidence.captures.push_back(
-        {"share", Rounded(MedianOf([](const RankLaunches& rank) { return rank.counted_share; }))});
+    evidence.values.Set(FieldId::kRate, out_.rate_before);
+    SetCountedShare(evidence);
     out_.idle_evidence = citer_.Add(std::move(evidence));
   }
 
@@ -199,28 +198,31 @@ class LaunchDescriber {
     if (out_.window_seconds > 0) CiteShares();
   }
 
+  // What was left out is said with the number, unless it rounds to nothing.
+  void SetCountedShare(Evidence& evidence) const {
+    constexpr double kAll = 0.9995;
+    const double share = MedianOf([](const RankLaunches& rank) { return rank.counted_share; });
+    if (share < kAll) evidence.values.Set(FieldId::kCountedShare, share);
+  }
+
   void CiteShares() {
     Evidence evidence = OfRanks(EvidenceKind::kCudaCalls, proto::STORE_CUDA,
                                 "rankscope_cuda_sync_seconds_total", job_, AllRanks());
     evidence.observed = out_.host_share;
     evidence.begin = now_ - Seconds(out_.window_seconds);
     evidence.end = now_;
-    const auto capture = [&evidence](std::string_view key, double value) {
-      evidence.captures.push_back({std::string(key), Rounded(value)});
-    };
-    capture("seconds", std::round(out_.window_seconds));
-    capture("sync", out_.sync_share);
-    capture("launching", out_.launch_share);
-    capture("copying", out_.copy_share);
-    capture("syncs", out_.syncs_per_launch);
-    capture("call_us", out_.launch_call_seconds * 1e6);
+    evidence.values.Set(FieldId::kSeconds, std::round(out_.window_seconds))
+        .Set(FieldId::kSync, out_.sync_share)
+        .Set(FieldId::kLaunching, out_.launch_share)
+        .Set(FieldId::kCopying, out_.copy_share)
+        .Set(FieldId::kSyncs, out_.syncs_per_launch)
+        .Set(FieldId::kCallSeconds, out_.launch_call_seconds)
+        .Set(FieldId::kCpu, out_.cpu_share);
     if (out_.stalls > 0) {
-      capture("stalls", out_.stalls);
-      capture("stalled", out_.stall_seconds);
+      evidence.values.Set(FieldId::kStalls, int64_t{out_.stalls})
+          .Set(FieldId::kStalled, out_.stall_seconds);
     }
-    if (std::isfinite(out_.cpu_share)) capture("cpu", out_.cpu_share);
-    if (!out_.exact)
-      capture("share", MedianOf([](const RankLaunches& r) { return r.counted_share; }));
+    if (!out_.exact) SetCountedShare(evidence);
     out_.calls_evidence = citer_.Add(std::move(evidence));
   }
 
@@ -285,9 +287,9 @@ class LaunchDescriber {
     evidence.observed = share;
     evidence.begin = now_ - Seconds(static_cast<double>(out_.slow_pieces * kPieceSeconds));
     evidence.end = now_;
-    evidence.captures.push_back({"role", std::string(role)});
-    evidence.captures.push_back({"seconds", std::to_string(out_.slow_pieces * kPieceSeconds)});
-    evidence.captures.push_back({"identity", Rounded(out_.slow_identity)});
+    evidence.values.Set(FieldId::kRole, role)
+        .Set(FieldId::kSeconds, static_cast<int64_t>(out_.slow_pieces * kPieceSeconds))
+        .Set(FieldId::kIdentity, out_.slow_identity);
     return citer_.Add(std::move(evidence));
   }
 
@@ -308,8 +310,8 @@ class LaunchDescriber {
         evidence.unit = "By";
         evidence.begin = evidence.end = calls.failed_at();
         evidence.process = calls.process();
-        evidence.captures.push_back({"call", calls.failed_call()});
-        evidence.captures.push_back({"failures", Rounded(calls.allocation_failures())});
+        evidence.values.Set(FieldId::kCall, calls.failed_call())
+            .Set(FieldId::kFailures, calls.allocation_failures());
         out_.allocation_evidence = citer_.Add(std::move(evidence));
       }
     }
@@ -318,9 +320,9 @@ class LaunchDescriber {
       Evidence evidence = OfRanks(EvidenceKind::kCudaCalls, proto::STORE_CUDA,
                                   "rankscope_cuda_errors_total", job_, {rank});
       evidence.observed = calls.last_cuda_error();
-      evidence.captures.push_back({"role", "error"});
-      evidence.captures.push_back({"call", calls.error_call()});
-      evidence.captures.push_back({"errors", Rounded(calls.cuda_errors())});
+      evidence.values.Set(FieldId::kRole, "error")
+          .Set(FieldId::kCall, calls.error_call())
+          .Set(FieldId::kErrors, calls.cuda_errors());
       out_.error_evidence = citer_.Add(std::move(evidence));
     }
   }
@@ -337,8 +339,8 @@ class LaunchDescriber {
       evidence.ranks = setting.ranks;
       evidence.process = setting.process;
       evidence.begin = evidence.end = setting.t;
-      evidence.captures = {{"role", "environment"},
-                           {"setting", setting.name + "=" + setting.value}};
+      evidence.values = {{FieldId::kRole, "environment"},
+                         {FieldId::kSetting, setting.name + "=" + setting.value}};
       out_.launch_blocking_evidence = citer_.Add(std::move(evidence));
       return;
     }

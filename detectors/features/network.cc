@@ -221,7 +221,7 @@ class Reader {
     incident.shape = "connection";
     incident.rank = f_.network.ranks.size() == 1 ? f_.network.ranks.front() : -1;
     incident.t = begin;
-    incident.fields = EvidenceOf(first).captures;
+    incident.fields = ToCaptured(EvidenceOf(first).values);
     candidate->store = proto::STORE_KERNEL;
     candidate->order = -1;
     candidate->ranks = f_.network.ranks;
@@ -254,14 +254,14 @@ class Reader {
     evidence.times = contact.attempts;
     evidence.begin = contact.first;
     evidence.end = contact.last;
-    evidence.captures = {{"shape", "connection"},
-                         {"peer", contact.peer},
-                         {"host", contact.host},
-                         {"port", contact.port > 0 ? std::to_string(contact.port) : ""},
-                         {"outcome", contact.outcome},
-                         {"error", contact.error != 0 ? std::to_string(contact.error) : ""},
-                         {"attempts", std::to_string(contact.attempts)},
-                         {"waiting", contact.waiting ? "yes" : ""}};
+    evidence.values = {{FieldId::kShape, "connection"},
+                       {FieldId::kPeer, contact.peer},
+                       {FieldId::kHost, contact.host},
+                       {FieldId::kOutcome, contact.outcome},
+                       {FieldId::kStillWaiting, contact.waiting ? "yes" : ""}};
+    if (contact.port > 0) evidence.values.Set(FieldId::kPort, static_cast<int64_t>(contact.port));
+    if (contact.error != 0)
+      evidence.values.Set(FieldId::kError, static_cast<int64_t>(contact.error));
     return evidence;
   }
 
@@ -289,8 +289,8 @@ class Reader {
         evidence = citer_.Quote(EvidenceKind::kTransport, of.stream, of.offset, of.line, of.t);
       }
       evidence.kind = EvidenceKind::kTransport;
-      evidence.captures = {{"setting", of.variable ? of.name + "=" + of.value : ""},
-                           {"network", of.variable ? "" : of.value}};
+      evidence.values = {{FieldId::kSetting, of.variable ? of.name + "=" + of.value : ""},
+                         {FieldId::kNetwork, of.variable ? "" : of.value}};
       f_.network.transport_evidence = citer_.Add(std::move(evidence));
       return;
     }

@@ -27,17 +27,6 @@ constexpr double kStandsSeconds = 15;
 // A report older than this says nothing of now.
 constexpr double kFreshSeconds = 300;
 
-std::string List(const std::vector<int32_t>& ranks) {
-  constexpr size_t kMost = 16;
-  std::string text;
-  for (size_t i = 0; i < ranks.size() && i < kMost; ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  if (ranks.size() > kMost) text += " and " + std::to_string(ranks.size() - kMost) + " more";
-  return text;
-}
-
 class Describer {
  public:
   Describer(const windows::JobWindow& job, const windows::AttemptWindow& window, Citer& citer,
@@ -125,14 +114,13 @@ class Describer {
       evidence.observed = static_cast<double>(culprits.own);
       evidence.expected = static_cast<double>(culprits.furthest);
     }
-    evidence.captures = {{"what", absent ? "absent" : "behind"},
-                         {"ranks", List(culprits.ranks)},
-                         {"group", Group(culprits.group)},
-                         {"operation", culprits.operation},
-                         {"waiting", std::to_string(culprits.waiting)},
-                         {"dumps", std::to_string(f_.reports.dumps)},
-                         {"silent", List(culprits.silent)},
-                         {"shape", "flight_recorder"}};
+    evidence.values = {{FieldId::kWhat, absent ? "absent" : "behind"},
+                       {FieldId::kGroup, Group(culprits.group)},
+                       {FieldId::kOperation, culprits.operation},
+                       {FieldId::kWaiting, static_cast<int64_t>(culprits.waiting)},
+                       {FieldId::kDumps, static_cast<int64_t>(f_.reports.dumps)},
+                       {FieldId::kSilent, culprits.silent},
+                       {FieldId::kShape, "flight_recorder"}};
     evidence.line = Quote(culprits.ranks.front(), culprits.group);
     f_.reports.flight.ranks = culprits.ranks;
     f_.reports.flight.how = absent ? "absent" : "behind";
@@ -142,14 +130,13 @@ class Describer {
   void TellDesync(const Desync& desync) {
     Evidence evidence = Reported(EvidenceKind::kFlightRecorder, newest_, newest_);
     evidence.ranks = desync.ranks;
-    evidence.captures = {{"what", "disorder"},
-                         {"ranks", List(desync.ranks)},
-                         {"group", Group(desync.group)},
-                         {"sequence", std::to_string(desync.sequence)},
-                         {"theirs", desync.theirs},
-                         {"others", desync.others},
-                         {"other_ranks", std::to_string(desync.other_ranks)},
-                         {"shape", "flight_recorder"}};
+    evidence.values = {{FieldId::kWhat, "disorder"},
+                       {FieldId::kGroup, Group(desync.group)},
+                       {FieldId::kSequence, static_cast<int64_t>(desync.sequence)},
+                       {FieldId::kTheirs, desync.theirs},
+                       {FieldId::kOthers, desync.others},
+                       {FieldId::kOtherRanks, static_cast<int64_t>(desync.other_ranks)},
+                       {FieldId::kShape, "flight_recorder"}};
     evidence.line = Quote(desync.ranks.front(), desync.group);
     f_.reports.disorder.sub = desync.sizes ? "size" : "op";
     // Of two camps of one size neither is the odd one.
@@ -210,16 +197,16 @@ class Describer {
     if (ras.reports > 0) {
       Evidence evidence = Reported(EvidenceKind::kRas, ras.first, ras.last);
       evidence.observed = static_cast<double>(ras.mismatches);
-      evidence.captures = {{"what", ras.none ? "none" : "summary"},
-                           {"communicators", std::to_string(ras.communicators)},
-                           {"version", ras.version},
-                           {"shape", "nccl_ras"}};
+      evidence.values = {{FieldId::kWhat, ras.none ? "none" : "summary"},
+                         {FieldId::kCommunicators, static_cast<int64_t>(ras.communicators)},
+                         {FieldId::kShape, "nccl_ras"}};
       f_.reports.ras_evidence = citer_.Add(std::move(evidence));
     }
     if (ras.silences >= 2) {
       Evidence evidence = Reported(EvidenceKind::kRas, ras.silent_since, f_.now);
-      evidence.captures = {
-          {"what", "silent"}, {"times", std::to_string(ras.silences)}, {"shape", "nccl_ras"}};
+      evidence.values = {{FieldId::kWhat, "silent"},
+                         {FieldId::kSilences, static_cast<int64_t>(ras.silences)},
+                         {FieldId::kShape, "nccl_ras"}};
       f_.reports.ras_silent_evidence = citer_.Add(std::move(evidence));
     }
     if (!check_.otherwise.empty()) TellRenumbered();
@@ -243,11 +230,11 @@ class Describer {
     if (check_.otherwise.size() > kMost)
       pairs += " and " + std::to_string(check_.otherwise.size() - kMost) + " more";
     for (const RasCheck::Pair& pair : check_.otherwise) evidence.ranks.push_back(pair.environment);
-    evidence.captures = {{"what", "renumbered"},
-                         {"pairs", pairs},
-                         {"communicator", check_.roster->communicator},
-                         {"size", std::to_string(check_.roster->size())},
-                         {"shape", "nccl_ras"}};
+    evidence.values = {{FieldId::kWhat, "renumbered"},
+                       {FieldId::kPairs, pairs},
+                       {FieldId::kCommunicator, check_.roster->communicator},
+                       {FieldId::kSize, static_cast<int64_t>(check_.roster->size())},
+                       {FieldId::kShape, "nccl_ras"}};
     f_.reports.renumbered_evidence = citer_.Add(std::move(evidence));
   }
 
@@ -278,17 +265,14 @@ class Describer {
       evidence.observed = static_cast<double>(first->launched);
       evidence.expected = static_cast<double>(first->furthest);
     }
-    evidence.captures = {
-        {"what", how},
-        {"ranks", List(ranks)},
-        {"operation", Operation(first->operation)},
-        {"other_operation", Operation(first->other_operation)},
-        {"waiting", std::to_string(first->waiting)},
-        {"size", std::to_string(first->size)},
-        {"reports", std::to_string(first->reports)},
-        {"seconds",
-         std::to_string(static_cast<int64_t>((first->last - first->first).seconds() + 0.5))},
-        {"shape", "nccl_ras"}};
+    evidence.values = {
+        {FieldId::kWhat, how},
+        {FieldId::kOperation, Operation(first->operation)},
+        {FieldId::kOtherOperation, Operation(first->other_operation)},
+        {FieldId::kWaiting, static_cast<int64_t>(first->waiting)},
+        {FieldId::kReports, static_cast<int64_t>(first->reports)},
+        {FieldId::kSeconds, static_cast<int64_t>((first->last - first->first).seconds() + 0.5)},
+        {FieldId::kShape, "nccl_ras"}};
     evidence.line = Quote(*first);
     const EvidenceRef ref = citer_.Add(std::move(evidence));
     if (kind == RasSuspect::Kind::kOutOfOrder) {
@@ -323,10 +307,9 @@ class Describer {
     evidence.expected = f_.reports.bus_bandwidth;
     evidence.unit = "By/s";
     evidence.ranks = {slowest};
-    evidence.captures = {{"rank", std::to_string(slowest)},
-                         {"ranks", std::to_string(bandwidths.size())},
-                         {"operation", tracker_.inspector().at(slowest).operation},
-                         {"shape", "nccl_inspector"}};
+    evidence.values = {{FieldId::kRankCount, static_cast<int64_t>(bandwidths.size())},
+                       {FieldId::kOperation, tracker_.inspector().at(slowest).operation},
+                       {FieldId::kShape, "nccl_inspector"}};
     f_.reports.inspector_evidence = citer_.Add(std::move(evidence));
   }
 
@@ -360,14 +343,14 @@ class Describer {
       counts += std::string(kPortCounterKinds[i].name) + " " +
                 std::to_string(static_cast<int64_t>(worst->counts[i].rose));
     }
-    evidence.captures = {
-        {"device", name.first},
-        {"port", name.second},
-        {"link", worst->link},
-        {"state", worst->state},
-        {"counts", counts},
-        {"fell", worst->fell ? "yes" : ""},
-        {"query", "rankscope_infiniband_errors_total{job_id=\"" + job_.job_id() + "\"}"}};
+    evidence.values = {
+        {FieldId::kDevice, name.first},
+        {FieldId::kPort, name.second},
+        {FieldId::kLink, worst->link},
+        {FieldId::kState, worst->state},
+        {FieldId::kCounts, counts},
+        {FieldId::kFell, worst->fell ? "yes" : ""},
+        {FieldId::kQuery, "rankscope_infiniband_errors_total{job_id=\"" + job_.job_id() + "\"}"}};
     f_.reports.port_evidence = citer_.Add(std::move(evidence));
   }
 

@@ -140,11 +140,13 @@ void DescribeFlag(const windows::JobWindow& job, Citer& citer, ResumeFeatures& r
   if (const std::string flag = FlagOf(job.argv()); !flag.empty()) {
     evidence.store = proto::STORE_PROCESS;
     evidence.process = job.root();
-    evidence.captures = {{"flag", flag}};
+    evidence.values = {{FieldId::kFlag, flag}};
   } else if (const std::string told = FlagOf(submitted); !told.empty() && !resume.fresh) {
     evidence.store = proto::STORE_SCHEDULER;
-    evidence.captures = {
-        {"flag", told}, {"field", line.field}, {"value", line.value}, {"origin", line.origin}};
+    evidence.values = {{FieldId::kFlag, told},
+                       {FieldId::kField, line.field},
+                       {FieldId::kValue, line.value},
+                       {FieldId::kOrigin, line.origin}};
   } else {
     return;
   }
@@ -156,7 +158,8 @@ EvidenceRef CiteRerun(const windows::JobWindow& job, const ParentFeatures& paren
   Evidence evidence;
   evidence.kind = EvidenceKind::kRerun;
   evidence.begin = evidence.end = job.begin();
-  evidence.captures = {{"kind", parent.kind}, {"parent", parent.job_id}};
+  evidence.values = {{FieldId::kKindOf, std::string(parent.kind)},
+                     {FieldId::kParent, parent.job_id}};
   if (parent.kind == "restart") {
     evidence.store = proto::STORE_PROCESS;
     evidence.process = job.root();
@@ -166,9 +169,9 @@ EvidenceRef CiteRerun(const windows::JobWindow& job, const ParentFeatures& paren
   const windows::SchedulerWord& word = job.parents().dependency();
   evidence.store = proto::STORE_SCHEDULER;
   evidence.begin = evidence.end = word.t;
-  evidence.captures.push_back({"field", word.field});
-  evidence.captures.push_back({"value", word.value});
-  evidence.captures.push_back({"origin", word.origin});
+  evidence.values.Set(FieldId::kField, word.field)
+      .Set(FieldId::kValue, word.value)
+      .Set(FieldId::kOrigin, word.origin);
   return citer.Add(std::move(evidence));
 }
 
@@ -180,27 +183,21 @@ EvidenceRef CiteParent(const windows::ParentJob& told, const ParentFeatures& par
   evidence.begin = evidence.end = told.t;
   if (std::isfinite(summary.last_step)) evidence.observed = summary.last_step;
   if (std::isfinite(summary.total_steps)) evidence.expected = summary.total_steps;
-  const auto number = [&evidence](std::string_view key, double value) {
-    if (!std::isfinite(value)) return;
-    char text[32];
-    std::snprintf(text, sizeof text, "%.6g", value);
-    evidence.captures.push_back({std::string(key), text});
-  };
-  evidence.captures = {{"parent", parent.kind == "restart" ? "" : parent.job_id},
-                       {"node", summary.node},
-                       {"program", summary.program},
-                       {"code", summary.code},
-                       {"records", std::to_string(summary.records)},
-                       {"finished", summary.finished ? "yes" : ""},
-                       {"wrote", parent.wrote},
-                       {"field", "parent_summary"},
-                       {"value", told.line},
-                       {"origin", told.origin},
-                       {"of_job", told.job_id}};
-  number("loss", summary.last_loss);
+  evidence.values = {{FieldId::kParent, parent.kind == "restart" ? "" : parent.job_id},
+                     {FieldId::kNode, summary.node},
+                     {FieldId::kProgram, summary.program},
+                     {FieldId::kCode, summary.code},
+                     {FieldId::kRecords, static_cast<int64_t>(summary.records)},
+                     {FieldId::kFinished, summary.finished ? "yes" : ""},
+                     {FieldId::kWrote, parent.wrote},
+                     {FieldId::kField, "parent_summary"},
+                     {FieldId::kValue, told.line},
+                     {FieldId::kOrigin, told.origin},
+                     {FieldId::kOfJob, told.job_id},
+                     {FieldId::kLoss, summary.last_loss}};
   if (!summary.checkpoints.empty()) {
-    number("bytes", summary.checkpoints.front().bytes);
-    number("saved_step", summary.checkpoints.front().step);
+    evidence.values.Set(FieldId::kBytes, summary.checkpoints.front().bytes)
+        .Set(FieldId::kSavedStep, summary.checkpoints.front().step);
   }
   return citer.Add(std::move(evidence));
 }

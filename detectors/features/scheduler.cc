@@ -43,8 +43,9 @@ Evidence FromRecord(EvidenceKind kind, std::string_view field, std::string value
   Evidence evidence;
   evidence.kind = kind;
   evidence.store = proto::STORE_SCHEDULER;
-  evidence.captures = {
-      {"field", std::string(field)}, {"value", std::move(value)}, {"origin", std::string(origin)}};
+  evidence.values = {{FieldId::kField, std::string(field)},
+                     {FieldId::kValue, std::move(value)},
+                     {FieldId::kOrigin, std::string(origin)}};
   return evidence;
 }
 
@@ -56,14 +57,11 @@ Evidence FromRun(const SchedulerRun& run, size_t number, size_t runs) {
   evidence.unit = "s";
   evidence.begin = run.start_t;
   evidence.end = run.ended() ? run.end_t : run.start_t;
-  for (const auto& [key, value] :
-       {std::pair<std::string_view, std::string>{"number", Text(static_cast<int64_t>(number))},
-        {"runs", Text(static_cast<int64_t>(runs))},
-        {"nodes", run.nodes},
-        {"by", run.by},
-        {"reason", run.reason}}) {
-    if (!value.empty()) evidence.captures.push_back({std::string(key), value});
-  }
+  evidence.values.Set(FieldId::kNumber, static_cast<int64_t>(number))
+      .Set(FieldId::kRuns, static_cast<int64_t>(runs))
+      .Set(FieldId::kNodes, run.nodes)
+      .Set(FieldId::kBy, run.by)
+      .Set(FieldId::kReason, run.reason);
   return evidence;
 }
 
@@ -137,9 +135,9 @@ void DescribeBoot(const windows::JobWindow& job, Citer& citer, SchedulerFeatures
   evidence.kind = EvidenceKind::kBoot;
   evidence.store = proto::STORE_PROCESS;
   evidence.process = job.root();
-  evidence.captures = {{"setting", another ? boot.id + " -> " + boot.again : boot.id},
-                       {"node", boot.node},
-                       {"another", another ? "yes" : ""}};
+  evidence.values = {{FieldId::kSetting, another ? boot.id + " -> " + boot.again : boot.id},
+                     {FieldId::kNode, boot.node},
+                     {FieldId::kAnother, another ? "yes" : ""}};
   s.boot_evidence = citer.Add(std::move(evidence));
 }
 
@@ -165,11 +163,9 @@ void DescribeNodeRecord(const windows::JobWindow& job, const windows::AttemptWin
   Evidence evidence =
       FromRecord(EvidenceKind::kNodeState, "node_state", worst->state, worst->origin);
   evidence.begin = evidence.end = worst->t;
-  for (const auto& [key, text] : {std::pair{"node", &s.failed_node},
-                                  {"node_reason", &s.node_reason},
-                                  {"node_class", &s.node_class}}) {
-    if (!text->empty()) evidence.captures.push_back({key, *text});
-  }
+  evidence.values.Set(FieldId::kNode, s.failed_node)
+      .Set(FieldId::kNodeReason, s.node_reason)
+      .Set(FieldId::kNodeClass, s.node_class);
   s.node_evidence = citer.Add(std::move(evidence));
   // A node that is drained lets its jobs run on; one that is down has none any more. Without the
   // job's own record its state and the run's end must meet, and the end must be a bad one.
@@ -264,7 +260,7 @@ Saved FromFiles(const windows::CheckpointTracker& files, Timestamp end) {
   saved.evidence.begin = whole.begin;
   saved.evidence.end = whole.end;
   saved.evidence.line = whole.name + ", complete";
-  saved.evidence.captures = {{"shape", "checkpoint_written"}, {"text", whole.name}};
+  saved.evidence.values = {{FieldId::kShape, "checkpoint_written"}, {FieldId::kText, whole.name}};
   return saved;
 }
 
@@ -302,8 +298,8 @@ void DescribeFinalSave(const windows::AttemptWindow& window, Timestamp end, Cite
     evidence.line = (torn.present() ? torn.name : newest.name) + ", not complete";
     evidence.observed = static_cast<double>(newest.incomplete);
     evidence.expected = static_cast<double>(newest.files);
-    evidence.captures = {{"shape", "checkpoint_written"},
-                         {"text", torn.present() ? torn.name : newest.name}};
+    evidence.values = {{FieldId::kShape, "checkpoint_written"},
+                       {FieldId::kText, torn.present() ? torn.name : newest.name}};
     lost.save_evidence = citer.Add(std::move(evidence));
   } else if (f.phase == proto::PHASE_SAVE) {
     lost.in_save = true;
@@ -340,9 +336,9 @@ void DescribeLostWork(const windows::JobWindow& job, const windows::AttemptWindo
   evidence.kind = EvidenceKind::kLostWork;
   evidence.observed = lost.seconds;
   evidence.unit = "s";
-  evidence.captures.push_back({"saved", lost.saved ? "yes" : ""});
-  evidence.captures.push_back({"sure", lost.sure ? "yes" : ""});
-  if (f.scheduler.gpus > 0) evidence.captures.push_back({"gpus", Text(f.scheduler.gpus)});
+  evidence.values.Set(FieldId::kWasSaved, lost.saved ? "yes" : "")
+      .Set(FieldId::kSure, lost.sure ? "yes" : "");
+  if (f.scheduler.gpus > 0) evidence.values.Set(FieldId::kGpus, int64_t{f.scheduler.gpus});
   lost.evidence = citer.Add(std::move(evidence));
 }
 

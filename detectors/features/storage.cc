@@ -113,7 +113,7 @@ class Reader {
     storage.kind = found->kind;
     Evidence evidence = EvidenceOf(*found);
     storage.failure_evidence = citer_.Add(evidence);
-    InferStorage(*found, std::move(evidence.captures));
+    InferStorage(*found, evidence.values);
   }
 
   Evidence EvidenceOf(const FileFailure& failure) const {
@@ -126,18 +126,18 @@ class Reader {
     evidence.begin = failure.first;
     evidence.end = failure.last;
     const ErrorRow* const row = RowOf(failure.error);
-    evidence.captures = {
-        {"shape", "file_call"},
-        {"errno", row != nullptr ? std::string(row->name) : std::to_string(failure.error)},
-        {"call", failure.call},
-        {"class", failure.kind},
-        {"file", failure.name},
-        {"directory", failure.directory},
-        {"filesystem", failure.filesystem}};
+    evidence.values = {
+        {FieldId::kShape, "file_call"},
+        {FieldId::kErrno, row != nullptr ? std::string(row->name) : std::to_string(failure.error)},
+        {FieldId::kCall, failure.call},
+        {FieldId::kClass, failure.kind},
+        {FieldId::kFile, failure.name},
+        {FieldId::kDirectory, failure.directory},
+        {FieldId::kFilesystem, failure.filesystem}};
     return evidence;
   }
 
-  void InferStorage(const FileFailure& failure, Captures captures) {
+  void InferStorage(const FileFailure& failure, const FieldValues& values) {
     auto candidate = std::make_shared<windows::Candidate>();
     logs::Incident& incident = candidate->incident;
     incident.kind = IncidentKind::kStorage;
@@ -146,7 +146,7 @@ class Reader {
     incident.rank = f_.storage.ranks.size() == 1 ? f_.storage.ranks.front() : -1;
     incident.pid = failure.process.pid;
     incident.t = failure.first;
-    incident.fields = std::move(captures);
+    incident.fields = ToCaptured(values);
     candidate->store = proto::STORE_KERNEL;
     candidate->order = -1;
     candidate->ranks = f_.storage.ranks;
@@ -176,7 +176,7 @@ class Reader {
       incident.rank = space.rank;
       incident.pid = space.process.pid;
       incident.t = space.t;
-      incident.fields = std::move(evidence.captures);
+      incident.fields = ToCaptured(evidence.values);
       candidate->store = proto::STORE_KERNEL;
       candidate->order = -1;
       if (space.rank >= 0) candidate->ranks = {space.rank};
@@ -195,11 +195,11 @@ class Reader {
     if (space.rank >= 0) evidence.ranks = {space.rank};
     evidence.process = space.process;
     evidence.begin = evidence.end = space.t;
-    evidence.captures = {{"shape", "shared_memory"},
-                         {"filesystem", space.filesystem},
-                         {"free", std::to_string(space.free_bytes)},
-                         {"total", std::to_string(space.total_bytes)},
-                         {"bus_error", space.bus_error ? "yes" : ""}};
+    evidence.values = {{FieldId::kShape, "shared_memory"},
+                       {FieldId::kFilesystem, space.filesystem},
+                       {FieldId::kFree, space.free_bytes},
+                       {FieldId::kTotal, space.total_bytes},
+                       {FieldId::kBusError, space.bus_error ? "yes" : ""}};
     return evidence;
   }
 
@@ -217,7 +217,8 @@ class Reader {
       if (hang.rank >= 0) evidence.ranks = {hang.rank};
       evidence.process = hang.process;
       evidence.begin = evidence.end = hang.t;
-      evidence.captures = {{"shape", "file_call"}, {"call", hang.call}, {"hangs", "yes"}};
+      evidence.values = {
+          {FieldId::kShape, "file_call"}, {FieldId::kCall, hang.call}, {FieldId::kHangs, "yes"}};
       f_.storage.hang_evidence = citer_.Add(std::move(evidence));
     }
   }
@@ -243,11 +244,11 @@ class Reader {
     evidence.process = file.process;
     evidence.begin = file.begin;
     evidence.end = file.end;
-    evidence.captures = {{"shape", "file"},
-                         {"what", written ? "written" : "read"},
-                         {"file", file.name},
-                         {"directory", file.directory},
-                         {"complete", !written || file.complete ? "yes" : ""}};
+    evidence.values = {{FieldId::kShape, "file"},
+                       {FieldId::kWhat, written ? "written" : "read"},
+                       {FieldId::kFile, file.name},
+                       {FieldId::kDirectory, file.directory},
+                       {FieldId::kComplete, !written || file.complete ? "yes" : ""}};
     return evidence;
   }
 
@@ -269,7 +270,7 @@ class Reader {
       if (tracker_.saves() > 0 && failure.first > tracker_.first_save()) continue;
       Evidence evidence = EvidenceOf(failure);
       evidence.kind = EvidenceKind::kCheckpointFile;
-      evidence.captures.push_back({"what", "missing"});
+      evidence.values.Set(FieldId::kWhat, "missing");
       f_.storage.missing_evidence = citer_.Add(std::move(evidence));
       return;
     }
@@ -290,9 +291,8 @@ class Reader {
     evidence.unit = "ratio";
     evidence.begin = tracker_.first_save();
     evidence.end = tracker_.last_save();
-    evidence.captures.push_back({"share", "yes"});
-    evidence.captures.push_back(
-        {"seconds", std::to_string(static_cast<int64_t>(storage.save_seconds))});
+    evidence.values.Set(FieldId::kOfSaves, "yes")
+        .Set(FieldId::kSeconds, static_cast<int64_t>(storage.save_seconds));
     storage.save_evidence = citer_.Add(std::move(evidence));
   }
 

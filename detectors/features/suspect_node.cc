@@ -79,13 +79,12 @@ void DescribeSuspectNode(const SchedulerHistory& history, Citer& citer, SuspectN
   evidence.begin = first->start_t;
   evidence.end = last->end_t;
   evidence.observed = static_cast<double>(runs);
-  evidence.captures = {{"field", "nodes"},
-                       {"value", last->nodes},
-                       {"origin", last->origin},
-                       {"node", node},
-                       {"within", std::to_string(static_cast<int64_t>(kSoon))},
-                       {"others", in_all.size() == 1 ? "change" : ""},
-                       {"failed", failures_named > 0 ? std::to_string(failures_named) : ""}};
+  evidence.values = {
+      {FieldId::kField, "nodes"},       {FieldId::kValue, last->nodes},
+      {FieldId::kOrigin, last->origin}, {FieldId::kNode, node},
+      {FieldId::kWithin, kSoon},        {FieldId::kOthersChange, in_all.size() == 1 ? "yes" : ""}};
+  if (failures_named > 0)
+    evidence.values.Set(FieldId::kFailed, static_cast<int64_t>(failures_named));
   suspect.evidence = citer.Add(std::move(evidence));
 }
 

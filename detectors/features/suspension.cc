@@ -42,9 +42,9 @@ void DescribeSuspension(const windows::JobWindow& job, bool earlier, Citer& cite
     evidence.begin = current.begin;
     evidence.end = f.now;
     const bool freezer = static_cast<SuspendedBy>(current.by) == SuspendedBy::kFreezer;
-    evidence.captures = {{"by", freezer ? "freezer" : "signal"},
-                         {"processes", std::to_string(current.processes)},
-                         {"query", "rankscope_job_suspended{job_id=\"" + f.job_id + "\"}"}};
+    evidence.values = {{FieldId::kBy, freezer ? "freezer" : "signal"},
+                       {FieldId::kProcesses, static_cast<int64_t>(current.processes)},
+                       {FieldId::kQuery, "rankscope_job_suspended{job_id=\"" + f.job_id + "\"}"}};
     suspension.evidence = citer.Add(std::move(evidence));
   } else if (!tracker.past().empty()) {
     Evidence evidence;
@@ -54,9 +54,9 @@ void DescribeSuspension(const windows::JobWindow& job, bool earlier, Citer& cite
     evidence.unit = "s";
     evidence.begin = tracker.past().front().begin;
     evidence.end = tracker.past().back().end;
-    evidence.captures = {
-        {"times", std::to_string(suspension.times)},
-        {"query", "rankscope_job_suspended_seconds_total{job_id=\"" + f.job_id + "\"}"}};
+    evidence.values = {
+        {FieldId::kSuspensions, static_cast<int64_t>(suspension.times)},
+        {FieldId::kQuery, "rankscope_job_suspended_seconds_total{job_id=\"" + f.job_id + "\"}"}};
     suspension.past_evidence = citer.Add(std::move(evidence));
   }
 }

@@ -109,15 +109,14 @@ void CiteSnapshot(const windows::ThreadSnapshot& seen, Citer& citer, JobFeatures
                   RankWait& rank) {
   Evidence evidence = OfProcess(EvidenceKind::kThreadStack, rank, f);
   evidence.begin = evidence.end = seen.t;
-  evidence.captures = {{"cause", std::string(CauseName(rank.cause))},
-                       {"phrase", std::string(CausePhrase(rank.cause))},
-                       {"wchan", seen.wchan},
-                       {"syscall", seen.syscall},
-                       {"fd", seen.fd},
-                       {"stack", seen.stack},
-                       {"python", seen.python},
-                       {"holder", seen.holder},
-                       {"setting", seen.syscall}};
+  evidence.values = {{FieldId::kPhrase, std::string(CausePhrase(rank.cause))},
+                     {FieldId::kWchan, seen.wchan},
+                     {FieldId::kSyscall, seen.syscall},
+                     {FieldId::kFd, seen.fd},
+                     {FieldId::kStack, seen.stack},
+                     {FieldId::kPython, seen.python},
+                     {FieldId::kHolder, seen.holder},
+                     {FieldId::kSetting, seen.syscall}};
   rank.snapshot_evidence = citer.Add(std::move(evidence));
 }
 
@@ -130,11 +129,11 @@ void CiteStorage(Citer& citer, const JobFeatures& f, RankWait& rank) {
   evidence.observed = wait.share;
   evidence.unit = "ratio";
   evidence.begin = f.now - Seconds(rank.window_seconds);
-  evidence.captures = {
-      {"class", std::string(kWaitClassNames[static_cast<size_t>(wait.kind)])},
-      {"who", own ? "main" : "worker"},
-      {"seconds", std::to_string(static_cast<int64_t>(rank.window_seconds))},
-      {"waits", std::to_string(static_cast<int64_t>(100 * rank.window_socket_share))}};
+  evidence.values = {
+      {FieldId::kClass, std::string(kWaitClassNames[static_cast<size_t>(wait.kind)])},
+      {FieldId::kWorker, own ? "" : "yes"},
+      {FieldId::kSeconds, static_cast<int64_t>(rank.window_seconds)},
+      {FieldId::kSocketPercent, static_cast<int64_t>(100 * rank.window_socket_share)}};
   rank.storage_evidence = citer.Add(std::move(evidence));
 }
 
@@ -145,18 +144,18 @@ void Cite(const ProcessWaits& waits, Citer& citer, JobFeatures& f, RankWait& ran
   evidence.observed = *main;
   evidence.unit = "ratio";
   evidence.begin = f.now - Seconds(rank.recent_seconds);
-  evidence.captures = {{"class", std::string(kWaitClassNames[where])},
-                       {"seconds", std::to_string(static_cast<int64_t>(rank.recent_seconds))},
-                       {"still", std::to_string(static_cast<int64_t>(rank.still_seconds))},
-                       {"running", std::to_string(static_cast<int64_t>(100 * rank.running_share))}};
+  evidence.values = {{FieldId::kClass, std::string(kWaitClassNames[where])},
+                     {FieldId::kSeconds, static_cast<int64_t>(rank.recent_seconds)},
+                     {FieldId::kStill, static_cast<int64_t>(rank.still_seconds)},
+                     {FieldId::kRunningPercent, static_cast<int64_t>(100 * rank.running_share)}};
   if (rank.window_runnable_share > 0.1) {
     Evidence starved = OfProcess(EvidenceKind::kStarved, rank, f);
     starved.observed = rank.window_runnable_share;
     starved.unit = "ratio";
     starved.begin = f.now - Seconds(rank.window_seconds);
-    starved.captures = {
-        {"seconds", std::to_string(static_cast<int64_t>(rank.window_seconds))},
-        {"running", std::to_string(static_cast<int64_t>(100 * rank.window_running_share))}};
+    starved.values = {
+        {FieldId::kSeconds, static_cast<int64_t>(rank.window_seconds)},
+        {FieldId::kRunningPercent, static_cast<int64_t>(100 * rank.window_running_share)}};
     rank.evidence = citer.Add(std::move(starved));
   } else {
     rank.evidence = citer.Add(std::move(evidence));
@@ -167,7 +166,7 @@ void Cite(const ProcessWaits& waits, Citer& citer, JobFeatures& f, RankWait& ran
     stopped.observed = rank.stopped_seconds;
     stopped.unit = "s";
     stopped.begin = waits.stopped_since;
-    stopped.captures = {{"tracer", waits.tracer}};
+    stopped.values = {{FieldId::kTracer, waits.tracer}};
     rank.stopped_evidence = citer.Add(std::move(stopped));
   }
   // A snapshot speaks of the standstill in which it was taken.
@@ -233,7 +232,7 @@ void DescribeWaits(const windows::JobWindow& job, const windows::AttemptWindow& 
     of.process = compiler->process;
     Evidence evidence = OfProcess(EvidenceKind::kCompiling, of, f);
     evidence.observed = f.waits.compilers;
-    evidence.captures = {{"text", compiler->comm}, {"name", compiler->comm}};
+    evidence.values = {{FieldId::kText, compiler->comm}, {FieldId::kName, compiler->comm}};
     f.waits.compilers_evidence = citer.Add(std::move(evidence));
   }
   // A pause of our own is none of the host's.
@@ -248,7 +247,7 @@ void DescribeWaits(const windows::JobWindow& job, const windows::AttemptWindow& 
     evidence.unit = "s";
     evidence.begin = tracker.gap_end() - Seconds(f.waits.gap_seconds);
     evidence.end = tracker.gap_end();
-    evidence.captures = {{"gap", "1"}};
+    evidence.values = {{FieldId::kGap, "yes"}};
     f.waits.gap_evidence = citer.Add(std::move(evidence));
   }
 }

@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "detectors/families/family.h"
-#include "detectors/sentences/wording.h"
+#include "detectors/sentences/evidence_text.h"
 
 namespace rankscope::engine {
 
 using features::Evidence;
 using features::EvidenceRef;
+using sentences::EvidenceSignal;
+using sentences::EvidenceText;
 
 int64_t EvidenceWriter::Cite(EvidenceRef ref) {
   const Evidence* evidence = f_.At(ref);
@@ -22,7 +24,8 @@ int64_t EvidenceWriter::Cite(EvidenceRef ref) {
   numbers_[ref] = number;
   Write(*evidence, EvidenceSignal(evidence->kind), EvidenceText(*evidence), number,
         *verdict_.add_shows());
-  verdict_.mutable_shows(static_cast<int>(number))->set_observed_text(ObservedText(*evidence));
+  verdict_.mutable_shows(static_cast<int>(number))
+      ->set_observed_text(std::string(sentences::ObservedText(*evidence)));
   return number;
 }
 
@@ -44,24 +47,24 @@ void EvidenceWriter::Write(const Evidence& evidence, std::string_view signal, st
   out.set_begin_ns(Wall(evidence.begin));
   out.set_end_ns(Wall(evidence.end));
   if (evidence.ranks.size() == 1) out.set_rank(evidence.ranks.front());
+  const auto cited = [&evidence](FieldId id) { return std::string(evidence.values.Text(id)); };
   if (evidence.offset >= 0) {
     proto::LogRef* log = out.mutable_cite()->mutable_log();
     log->set_stream(evidence.stream);
     log->set_offset(evidence.offset);
     log->set_line(evidence.line);
-  } else if (const std::string_view captured = evidence.Capture("query"); !captured.empty()) {
-    out.mutable_cite()->set_promql(std::string(captured));
+  } else if (std::string query = cited(FieldId::kQuery); !query.empty()) {
+    out.mutable_cite()->set_promql(std::move(query));
   } else if (evidence.store == proto::STORE_SCHEDULER) {
     proto::SchedulerRef* ref = out.mutable_cite()->mutable_scheduler();
-    const std::string_view other = evidence.Capture("of_job");
-    ref->set_job_id(other.empty() ? verdict_.job_id() : std::string(other));
-    ref->set_field(std::string(evidence.Capture("field")));
-    ref->set_value(std::string(evidence.Capture("value")));
-    ref->set_origin(std::string(evidence.Capture("origin")));
-  } else if (evidence.store == proto::STORE_KERNEL ||
-             (evidence.store == proto::STORE_NCCL && evidence.Capture("query").empty())) {
+    const std::string other = cited(FieldId::kOfJob);
+    ref->set_job_id(other.empty() ? verdict_.job_id() : other);
+    ref->set_field(cited(FieldId::kField));
+    ref->set_value(cited(FieldId::kValue));
+    ref->set_origin(cited(FieldId::kOrigin));
+  } else if (evidence.store == proto::STORE_KERNEL || evidence.store == proto::STORE_NCCL) {
     proto::KernelRef* ref = out.mutable_cite()->mutable_kernel();
-    ref->set_source(std::string(evidence.Capture("shape")));
+    ref->set_source(cited(FieldId::kShape));
     ref->set_text(evidence.line);
     ref->set_t_ns(Wall(evidence.begin));
   } else if (evidence.store == proto::STORE_PROCESS) {
@@ -70,9 +73,7 @@ void EvidenceWriter::Write(const Evidence& evidence, std::string_view signal, st
     ref->mutable_process()->set_start_ticks(evidence.process.start_ticks);
     ref->set_what(std::string(signal));
     ref->set_value(evidence.observed ? families::Number(*evidence.observed)
-                                     : std::string(evidence.Capture("setting")));
-  } else if (const std::string_view promql = evidence.Capture("query"); !promql.empty()) {
-    out.mutable_cite()->set_promql(std::string(promql));
+                                     : cited(FieldId::kSetting));
   }
 }
 

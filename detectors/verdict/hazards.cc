@@ -8,7 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "detectors/sentences/wording.h"
+#include "detectors/sentences/evidence_text.h"
+#include "detectors/sentences/render.h"
 
 namespace rankscope::engine {
 namespace {
@@ -113,7 +114,7 @@ std::string SymptomOf(const HazardRow& row, const features::JobFeatures& f,
         std::any_of(f.causes.begin(), f.causes.end(), [&](const features::Cause& cause) {
           const Evidence* evidence = f.At(cause.evidence);
           return evidence != nullptr && cause.role != features::Cause::Role::kRecovered &&
-                 EvidenceSignal(evidence->kind) == symptom;
+                 sentences::EvidenceSignal(evidence->kind) == symptom;
         });
     const bool raised = verdict.exception_type().ends_with(symptom);
     if (!family && !warned && !caused && !raised) return false;
@@ -127,7 +128,9 @@ Evidence EvidenceOf(const Surrounding& seen, const windows::JobWindow& job) {
   Evidence evidence;
   evidence.begin = evidence.end = seen.t;
   evidence.ranks = seen.ranks;
-  evidence.captures = {{"setting", seen.name + "=" + seen.value}};
+  evidence.values = {{FieldId::kSetting, seen.name + "=" + seen.value},
+                     {FieldId::kName, seen.name},
+                     {FieldId::kValue, seen.value}};
   if (seen.offset >= 0) {
     const auto stream = job.streams().find(seen.stream);
     if (stream != job.streams().end()) evidence.stream = stream->second.name;
@@ -139,6 +142,10 @@ Evidence EvidenceOf(const Surrounding& seen, const windows::JobWindow& job) {
   }
   return evidence;
 }
+
+// What is said of every hazard after its own sentence.
+constexpr sentences::Template kHazardTail =
+    "[, on {ranks}][; supported: this run shows {symptom}] ({reference})";
 
 }  // namespace
 
@@ -176,15 +183,12 @@ void AddHazards(const VerdictContext& context, EvidenceWriter& writer, proto::Ve
   for (const HazardRow& row : Hazards()) {
     const Surrounding* seen = Find(row.condition, surroundings);
     if (seen == nullptr || Find(row.unless, surroundings) != nullptr) continue;
-    const Evidence evidence = EvidenceOf(*seen, *context.job);
-    std::string text = Fill(row.text, {{"setting", seen->name + "=" + seen->value},
-                                       {"name", seen->name},
-                                       {"value", seen->value}});
+    Evidence evidence = EvidenceOf(*seen, *context.job);
+    std::string text = sentences::RenderWhole(row.text, evidence);
     if (text.empty()) continue;
-    if (const std::string who = RankList(seen->ranks); !who.empty()) text += ", on " + who;
     const std::string symptom = SymptomOf(row, *context.features, verdict);
-    if (!symptom.empty()) text += "; supported: this run shows " + symptom;
-    text += " (" + std::string(row.source) + ")";
+    evidence.values.Set(FieldId::kSymptom, symptom).Set(FieldId::kReference, row.source);
+    text += sentences::Render(kHazardTail, evidence);
     proto::Warning& warning = *verdict.add_warnings();
     warning.set_kind("known_hazard");
     warning.set_subject(std::string(row.name));

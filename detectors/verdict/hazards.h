@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "detectors/sentences/template.h"
 #include "detectors/verdict/evidence_writer.h"
 #include "detectors/verdict/verdict_builder.h"
 
@@ -30,7 +31,7 @@ struct HazardRow {
   HazardCondition condition;
   HazardCondition unless;     // seen in the same run, and the hazard is none
   std::string_view symptoms;  // family codes, warning kinds and signals of evidence; ' ' between
-  std::string_view text;      // with {setting}, {name}, {value}, {who}
+  sentences::Template text;   // with {setting}, {name}, {value}
   std::string_view remedy;
   std::string_view source;
 };

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "detectors/sentences/wording.h"
+#include "detectors/sentences/render.h"
 
 namespace rankscope::engine {
 namespace {
@@ -20,6 +20,7 @@ using families::Number;
 using features::Cause;
 using features::Evidence;
 using features::JobFeatures;
+using sentences::RankList;
 using windows::StreamWindow;
 
 // Of a rank that stopped before the others, by text alone.

@@ -13,9 +13,12 @@ constexpr auto kMaybe = proto::RETRY_MAY_RECOVER;
 constexpr auto kUnknownOutlook = proto::RETRY_UNKNOWN;
 
 constexpr std::array kRemedies = {
+#define REMEDY(code, sub, implies, remedy, immediate, structural, verify, retry) \
+  RemedyRow{code, sub, implies, remedy, immediate, structural, verify, retry},
 #include "detectors/sentences/remedies_slow.inc"
 // The last row of all is the one for everything else.
 #include "detectors/sentences/remedies_ended.inc"
+#undef REMEDY
 };
 
 }  // namespace

@@ -10,17 +10,18 @@
 #include <string_view>
 
 #include "detectors/proto/verdict.pb.h"
+#include "detectors/sentences/template.h"
 
 namespace rankscope::engine {
 
 struct RemedyRow {
   std::string_view code;
-  std::string_view sub;        // "*" = any
-  std::string_view implies;    // cause, in one sentence
-  std::string_view remedy;     // closed list, see verdict.proto
-  std::string_view immediate;  // sentences separated by '|'
-  std::string_view structural;
-  std::string_view verify;
+  std::string_view sub;               // "*" = any
+  sentences::Template implies;        // cause, in one sentence
+  std::string_view remedy;            // closed list, see verdict.proto
+  sentences::TemplateList immediate;  // sentences, '|' between them
+  sentences::TemplateList structural;
+  sentences::TemplateList verify;
   proto::RetryOutlook retry;
 };
 

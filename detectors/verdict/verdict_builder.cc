@@ -10,7 +10,8 @@
 #include <string>
 
 #include "detectors/families/family_names.h"
-#include "detectors/sentences/wording.h"
+#include "detectors/sentences/questions.h"
+#include "detectors/sentences/render.h"
 #include "detectors/verdict/evidence_writer.h"
 #include "detectors/verdict/rank_logs.h"
 #include "detectors/verdict/remedies.h"
@@ -24,6 +25,8 @@ using families::Number;
 using features::Cause;
 using features::EvidenceRef;
 using features::JobFeatures;
+using sentences::RankList;
+using sentences::SignalName;
 
 constexpr double TierConfidence(proto::Tier tier) {
   switch (tier) {
@@ -38,17 +41,17 @@ constexpr double TierConfidence(proto::Tier tier) {
   }
 }
 
-void DescribeCurve(const JobFeatures& f, features::Captures& values) {
+void DescribeCurve(const JobFeatures& f, FieldValues& values) {
   if (f.loss.points > 1) {
-    values.push_back({"curve", "its loss went from " + Number(f.loss.start) + " to " +
-                                   Number(f.loss.end) + " in " + std::to_string(f.loss.points) +
-                                   " records"});
+    values.Set(FieldId::kCurve, "its loss went from " + Number(f.loss.start) + " to " +
+                                    Number(f.loss.end) + " in " + std::to_string(f.loss.points) +
+                                    " records");
   } else if (f.loss.points == 1) {
-    values.push_back({"curve", "only one loss was read, " + Number(f.loss.last)});
+    values.Set(FieldId::kCurve, "only one loss was read, " + Number(f.loss.last));
   } else {
-    values.push_back({"unread", f.lines == 0
-                                    ? std::string("nothing was printed")
-                                    : "no loss was read in " + std::to_string(f.lines) + " lines"});
+    values.Set(FieldId::kUnread, f.lines == 0
+                                     ? std::string("nothing was printed")
+                                     : "no loss was read in " + std::to_string(f.lines) + " lines");
   }
 }
 
@@ -58,43 +61,38 @@ void AddCards(const Finding& finding, const JobFeatures& f, proto::Verdict& verd
   for (const EvidenceRef ref : finding.root) {
     const features::Evidence* evidence = f.At(ref);
     if (evidence == nullptr) continue;
-    if (const std::string_view card = evidence->Capture("gpu_uuid"); !card.empty())
+    if (const std::string_view card = evidence->values.Text(FieldId::kGpuUuid); !card.empty())
       cards.emplace(card);
   }
   for (const std::string& card : cards) verdict.add_gpus(card);
 }
 
 // Values that sentences may quote: the finding's own, then those of the evidence that began it.
-features::Captures SentenceValues(const VerdictContext& context) {
+FieldValues SentenceValues(const VerdictContext& context) {
   const Finding& finding = *context.finding;
   const JobFeatures& f = *context.features;
-  features::Captures values = finding.values;
-  values.push_back({"job_id", f.job_id});
-  values.push_back({"signal", finding.signal == 0 ? "" : SignalName(finding.signal)});
-  std::string who = RankList(finding.ranks);
-  values.push_back({"who", who.empty() ? "a process" : who});
-  values.push_back({"where", who.empty() ? "the node" : "the node of " + who});
+  FieldValues values = FromCaptured(finding.values);
+  const std::string who = RankList(finding.ranks);
+  values.Set(FieldId::kJobId, f.job_id)
+      .Set(FieldId::kSignal, finding.signal == 0 ? "" : SignalName(finding.signal))
+      .Set(FieldId::kWho, who.empty() ? "a process" : who)
+      .Set(FieldId::kWhere, who.empty() ? "the node" : "the node of " + who);
   for (const EvidenceRef ref : finding.root) {
     const features::Evidence* evidence = f.At(ref);
     if (evidence == nullptr) continue;
-    if (evidence->process.pid != 0)
-      values.push_back({"pid", std::to_string(evidence->process.pid)});
-    for (const KeyValue& capture : evidence->captures) values.push_back(capture);
+    if (evidence->process.pid != 0) values.Set(FieldId::kPid, int64_t{evidence->process.pid});
+    values.Append(evidence->values);
   }
-  if (std::isfinite(f.loss.start)) values.push_back({"loss_start", Number(f.loss.start)});
-  if (std::isfinite(f.loss.end)) values.push_back({"loss_end", Number(f.loss.end)});
+  values.Set(FieldId::kLossStart, f.loss.start).Set(FieldId::kLossEnd, f.loss.end);
   DescribeCurve(f, values);
   return values;
 }
 
-void AddSentences(std::string_view list, const features::Captures& values, auto* out) {
-  while (!list.empty()) {
-    const size_t bar = list.find('|');
-    if (std::string sentence = Fill(list.substr(0, bar), values); !sentence.empty())
+void AddSentences(const sentences::TemplateList& list, const FieldValues& values, auto* out) {
+  list.ForEach([&values, out](sentences::Template text) {
+    if (std::string sentence = sentences::Render(text, values); !sentence.empty())
       out->Add(std::move(sentence));
-    if (bar == std::string_view::npos) break;
-    list.remove_prefix(bar + 1);
-  }
+  });
 }
 
 std::string_view Symptom(const Finding& finding, const JobFeatures& f) {
@@ -162,24 +160,19 @@ void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, proto:
   }
 }
 
-void AddOpenQuestions(const VerdictContext& context, const features::Captures& values,
+void AddOpenQuestions(const VerdictContext& context, const FieldValues& values,
                       proto::Verdict& verdict) {
   for (const families::Question question : context.finding->open) {
-    const QuestionRow& row = FindQuestion(question);
+    const sentences::QuestionRow& row = sentences::FindQuestion(question);
     proto::Open* open = verdict.add_cannot_decide();
-    std::string text = Fill(row.text, values);
-    if (text.empty()) text = row.text.substr(0, row.text.find(':'));
-    open->set_question(std::move(text));
+    open->set_question(sentences::Render(row.text, values));
     open->set_needs(row.needs);
     open->set_why(Why(*context.features, row.needs));
-    if (row.next_test.empty()) continue;
-    std::string command = Fill(row.next_test, values);
+    std::string command = sentences::Render(row.next_test, values);
     if (command.empty()) continue;
-    std::string expects = Fill(row.next_expects, values);
-    if (expects.empty()) expects = row.next_expects.substr(0, row.next_expects.find('{'));
     proto::NextTest* test = verdict.add_next_tests();
     test->set_command(std::move(command));
-    test->set_expects(std::move(expects));
+    test->set_expects(sentences::Render(row.next_expects, values));
   }
 }
 
@@ -280,9 +273,9 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
       isolation->add_ruled_in_by(static_cast<uint32_t>(number));
   }
 
-  const features::Captures values = SentenceValues(context);
+  const FieldValues values = SentenceValues(context);
   const RemedyRow& remedy = FindRemedy(code, finding.advice.empty() ? finding.sub : finding.advice);
-  std::string implied = Fill(remedy.implies, values);
+  std::string implied = sentences::Render(remedy.implies, values);
   if (implied.empty()) implied = families::FindFamily(code).what;
   proto::Implication* implication = verdict.add_implies();
   implication->set_text(implied);

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "detectors/families/gpu.h"
-#include "detectors/sentences/wording.h"
+#include "detectors/sentences/evidence_text.h"
+#include "detectors/sentences/render.h"
 #include "detectors/verdict/hazards.h"
 #include "detectors/windows/checkpoint_summary.h"
 #include "detectors/windows/series/statistics.h"
@@ -18,8 +19,6 @@
 namespace rankscope::engine {
 namespace {
 
-using families::Number;
-using features::Captures;
 using features::Cause;
 using features::Evidence;
 using features::EvidenceRef;
@@ -35,11 +34,6 @@ const WarningRow& FindWarning(std::string_view kind) {
     if (row.kind == kind) return row;
   }
   return Warnings().back();
-}
-
-std::string At(const CitedPoint& point) {
-  return std::isfinite(point.step) ? " at step " + Number(point.step)
-                                   : " at record " + std::to_string(point.index + 1);
 }
 
 class Writer {
@@ -85,10 +79,11 @@ class Writer {
   }
 
   // A warning whose evidence a family may cite as well.
-  void Cited(std::string_view kind, EvidenceRef ref, std::string_view more = {}) {
+  void Cited(std::string_view kind, EvidenceRef ref, const FieldValues& values = {}) {
     const Evidence* evidence = f_.At(ref);
     if (evidence == nullptr) return;
-    Put(FindWarning(kind), EvidenceText(*evidence) + std::string(more),
+    const WarningRow& row = FindWarning(kind);
+    Put(row, sentences::EvidenceText(*evidence) + sentences::Render(row.text, values),
         static_cast<uint32_t>(evidence_.Cite(ref)));
   }
 
@@ -144,12 +139,15 @@ class Writer {
 
   // A warning of the training's own numbers.
   void Say(std::string_view kind, const CitedPoint& point, double observed, double expected,
-           Captures values) {
-    const WarningRow& row = FindWarning(kind);
-    values.push_back({"value", Number(observed)});
-    if (std::isfinite(expected)) values.push_back({"usual", Number(expected)});
-    values.push_back({"at", At(point)});
+           FieldValues values, int64_t times = 1) {
+    if (std::isfinite(point.step)) {
+      values.Set(FieldId::kAtStep, point.step);
+    } else {
+      values.Set(FieldId::kRecord, int64_t{point.index + 1});
+    }
     Evidence evidence;
+    evidence.values = std::move(values);
+    evidence.times = times;
     evidence.observed = observed;
     evidence.expected = expected;
     const auto stream = job_.streams().find(point.stream);
@@ -157,15 +155,20 @@ class Writer {
     evidence.offset = point.offset;
     evidence.line = point.line;
     evidence.begin = evidence.end = point.t;
-    std::string text = Fill(row.text, values);
+    Say(kind, evidence);
+  }
+
+  void Say(std::string_view kind, const Sighting& sighting, FieldValues values = {}) {
+    Say(kind, sighting.point, sighting.point.value, sighting.usual, std::move(values),
+        sighting.times);
+  }
+
+  void Say(std::string_view kind, const Evidence& evidence) {
+    const WarningRow& row = FindWarning(kind);
+    std::string text = sentences::RenderWhole(row.text, evidence);
     if (text.empty()) return;
     const uint32_t number = evidence_.Add(evidence, row.signal, text);
     Put(row, std::move(text), number);
-  }
-
-  void Say(std::string_view kind, const Sighting& sighting, Captures values = {}) {
-    values.push_back({"times", std::to_string(sighting.times)});
-    Say(kind, sighting.point, sighting.point.value, sighting.usual, std::move(values));
   }
 
   void AddLoss() {
@@ -174,8 +177,7 @@ class Writer {
       constexpr int64_t kTogether = 10;  // records: the gradient leads the loss by a few
       const int64_t high = training_.last_high_index();
       const bool together = high >= 0 && std::abs(high - spike.index) <= kTogether;
-      Cited("loss_spike", f_.loss.spike_evidence,
-            together ? ", together with the gradient norm" : "");
+      Cited("loss_spike", f_.loss.spike_evidence, {{FieldId::kTogether, together ? "yes" : ""}});
     }
     if (f_.loss.nonfinite > 0 && f_.loss.trailing_nonfinite == 0)
       Cited("loss_nonfinite_recovered", f_.loss.nonfinite_evidence);
@@ -192,8 +194,7 @@ class Writer {
     if (const double of = Parameters(); zeros.point.present() && of > 0) {
       const double share = zeros.point.value / of;
       if (share > 0.5 && share <= 1)
-        Say("gradient_zeros_share", zeros,
-            {{"of", Number(of)}, {"share", Number(std::round(share * 100))}});
+        Say("gradient_zeros_share", zeros, {{FieldId::kOf, of}, {FieldId::kShare, share}});
     } else if (zeros.times >= kInARow) {
       Say("gradient_zeros", zeros);
     }
@@ -240,7 +241,8 @@ class Writer {
     constexpr int64_t kSpikes = 3;
     const Sighting& slow = training_.slow_steps();
     if (slow.times >= kSpikes)
-      Say("step_time_spikes", slow, {{"of", std::to_string(training_.timed_steps())}});
+      Say("step_time_spikes", slow,
+          {{FieldId::kOf, static_cast<int64_t>(training_.timed_steps())}});
     AddThroughput();
   }
 
@@ -254,11 +256,10 @@ class Writer {
     const double before = windows::Median(early), now = windows::Median(late);
     if (!(now < (1 - kDrop) * before)) return;
     if (windows::Quantile(late, 0.9) > windows::Quantile(early, 0.1)) return;
-    constexpr std::string_view kNames[] = {"", "tokens per second", "samples per second", "TFLOP/s",
-                                           "the model FLOPs utilisation"};
+    constexpr const char* kNames[] = {"", "tokens", "samples", "tflops", "mfu"};
     Say("throughput_drop", job_.now().last_progress, now, before,
-        {{"measure", std::string(kNames[static_cast<size_t>(training_.throughput_measure())])},
-         {"share", Number(std::round(100 * (1 - now / before)))}});
+        {{FieldId::kMeasure, kNames[static_cast<size_t>(training_.throughput_measure())]},
+         {FieldId::kShare, 1 - now / before}});
   }
 
   void AddIterations() {
@@ -268,8 +269,7 @@ class Writer {
     const double of = training_.skippable();
     if (const auto times = static_cast<double>(skipped.times);
         skipped.times >= kLeast && times > kShare * of) {
-      Say("iterations_skipped", skipped,
-          {{"of", Number(of)}, {"share", Number(std::round(100 * times / of))}});
+      Say("iterations_skipped", skipped, {{FieldId::kOf, of}, {FieldId::kShare, times / of}});
     }
     if (training_.nan_iterations().seen()) Say("iterations_nan", training_.nan_iterations());
   }
@@ -280,7 +280,7 @@ class Writer {
     const double since = training_.last_step() - saves.last().value;
     if (const double interval = saves.Interval(); !f_.train_end && since > kIntervals * interval) {
       Say("checkpoint_overdue", saves.last(), since, interval,
-          {{"step", Number(saves.last().value)}});
+          {{FieldId::kSavedStep, saves.last().value}});
     }
     const windows::MarkerSeen& failed = job_.now().marker(logs::MarkerKind::kSaveFailed);
     if (failed.count > 0) {
@@ -290,7 +290,7 @@ class Writer {
       point.t = failed.last;
       point.line = failed.line;
       Say("checkpoint_save_failed", point, static_cast<double>(failed.count), logs::kAbsent,
-          {{"line", failed.line}});
+          {{FieldId::kLine, failed.line}});
     }
   }
 
@@ -304,9 +304,7 @@ class Writer {
     const bool late = l.slow_pieces >= kPieces && l.slow_ratio >= kLate && l.slow_z >= kLeastZ &&
                       l.slow_identity >= kIdentity;
     if (late && verdict_.code() != "D3") {
-      Cited("rank_late", l.slow_evidence,
-            "; each step would be " + Number(std::round(100 * (1 - 1 / l.slow_ratio))) +
-                " % shorter if it came with its peers");
+      Cited("rank_late", l.slow_evidence, {{FieldId::kShare, 1 - 1 / l.slow_ratio}});
     }
     if (l.allocation_failures > 0 && l.launches_since_failure > 0 && verdict_.code() != "B1")
       Cited("allocation_refused", l.allocation_evidence);
@@ -319,38 +317,29 @@ class Writer {
     if (f_.ended || f_.train_end || !std::isfinite(summary.free_bytes)) return;
     constexpr double kIntervals = 2;
     const bool apart = tracker.saves() >= 2 && tracker.newest().name != tracker.before().name;
-    Captures values = {{"free", Number(summary.free_bytes)}};
-    double expected = logs::kAbsent;
+    Evidence evidence;
     if (std::isfinite(summary.bytes) && apart && summary.free_bytes < summary.bytes) {
-      expected = summary.bytes;
-      values.push_back({"need", "the last checkpoint has " + Number(summary.bytes)});
+      evidence.expected = summary.bytes;
     } else if (std::isfinite(summary.full_in_seconds) &&
                summary.full_in_seconds < kIntervals * summary.interval_seconds) {
-      expected = tracker.LossPerInterval();
-      values.push_back({"need", "loses " + Number(expected) + " from save to save, every " +
-                                    Number(summary.interval_seconds) + " s"});
+      evidence.expected = tracker.LossPerInterval();
+      evidence.values.Set(FieldId::kSeconds, summary.interval_seconds);
     } else {
       return;
     }
-    const WarningRow& row = FindWarning("checkpoint_space");
-    Evidence evidence;
     evidence.store = proto::STORE_HOST;
     evidence.observed = summary.free_bytes;
-    evidence.expected = expected;
     evidence.unit = "By";
     evidence.begin = evidence.end = f_.now;
-    evidence.captures = {
-        {"query", "rankscope_checkpoint_free_bytes{job_id=\"" + job_.job_id() + "\"}"}};
-    std::string text = Fill(row.text, values);
-    const uint32_t number = evidence_.Add(evidence, row.signal, text);
-    Put(row, std::move(text), number);
+    evidence.values.Set(FieldId::kQuery,
+                        "rankscope_checkpoint_free_bytes{job_id=\"" + job_.job_id() + "\"}");
+    Say("checkpoint_space", evidence);
   }
 
   // A file that is still open may yet be finished; one whose writer has ended may not.
   void AddTorn() {
     const windows::TornFile& torn = job_.now().kernel.checkpoints.torn();
     if (!torn.present()) return;
-    const WarningRow& row = FindWarning("checkpoint_torn");
     Evidence evidence;
     evidence.store = proto::STORE_KERNEL;
     evidence.observed = static_cast<double>(torn.bytes);
@@ -358,14 +347,10 @@ class Writer {
     if (torn.rank >= 0) evidence.ranks = {torn.rank};
     evidence.begin = evidence.end = torn.t;
     evidence.line = torn.name;
-    evidence.captures = {{"shape", "checkpoint_written"}};
-    std::string text =
-        Fill(row.text, {{"name", torn.name.empty() ? "(name not known)" : torn.name},
-                        {"value", std::to_string(torn.bytes)},
-                        {"by", torn.rank >= 0 ? " by rank " + std::to_string(torn.rank)
-                                              : std::string(" when its writer ended")}});
-    const uint32_t number = evidence_.Add(evidence, row.signal, text);
-    Put(row, std::move(text), number);
+    evidence.values = {{FieldId::kShape, "checkpoint_written"},
+                       {FieldId::kName, torn.name},
+                       {FieldId::kBytes, static_cast<int64_t>(torn.bytes)}};
+    Say("checkpoint_torn", evidence);
   }
 
   void AddSurvived() {

@@ -8,6 +8,7 @@
 
 #include <string_view>
 
+#include "detectors/sentences/template.h"
 #include "detectors/verdict/evidence_writer.h"
 #include "detectors/verdict/verdict_builder.h"
 
@@ -19,7 +20,7 @@ struct WarningRow {
   std::string_view subject;
   std::string_view signal;    // of its evidence
   std::string_view severity;  // info: nothing to do unless something else is wrong; warning
-  std::string_view text;      // with {placeholders}; empty: the evidence has a sentence of its own
+  sentences::Template text;   // follows the evidence's sentence where that has one
   std::string_view remedy;
 };
 std::span<const WarningRow> Warnings();

@@ -17,7 +17,7 @@ using testing::ElementsAre;
 features::EvidenceRef Cite(features::JobFeatures& f, features::EvidenceKind kind) {
   features::Evidence evidence;
   evidence.kind = kind;
-  evidence.captures = {{"what", "ecc"}};
+  evidence.values = {{FieldId::kWhat, "ecc"}};
   f.evidence.push_back(evidence);
   return static_cast<features::EvidenceRef>(f.evidence.size()) - 1;
 }

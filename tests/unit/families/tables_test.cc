@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The tables fit together: names, rows, remedies, questions, wording.
+// The tables fit together: names, rows, remedies, questions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "detectors/families/family.h"
 #include "detectors/families/family_names.h"
-#include "detectors/sentences/wording.h"
+#include "detectors/sentences/questions.h"
 #include "detectors/verdict/remedies.h"
 
 namespace rankscope::families {
@@ -65,7 +65,7 @@ TEST(RemedyTable, EveryRowNamesARealFamilyAndEveryRaisableFamilyHasOne) {
   for (const engine::RemedyRow& row : engine::Remedies()) {
     EXPECT_TRUE(row.code == "*" || !FindFamily(row.code).family.empty()) << row.code;
     EXPECT_TRUE(seen.insert({row.code, row.sub}).second) << row.code << " " << row.sub;
-    EXPECT_FALSE(row.implies.empty()) << row.code << " " << row.sub;
+    EXPECT_FALSE(row.implies.text().empty()) << row.code << " " << row.sub;
     EXPECT_THAT(kRemedies, ::testing::Contains(row.remedy)) << row.code << " " << row.sub;
   }
   for (const FamilyRow& row : Families()) {
@@ -84,49 +84,12 @@ TEST(RemedyTable, TheMostSpecificRowIsFound) {
 TEST(QuestionTable, EveryQuestionHasARow) {
   for (int i = 0; i < families::kQuestions; ++i) {
     const auto question = static_cast<Question>(i);
-    const engine::QuestionRow& row = engine::FindQuestion(question);
+    const sentences::QuestionRow& row = sentences::FindQuestion(question);
     EXPECT_EQ(row.question, question) << i;
-    EXPECT_FALSE(row.text.empty()) << i;
+    EXPECT_FALSE(row.text.text().empty()) << i;
     EXPECT_NE(row.needs, proto::STORE_UNSPECIFIED) << i;
-    EXPECT_EQ(row.next_test.empty(), row.next_expects.empty()) << i;
+    EXPECT_EQ(row.next_test.text().empty(), row.next_expects.text().empty()) << i;
   }
-}
-
-TEST(Wording, EveryKindOfEvidenceHasANameAndASentence) {
-  for (int i = 0; i < features::kEvidenceKinds; ++i) {
-    features::Evidence evidence;
-    evidence.kind = static_cast<features::EvidenceKind>(i);
-    evidence.observed = 3;
-    evidence.expected = 4;
-    evidence.ranks = {1};
-    for (const char* key : {"type", "message", "sub", "signal", "error", "step", "records", "code",
-                            "known", "name", "text", "host", "port"})
-      evidence.captures.push_back({key, "x"});
-    EXPECT_NE(engine::EvidenceSignal(evidence.kind), "unknown") << i;
-    EXPECT_FALSE(engine::EvidenceText(evidence).empty()) << i;
-    evidence.captures.clear();
-    EXPECT_FALSE(engine::EvidenceText(evidence).empty()) << i << " must not need its captures";
-  }
-}
-
-TEST(Wording, RankLists) {
-  EXPECT_EQ(engine::RankList({}), "");
-  EXPECT_EQ(engine::RankList({4}), "rank 4");
-  EXPECT_EQ(engine::RankList({0, 1}), "ranks 0, 1");
-  EXPECT_EQ(engine::RankList({0, 1, 2, 7, 9, 10, 11}), "ranks 0-2, 7, 9-11");
-}
-
-TEST(Wording, SignalNames) {
-  EXPECT_EQ(engine::SignalName(9), "SIGKILL");
-  EXPECT_EQ(engine::SignalName(0), "a signal");
-  EXPECT_EQ(engine::SignalName(40), "signal 40");
-}
-
-TEST(Wording, SentencesWithoutTheirValuesAreLeftOut) {
-  EXPECT_EQ(engine::Fill("{a} and {b}", {{"a", "1"}, {"b", "2"}}), "1 and 2");
-  EXPECT_EQ(engine::Fill("{a} and {b}", {{"a", "1"}}), "");
-  EXPECT_EQ(engine::Fill("{a}", {{"a", ""}}), "");
-  EXPECT_EQ(engine::Fill("plain", {}), "plain");
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ SuspectNode Of(const std::vector<Run>& runs) {
   DescribeSuspectNode(history, citer, suspect);
   EXPECT_EQ(suspect.node.empty(), suspect.evidence == kNoEvidence);
   if (suspect.evidence != kNoEvidence) {
-    EXPECT_EQ(f.evidence.back().Capture("node"), suspect.node);
+    EXPECT_EQ(f.evidence.back().values.Text(FieldId::kNode), suspect.node);
     EXPECT_EQ(f.evidence.back().observed, suspect.runs);
   }
   return suspect;
