@@ -53,7 +53,8 @@ Output Engine::Tick(Timestamp now) {
     }
     // A running job is judged at each tick, for silence is an observation too; a final one only by
     // an authoritative record.
-    if (job.dirty || !final_before) {
+    const bool renewed = job.dirty || !final_before;
+    if (renewed) {
       const JudgeContext context{&impl_->config,
                                  impl_->node,
                                  impl_->wall_offset_ns,
@@ -69,11 +70,8 @@ Output Engine::Tick(Timestamp now) {
       job.window.SetKernelLog(&impl_->kernel_log);
       if (judged && job.judge.Evaluate(job.window, context, now))
         output.changed.push_back(it->first);
-      DescribeStatus(job.window, impl_->processes, job.judge, impl_->wall_offset_ns, now,
-                     job.status);
-      job.status.uid = job.uid;
-      if (const std::string& why = impl_->table.why_fewer(); !why.empty() && !final_before)
-        job.status.verdict.mutable_data_quality()->add_notes("fewer jobs are watched: " + why);
+      job.judged = now;
+      job.why_fewer = final_before ? std::string() : impl_->table.why_fewer();
       output.renewed.push_back(it->first);
       job.dirty = false;
       job.record.clear();
@@ -85,7 +83,7 @@ Output Engine::Tick(Timestamp now) {
     if (job.judge.is_final() && now - job.judge.final_since() >= impl_->config.forget_after_end) {
       output.ended.push_back(it->first);
       it = impl_->table.Erase(it);
-    } else if (job.judge.is_final() && !job.dirty && now - job.judge.final_since() >= kRest) {
+    } else if (job.judge.is_final() && !renewed && now - job.judge.final_since() >= kRest) {
       it = impl_->table.Rest(it);
     } else {
       ++it;
@@ -98,16 +96,20 @@ Output Engine::Tick(Timestamp now) {
   return output;
 }
 
-std::vector<const JobStatus*> Engine::Jobs() const {
-  std::vector<const JobStatus*> all;
-  all.reserve(impl_->jobs.size());
+std::vector<JobView> Engine::Jobs() const {
+  std::vector<JobView> all;
+  all.reserve(CountJobs());
   for (const auto& [id, job] : impl_->jobs) {
-    if (!job.status.job_id.empty()) all.push_back(&job.status);
+    if (job.judge.has_judged()) all.push_back(impl_->View(job));
   }
-  impl_->table.ForEachStored([&all](const JobStatus& status) { all.push_back(&status); });
+  impl_->table.ForEachStored([&all](const JobView& view) { all.push_back(view); });
   std::sort(all.begin(), all.end(),
-            [](const JobStatus* a, const JobStatus* b) { return a->job_id < b->job_id; });
+            [](const JobView& a, const JobView& b) { return a.job_id < b.job_id; });
   return all;
+}
+
+size_t Engine::CountJobs() const {
+  return impl_->jobs.size() + impl_->table.CountStored();
 }
 
 bool Engine::Watches(std::string_view job_id) const {
@@ -126,10 +128,11 @@ size_t Engine::jobs() const {
   return impl_->jobs.size();
 }
 
-const JobStatus* Engine::Find(std::string_view job_id) const {
+std::optional<JobView> Engine::Find(std::string_view job_id) const {
   const Job* job = impl_->FindJob(job_id);
   if (job == nullptr) return impl_->table.FindStored(job_id);
-  return job->status.job_id.empty() ? nullptr : &job->status;
+  if (!job->judge.has_judged()) return std::nullopt;
+  return impl_->View(*job);
 }
 
 std::optional<JobSummary> Engine::Summarize(std::string_view job_id, Timestamp now) const {
@@ -180,13 +183,6 @@ bool Engine::Restore(std::string_view bytes) {
   if (!impl_->sources.empty()) kernel_log.GoOn(impl_->kernel_log, next->last_tick);
   for (const SourceState& state : impl_->sources) next->On(state, {});
   next->kernel_log = std::move(kernel_log);
-  for (auto& [id, job] : next->jobs) {
-    if (job.judge.verdict().job_id().empty()) continue;  // it had not been judged
-    const Timestamp last =
-        std::max({job.window.last_text(), job.window.end().t, job.window.last_process_exit()});
-    DescribeStatus(job.window, next->processes, job.judge, next->wall_offset_ns, last, job.status);
-    job.status.uid = job.uid;
-  }
   impl_ = std::move(next);
   return true;
 }

@@ -14,10 +14,10 @@
 #include <string_view>
 #include <vector>
 
+#include "detectors/engine/job_view.h"
 #include "detectors/model/job_summary.h"
 #include "detectors/model/observation.h"
 #include "detectors/model/sink.h"
-#include "detectors/status/job_status.h"
 
 namespace rankscope::engine {
 
@@ -48,7 +48,7 @@ struct Request {
 
 struct Output {
   std::vector<std::string> changed;  // jobs whose verdict document changed
-  std::vector<std::string> renewed;  // jobs whose JobStatus was written anew
+  std::vector<std::string> renewed;  // jobs of which something else is to be shown now
   std::vector<std::string> ended;    // jobs that left memory
   std::vector<std::string> shed;     // the same before their end: others needed the place
   std::vector<Request> requests;
@@ -65,9 +65,11 @@ class Engine final : public Sink {
   // Tick observation.
   Output Tick(Timestamp now);
 
-  // All jobs known, by job id. References are valid until the next call of Accept or Tick.
-  std::vector<const JobStatus*> Jobs() const;
-  const JobStatus* Find(std::string_view job_id) const;
+  // All jobs that have a verdict, by job id: those that are watched, those whose state is packed
+  // because they ended a while ago, and those that are not watched.
+  std::vector<JobView> Jobs() const;
+  size_t CountJobs() const;  // after a tick: how many Jobs() are
+  std::optional<JobView> Find(std::string_view job_id) const;
   // What is left of a job for the one that goes on from it; nullopt: it is not known here.
   std::optional<JobSummary> Summarize(std::string_view job_id, Timestamp now) const;
 
@@ -90,7 +92,7 @@ class Engine final : public Sink {
   // that are too many leave at the next tick. `why` goes into the documents of those.
   void SetMaxJobs(int32_t most, std::string why);
   int32_t max_jobs() const;  // that may be here now
-  size_t jobs() const;
+  size_t jobs() const;       // that are watched and whose state is not packed
 
   // Restorable state of all jobs; exact only for the same build.
   std::string Save() const;

@@ -44,6 +44,8 @@ struct Engine::Impl {
   Counters counters;
 
   Job* FindJob(std::string_view id) { return table.Find(id); }
+  // Of a job that has been judged.
+  JobView View(const Job& job) const;
 
   // The node may have been booted while the job rested.
   Job* Wake(std::string_view id, Timestamp t);

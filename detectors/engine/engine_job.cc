@@ -84,12 +84,15 @@ std::string ExplainProcess(const attribution::ProcessInfo& process, const Job* j
   attribution::GpuWords gpus;
   std::string ras;
   if (job != nullptr) {
-    for (const JobGpuStatus& gpu : job->status.gpus) {
+    for (const windows::ClaimedGpu& gpu :
+         job->window.gpu_claims().Of(job->window.now().kernel.gpus)) {
       const bool of_rank =
           std::find(gpu.ranks.begin(), gpu.ranks.end(), process.rank) != gpu.ranks.end();
       if (process.rank >= 0 && !gpu.ranks.empty() && !of_rank) continue;
-      gpus.push_back(std::to_string(gpu.index) + " " + gpu.uuid + ": by " +
-                     std::string(gpu.source) + (of_rank ? ", of this rank" : ", of its job"));
+      const std::string_view word = attribution::NameOf(gpu.word);
+      gpus.push_back(std::to_string(gpu.gpu->index) + " " + gpu.gpu->uuid + ": by " +
+                     std::string(word.empty() ? "process" : word) +
+                     (of_rank ? ", of this rank" : ", of its job"));
     }
     if (process.role == attribution::ProcessRole::kRank) {
       const int64_t pid_inside = process.inner_pid > 0 ? process.inner_pid : process.key.pid;
@@ -122,6 +125,8 @@ bool LoadJob(std::string_view bytes, Job& job) {
     archive(stream, state);
     if (!job.readers[stream].Restore(state)) return false;
   }
+  job.judged =
+      std::max({job.window.last_text(), job.window.end().t, job.window.last_process_exit()});
   return archive.Complete() && job.judge.AfterRestore();
 }
 

@@ -47,11 +47,12 @@ struct Job {
   std::map<uint32_t, logs::Reader> readers;  // by stream
   bool open_text = false;                    // lines came since the readers were flushed
   Judge judge;
-  JobStatus status;
   bool dirty = true;
   bool gpu_seen = false;    // a process of it holds a GPU device
   bool gpu_absent = false;  // processes were looked at, and hold none
   std::string record;       // the newest authoritative one since the last evaluation
+  Timestamp judged;         // at what tick
+  std::string why_fewer;    // jobs are watched than configured, as of then; empty = as many
   SchedulerQuestions scheduler;
 
   // An observation that may change a verdict that is final.
@@ -64,7 +65,7 @@ windows::Speaker SpeakerOf(const attribution::ProcessInfo& process);
 // For Engine::Explain. `job`: the process's, null where it is not watched.
 std::string ExplainProcess(const attribution::ProcessInfo& process, const Job* job);
 
-// The job as bytes, its status apart, which can be described anew; exact only for the same build.
+// The job as bytes; exact only for the same build.
 std::string SaveJob(Job& job);
 // False where the bytes are damaged.
 bool LoadJob(std::string_view bytes, Job& job);

@@ -43,6 +43,20 @@ Job* Engine::Impl::Booted(Job* job) const {
   return job;
 }
 
+JobView Engine::Impl::View(const Job& job) const {
+  JobView view{job.window.job_id(), job.uid};
+  view.verdict = &job.judge.verdict();
+  const proto::State state = view.verdict->state();
+  view.running = state == proto::LIVE || state == proto::STATE_UNSPECIFIED;
+  view.window = &job.window;
+  view.processes = &processes;
+  view.verdict_changes = job.judge.changes();
+  view.wall_offset_ns = wall_offset_ns;
+  view.judged = job.judged;
+  view.why_fewer = job.why_fewer;
+  return view;
+}
+
 Job* Engine::Impl::FindOrAddJob(const std::string& id, int64_t uid, Timestamp t) {
   if (Job* job = Wake(id, t)) return job;
   return Booted(table.FindOrAdd(id, uid, t, wall_offset_ns));

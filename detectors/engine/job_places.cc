@@ -94,19 +94,28 @@ bool BeginLimit::Take(int64_t uid, int32_t most, Timestamp now) {
   return true;
 }
 
-JobStatus* UnwatchedJobs::Find(std::string_view job_id) {
+std::optional<JobView> UnwatchedJobs::Find(std::string_view job_id) const {
   const auto found = jobs_.find(job_id);
-  return found == jobs_.end() ? nullptr : &found->second.status;
+  if (found == jobs_.end()) return std::nullopt;
+  return found->second.View(found->first);
+}
+
+bool UnwatchedJobs::End(std::string_view job_id) {
+  const auto found = jobs_.find(job_id);
+  if (found == jobs_.end()) return false;
+  found->second.running = false;
+  found->second.verdict.mutable_triage()->set_running(false);
+  return true;
 }
 
 void UnwatchedJobs::Touch(std::string_view job_id, Timestamp now) {
   if (const auto found = jobs_.find(job_id); found != jobs_.end()) found->second.heard = now;
 }
 
-void UnwatchedJobs::Add(JobStatus status, Timestamp now) {
+void UnwatchedJobs::Add(int64_t uid, proto::Verdict verdict, Timestamp now) {
   std::map<int64_t, size_t> counts;
-  for (const auto& [id, job] : jobs_) ++counts[job.status.uid];
-  int64_t leaver = status.uid;
+  for (const auto& [id, job] : jobs_) ++counts[job.uid];
+  int64_t leaver = uid;
   if (counts[leaver] < kMaxPerUser && jobs_.size() >= kMax) {
     leaver = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
                return a.second < b.second;
@@ -115,13 +124,13 @@ void UnwatchedJobs::Add(JobStatus status, Timestamp now) {
   if (counts[leaver] >= kMaxPerUser || jobs_.size() >= kMax) {
     auto oldest = jobs_.end();
     for (auto it = jobs_.begin(); it != jobs_.end(); ++it) {
-      if (it->second.status.uid != leaver) continue;
+      if (it->second.uid != leaver) continue;
       if (oldest == jobs_.end() || it->second.heard < oldest->second.heard) oldest = it;
     }
     if (oldest != jobs_.end()) jobs_.erase(oldest);
   }
-  const std::string id = status.job_id;
-  jobs_.insert_or_assign(id, Unwatched{std::move(status), now});
+  const std::string id = verdict.job_id();
+  jobs_.insert_or_assign(id, Unwatched{uid, std::move(verdict), now});
 }
 
 void UnwatchedJobs::Erase(std::string_view job_id) {
@@ -132,14 +141,9 @@ void UnwatchedJobs::Expire(Timestamp now) {
   std::erase_if(jobs_, [now](const auto& entry) { return now - entry.second.heard >= kForget; });
 }
 
-JobStatus DescribeUnwatched(const std::string& job_id, int64_t uid, const std::string& node,
-                            const std::string& why, int64_t wall_ns) {
-  JobStatus status;
-  status.job_id = job_id;
-  status.uid = uid;
-  status.watched = false;
-  if (uid != kNobody) status.user = std::to_string(uid);
-  proto::Verdict& verdict = status.verdict;
+proto::Verdict UnwatchedVerdict(const std::string& job_id, const std::string& node,
+                                const std::string& why, int64_t wall_ns) {
+  proto::Verdict verdict;
   verdict.set_job_id(job_id);
   verdict.set_state(proto::LIVE);
   verdict.set_node(node);
@@ -151,7 +155,7 @@ JobStatus DescribeUnwatched(const std::string& job_id, int64_t uid, const std::s
   verdict.set_updated_ns(wall_ns);
   verdict.add_cannot_decide()->set_question(why);
   verdict.mutable_data_quality()->add_notes(why);
-  return status;
+  return verdict;
 }
 
 }  // namespace rankscope::engine

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "detectors/engine/job_view.h"
 #include "detectors/model/time.h"
-#include "detectors/status/job_status.h"
 
 namespace rankscope::engine {
 
@@ -64,31 +64,38 @@ class UnwatchedJobs {
   static constexpr size_t kMaxPerUser = 32;
   static constexpr Duration kForget = Seconds(600);  // after it was last heard of
 
-  // `job` null: it is not one of these.
-  JobStatus* Find(std::string_view job_id);
+  // nullopt: it is not one of these.
+  std::optional<JobView> Find(std::string_view job_id) const;
+  bool Contains(std::string_view job_id) const { return jobs_.contains(job_id); }
   // Says that the job is still there.
   void Touch(std::string_view job_id, Timestamp now);
-  void Add(JobStatus status, Timestamp now);
+  // Says that its command has ended. False: it is not one of these.
+  bool End(std::string_view job_id);
+  void Add(int64_t uid, proto::Verdict verdict, Timestamp now);
   void Erase(std::string_view job_id);
   // Forgets those that were not heard of for kForget.
   void Expire(Timestamp now);
 
   template <class F>
   void ForEach(F f) const {
-    for (const auto& [id, job] : jobs_) f(job.status);
+    for (const auto& [id, job] : jobs_) f(job.View(id));
   }
-  bool empty() const { return jobs_.empty(); }
+  size_t size() const { return jobs_.size(); }
 
  private:
   struct Unwatched {
-    JobStatus status;
+    int64_t uid = kNobody;
+    proto::Verdict verdict;
     Timestamp heard;
+    bool running = true;
+
+    JobView View(std::string_view job_id) const { return {job_id, uid, running, false, &verdict}; }
   };
   std::map<std::string, Unwatched, std::less<>> jobs_;
 };
 
-// What is served of a job that is not watched. `why`: a whole sentence.
-JobStatus DescribeUnwatched(const std::string& job_id, int64_t uid, const std::string& node,
-                            const std::string& why, int64_t wall_ns);
+// The verdict on a job that is not watched. `why`: a whole sentence.
+proto::Verdict UnwatchedVerdict(const std::string& job_id, const std::string& node,
+                                const std::string& why, int64_t wall_ns);
 
 }  // namespace rankscope::engine

@@ -29,7 +29,7 @@ Job* JobTable::Find(std::string_view id) {
 
 Job* JobTable::FindOrAdd(const std::string& id, int64_t uid, Timestamp t, int64_t wall_offset_ns) {
   if (Job* job = Find(id)) return job;
-  if (unwatched_.Find(id) != nullptr) {
+  if (unwatched_.Contains(id)) {
     unwatched_.Touch(id, t);
     on_leave_(id);
     return nullptr;
@@ -82,7 +82,6 @@ Job* JobTable::Wake(std::string_view id, Timestamp t, int64_t wall_offset_ns) {
     jobs_.erase(packed.key());
     return nullptr;
   }
-  job.status = std::move(packed.mapped().status);
   job.dirty = false;
   return &job;
 }
@@ -94,7 +93,7 @@ JobTable::Map::iterator JobTable::Rest(Map::iterator job) {
   resting.final_since = job->second.judge.final_since();
   resting.bytes = SaveJob(job->second);
   resting.bytes.shrink_to_fit();
-  resting.status = std::move(job->second.status);
+  resting.verdict = job->second.judge.verdict();
   resting_bytes_ += resting.bytes.size();
   const auto next = jobs_.erase(job);
   while (resting_bytes_ > kMaxRestingBytes) ForgetOneResting();
@@ -132,9 +131,10 @@ void JobTable::ForgetResting(Timestamp before) {
   }
 }
 
-const JobStatus* JobTable::FindStored(std::string_view id) {
+std::optional<JobView> JobTable::FindStored(std::string_view id) const {
   const auto found = resting_.find(id);
-  return found == resting_.end() ? unwatched_.Find(id) : &found->second.status;
+  if (found == resting_.end()) return unwatched_.Find(id);
+  return found->second.View(found->first);
 }
 
 std::vector<std::pair<std::string, std::string>> JobTable::SaveAll() {
@@ -153,11 +153,7 @@ JobTable::Map::iterator JobTable::Erase(Map::iterator job) {
 }
 
 void JobTable::EndUnwatched(const std::string& id) {
-  JobStatus* status = unwatched_.Find(id);
-  if (status == nullptr) return;
-  status->running = false;
-  status->verdict.mutable_triage()->set_running(false);
-  written_.push_back(id);
+  if (unwatched_.End(id)) written_.push_back(id);
 }
 
 void JobTable::SetMost(int32_t most, std::string why) {
@@ -198,7 +194,7 @@ std::string JobTable::WhyNot(int64_t uid, const std::vector<Place>& places) cons
 void JobTable::Refuse(const std::string& id, int64_t uid, const std::string& why, Timestamp t,
                       int64_t wall_offset_ns) {
   ++dropped_;
-  unwatched_.Add(DescribeUnwatched(id, uid, node_, why, t.ns + wall_offset_ns), t);
+  unwatched_.Add(uid, UnwatchedVerdict(id, node_, why, t.ns + wall_offset_ns), t);
   written_.push_back(id);
   on_leave_(id);
 }
@@ -212,7 +208,7 @@ void JobTable::GiveUp(const Place& place, const std::string& why, Timestamp t,
   } else {
     shed_.push_back(id);
     ++dropped_;
-    unwatched_.Add(DescribeUnwatched(id, place.uid, node_, why, t.ns + wall_offset_ns), t);
+    unwatched_.Add(place.uid, UnwatchedVerdict(id, node_, why, t.ns + wall_offset_ns), t);
     written_.push_back(id);
   }
   Erase(leaving);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,13 +55,14 @@ class JobTable {
   int32_t most() const { return most_; }
   const std::string& why_fewer() const { return why_fewer_; }
   Map& all() { return jobs_; }
-  // What is served of jobs that rest or are not watched.
+  // Of jobs that rest or are not watched.
   template <class F>
   void ForEachStored(F f) const {
-    for (const auto& [id, job] : resting_) f(job.status);
+    for (const auto& [id, job] : resting_) f(job.View(id));
     unwatched_.ForEach(f);
   }
-  const JobStatus* FindStored(std::string_view id);
+  size_t CountStored() const { return resting_.size() + unwatched_.size(); }
+  std::optional<JobView> FindStored(std::string_view id) const;
   // The state of each job, by id, as SaveJob writes it.
   std::vector<std::pair<std::string, std::string>> SaveAll();
   int64_t dropped() const { return dropped_; }
@@ -68,7 +70,7 @@ class JobTable {
   // Since the last call: those that left although they lived, and after their end.
   std::vector<std::string> TakeShed() { return std::exchange(shed_, {}); }
   std::vector<std::string> TakeEnded() { return std::exchange(ended_, {}); }
-  // Whose document was written here: it is not watched, and why.
+  // Whose verdict was written here: it is not watched, and why.
   std::vector<std::string> TakeWritten() { return std::exchange(written_, {}); }
 
  private:
@@ -76,7 +78,9 @@ class JobTable {
     int64_t uid = kNobody;
     Timestamp final_since;
     std::string bytes;
-    JobStatus status;
+    proto::Verdict verdict;
+
+    JobView View(std::string_view id) const { return {id, uid, false, true, &verdict}; }
   };
 
   // Whether a job of this user may come: there is a place, or one was given up for it. `why`: not.

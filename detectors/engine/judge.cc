@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "detectors/engine/data_quality.h"
 #include "detectors/families/family_names.h"
 #include "detectors/features/build.h"
 #include "detectors/recording/utf8_message.h"
-#include "detectors/status/describe_data.h"
 #include "detectors/verdict/verdict_builder.h"
 
 namespace rankscope::engine {

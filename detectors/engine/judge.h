@@ -20,7 +20,6 @@
 #include "detectors/engine/engine.h"
 #include "detectors/families/family.h"
 #include "detectors/features/job_features.h"
-#include "detectors/status/job_status.h"
 #include "detectors/windows/job_window.h"
 
 namespace rankscope::engine {
@@ -44,6 +43,7 @@ class Judge {
   bool Evaluate(windows::JobWindow& job, const JudgeContext& context, Timestamp now);
 
   const proto::Verdict& verdict() const { return verdict_; }
+  bool has_judged() const { return !verdict_.job_id().empty(); }
   bool is_final() const { return verdict_.state() == proto::FINAL; }
   Timestamp final_since() const { return final_since_; }
   int64_t changes() const { return changes_; }
@@ -81,9 +81,5 @@ class Judge {
   Timestamp final_since_;
   int64_t changes_ = 0;
 };
-
-// Fills the exporter's view of the job from its window and verdict.
-void DescribeStatus(const windows::JobWindow& job, const attribution::Attribution& processes,
-                    const Judge& judge, int64_t wall_offset_ns, Timestamp now, JobStatus& status);
 
 }  // namespace rankscope::engine

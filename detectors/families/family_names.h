@@ -8,9 +8,14 @@
 #include <span>
 #include <string_view>
 
-#include "detectors/status/job_status.h"
-
 namespace rankscope::families {
+
+// One row per failure family, in the order of the product's documents.
+struct FamilyName {
+  std::string_view code;    // A1
+  std::string_view family;  // startup_crash
+  std::string_view what;    // one phrase
+};
 
 std::span<const FamilyName> FamilyNames();
 

@@ -7,7 +7,7 @@
 
 #include "detectors/model/pci_card.h"
 
-namespace rankscope::engine {
+namespace rankscope::status {
 namespace {
 
 using windows::GpuWindow;
@@ -61,4 +61,4 @@ std::vector<GpuHistory> DescribeGpus(const windows::GpuTracker& tracker, int64_t
   return gpus;
 }
 
-}  // namespace rankscope::engine
+}  // namespace rankscope::status

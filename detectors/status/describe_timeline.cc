@@ -9,7 +9,7 @@
 
 #include "detectors/model/slurm_report.h"
 
-namespace rankscope::engine {
+namespace rankscope::status {
 namespace {
 
 using windows::JobWindow;
@@ -23,9 +23,8 @@ class Timeline {
     AddAttempts();
     AddSuspensions(now);
     AddScheduler();
-    std::stable_sort(out_.marks.begin(), out_.marks.end(), [](const auto& a, const auto& b) {
-      return a.wall_seconds < b.wall_seconds;
-    });
+    std::stable_sort(out_.marks.begin(), out_.marks.end(),
+                     [](const auto& a, const auto& b) { return a.wall_seconds < b.wall_seconds; });
     return std::move(out_);
   }
 
@@ -112,4 +111,4 @@ JobTimeline DescribeTimeline(const JobWindow& job, const proto::Verdict& verdict
   return Timeline(job, verdict, wall_offset_ns).Run(now);
 }
 
-}  // namespace rankscope::engine
+}  // namespace rankscope::status

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The engine's public state of one job, as the exporter shows it: plain data, rewritten at each
-// tick that changes it.
+// What the exporter shows of one job: plain data.
 #pragma once
 
 #include <array>
@@ -182,14 +181,6 @@ struct JobStatus {
   std::vector<JobGpuStatus> gpus;       // by index
   std::vector<LogStatus> logs;
   proto::Verdict verdict;  // the whole answer: families[] has every family's state and score
-};
-
-// One row per failure family, in the order of the product's documents; every gauge and every
-// verdict lists them all.
-struct FamilyName {
-  std::string_view code;    // A1
-  std::string_view family;  // startup_crash
-  std::string_view what;    // one phrase
 };
 
 }  // namespace rankscope

@@ -128,7 +128,7 @@ proto::Availability Why(const JobFeatures& f, proto::Store store) {
 
 void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, proto::Verdict& verdict) {
   const JobFeatures& f = *context.features;
-  for (const FamilyName& name : families::FamilyNames()) {
+  for (const families::FamilyName& name : families::FamilyNames()) {
     proto::FamilyState* state = verdict.add_families();
     state->set_code(std::string(name.code));
     if (name.code == context.family->code) {

@@ -60,7 +60,7 @@ void Print(const Row& head, const std::vector<Row>& rows) {
 
 void Families() {
   std::vector<Row> rows;
-  for (const FamilyName& family : families::FamilyNames()) {
+  for (const families::FamilyName& family : families::FamilyNames()) {
     rows.push_back({std::string(family.code), Code(family.family), Cell(family.what)});
   }
   Print({"code", "family", "what"}, rows);

@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -64,17 +65,17 @@ class RunJudge final : public Sink {
     player_.CatchUp();
     const int ticks = static_cast<int>(config_.LongestEnd().seconds()) + kMoreTicks;
     for (int i = 0; i < ticks && !Final(); ++i) player_.TickOn();
-    const JobStatus* job = engine_.Find(job_id_);
-    if (job == nullptr) return {};
-    proto::Verdict verdict = job->verdict;
+    const std::optional<engine::JobView> job = engine_.Find(job_id_);
+    if (!job) return {};
+    proto::Verdict verdict = *job->verdict;
     if (!recorder_.exact()) verdict.mutable_data_quality()->set_exact(false);
     return {VerdictToJson(verdict) + "\n", VerdictToText(verdict)};
   }
 
  private:
   bool Final() const {
-    const JobStatus* job = engine_.Find(job_id_);
-    return job == nullptr || job->verdict.state() == proto::FINAL;
+    const std::optional<engine::JobView> job = engine_.Find(job_id_);
+    return !job || job->verdict->state() == proto::FINAL;
   }
 
   std::string job_id_;

@@ -304,7 +304,7 @@ void Agent::StartSources() {
   context.who = [this](const ProcessKey& key) { return recordings_.Find(key); };
   context.on_wrapper_end = [this](const std::string& job_id) {
     Judge();
-    const JobStatus* job = engine_.Find(job_id);
+    const std::shared_ptr<const JobStatus> job = statuses_.Find(job_id);
     if (job != nullptr && job->verdict.state() != proto::LIVE) Answer(*job);
     Publish(loop_.Now(), 0);
   };
@@ -314,7 +314,7 @@ void Agent::StartSources() {
   };
   context.owner_of = [this](const std::string& job_id) { return OwnerOf(job_id); };
   context.knows_job = [this](const std::string& job_id) {
-    return engine_.Find(job_id) != nullptr || verdicts_.Contains(job_id);
+    return engine_.Find(job_id) || verdicts_.Contains(job_id);
   };
   context.ask_owner = [this](const std::string& job_id) {
     if (slurm_questions_->tells_owners()) slurm_questions_->Ask({job_id, false, {}, true});
@@ -454,9 +454,9 @@ void Agent::OnTick() {
 }
 
 void Agent::Handle(const engine::Output& output) {
-  published_jobs_.Note(output);
+  statuses_.Update(engine_, output);
   for (const std::string& job_id : output.changed) {
-    const JobStatus* job = engine_.Find(job_id);
+    const std::shared_ptr<const JobStatus> job = statuses_.Find(job_id);
     if (job == nullptr) continue;
     const proto::Verdict& verdict = job->verdict;
     log_.Info("verdict changed",
@@ -466,10 +466,9 @@ void Agent::Handle(const engine::Output& output) {
                {"state", proto::State_Name(verdict.state())},
                {"confidence", std::to_string(verdict.confidence()).substr(0, 4)}});
     if (verdict.state() == proto::FINAL) {
-      JobStatus kept = *job;
-      NoteRecording(kept);
-      verdicts_.Put(kept, loop_.Now().ns + wall_offset_ns_);
-      published_jobs_.Share(verdicts_.Find(job_id));
+      const std::shared_ptr<const JobStatus> noted = NoteRecording(*job);
+      verdicts_.Put(noted != nullptr ? *noted : *job, loop_.Now().ns + wall_offset_ns_);
+      statuses_.Replace(verdicts_.Find(job_id));
       KeepSummary(job_id);
       recordings_.Finish(job_id);
     }
@@ -511,7 +510,8 @@ void Agent::FindParent(const engine::Request& request) {
   if (const auto summary = ReadJobSummary(summaries_.Find(request.other))) {
     TellParent(request, JobSummaryToText(*summary), "state");
     // A job that is begun anew each time elsewhere may have come further since it was here.
-    const JobStatus* job = request.other == request.job_id ? engine_.Find(request.job_id) : nullptr;
+    const std::shared_ptr<const JobStatus> job =
+        request.other == request.job_id ? statuses_.Find(request.job_id) : nullptr;
     if (job == nullptr || summary->restarts + 1 >= job->attempt.slurm_restart) return;
   }
   // Of several thousand jobs that wait for others a node runs a few.

@@ -16,6 +16,7 @@
 
 #include "detectors/engine/engine.h"
 #include "detectors/model/result.h"
+#include "detectors/status/job_statuses.h"
 #include "exporter/config/config.h"
 #include "exporter/daemon/job_recordings.h"
 #include "exporter/daemon/job_summaries.h"
@@ -93,7 +94,7 @@ class Agent {
   void Publish(Timestamp now, double tick_seconds);
   void CheckTrouble();
   // Says in the verdict what of its job is not on the disk.
-  void NoteRecording(JobStatus& job) const;
+  std::shared_ptr<JobStatus> NoteRecording(const JobStatus& job) const;
   bool StopListener();
   std::optional<std::string> Explain(int32_t pid, Duration deadline);
   Observation OfAgent(auto kind);
@@ -106,6 +107,7 @@ class Agent {
   int64_t wall_offset_ns_ = 0;
   double start_wall_seconds_ = 0;
   engine::Engine engine_;
+  status::JobStatuses statuses_;  // of its jobs
   MemoryBudget memory_;
   size_t jobs_measured_ = 0;  // when memory was last looked at
   bool memory_short_ = false;

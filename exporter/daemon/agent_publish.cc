@@ -40,15 +40,17 @@ void Agent::CheckTrouble() {
   }
 }
 
-void Agent::NoteRecording(JobStatus& job) const {
+std::shared_ptr<JobStatus> Agent::NoteRecording(const JobStatus& job) const {
   const bool exact = recordings_.Exact(job.job_id);
-  if (exact && trouble_.empty()) return;
-  proto::DataQuality& quality = *job.verdict.mutable_data_quality();
+  if (exact && trouble_.empty()) return nullptr;
+  auto noted = std::make_shared<JobStatus>(job);
+  proto::DataQuality& quality = *noted->verdict.mutable_data_quality();
   if (!exact) {
     quality.set_exact(false);
     quality.add_notes("the recording does not have all that was heard");
   }
   if (!trouble_.empty()) quality.add_notes("not recorded: " + trouble_);
+  return noted;
 }
 
 void Agent::Publish(Timestamp now, double tick_seconds) {
@@ -79,10 +81,10 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   agent.tick_seconds = tick_seconds;
 
   PublishedJobs::Notes notes;
-  notes.on_running = [this](JobStatus& job) { NoteRecording(job); };
+  notes.on_running = [this](const JobStatus& job) { return NoteRecording(job); };
   notes.is_unkept = [this](const std::string& id) { return verdicts_.files().IsWaiting(id); };
   notes.why_unkept = document_trouble_;
-  published->jobs = published_jobs_.All(engine_, verdicts_.Jobs(), notes);
+  published->jobs = published_jobs_.All(statuses_, verdicts_.Jobs(), notes);
   published->summaries = summaries_.all();
   auto exposition = std::make_shared<const http::Exposition>(snapshots_.Build(*published));
   state_.Publish(std::make_shared<const http::State>(std::move(published), std::move(exposition),

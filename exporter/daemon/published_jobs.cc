@@ -8,32 +8,17 @@
 #include <vector>
 
 namespace rankscope::exporter {
-void PublishedJobs::Note(const engine::Output& output) {
-  for (const std::string& job_id : output.renewed) copies_.erase(job_id);
-  for (const std::string& job_id : output.ended) copies_.erase(job_id);
-}
 
-void PublishedJobs::Share(std::shared_ptr<const JobStatus> copy) {
-  if (copy != nullptr) copies_[copy->job_id] = std::move(copy);
-}
-
-metrics::JobList PublishedJobs::All(const engine::Engine& engine, metrics::JobList kept,
+metrics::JobList PublishedJobs::All(const status::JobStatuses& known, metrics::JobList kept,
                                     const Notes& notes) {
   metrics::JobList jobs;
-  for (const JobStatus* job : engine.Jobs()) {
-    std::shared_ptr<const JobStatus>& copy = copies_[job->job_id];
-    if (copy == nullptr) {
-      auto fresh = std::make_shared<JobStatus>(*job);
-      if (job->running) notes.on_running(*fresh);
-      copy = std::move(fresh);
-    }
-    jobs.push_back(copy);
-  }
-  if (copies_.size() > jobs.size()) {
-    std::erase_if(copies_, [&](const auto& entry) { return engine.Find(entry.first) == nullptr; });
-  }
+  jobs.reserve(known.size() + kept.size());
+  known.ForEach([&](const std::shared_ptr<const JobStatus>& job) {
+    std::shared_ptr<const JobStatus> noted = job->running ? notes.on_running(*job) : nullptr;
+    jobs.push_back(noted != nullptr ? std::move(noted) : job);
+  });
   for (std::shared_ptr<const JobStatus>& job : kept) {
-    if (engine.Find(job->job_id) == nullptr) jobs.push_back(std::move(job));
+    if (known.Find(job->job_id) == nullptr) jobs.push_back(std::move(job));
   }
   std::sort(jobs.begin(), jobs.end(),
             [](const auto& a, const auto& b) { return a->job_id < b->job_id; });

@@ -153,7 +153,7 @@ void SnapshotBuilder::Impl::AddVerdict(const JobStatus& job) {
   const LabelPointer& labels = cache.Get("job_id", {job.job_id});
   constexpr MetricId kVerdict = MetricNamed("rankscope_verdict");
   if (Room(kVerdict, families::FamilyNames().size())) {
-    for (const FamilyName& name : families::FamilyNames()) {
+    for (const families::FamilyName& name : families::FamilyNames()) {
       Put(kVerdict, cache.Get("job_id,family", {job.job_id, name.family}),
           Flag(name.code == verdict.code()));
     }
@@ -187,7 +187,7 @@ void SnapshotBuilder::Impl::AddVerdictDetail(const JobStatus& job) {
   const bool confidence_fits = Room(kConfidence, families.size());
   const bool ruled_out_fits = Room(kRuledOut, families.size());
   if (!confidence_fits && !ruled_out_fits) return;  // as of most, where hundreds have just ended
-  for (const FamilyName& name : families) {
+  for (const families::FamilyName& name : families) {
     const auto row =
         std::find_if(verdict.families().begin(), verdict.families().end(),
                      [&](const proto::FamilyState& f) { return f.code() == name.code; });

@@ -36,7 +36,8 @@ class Judge {
     judgement.read = ReadRecording(path, callbacks);
     if (!judgement.read.readable) return judgement;
     Settle();
-    for (const JobStatus* job : engine().Jobs()) verdicts_[job->job_id] = job->verdict;
+    for (const engine::JobView& job : engine().Jobs())
+      verdicts_[std::string(job.job_id)] = *job.verdict;
     judgement.document.set_schema(1);
     judgement.document.set_node(node_);
     for (auto& [job_id, verdict] : verdicts_) {
@@ -68,14 +69,14 @@ class Judge {
 
   void Tick(Timestamp now) {
     for (const std::string& job_id : engine().Tick(now).changed) {
-      const JobStatus* job = engine().Find(job_id);
-      if (job == nullptr) continue;
+      const std::optional<engine::JobView> job = engine().Find(job_id);
+      if (!job) continue;
       proto::Verdict& known = verdicts_[job_id];
       const auto shown = [](const proto::Verdict& v) {
         return std::make_tuple(v.code(), v.family(), v.confidence(), v.state());
       };
-      const bool differs = shown(known) != shown(job->verdict);
-      known = job->verdict;
+      const bool differs = shown(known) != shown(*job->verdict);
+      known = *job->verdict;
       if (differs && options_.changed) options_.changed(now - player_.start(), known);
     }
   }
@@ -88,8 +89,8 @@ class Judge {
   }
 
   bool Settled() {
-    for (const JobStatus* job : engine().Jobs()) {
-      if (!job->running && job->verdict.state() != proto::FINAL) return false;
+    for (const engine::JobView& job : engine().Jobs()) {
+      if (!job.running && job.verdict->state() != proto::FINAL) return false;
     }
     return true;
   }

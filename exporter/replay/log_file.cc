@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -129,14 +130,13 @@ class LogJudge {
     RunMark closed;
     closed.what = RunMark::What::kStreamsClosed;
     Give(std::move(closed));
-    const JobStatus* job = nullptr;
-    for (int i = 1; i <= kMostTicks && (job == nullptr || job->verdict.state() != proto::FINAL);
-         ++i) {
+    std::optional<engine::JobView> job;
+    for (int i = 1; i <= kMostTicks && (!job || job->verdict->state() != proto::FINAL); ++i) {
       engine_.Tick(kArrival + Seconds(i));
       job = engine_.Find(kJobId);
     }
-    if (job == nullptr) return Error{"the engine knows of no run in it"};
-    proto::Verdict verdict = job->verdict;
+    if (!job) return Error{"the engine knows of no run in it"};
+    proto::Verdict verdict = *job->verdict;
     if (text_.lines == 0) {
       verdict.mutable_data_quality()->add_notes("there is no text: nothing was said");
     } else if (text_.odd * 2 > text_.lines) {

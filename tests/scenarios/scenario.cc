@@ -81,8 +81,8 @@ std::vector<proto::Verdict> Judge(const Scenario& scenario, const std::vector<do
         Encode(scenario, done, end), [](const recording::Header&) {}, accept);
     if (decoder.failed()) throw std::runtime_error(scenario.path + ": " + decoder.error());
     done = end;
-    const JobStatus* job = engine.Find(scenario.job_id);
-    verdicts.push_back(job == nullptr ? proto::Verdict() : job->verdict);
+    const std::optional<engine::JobView> job = engine.Find(scenario.job_id);
+    verdicts.push_back(job ? *job->verdict : proto::Verdict());
   }
   return verdicts;
 }

@@ -149,7 +149,7 @@ TEST_P(ScenarioTest, SaysSomethingOfEveryFamily) {
   const proto::Verdict verdict = Judge(scenario_);
   std::vector<std::string> codes;
   std::vector<std::string> wanted;
-  for (const FamilyName& name : families::FamilyNames()) wanted.emplace_back(name.code);
+  for (const families::FamilyName& name : families::FamilyNames()) wanted.emplace_back(name.code);
   for (const auto& family : verdict.families()) {
     codes.push_back(family.code());
     switch (family.state()) {
@@ -313,7 +313,7 @@ TEST(Scenarios, EachFamilyHasOneThatFiresAndTwoNearMisses) {
   }
   ASSERT_FALSE(kinds.empty());
   std::set<std::string> names;
-  for (const FamilyName& name : families::FamilyNames()) names.emplace(name.family);
+  for (const families::FamilyName& name : families::FamilyNames()) names.emplace(name.family);
   names.insert("warnings");  // what is said beside a family
   for (auto& [family, count] : kinds) {
     EXPECT_TRUE(names.contains(family))

@@ -27,24 +27,28 @@ class PublishedJobsTest : public testing::Test {
   // As the agent does it.
   metrics::JobList Tick(double second, const std::string& trouble = {}) {
     const engine::Output output = engine_.Tick(At(second));
-    jobs_.Note(output);
+    statuses_.Update(engine_, output);
     for (const std::string& job_id : output.changed) {
-      const JobStatus* job = engine_.Find(job_id);
+      const std::shared_ptr<const JobStatus> job = statuses_.Find(job_id);
       if (job == nullptr || job->verdict.state() != proto::FINAL) continue;
       kept_ = {std::make_shared<const JobStatus>(*job)};
-      jobs_.Share(kept_.front());
+      statuses_.Replace(kept_.front());
     }
     PublishedJobs::Notes notes;
-    notes.on_running = [&](JobStatus& job) {
-      if (!trouble.empty()) job.verdict.mutable_data_quality()->add_notes(trouble);
+    notes.on_running = [&](const JobStatus& job) -> std::shared_ptr<const JobStatus> {
+      if (trouble.empty()) return nullptr;
+      auto noted = std::make_shared<JobStatus>(job);
+      noted->verdict.mutable_data_quality()->add_notes(trouble);
+      return noted;
     };
     notes.is_unkept = [](const std::string& job_id) { return job_id == "unkept"; };
     notes.why_unkept = why_unkept_;
-    return jobs_.All(engine_, kept_, notes);
+    return jobs_.All(statuses_, kept_, notes);
   }
   static Timestamp At(double second) { return {static_cast<int64_t>((1000 + second) * 1e9)}; }
 
   engine::Engine engine_;
+  status::JobStatuses statuses_;
   metrics::JobList kept_;
   std::string why_unkept_;
   PublishedJobs jobs_;
@@ -69,7 +73,8 @@ TEST_F(PublishedJobsTest, OnlyWhatTheEngineWritesAnewIsCopied) {
   EXPECT_EQ(final[1]->verdict.state(), proto::LIVE) << "what was handed out stays";
   // The engine forgets it; the store's is the same still.
   const metrics::JobList forgotten = Tick(700);
-  EXPECT_EQ(engine_.Find("a"), nullptr);
+  EXPECT_FALSE(engine_.Find("a"));
+  EXPECT_EQ(statuses_.Find("a"), nullptr);
   EXPECT_EQ(forgotten[0], final[0]);
 }
 

@@ -15,6 +15,8 @@
 #include "detectors/document/verdict_json.h"
 #include "detectors/engine/engine.h"
 #include "detectors/model/observation.h"
+#include "detectors/status/describe_job.h"
+#include "tests/unit/engine/answers.h"
 
 namespace rankscope::testing {
 
@@ -185,10 +187,6 @@ inline size_t PlayUntil(const Tape& tape, engine::Engine& engine, size_t begin, 
 }
 
 // The verdict of the tape's job after all of it; a default one when the engine knows no such job.
-inline proto::Verdict VerdictOf(const engine::Engine& engine, std::string_view job_id = "j1") {
-  const JobStatus* job = engine.Find(job_id);
-  return job == nullptr ? proto::Verdict() : job->verdict;
-}
 inline proto::Verdict JudgeTape(const Tape& tape, engine::Config config = {}) {
   engine::Engine engine(config, "n1");
   Play(tape, engine, 0, tape.size());
@@ -198,10 +196,13 @@ inline proto::Verdict JudgeTape(const Tape& tape, engine::Config config = {}) {
 // All that the engine answers, as text.
 inline std::string AnswersOf(const engine::Engine& engine) {
   std::string text;
-  for (const JobStatus* job : engine.Jobs()) {
-    text += VerdictToJson(job->verdict) + "\n" + std::to_string(job->training.records) +
-            " records " + std::to_string(job->incidents) + " incidents " +
-            std::to_string(job->running) + "\n";
+  for (const engine::JobView& view : engine.Jobs()) {
+    text += VerdictToJson(*view.verdict) + "\n";
+    // The state of one that has ended may be packed in one engine and not yet in the other.
+    if (!view.running) continue;
+    const JobStatus job = status::DescribeJob(view);
+    text += std::to_string(job.training.records) + " records " + std::to_string(job.incidents) +
+            " incidents\n";
   }
   return text;
 }

@@ -224,7 +224,7 @@ TEST(FinalityOfSlurm, ARequeuedAttemptIsTheSameJobsHoweverLate) {
     EXPECT_EQ(live.attempts(0).code(), "F2");
     EXPECT_EQ(live.code(), "G1") << "what ended the first attempt is none of the second's";
     EXPECT_EQ(live.amended_by(), "");
-    EXPECT_TRUE(engine.Find("j1")->running);
+    EXPECT_TRUE(StatusOf(engine, "j1")->running);
   }
 }
 
@@ -421,7 +421,7 @@ TEST(Jobs, ABeginToldTwiceIsOneJob) {
   tape.Finish(6);
   Engine engine({}, "n1");
   Play(tape, engine, 0, tape.size());
-  EXPECT_EQ(engine.Find("j1")->training.records, 20);
+  EXPECT_EQ(StatusOf(engine, "j1")->training.records, 20);
 }
 
 TEST(Jobs, MakeRoomForNewOnesOnlyWhenFinal) {
@@ -446,14 +446,14 @@ TEST(Jobs, MakeRoomForNewOnesOnlyWhenFinal) {
   engine.Tick(AtSecond(10));
   begin("d", 11, false);  // takes the place of a, final for longest
   engine.Tick(AtSecond(12));
-  EXPECT_EQ(engine.Find("a"), nullptr);
-  EXPECT_NE(engine.Find("b"), nullptr);
-  EXPECT_NE(engine.Find("d"), nullptr);
+  EXPECT_FALSE(engine.Find("a"));
+  EXPECT_TRUE(engine.Find("b"));
+  EXPECT_TRUE(engine.Find("d"));
   begin("e", 13, false);
   begin("f", 14, false);  // nobody is final any more
   engine.Tick(AtSecond(15));
-  EXPECT_EQ(engine.Find("b"), nullptr);
-  EXPECT_FALSE(engine.Find("f")->watched);
+  EXPECT_FALSE(engine.Find("b"));
+  EXPECT_FALSE(StatusOf(engine, "f")->watched);
   EXPECT_EQ(engine.Jobs().size(), 3u + 1u);
   EXPECT_EQ(engine.counters().jobs_dropped, 1);
 }

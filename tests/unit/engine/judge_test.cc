@@ -218,7 +218,7 @@ TEST(Hostile, TimesOutOfAnyOrder) {
     engine.Tick(AtSecond(3));
   }
   EXPECT_GT(engine.counters().malformed, 0);
-  EXPECT_NE(engine.Find("j1"), nullptr);
+  EXPECT_TRUE(engine.Find("j1"));
 }
 
 TEST(Hostile, EmptyAndUnknownIdentities) {
@@ -239,7 +239,7 @@ TEST(Hostile, EmptyAndUnknownIdentities) {
   tape.Add(1, std::monostate{});
   tape.Finish(3);
   Play(tape, engine, 0, tape.size());
-  EXPECT_EQ(engine.Find(""), nullptr);
+  EXPECT_FALSE(engine.Find(""));
   EXPECT_GE(engine.counters().malformed, 2);
 }
 

@@ -9,9 +9,13 @@
 
 #include "detectors/engine/engine.h"
 #include "detectors/engine/job_places.h"
+#include "tests/unit/engine/answers.h"
 
 namespace rankscope::engine {
 namespace {
+
+using testing::StatusOf;
+using testing::VerdictOf;
 
 constexpr int64_t kAlice = 1001, kBob = 1002, kRoot = 0;
 
@@ -114,9 +118,9 @@ TEST(Places, AJobOfAnotherTakesThePlaceOfTheNewestAndThatIsTold) {
   EXPECT_EQ(output.shed, std::vector<std::string>{"a2"});
   EXPECT_TRUE(engine.Watches("b"));
   EXPECT_FALSE(engine.Watches("a2"));
-  EXPECT_EQ(engine.Find("b")->uid, kBob);
-  const JobStatus* shed = engine.Find("a2");
-  ASSERT_NE(shed, nullptr);
+  EXPECT_EQ(StatusOf(engine, "b")->uid, kBob);
+  const auto shed = StatusOf(engine, "a2");
+  ASSERT_TRUE(shed);
   EXPECT_FALSE(shed->watched);
   EXPECT_EQ(shed->verdict.data_quality().notes(0),
             "no longer watched: its place was needed for a job of user 1002; user 1001 had 3 of "
@@ -130,8 +134,8 @@ TEST(Places, TheFourthOfOneUserIsNotTakenAndThatIsTold) {
   for (int i = 0; i < 4; ++i) engine.Accept(Rank(100 + i, kAlice, "a" + std::to_string(i), 1 + i));
   engine.Accept(Rank(103, kAlice, "a3", 6));  // its exec: no second count
   engine.Tick(AtSecond(7));
-  const JobStatus* status = engine.Find("a3");
-  ASSERT_NE(status, nullptr);
+  const auto status = StatusOf(engine, "a3");
+  ASSERT_TRUE(status);
   EXPECT_FALSE(status->watched);
   EXPECT_EQ(status->verdict.code(), "U0");
   EXPECT_EQ(status->verdict.data_quality().notes(0),
@@ -142,9 +146,9 @@ TEST(Places, TheFourthOfOneUserIsNotTakenAndThatIsTold) {
   EXPECT_EQ(engine.Explain(103), "");
   // It is said for as long as the job is heard of, and a while longer.
   engine.Tick(AtSecond(600));
-  EXPECT_NE(engine.Find("a3"), nullptr);
+  EXPECT_TRUE(engine.Find("a3"));
   engine.Tick(AtSecond(607));
-  EXPECT_EQ(engine.Find("a3"), nullptr);
+  EXPECT_FALSE(engine.Find("a3"));
 }
 
 TEST(Places, FewerWhereMemoryIsShort) {
@@ -155,12 +159,12 @@ TEST(Places, FewerWhereMemoryIsShort) {
   Output output = engine.Tick(AtSecond(7));
   EXPECT_EQ(output.shed, (std::vector<std::string>{"a3", "a2"}));
   EXPECT_TRUE(engine.Watches("b"));
-  EXPECT_EQ(engine.Find("a3")->verdict.data_quality().notes(0),
+  EXPECT_EQ(VerdictOf(engine, "a3").data_quality().notes(0),
             "no longer watched: memory is short: 90 of 96 MiB of memory are in use");
   engine.Accept(Rank(104, kAlice, "a4", 8));
   engine.Tick(AtSecond(9));
   EXPECT_FALSE(engine.Watches("a4"));
-  const auto& notes = engine.Find("b")->verdict.data_quality().notes();
+  const auto notes = StatusOf(engine, "b")->verdict.data_quality().notes();
   EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
     return note.find("memory is short") != std::string::npos;
   }));
@@ -185,8 +189,8 @@ TEST(Places, AnEndedJobRestsAndIsWokenByALateWord) {
   for (int second = 6; second < 60; ++second) engine.Tick(AtSecond(second));
   EXPECT_EQ(engine.jobs(), 0u);
   EXPECT_TRUE(engine.Watches("a"));
-  const JobStatus* status = engine.Find("a");
-  ASSERT_NE(status, nullptr);
+  const auto status = StatusOf(engine, "a");
+  ASSERT_TRUE(status);
   EXPECT_TRUE(status->watched);
   EXPECT_EQ(status->verdict.state(), proto::FINAL);
   EXPECT_NE(status->verdict.code(), "F2");
@@ -204,16 +208,16 @@ TEST(Places, AnEndedJobRestsAndIsWokenByALateWord) {
   engine.Accept(told);
   EXPECT_EQ(engine.jobs(), 1u);
   engine.Tick(AtSecond(62));
-  EXPECT_EQ(engine.Find("a")->verdict.code(), "F2");
-  EXPECT_EQ(engine.Find("a")->verdict.revision(), revision + 1);
-  EXPECT_EQ(engine.Find("a")->verdict.amended_by(), "scheduler record state=PREEMPTED from sacct");
+  EXPECT_EQ(VerdictOf(engine, "a").code(), "F2");
+  EXPECT_EQ(VerdictOf(engine, "a").revision(), revision + 1);
+  EXPECT_EQ(VerdictOf(engine, "a").amended_by(), "scheduler record state=PREEMPTED from sacct");
 
   // It rests again, and is forgotten in the end.
   engine.Tick(AtSecond(100));
   EXPECT_EQ(engine.jobs(), 0u);
   const Output output = engine.Tick(AtSecond(2000));
   EXPECT_EQ(output.ended, std::vector<std::string>{"a"});
-  EXPECT_EQ(engine.Find("a"), nullptr);
+  EXPECT_FALSE(engine.Find("a"));
 }
 
 TEST(Places, ARestingJobIsSavedWithTheOthers) {
@@ -227,8 +231,7 @@ TEST(Places, ARestingJobIsSavedWithTheOthers) {
   ASSERT_EQ(engine.jobs(), 1u);
   Engine again(Small(4), "n1");
   ASSERT_TRUE(again.Restore(engine.Save()));
-  EXPECT_EQ(again.Find("a")->verdict.SerializeAsString(),
-            engine.Find("a")->verdict.SerializeAsString());
+  EXPECT_EQ(VerdictOf(again, "a").SerializeAsString(), VerdictOf(engine, "a").SerializeAsString());
   EXPECT_EQ(again.Find("b")->uid, kBob);
 }
 

@@ -113,7 +113,7 @@ TEST(SchedulerFacts, OnlyWhatWasToldRulesOut) {
     tape.Finish(20);
     Engine engine({}, "n1");
     Play(tape, engine, 0, tape.size());
-    return StateOf(engine.Find("77")->verdict, "F3");
+    return StateOf(VerdictOf(engine, "77"), "F3");
   };
   EXPECT_EQ(judged(nullptr), proto::FamilyState::NOT_DECIDABLE);
   EXPECT_EQ(judged("RUNNING"), proto::FamilyState::NOT_DECIDABLE);
@@ -128,7 +128,7 @@ TEST(SchedulerFacts, WhoCancelledIsSaidAndNotAskedFor) {
     tape.Finish(20);
     Engine engine({}, "n1");
     Play(tape, engine, 0, tape.size());
-    return engine.Find("77")->verdict;
+    return VerdictOf(engine, "77");
   };
   const proto::Verdict by = judged("CANCELLED by 1042");
   EXPECT_EQ(by.code(), "X20");
@@ -158,7 +158,7 @@ TEST(SchedulerFacts, ARecordHasTheTimeThatItTells) {
   tape.Finish(35);
   Engine engine({}, "n1");
   Play(tape, engine, 0, tape.size());
-  const proto::Verdict& verdict = engine.Find("77")->verdict;
+  const proto::Verdict verdict = VerdictOf(engine, "77");
   EXPECT_EQ(verdict.code(), "F2");
   EXPECT_LE(verdict.onset_ns(), fact.wall_ns);
 }
@@ -198,7 +198,7 @@ proto::Verdict JudgedAsOf77(Tape& tape) {
   tape.Finish(60);
   Engine engine({}, "n1");
   Play(tape, engine, 0, tape.size());
-  return engine.Find("77")->verdict;
+  return VerdictOf(engine, "77");
 }
 
 std::string Shown(const proto::Verdict& verdict, std::string_view signal) {
@@ -264,7 +264,7 @@ TEST(Boot, ARestoredJobKnowsTheBootThatItBeganUnder) {
   TellRow(rest, 45, 0, 40, "NODE_FAIL");
   rest.Finish(60);
   Play(rest, after, 1, rest.size());  // but for the epoch that every tape begins with
-  const proto::Verdict& verdict = after.Find("77")->verdict;
+  const proto::Verdict verdict = VerdictOf(after, "77");
   EXPECT_EQ(verdict.code(), "F1");
   EXPECT_EQ(verdict.sub(), "rebooted");
   EXPECT_NE(Shown(verdict, "boot_id").find("booted after the run had begun"), std::string::npos);

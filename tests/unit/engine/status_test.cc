@@ -41,8 +41,8 @@ struct OneRank {
     tape.Finish(second);
     engine.emplace(Config{}, "n1");
     Play(tape, *engine, 0, tape.size());
-    const JobStatus* job = engine->Find("j1");
-    return job == nullptr || job->ranks.empty() ? RankStatus() : job->ranks.front();
+    auto job = StatusOf(*engine, "j1");
+    return !job || job->ranks.empty() ? RankStatus() : job->ranks.front();
   }
 };
 
@@ -99,7 +99,7 @@ TEST(LaunchGaps, StandAsTheyWereToldAndAreRestored) {
   Engine after({}, "n1");
   ASSERT_TRUE(after.Restore(run.engine->Save()));
   after.Tick(AtSecond(6));
-  expect(after.Find("j1")->ranks.front());
+  expect(StatusOf(after, "j1")->ranks.front());
 
   EXPECT_FALSE(OneRank().At(2).launch_gaps_counted);
 }
@@ -131,9 +131,9 @@ TEST(Places, OfAJobAndItsRanksAreThoseOfTheirCgroupAndEnvironment) {
   tape.Finish(3);
   Engine engine(Config{}, "n1");
   Play(tape, engine, 0, tape.size());
-  EXPECT_EQ(engine.Find("99"), nullptr) << "what the environment alone says";
-  const JobStatus* job = engine.Find("77");
-  ASSERT_NE(job, nullptr);
+  EXPECT_FALSE(engine.Find("99")) << "what the environment alone says";
+  auto job = StatusOf(engine, "77");
+  ASSERT_TRUE(job);
   EXPECT_EQ(job->user, "ann");
   EXPECT_EQ(job->facts.name, "llama");
   EXPECT_EQ(job->facts.partition, "gpu");
@@ -154,7 +154,7 @@ TEST(Places, OfAJobAndItsRanksAreThoseOfTheirCgroupAndEnvironment) {
   Engine restored(Config{}, "n1");
   ASSERT_TRUE(restored.Restore(engine.Save()));
   EXPECT_EQ(restored.Explain(11), said);
-  EXPECT_EQ(restored.Find("77")->facts.name, "llama");
+  EXPECT_EQ(StatusOf(restored, "77")->facts.name, "llama");
 }
 
 TEST(Places, AProcessThatSlurmHasMovedIsNoLongerCounted) {
@@ -166,10 +166,10 @@ TEST(Places, AProcessThatSlurmHasMovedIsNoLongerCounted) {
   tape.Finish(10);
   Engine engine(Config{}, "n1");
   Play(tape, engine, 0, tape.size());
-  ASSERT_NE(engine.Find("5"), nullptr);
-  EXPECT_FALSE(engine.Find("5")->running);
-  ASSERT_NE(engine.Find("77"), nullptr);
-  EXPECT_TRUE(engine.Find("77")->running);
+  ASSERT_TRUE(engine.Find("5"));
+  EXPECT_FALSE(StatusOf(engine, "5")->running);
+  ASSERT_TRUE(engine.Find("77"));
+  EXPECT_TRUE(StatusOf(engine, "77")->running);
 }
 
 SchedulerFact Mapping(const std::string& gpus) {
@@ -201,16 +201,16 @@ TEST(Mapping, AJobWithoutAProcessHasItsCardUntilItIsTakenBack) {
   tape.Finish(40);
   Engine engine(Config{}, "n1");
   Play(tape, engine, 0, given);
-  const JobStatus* job = engine.Find("77");
-  ASSERT_NE(job, nullptr);
+  auto job = StatusOf(engine, "77");
+  ASSERT_TRUE(job);
   EXPECT_TRUE(job->running);
   ASSERT_EQ(job->gpus.size(), 1u);
   EXPECT_EQ(job->gpus[0].index, 1);
   EXPECT_EQ(job->gpus[0].source, "mapping");
   EXPECT_FALSE(job->gpus[0].attached);
   Play(tape, engine, given, tape.size());
-  job = engine.Find("77");
-  ASSERT_NE(job, nullptr);
+  job = StatusOf(engine, "77");
+  ASSERT_TRUE(job);
   EXPECT_FALSE(job->running);
   EXPECT_EQ(job->verdict.state(), proto::FINAL);
   EXPECT_EQ(job->verdict.code(), "U0") << "nothing is known of how it went";
@@ -232,9 +232,9 @@ TEST(Mapping, WhatIsNotToldAgainAfterAPauseIsTakenBack) {
     tape.Finish(10);
     Engine engine(Config{}, "n1");
     Play(tape, engine, 0, tape.size());
-    ASSERT_NE(engine.Find("77"), nullptr);
-    EXPECT_EQ(engine.Find("77")->running, again);
-    EXPECT_EQ(engine.Find("77")->gpus.size(), again ? 1u : 0u);
+    ASSERT_TRUE(engine.Find("77"));
+    EXPECT_EQ(StatusOf(engine, "77")->running, again);
+    EXPECT_EQ(StatusOf(engine, "77")->gpus.size(), again ? 1u : 0u);
   }
 }
 
@@ -244,7 +244,7 @@ TEST(Mapping, OfAJobThatIsNotHereNothingIsTakenBack) {
   tape.Finish(5);
   Engine engine(Config{}, "n1");
   Play(tape, engine, 0, tape.size());
-  EXPECT_EQ(engine.Find("77"), nullptr);
+  EXPECT_FALSE(engine.Find("77"));
 }
 
 }  // namespace

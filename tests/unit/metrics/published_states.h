@@ -24,14 +24,14 @@ inline int64_t WallNs(double seconds) {
 
 inline void SetFamily(JobStatus& job, std::string_view code, double confidence,
                       std::string_view severity) {
-  const FamilyName name = families::FindFamily(code);
+  const families::FamilyName name = families::FindFamily(code);
   proto::Verdict& verdict = job.verdict;
   verdict.set_code(std::string(name.code));
   verdict.set_family(std::string(name.family));
   verdict.set_confidence(confidence);
   verdict.mutable_triage()->set_severity(std::string(severity));
   verdict.clear_families();
-  for (const FamilyName& family : families::FamilyNames()) {
+  for (const families::FamilyName& family : families::FamilyNames()) {
     proto::FamilyState& state = *verdict.add_families();
     state.set_code(std::string(family.code));
     if (family.code == code) {

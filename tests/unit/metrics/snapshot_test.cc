@@ -48,7 +48,7 @@ size_t CountOf(const std::string& text, std::string_view name) {
 
 TEST(Snapshot, VerdictNamesItsFamilyAndEveryOther) {
   const std::string text = Scrape(OnNode({HangingJob()}));
-  for (const FamilyName& name : families::FamilyNames()) {
+  for (const families::FamilyName& name : families::FamilyNames()) {
     const std::string labels = "{job_id=\"8841\",family=\"" + std::string(name.family) + "\"} ";
     EXPECT_THAT(text, HasSubstr("\nrankscope_verdict" + labels + (name.code == "C2" ? "1" : "0")));
     const std::string confidence = name.code == "C2" ? "0.65" : "0";

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "detectors/status/describe_data.h"
+#include "detectors/engine/data_quality.h"
 
 #include <algorithm>
 #include <string>

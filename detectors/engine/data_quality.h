@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What a verdict says of the observations that it rests on: whether they are all there were, and
-// which are missing. Private to detectors; pure.
+// which are missing. Private to the engine; pure.
 #pragma once
 
 #include <vector>

@@ -1,19 +1,21 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <algorithm>
+#include "detectors/status/describe_job.h"
+
 #include <array>
 #include <cmath>
 #include <span>
 #include <utility>
 
-#include "detectors/engine/judge.h"
+#include "detectors/attribution/attribution.h"
 #include "detectors/status/describe_gpus.h"
 #include "detectors/status/describe_timeline.h"
 #include "detectors/windows/checkpoint_summary.h"
+#include "detectors/windows/job_window.h"
 #include "detectors/windows/rank_activity.h"
 
-namespace rankscope::engine {
+namespace rankscope::status {
 namespace {
 
 void DescribeTraining(const windows::AttemptWindow& window, int64_t wall_offset_ns,
@@ -137,9 +139,8 @@ void DescribeCheckpoints(const windows::JobWindow& job, int64_t wall_offset_ns, 
   status.work_at_risk_seconds = summary.work_at_risk_seconds;
 }
 
-void DescribeGpus(const std::vector<windows::ClaimedGpu>& claimed,
-                  std::vector<JobGpuStatus>& gpus) {
-  gpus.clear();
+void DescribeClaims(const std::vector<windows::ClaimedGpu>& claimed,
+                    std::vector<JobGpuStatus>& gpus) {
   for (const windows::ClaimedGpu& card : claimed) {
     const std::string_view word = attribution::NameOf(card.word);
     gpus.push_back({card.gpu->index, card.gpu->uuid, word.empty() ? "process" : word, card.attached,
@@ -160,7 +161,6 @@ RankPlace PlaceOf(const attribution::ProcessInfo& process) {
 }
 
 void DescribePorts(const windows::PortTracker& ports, RdmaStatus& status) {
-  status = {};
   status.errors.fill(-1);
   if (!ports.any()) return;
   status.received_bytes = ports.received_bytes();
@@ -171,7 +171,6 @@ void DescribePorts(const windows::PortTracker& ports, RdmaStatus& status) {
 
 void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution& processes,
                    int64_t wall_offset_ns, std::vector<RankStatus>& ranks) {
-  ranks.clear();
   for (const auto& [number, window] : job.ranks()) {
     RankStatus& rank = ranks.emplace_back();
     rank.rank = number;
@@ -203,59 +202,88 @@ void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution
   }
 }
 
-}  // namespace
+// Whose the job is: the scheduler's word, else that of its first process.
+void DescribeOwner(const windows::JobWindow& job, const attribution::Attribution& processes,
+                   const attribution::ProcessInfo* root, JobStatus& status) {
+  if (root != nullptr) status.user = std::to_string(root->uid);
+  const attribution::JobFacts* facts = processes.FindJob(job.job_id());
+  if (facts != nullptr) status.facts = *facts;
+  if (!status.facts.user.empty()) status.user = status.facts.user;
+}
 
-void DescribeStatus(const windows::JobWindow& job, const attribution::Attribution& processes,
-                    const Judge& judge, int64_t wall_offset_ns, Timestamp now, JobStatus& status) {
-  status.job_id = job.job_id();
+// Nothing carries a rank: the command is rank 0 of 1, as far as anybody can tell.
+RankStatus OnlyRank(const attribution::ProcessInfo& root) {
+  RankStatus rank;
+  rank.rank = 0;
+  rank.local_rank = 0;
+  rank.process = root.key;
+  rank.alive = root.alive;
+  rank.exit_known = root.status_known;
+  rank.wait_status = root.wait_status;
+  return rank;
+}
+
+const attribution::ProcessInfo* FirstProcess(const windows::JobWindow& job,
+                                             const attribution::Attribution& processes) {
+  if (const attribution::ProcessInfo* root = processes.Find(job.root())) return root;
+  const auto members = processes.OfJob(job.job_id());
+  return members.empty() ? nullptr : members.front();
+}
+
+void DescribeWindow(const engine::JobView& view, JobStatus& status) {
+  const windows::JobWindow& job = *view.window;
+  const attribution::Attribution& processes = *view.processes;
   status.command = job.command();
   status.world_size = job.world_size();
   status.attempt = job.attempt();
-  status.running =
-      judge.verdict().state() == proto::LIVE || judge.verdict().state() == proto::STATE_UNSPECIFIED;
   status.incidents = job.incidents().total();
-  status.verdict_changes = judge.changes();
-  status.training = {};
-  DescribeTraining(job.now(), wall_offset_ns, status.training);
-  status.checkpoints = {};
-  DescribeCheckpoints(job, wall_offset_ns, now, status.checkpoints);
+  DescribeTraining(job.now(), view.wall_offset_ns, status.training);
+  DescribeCheckpoints(job, view.wall_offset_ns, view.judged, status.checkpoints);
   DescribePorts(job.now().kernel.rdma, status.rdma);
   if (const windows::SuspensionTracker& suspension = job.suspension(); suspension.known()) {
-    status.suspension.now = suspension.Suspended(now) ? 1 : 0;
-    status.suspension.total_seconds = suspension.Total(now).seconds();
+    status.suspension.now = suspension.Suspended(view.judged) ? 1 : 0;
+    status.suspension.total_seconds = suspension.Total(view.judged).seconds();
   }
-  DescribeRanks(job, processes, wall_offset_ns, status.ranks);
-  status.gpu_history = DescribeGpus(job.now().kernel.gpus, wall_offset_ns);
+  DescribeRanks(job, processes, view.wall_offset_ns, status.ranks);
+  status.gpu_history = DescribeGpus(job.now().kernel.gpus, view.wall_offset_ns);
   const std::vector<windows::ClaimedGpu> claimed = job.gpu_claims().Of(job.now().kernel.gpus);
-  DescribeGpus(claimed, status.gpus);
-  for (RankStatus& rank : status.ranks) DescribeActivity(claimed, rank.rank, now, rank);
-  const attribution::ProcessInfo* root = processes.Find(job.root());
-  if (root == nullptr) {
-    const auto members = processes.OfJob(job.job_id());
-    if (!members.empty()) root = members.front();
-  }
-  if (root != nullptr) status.user = std::to_string(root->uid);
-  const attribution::JobFacts* facts = processes.FindJob(job.job_id());
-  status.facts = facts == nullptr ? attribution::JobFacts() : *facts;
-  if (!status.facts.user.empty()) status.user = status.facts.user;
+  DescribeClaims(claimed, status.gpus);
+  for (RankStatus& rank : status.ranks) DescribeActivity(claimed, rank.rank, view.judged, rank);
+  const attribution::ProcessInfo* root = FirstProcess(job, processes);
+  DescribeOwner(job, processes, root, status);
   if (status.ranks.empty() && job.wrapped() && root != nullptr) {
-    // Nothing carries a rank: the command is rank 0 of 1, as far as anybody can tell.
-    RankStatus& rank = status.ranks.emplace_back();
-    rank.rank = 0;
-    rank.local_rank = 0;
-    rank.process = root->key;
-    rank.alive = root->alive;
-    rank.exit_known = root->status_known;
-    rank.wait_status = root->wait_status;
-    DescribeActivity(claimed, -1, now, rank);
+    status.ranks.push_back(OnlyRank(*root));
+    DescribeActivity(claimed, -1, view.judged, status.ranks.back());
   }
-  status.logs.clear();
   for (const auto& [id, stream] : job.streams()) {
     status.logs.push_back(
         {stream.name, stream.lines, stream.bytes, stream.lost_bytes, stream.redactions});
   }
-  status.verdict = judge.verdict();
-  status.timeline = DescribeTimeline(job, status.verdict, wall_offset_ns, now);
+  status.timeline = DescribeTimeline(job, *view.verdict, view.wall_offset_ns, view.judged);
 }
 
-}  // namespace rankscope::engine
+}  // namespace
+
+JobStatus DescribeJob(const engine::JobView& view, const JobStatus* before) {
+  JobStatus status;
+  status.job_id = view.job_id;
+  status.uid = view.uid;
+  status.watched = view.watched;
+  status.running = view.running;
+  status.verdict_changes = view.verdict_changes;
+  status.verdict = *view.verdict;
+  if (!view.why_fewer.empty()) {
+    status.verdict.mutable_data_quality()->add_notes("fewer jobs are watched: " +
+                                                     std::string(view.why_fewer));
+  }
+  if (!view.watched) {
+    if (view.uid >= 0) status.user = std::to_string(view.uid);
+  } else if (before != nullptr) {
+    status.user = before->user;
+    status.suspension = before->suspension;
+  }
+  if (view.window != nullptr) DescribeWindow(view, status);
+  return status;
+}
+
+}  // namespace rankscope::status
