@@ -69,7 +69,7 @@ std::optional<StatLine> ParseStat(std::string_view text) {
     return std::nullopt;
   }
   const auto pid = ParseNumber<int32_t>(Trim(text.substr(0, open)));
-  if (!pid) return std::nullopt;
+  if (!pid || *pid <= 0) return std::nullopt;
 
   // Fields 3 (state) to 52 (exit_code), by their number in proc(5).
   std::array<std::string_view, 53> field{};
