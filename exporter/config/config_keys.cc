@@ -77,7 +77,7 @@ Key NumberKey(std::string path, int64_t& value, int64_t least, int64_t most, std
                 std::from_chars(text.data(), text.data() + text.size(), parsed);
             if (error != std::errc() || end != text.data() + text.size() || parsed < least ||
                 parsed > most) {
-              return Error{"'" + text + "' is no whole number from " + std::to_string(least) +
+              return Error{"'" + text + "' is not a whole number from " + std::to_string(least) +
                            " to " + std::to_string(most)};
             }
             value = parsed;
@@ -117,7 +117,7 @@ Key PathKey(std::string path, std::string& value, std::string comment) {
   return {std::move(path), std::move(comment),
           [&value](const std::string& text) -> Status {
             if (text.empty() || text[0] != '/' || text.find('\0') != std::string::npos) {
-              return Error{"'" + text + "' is no absolute path"};
+              return Error{"'" + text + "' is not an absolute path"};
             }
             value = text;
             return {};
@@ -140,7 +140,7 @@ Key UrlKey(std::string path, std::string& value, std::string comment) {
   return {std::move(path), std::move(comment),
           [&value](const std::string& text) -> Status {
             if (!text.empty() && text.rfind("http://", 0) != 0 && text.rfind("https://", 0) != 0) {
-              return Error{"'" + text + "' is no URL; write http://HOST:PORT, or \"\" for none"};
+              return Error{"'" + text + "' is not a URL; write http://HOST:PORT, or \"\" for none"};
             }
             value = text;
             return {};
@@ -206,7 +206,7 @@ Status CheckHostName(std::string_view text) {
   if (!text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), allowed))
     return {};
   return Error{"'" + std::string(text.substr(0, 60)) +
-               "' is no host's name; write it like node7.example, without a port"};
+               "' is not a host name; write it like node7.example, without a port"};
 }
 
 }  // namespace
@@ -214,31 +214,35 @@ Status CheckHostName(std::string_view text) {
 std::vector<Key> Bind(Config& c) {
   std::vector<Key> keys = {
       ListenKey("web.listen", c.web.listen,
-                "Addresses of /metrics, /verdict and the status page: IPv4:PORT."),
+                "Addresses that serve /metrics, /verdict and the status page: IPv4:PORT."),
       NumberKey("web.max_requests", c.web.max_requests, 1, 1000,
-                "Requests served at once; beyond it, 503."),
-      ListKey(
-          "web.hosts", c.web.hosts,
-          "Names that browsers and proxies may ask for, besides localhost and, beyond loopback, "
-          "addresses and the node's name.",
-          CheckHostName),
-      PathKey("state.dir", c.state.dir, "Recordings and final verdicts; mode 0700."),
-      SizeKey("state.job_bytes", c.state.job_bytes, int64_t{1} << 20, "Recording of one job."),
-      SizeKey("state.total_bytes", c.state.total_bytes, int64_t{1} << 20,
-              "All recordings; the oldest finished ones are removed first."),
-      DurationKey("state.keep", c.state.keep, Seconds(300), "How long a final verdict is kept."),
+                "Maximum number of requests served at once; more are answered with 503."),
+      ListKey("web.hosts", c.web.hosts,
+              "Further host names that clients may use. localhost is always accepted; beyond "
+              "loopback, IP addresses and the node's name are too.",
+              CheckHostName),
+      PathKey("state.dir", c.state.dir, "Directory of recordings and final verdicts; mode 0700."),
+      SizeKey("state.job_bytes", c.state.job_bytes, int64_t{1} << 20,
+              "Maximum size of the recording of one job."),
+      SizeKey(
+          "state.total_bytes", c.state.total_bytes, int64_t{1} << 20,
+          "Maximum size of all recordings; those of the jobs that ended first are removed first."),
+      DurationKey("state.keep", c.state.keep, Seconds(300),
+                  "Time for which a final verdict is kept."),
       NumberKey("state.max_jobs", c.state.max_jobs, 1, 1024,
-                "Jobs watched at once, shared fairly by the users; beyond it, jobs are counted."),
+                "Maximum number of jobs watched at once, shared fairly between users; further jobs "
+                "are only counted."),
       SizeKey("state.memory", c.state.memory, 0,
-              "Memory that the daemon keeps within by watching fewer jobs; 0: what its cgroup "
-              "allows, 2GiB at the most where it allows anything."),
-      PathKey("run.socket", c.run.socket, "Where `rankscope run` finds this daemon."),
+              "Memory limit of the daemon, which watches fewer jobs to stay below it. 0: the limit "
+              "of its cgroup, or 2GiB without one."),
+      PathKey("run.socket", c.run.socket,
+              "Socket on which this daemon listens for `rankscope run`."),
       ChoiceKey("metrics.profile", c.metrics.profile, {"default", "full"},
-                "default or full: which families /metrics shows."),
+                "Metric families on /metrics: default or full."),
       NumberKey("metrics.max_series", c.metrics.max_series, 100, 16000,
-                "Cap of series on /metrics; what is dropped is counted."),
+                "Maximum number of series on /metrics; dropped series are counted."),
       FlagKey("metrics.dcgm_names", c.metrics.dcgm_names,
-              "What is known of GPUs also under dcgm-exporter's names (DCGM_FI_*)."),
+              "Whether GPU metrics are also exported under dcgm-exporter's names (DCGM_FI_*)."),
   };
   for (SourceSettings& source : c.sources) {
     const std::string path = "sources." + source.name;
@@ -249,42 +253,50 @@ std::vector<Key> Bind(Config& c) {
   }
   std::vector<Key> rest = {
       ChoiceKey("ebpf.mode", c.ebpf.mode, {"auto", "off", "force"},
-                "auto, off or force: programs in the kernel where it is known to bear them, never, "
-                "or wherever it takes them. `check` says which."),
+                "Whether programs are loaded into the kernel. auto: on kernels that are known to "
+                "support them; off: never; force: on every kernel that accepts them. `check` "
+                "reports the result."),
       ShareKey("ebpf.budget", c.ebpf.budget, 1e-4,
-               "What counting calls may cost each rank, of one core; beyond it, less is counted."),
+               "Maximum cost of counting calls for each rank, as a share of one core. If it is "
+               "exceeded, only a part of the calls is counted."),
       SizeKey("stdio.rate", c.stdio.rate, 1 << 10,
-              "What is heard per second of each standard stream of a process, on average; the rest "
-              "is counted."),
-      SizeKey("stdio.burst", c.stdio.burst, 64 << 10, "And at once."),
+              "Average output per second that is captured from each standard stream of a process; "
+              "the rest is only counted."),
+      SizeKey("stdio.burst", c.stdio.burst, 64 << 10,
+              "Output that is captured at once beyond that average."),
       PageKey("gpu.dcgm_url", c.gpu.dcgm_url,
-              "Page of the node's dcgm-exporter, for cards whose units the driver does not count."),
-      ChoiceKey("slurm.role", c.slurm.role, {"node", "controller", "off"},
-                "node: asks Slurm once when a job begins and once when one ends badly. controller: "
-                "the one instance beside slurmctld, which asks for all jobs and nodes. off."),
+              "URL of the node's dcgm-exporter, for GPUs whose units the driver does not count."),
+      ChoiceKey(
+          "slurm.role", c.slurm.role, {"node", "controller", "off"},
+          "node: asks Slurm once when a job begins and once when it ends badly. controller: polls "
+          "all jobs and nodes; for the one instance beside slurmctld. off: never asks."),
       PageKey("slurm.controller_url", c.slurm.controller_url,
-              "Of a node: http://HOST:PORT of that instance, whose /events is read instead."),
+              "With role node: http://HOST:PORT of the instance with role controller, whose "
+              "/events is read instead of asking Slurm."),
       UrlKey("slurm.restd_url", c.slurm.restd_url,
-             "Of the role controller: http://HOST:PORT/slurm/v0.0.NN of slurmrestd, which is asked "
+             "With role controller: http://HOST:PORT/slurm/v0.0.NN of slurmrestd, which is used "
              "instead of scontrol, sdiag and sacct."),
       PathOrNoneKey("slurm.restd_curl_config", c.slurm.restd_curl_config,
-                    "A file of options for the curl that asks it: a token's header, a socket."),
+                    "File with options for the curl that talks to slurmrestd: the header with a "
+                    "token, a socket."),
       PathOrNoneKey("slurm.conf", c.slurm.conf,
-                    "SLURM_CONF for Slurm's commands, where it is not their default."),
+                    "SLURM_CONF for Slurm's commands; empty: their default."),
       PathOrNoneKey("slurm.mapping_dir", c.slurm.mapping_dir,
-                    "Where a prolog writes which job has which GPU, for dcgm-exporter's "
-                    "--hpc-job-mapping-dir; empty: nowhere."),
+                    "Directory in which a prolog maps GPUs to jobs, as for dcgm-exporter's "
+                    "--hpc-job-mapping-dir; empty: none."),
       UrlKey("fleet.prometheus", c.fleet.prometheus,
-             "Prometheus that knows the other nodes. This build asks none: `check` says so."),
+             "URL of a Prometheus that scrapes the other nodes. This build does not use it; "
+             "`check` reports that."),
       DurationKey("families.rendezvous_hang.suspect", c.families.rendezvous_suspect, Seconds(10),
-                  "Silence in rendezvous before C1 is a suspicion."),
+                  "Silence in rendezvous after which C1 is suspected."),
       DurationKey("families.rendezvous_hang.fire", c.families.rendezvous_fire, Seconds(10),
-                  "Silence in rendezvous before C1 is the verdict."),
+                  "Silence in rendezvous after which C1 is the verdict."),
       DurationKey("families.collective_hang.hang_floor", c.families.hang_floor, Seconds(5),
-                  "No verdict of a hang before this, however short the steps are."),
+                  "Minimum silence before a hang is the verdict, however short the steps are."),
       ChoiceKey("log.level", c.log.level, {"debug", "info", "warn", "error"},
-                "debug, info, warn or error."),
-      ChoiceKey("log.format", c.log.format, {"logfmt", "json"}, "logfmt or json, on stderr."),
+                "Log level: debug, info, warn or error."),
+      ChoiceKey("log.format", c.log.format, {"logfmt", "json"},
+                "Log format on stderr: logfmt or json."),
   };
   std::move(rest.begin(), rest.end(), std::back_inserter(keys));
   return keys;

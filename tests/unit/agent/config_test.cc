@@ -92,8 +92,8 @@ TEST(Config, WhatIsPrintedReadsBackTheSame) {
   const auto outcome = Parse(printed);
   EXPECT_THAT(outcome.problems, IsEmpty());
   EXPECT_EQ(PrintConfig(outcome.config), printed);
-  EXPECT_THAT(printed,
-              HasSubstr("  # Requests served at once; beyond it, 503.\n  max_requests: 40\n"));
+  EXPECT_THAT(printed, HasSubstr("  # Maximum number of requests served at once; more are answered "
+                                 "with 503.\n  max_requests: 40\n"));
 }
 
 TEST(Config, NothingIsAllDefaults) {
@@ -118,7 +118,7 @@ TEST(Config, WrongShapesAreNamed) {
   EXPECT_THAT(Parse("a: 1\n---\nb: 2\n").problems, testing::SizeIs(2));
   EXPECT_THAT(
       Parse("gpu: {dcgm_url: \"127.0.0.1:9400\"}").problems,
-      ElementsAre(HasSubstr("c.yaml:1: gpu.dcgm_url: '127.0.0.1:9400' is no URL; write http:")));
+      ElementsAre(HasSubstr("c.yaml:1: gpu.dcgm_url: '127.0.0.1:9400' is not a URL; write http:")));
   EXPECT_THAT(Parse("sources: {abacus: {enabled: true}}").problems,
               ElementsAre(HasSubstr("sources.abacus: unknown key")));
   EXPECT_THAT(Parse("state: {job_bytes: 4GiB}").problems,
