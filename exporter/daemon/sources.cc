@@ -214,32 +214,31 @@ constexpr std::array kSources = {
               {},
               MakeProcess,
               "bpf,perfmon,syslog,dac_read_search,sys_ptrace"},
-    SourceRow{
-        "stdio",
-        "what ranks and launchers write to their standard output and error, heard in the "
-        "kernel as they write it",
-        "as `process`; costs others least where tracefs is mounted or functions can be traced",
-        Duration{},
-        true,
-        {},
-        MakeStdio,
-        "bpf,perfmon,dac_read_search"},
+    SourceRow{"stdio",
+              "what ranks and launchers write to their standard output and error, captured in the "
+              "kernel as they write it",
+              "as `process`; costs other processes least where tracefs is mounted or functions can "
+              "be traced",
+              Duration{},
+              true,
+              {},
+              MakeStdio,
+              "bpf,perfmon,dac_read_search"},
     SourceRow{
         "stdout_tail",
         "the files that a job's processes have as standard output and error, read as they grow",
-        "root with CAP_SETUID and CAP_SETGID, to read users' files by their own rights",
+        "root with CAP_SETUID and CAP_SETGID, to read users' files with their own rights",
         Milliseconds(250), false, "stdio", MakeStdoutTail},
-    SourceRow{
-        "wait",
-        "what ranks' threads wait for, who is stopped or has no CPU, and their stacks when they "
-        "stand still",
-        "root to see other users' threads; counted in the kernel where programs can run there, "
-        "else seen in /proc each second",
-        Seconds(1),
-        false,
-        {},
-        MakeWait,
-        "bpf,perfmon,dac_read_search,sys_ptrace"},
+    SourceRow{"wait",
+              "what the threads of ranks wait for, which are stopped or get no CPU, and their "
+              "stacks when they make no progress",
+              "root to see other users' threads; counted in the kernel where programs can run "
+              "there, otherwise sampled from /proc every second",
+              Seconds(1),
+              false,
+              {},
+              MakeWait,
+              "bpf,perfmon,dac_read_search,sys_ptrace"},
     SourceRow{
         "network",
         "connections refused, unanswered, unreachable or made, listeners and ports in use, "
@@ -252,10 +251,10 @@ constexpr std::array kSources = {
         MakeNetwork,
         "bpf,perfmon,dac_read_search,sys_ptrace"},
     SourceRow{"io",
-              "checkpoints written, read, looked for and not found, file errors, syncs, room left, "
-              "counted in the kernel",
-              "as `process`; 5.15 or later; tracefs, mounted or to be mounted out of sight "
-              "(CAP_SYS_ADMIN at the start)",
+              "checkpoints written, read, and looked for but not found; file errors, syncs, free "
+              "space; counted in the kernel",
+              "as `process`; 5.15 or later; tracefs, mounted or with CAP_SYS_ADMIN at the start to "
+              "mount it privately",
               Duration{},
               true,
               {},
@@ -281,25 +280,26 @@ constexpr std::array kSources = {
               MakeNccl,
               kCallCapabilities,
               true},
-    SourceRow{
-        "nccl_ras",
-        "what NCCL's RAS service says of all ranks of each job: who has launched fewer "
-        "collectives, who is dead, who does not answer, and, from 2.28.7 on, whether it numbers "
-        "them as their environment does",
-        "NCCL 2.24 or later in the job; CAP_SYS_ADMIN where the job has a network of its own",
-        Seconds(30),
-        false,
-        {},
-        MakeNcclRas,
-        "dac_read_search,sys_ptrace"},
-    SourceRow{"nccl_dumps",
-              "dumps of PyTorch's Flight Recorder, and NCCL Inspector's log where a job writes one",
-              "as `stdout_tail`; root to see other users' environment",
-              Seconds(2),
+    SourceRow{"nccl_ras",
+              "what NCCL's RAS service reports about all ranks of each job: which have launched "
+              "fewer collectives, are dead or do not answer, and, from 2.28.7 on, whether its "
+              "numbering of ranks agrees with their environment",
+              "NCCL 2.24 or later in the job; CAP_SYS_ADMIN if the job has a network namespace of "
+              "its own",
+              Seconds(30),
               false,
               {},
-              MakeNcclDumps,
+              MakeNcclRas,
               "dac_read_search,sys_ptrace"},
+    SourceRow{
+        "nccl_dumps",
+        "dumps of PyTorch's Flight Recorder and logs of the NCCL Inspector, if a job writes them",
+        "as `stdout_tail`; root to see other users' environment",
+        Seconds(2),
+        false,
+        {},
+        MakeNcclDumps,
+        "dac_read_search,sys_ptrace"},
     SourceRow{"infiniband",
               "bytes and errors of the node's InfiniBand, RoCE and EFA ports under each run",
               "/sys/class/infiniband",
@@ -308,8 +308,8 @@ constexpr std::array kSources = {
               {},
               MakeInfiniband},
     SourceRow{"kmsg",
-              "Xids and what else the kernel logs of cards, memory, buses, disks, file servers and "
-              "tasks that hang",
+              "Xids and other messages of the kernel about GPUs, memory, buses, disks, file "
+              "servers and hung tasks",
               "CAP_SYSLOG (root) and the machine's own /dev/kmsg",
               Duration{},
               false,
@@ -317,37 +317,37 @@ constexpr std::array kSources = {
               MakeKmsg,
               "syslog"},
     SourceRow{"nvml",
-              "what each NVIDIA GPU does and how it is: activity, memory, processes, power, heat, "
+              "activity and health of each NVIDIA GPU: memory, processes, power, temperature, "
               "clocks, throttling, links, errors, Xids",
               "libnvidia-ml.so.1 of the driver, access to /dev/nvidia*",
               Seconds(1),
               false,
               {},
               MakeNvml},
-    SourceRow{
-        "dcgm",
-        "what the units of cards before Hopper do, as the node's own dcgm-exporter counts it; "
-        "for /metrics only",
-        "dcgm-exporter at gpu.dcgm_url with DCGM_FI_PROF_* among its counters; nvml",
-        Seconds(10),
-        false,
-        {},
-        MakeDcgm},
+    SourceRow{"dcgm",
+              "activity of the units of GPUs before Hopper, as counted by the node's "
+              "dcgm-exporter; for /metrics only",
+              "dcgm-exporter at gpu.dcgm_url with DCGM_FI_PROF_* among its counters; nvml",
+              Seconds(10),
+              false,
+              {},
+              MakeDcgm},
     SourceRow{"slurm",
-              "what Slurm says of the node's jobs when they begin and when they end badly; beside "
-              "the controller, of all jobs and nodes",
+              "Slurm's records of the node's jobs when they begin and when they end badly; with "
+              "the role controller, of all jobs and nodes",
               "slurm.controller_url, or scontrol and sacct on the node",
               Seconds(30),
               false,
               {},
               MakeSlurm},
-    SourceRow{"job_mapping",
-              "which job was given which GPU, by the files that a prolog writes for dcgm-exporter",
-              "slurm.mapping_dir",
-              Seconds(5),
-              false,
-              {},
-              MakeJobMapping},
+    SourceRow{
+        "job_mapping",
+        "which job was given which GPU, from the files that a prolog writes for dcgm-exporter",
+        "slurm.mapping_dir",
+        Seconds(5),
+        false,
+        {},
+        MakeJobMapping},
 };
 
 }  // namespace
