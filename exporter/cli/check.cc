@@ -59,13 +59,13 @@ Finding CheckSocket(const std::string& path) {
   std::error_code error;
   if (!fs::is_socket(path, error)) {
     return CheckDirectory("run", path, "socket of `rankscope run`",
-                          "make its folder or name another with --run.socket");
+                          "create its directory, or choose another socket with --run.socket");
   }
   if (access(path.c_str(), W_OK) == 0)
     return {"run", "yes", "socket of `rankscope run` in " + path + ", which exists"};
-  return {"run", "no",
-          path + " is not writable: " + std::strerror(errno) +
-              "; it was made by another user's daemon"};
+  return {
+      "run", "no",
+      path + " is not writable: " + std::strerror(errno) + "; a daemon of another user created it"};
 }
 
 Finding CheckProcfs() {
@@ -74,11 +74,12 @@ Finding CheckProcfs() {
   }
   if (!Readable("/proc/1/stat")) {
     return {"procfs", "partly",
-            "/proc hides other users' processes (hidepid); run as root or remount without it"};
+            "/proc hides the processes of other users (hidepid); run as root, or remount it "
+            "without hidepid"};
   }
   if (!Readable("/proc/1/environ")) {
     return {"procfs", "partly",
-            "only this user's processes show environment and I/O; run as root, or with "
+            "environment and I/O are readable only for this user's processes; run as root, or with "
             "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"};
   }
   return {"procfs", "yes", "processes of all users, with environment and I/O"};
@@ -88,8 +89,8 @@ Finding CheckConnector() {
   const int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_CONNECTOR);
   if (fd < 0) {
     return {"proc_connector", "no",
-            "no netlink connector in this kernel (CONFIG_PROC_EVENTS); exit statuses come from "
-            "launcher text"};
+            "this kernel has no process connector (CONFIG_PROC_EVENTS); exit statuses come from "
+            "the output of launchers"};
   }
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
@@ -98,7 +99,7 @@ Finding CheckConnector() {
   close(fd);
   if (!bound) {
     return {"proc_connector", "no",
-            "needs CAP_NET_ADMIN (root); exit statuses come from launcher text"};
+            "needs CAP_NET_ADMIN (root); exit statuses come from the output of launchers"};
   }
   std::error_code error;
   // The numbers of the first namespaces are fixed in the kernel (PROC_PID_INIT_INO).
@@ -124,7 +125,8 @@ Finding CheckCgroup() {
     return {"memory_cgroup", "yes", "cgroup v2: job memory, limit and OOM kills"};
   }
   return {"memory_cgroup", "no",
-          "no memory controller below /sys/fs/cgroup; OOM kills show in the host's counter only"};
+          "no memory controller below /sys/fs/cgroup; OOM kills are visible only in the counter of "
+          "the host"};
 }
 
 Finding CheckLater(const char* name, const char* path, const char* there, const char* missing) {
@@ -137,19 +139,17 @@ Finding CheckLater(const char* name, const char* path, const char* there, const 
 Finding CheckKmsg() {
   if (Readable("/dev/kmsg")) {
     return {"kmsg", "yes",
-            "the kernel's log is readable: Xids, machine checks, hung tasks, failing disks; whose "
-            "limit an out-of-memory kill was at"};
+            "the kernel log is readable: Xids, machine checks, hung tasks, failing disks, the "
+            "memory limit behind an out-of-memory kill"};
   }
   return {"kmsg", "no",
           std::string("/dev/kmsg: ") + std::strerror(errno) +
-              "; needs root; of the kernel's log only Xids are told, by the NVIDIA "
-              "library"};
+              "; needs root; without it only Xids are known, from the NVIDIA library"};
 }
 
 Finding CheckGpu() {
   constexpr char kDriver[] = "/proc/driver/nvidia/version";
-  if (Readable(kDriver))
-    return {"gpu", "yes", "an NVIDIA driver is loaded: nvml asks it for its GPUs"};
+  if (Readable(kDriver)) return {"gpu", "yes", "an NVIDIA driver is loaded; nvml reads its GPUs"};
   return {"gpu", "no",
           std::string(kDriver) + ": " + std::strerror(errno) +
               "; no NVIDIA driver; GPU evidence is not applicable"};
@@ -164,15 +164,14 @@ Finding CheckSlurm(const exporter::Config& config) {
   const Status found = commands.Find();
   if (slurm.role == "controller") {
     if (!found) return {"slurm", "no", found.error()};
-    return {
-        "slurm", "yes",
-        "the instance beside the controller: all jobs and nodes, once in 30 s or more; /events"};
+    return {"slurm", "yes",
+            "role controller: polls all jobs and nodes every 30 s or more; serves /events"};
   }
   if (!slurm.controller_url.empty())
     return {"slurm", "yes", "events of the node's jobs from " + slurm.controller_url};
   if (!found)
     return {"slurm", "no", found.error() + "; jobs and ranks come from cgroups and SLURM_*"};
-  return {"slurm", "yes", "asked once when a job begins and once when one ends badly"};
+  return {"slurm", "yes", "asked once when a job begins and once when a job ends badly"};
 }
 
 // What the kernel allows of eBPF, and what `ebpf.mode` makes of it.
@@ -186,20 +185,20 @@ void AddKernel(const exporter::Config& config, std::vector<Finding>& findings) {
       findings.push_back({source, "yes", text});
     } else if (config.ebpf.mode == "force") {
       findings.push_back(
-          {source, "partly", "tried all the same (ebpf.mode force): " + obstacle->text});
+          {source, "partly", "tried anyway (ebpf.mode is force): " + obstacle->text});
     } else {
       findings.push_back({source, "no", obstacle->text + otherwise});
     }
   };
   const auto tracepoints = probes::ObstacleForTracepoints(rows);
-  add("process", tracepoints, "programs in the kernel; takes proc_connector's place",
+  add("process", tracepoints, "programs in the kernel; they replace proc_connector",
       "; proc_connector and procfs are used");
-  add("stdio", tracepoints, "programs in the kernel hear what ranks print",
-      "; stdout_tail follows the job's output file");
+  add("stdio", tracepoints, "programs in the kernel capture what ranks print",
+      "; stdout_tail reads the job's output files");
   add("wait", tracepoints, "programs in the kernel count why threads do not run",
-      "; /proc is looked into each second");
-  add("network", tracepoints, "programs in the kernel see connections and look-ups of names", "");
-  add("io", tracepoints, "programs in the kernel see files: bytes, time, errors", "");
+      "; /proc is sampled every second");
+  add("network", tracepoints, "programs in the kernel observe connections and name lookups", "");
+  add("io", tracepoints, "programs in the kernel observe file operations: bytes, time, errors", "");
   const auto calls = probes::ObstacleForUprobes(rows);
   add("cuda", calls, "programs at the CUDA calls of ranks, within ebpf.budget", "");
   add("nccl", calls, "programs at the NCCL calls of ranks", "");
@@ -211,11 +210,11 @@ Finding CheckWeb(const exporter::Config& config) {
   for (const std::string& address : exporter::BeyondLoopback(config)) {
     beyond += (beyond.empty() ? "" : ", ") + address;
   }
-  if (beyond.empty()) return {"web", "yes", "this machine's users reach it, and nobody else"};
+  if (beyond.empty()) return {"web", "yes", "reachable by the users of this machine only"};
   return {"web", "partly",
-          "the network reaches " + beyond +
-              " and nobody is asked who he is: no text of logs is served there; listen on "
-              "127.0.0.1 and let a proxy ask"};
+          "reachable from the network at " + beyond +
+              " without authentication, so no text of logs is served there; to change that, listen "
+              "on 127.0.0.1 behind a proxy that authenticates"};
 }
 
 std::vector<Finding> Look(const exporter::Config& config) {
@@ -239,19 +238,19 @@ std::vector<Finding> Look(const exporter::Config& config) {
   findings.push_back(
       {"capabilities", "yes",
        (kept.empty() ? "serve keeps none" : "serve keeps" + kept + " and gives up the rest") +
-           "; one thread keeps setuid and setgid, to make readers with their users' rights"});
+           "; one thread keeps setuid and setgid, to start readers with their users' rights"});
   findings.push_back(CheckWeb(config));
-  findings.push_back(CheckDirectory("state", config.state.dir, "recordings and verdicts",
-                                    "nothing would survive a restart; name another with "
-                                    "--state.dir"));
+  findings.push_back(
+      CheckDirectory("state", config.state.dir, "recordings and verdicts",
+                     "nothing would survive a restart; choose another with --state.dir"));
   findings.push_back(CheckCgroup());
   findings.push_back(CheckKmsg());
   findings.push_back(CheckLater("pressure", "/proc/pressure/memory", "PSI is on",
-                                "boot with psi=1 where the kernel has it"));
+                                "boot with psi=1 if the kernel supports it"));
   findings.push_back(CheckGpu());
   findings.push_back(CheckSlurm(config));
   findings.push_back({"fleet", config.fleet.prometheus.empty() ? "off" : "no",
-                      "this build asks no Prometheus; verdicts cover this node"});
+                      "this build queries no Prometheus; verdicts cover this node only"});
   return findings;
 }
 
@@ -259,8 +258,8 @@ std::vector<Finding> Look(const exporter::Config& config) {
 
 int CheckCommand(int argc, char** argv) {
   CLI::App app(
-      "Validate the configuration and say what can be observed on this machine. Exit status: 0, 2 "
-      "mistakes in the configuration or usage.",
+      "Validate the configuration and report what can be observed on this machine. Exit status: 0, "
+      "or 2 for an error in the configuration or usage.",
       "rankscope check");
   ConfigOptions options(app);
   const std::variant<exporter::Config, int> settled = options.Settle(argc, argv);

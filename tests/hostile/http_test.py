@@ -189,7 +189,7 @@ class Clients(HostileTest):
         self.assertIn("no text of logs is served there", daemon.text())
         checked = subprocess.run([BINARY, "check", "--web.listen-address", "0.0.0.0:1"], capture_output=True, text=True,
                                  timeout=PATIENCE).stdout
-        self.assertRegex(checked, r"web +partly +the network reaches 0\.0\.0\.0:1")
+        self.assertRegex(checked, r"web +partly +reachable from the network at 0\.0\.0\.0:1")
 
 
 if __name__ == "__main__":
