@@ -260,14 +260,15 @@ class Renderer {
   bool Holds(const Term& term) const {
     const std::optional<FieldValue> value = Find(term.field);
     if (term.test == Test::kIsNot) return !value;
-    if (term.test == Test::kDiffers && !value) return true;
-    if (!value) return false;
+    if (!value) return term.test == Test::kDiffers || term.test == Test::kBeginsNot;
     const std::string text = Print(*value);
     switch (term.test) {
       case Test::kEquals:
         return text == term.value;
       case Test::kBegins:
         return text.starts_with(term.value);
+      case Test::kBeginsNot:
+        return !text.starts_with(term.value);
       case Test::kDiffers:
         return text != term.value;
       case Test::kBelow:

@@ -12,8 +12,9 @@
 //   [?condition:text]  and of which the condition holds
 //
 // A condition is a list of terms that all must hold, with ',' between them: `field` (is there),
-// `!field`, `field=value`, `field=begin*`, `field!=value`, `field<number`, `field>=number`.
-// A template with an unknown name, an unknown format or an unbalanced bracket does not compile.
+// `!field`, `field=value`, `field=begin*`, `field!=value`, `field!=begin*`, `field<number`,
+// `field>=number`. A template with an unknown name, an unknown format or an unbalanced bracket does
+// not compile.
 #pragma once
 
 #include <algorithm>
@@ -95,7 +96,16 @@ constexpr Placeholder ReadPlaceholder(std::string_view text) {
   return read;
 }
 
-enum class Test : uint8_t { kIsThere, kIsNot, kEquals, kBegins, kDiffers, kBelow, kAtLeast };
+enum class Test : uint8_t {
+  kIsThere,
+  kIsNot,
+  kEquals,
+  kBegins,
+  kDiffers,
+  kBeginsNot,
+  kBelow,
+  kAtLeast
+};
 
 struct Term {
   FieldId field{};
@@ -114,8 +124,9 @@ constexpr Term ReadTerm(std::string_view text) {
     term.test = Test::kIsNot;
     if (!rest.empty()) TemplateIsWrong("a term asks for one thing");
   } else if (rest.starts_with("!=")) {
-    term.test = Test::kDiffers;
+    term.test = rest.ends_with('*') ? Test::kBeginsNot : Test::kDiffers;
     term.value = rest.substr(2);
+    if (term.test == Test::kBeginsNot) term.value.remove_suffix(1);
   } else if (rest.starts_with(">=")) {
     term.test = Test::kAtLeast;
     term.value = rest.substr(2);
