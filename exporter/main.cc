@@ -18,24 +18,26 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"run", rankscope::cli::RunCommand, "run a command unchanged, keep its log, judge it"},
-    {"serve", rankscope::cli::CompanionCommand, "watch this node, serve /metrics and /verdict"},
+    {"run", rankscope::cli::RunCommand, "run a command unchanged, keep its log, print a verdict"},
+    {"serve", rankscope::cli::CompanionCommand,
+     "the daemon: watch this node, serve /metrics and /verdict"},
     {"classify", rankscope::cli::ClassifyCommand, "judge log files"},
     {"progress", rankscope::cli::ProgressCommand, "print the training records of a log"},
-    {"replay", rankscope::cli::ReplayCommand, "judge a recording again"},
-    {"verdict", rankscope::cli::CompanionCommand, "ask a running daemon for its verdicts"},
+    {"replay", rankscope::cli::ReplayCommand, "print the verdicts of a recording"},
+    {"verdict", rankscope::cli::CompanionCommand, "print the verdicts of a running daemon"},
     {"check", rankscope::cli::CompanionCommand,
-     "validate the configuration; say what can be observed here"},
+     "validate the configuration, report what can be observed here"},
     {"list", rankscope::cli::CompanionCommand,
-     "print the tables: families, formats, shapes, sources, metrics"},
-    {"explain", rankscope::cli::CompanionCommand, "say how a process was attributed"},
+     "print a table: families, formats, shapes, sources, metrics ..."},
+    {"explain", rankscope::cli::CompanionCommand,
+     "print how a process was attributed to a job and rank"},
 };
 
 void PrintUsage(FILE* out) {
   std::fputs("usage: rankscope COMMAND [ARGS...]\n\n", out);
   for (const Command& command : kCommands)
     std::fprintf(out, "  %-9s %s\n", command.name, command.what);
-  std::fputs("\n`rankscope COMMAND --help` says more.\n", out);
+  std::fputs("\n`rankscope COMMAND --help` describes the options.\n", out);
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace rankscope::cli {
 
 int ExplainCommand(int argc, char** argv) {
   CLI::App app(
-      "Say how a process was attributed to a job and a rank: each fact, who says it, and who says "
-      "something else. Exit status: 0, 1 not known or no "
-      "daemon, 2 usage.",
+      "Print how a process was attributed to a job and a rank: each fact, its origin, and origins "
+      "that disagree. Exit status: 0; 1 if the process is unknown or no daemon answers; 2 for "
+      "wrong usage.",
       "rankscope explain");
   int32_t pid = 0;
   std::string address = kDefaultAddress;

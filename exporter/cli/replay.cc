@@ -59,10 +59,10 @@ int ReplayCommand(int argc, char** argv) {
       ->required();
   app.add_option("--format", format, "json or text")->check(CLI::IsMember({"json", "text"}));
   app.add_option("--speed", speed,
-                 "as many times as fast as it was; without it, as fast as it goes")
+                 "speed relative to the recording; without it, as fast as possible")
       ->check(CLI::Range(0.001, 1e6));
   app.add_flag("--timeline", timeline,
-               "print each change of a verdict, with its time, in place of the verdicts");
+               "print each change of a verdict with its time, instead of the verdicts");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -50,13 +50,13 @@ Result<HttpAnswer> GetAll(const std::string& address, const std::string& target,
 
 int VerdictCommand(int argc, char** argv) {
   CLI::App app(
-      "Print the verdicts of a running rankscope daemon. Exit status: 0, 1 no such job or no "
-      "daemon, 2 usage.",
+      "Print the verdicts of a running rankscope daemon. Exit status: 0; 1 if the job is unknown "
+      "or no daemon answers; 2 for wrong usage.",
       "rankscope verdict");
   std::string job;
   std::string address = kDefaultAddress;
   std::string format = "text";
-  app.add_option("JOB", job, "Job id; without it, all jobs known");
+  app.add_option("JOB", job, "Job id; without it, all known jobs");
   app.add_option("--address", address, "HOST:PORT of the daemon")->capture_default_str();
   app.add_option("--format", format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))

@@ -16,15 +16,13 @@ namespace rankscope::run {
 const char kUsage[] =
     "usage: rankscope run [FLAGS] [--] CMD [ARGS...]\n"
     "\n"
-    "Runs CMD unchanged, keeps its output in a log, records it and says at the end what happened.\n"
-    "The exit status is CMD's; 128+N when signal N ended it; 127 or 126 when it could not be "
-    "executed;\n"
-    "125 for wrong usage: nothing was started. Where DIR cannot be written the log is kept "
-    "elsewhere "
-    "or\n"
-    "not at all, and CMD runs all the same.\n"
+    "Runs CMD unchanged, keeps its output in a log, records it, and prints a verdict at the end.\n"
+    "The exit status is that of CMD; 128+N if signal N ended it; 127 or 126 if it could not be\n"
+    "executed; 125 for wrong usage, when nothing was started. If DIR cannot be written, the log "
+    "is\n"
+    "kept elsewhere or not at all, and CMD runs anyway.\n"
     "\n"
-    "  --dir DIR        the run's folder: log, run.json, recording/, verdict.json, verdict.txt\n"
+    "  --dir DIR        the run's directory: log, run.json, recording/, verdict.json, verdict.txt\n"
     "                   [RANKSCOPE_RUN_DIR, or rankscope-runs/JOB_ID]; DIR.2 ... when DIR holds a "
     "run\n"
     "  --job-id ID      [SLURM_JOB_ID, or run-UID-XXXXXXXX]\n"
@@ -32,7 +30,7 @@ const char kUsage[] =
     "                   [RANKSCOPE_SOCKET, or /run/rankscope/run.sock]\n"
     "  --drain TIME     how long to wait for grandchildren that hold the output open after CMD's "
     "end [2s]\n"
-    "  --pty WHEN       auto (where our own output is a terminal, CMD's is one), never [auto]\n"
+    "  --pty WHEN       auto (CMD gets a terminal if rankscope writes to one), never [auto]\n"
     "  --verdict WHERE  auto (stderr if it is a terminal), stderr, json (on stderr), none [auto]\n"
     "  --help\n";
 
@@ -68,7 +66,7 @@ constexpr std::array<Flag, 6> kFlags = {
            options.run_directory = value;
            return !value.empty();
          },
-         "a folder's name"},
+         "a directory"},
     Flag{"--job-id",
          [](std::string_view value, Options& options) {
            options.job_id = value;
