@@ -210,8 +210,8 @@ static __always_inline void opened(__u32 fd) {
   known->read_before = BPF_CORE_READ(task, ioac.rchar);
   known->inode = BPF_CORE_READ(inode, i_ino);
   known->class_ = class;
-  known->flags = (mode & FMODE_WRITE ? RS_IO_WRITES : 0) |
-                 (BPF_CORE_READ(inode, i_size) == 0 ? RS_IO_NEW : 0);
+  known->flags =
+      (mode & FMODE_WRITE ? RS_IO_WRITES : 0) | (BPF_CORE_READ(inode, i_size) == 0 ? RS_IO_NEW : 0);
   keep_name(known->name, scratch);
   if (class != RS_IO_CHECKPOINT || !(mode & FMODE_WRITE)) return;
   event = bpf_ringbuf_reserve(&rs_io_events, sizeof(*event), 0);

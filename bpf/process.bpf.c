@@ -51,9 +51,10 @@ struct {
 #define SIGKILL 9
 /* HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ SYS: those whose
  * default is death and that a job is ended with. */
-#define FATAL_SIGNALS                                                                           \
-  (1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 9 |    \
-   1u << 10 | 1u << 11 | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 15 | 1u << 24 | 1u << 25 | 1u << 31)
+#define FATAL_SIGNALS                                                                        \
+  (1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 9 | \
+   1u << 10 | 1u << 11 | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 15 | 1u << 24 | 1u << 25 |   \
+   1u << 31)
 /* A charge asks for up to a huge page, and each CPU holds some pages in stock. */
 #define LIMIT_SLACK_PAGES 640
 /* A pid is below this; what is above is a pointer (see oom). */

@@ -47,10 +47,10 @@ struct {
 
 /* Written by user space. */
 __u64 rs_watched[RS_WATCHED_WORDS] = {};
-const volatile __u8 rs_calls[RS_CALLS] = {};   /* enum rs_wait or rs_wait_call, by number */
-const volatile __u32 rs_uvm_major = 0;         /* of /dev/nvidia-uvm; it is dynamic */
-const volatile __u8 rs_delay_counted = 0;      /* sched_wakeup is not attached */
-const volatile __u32 rs_stack_bytes = 16384;   /* of a kernel stack, before bpf_task_pt_regs */
+const volatile __u8 rs_calls[RS_CALLS] = {}; /* enum rs_wait or rs_wait_call, by number */
+const volatile __u32 rs_uvm_major = 0;       /* of /dev/nvidia-uvm; it is dynamic */
+const volatile __u8 rs_delay_counted = 0;    /* sched_wakeup is not attached */
+const volatile __u32 rs_stack_bytes = 16384; /* of a kernel stack, before bpf_task_pt_regs */
 
 /* include/linux/sched.h: bits since 2.6. */
 #define TASK_UNINTERRUPTIBLE 2

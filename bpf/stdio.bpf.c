@@ -312,7 +312,7 @@ static __always_inline void describe(struct rs_said *said, const struct rs_strea
 /* Waking the reader costs more than all the rest: it comes by itself, unless there is much. */
 static __always_inline __u64 wakeup(void) {
   return bpf_ringbuf_query(&rs_ring, BPF_RB_AVAIL_DATA) > RING_BYTES / 4 ? BPF_RB_FORCE_WAKEUP
-                                                                        : BPF_RB_NO_WAKEUP;
+                                                                         : BPF_RB_NO_WAKEUP;
 }
 
 /* `room` is a constant at each call: the kernel must know a record's size in advance. */
@@ -496,19 +496,29 @@ static __always_inline int traced(enum call call, int out_argument, long ret) {
 }
 
 SEC("tracepoint/syscalls/sys_exit_write")
-int stdio_write_trace(struct trace_event_raw_sys_exit *ctx) { return traced(WRITE, 0, ctx->ret); }
+int stdio_write_trace(struct trace_event_raw_sys_exit *ctx) {
+  return traced(WRITE, 0, ctx->ret);
+}
 
 SEC("tracepoint/syscalls/sys_exit_writev")
-int stdio_writev_trace(struct trace_event_raw_sys_exit *ctx) { return traced(WRITEV, 0, ctx->ret); }
+int stdio_writev_trace(struct trace_event_raw_sys_exit *ctx) {
+  return traced(WRITEV, 0, ctx->ret);
+}
 
 SEC("tracepoint/syscalls/sys_exit_sendfile64")
-int stdio_sendfile_trace(struct trace_event_raw_sys_exit *ctx) { return traced(SPLICED, 0, ctx->ret); }
+int stdio_sendfile_trace(struct trace_event_raw_sys_exit *ctx) {
+  return traced(SPLICED, 0, ctx->ret);
+}
 
 SEC("tracepoint/syscalls/sys_exit_splice")
-int stdio_splice_trace(struct trace_event_raw_sys_exit *ctx) { return traced(SPLICED, 2, ctx->ret); }
+int stdio_splice_trace(struct trace_event_raw_sys_exit *ctx) {
+  return traced(SPLICED, 2, ctx->ret);
+}
 
 SEC("tracepoint/syscalls/sys_exit_copy_file_range")
-int stdio_copy_trace(struct trace_event_raw_sys_exit *ctx) { return traced(SPLICED, 2, ctx->ret); }
+int stdio_copy_trace(struct trace_event_raw_sys_exit *ctx) {
+  return traced(SPLICED, 2, ctx->ret);
+}
 
 /* --- The end of every system call. */
 

@@ -68,8 +68,8 @@ struct rs_cuda_counts {
   __u64 start_ns; /* of the process, since boot; 0 = not known */
   __u64 launches;
   __u64 graphs;
-  __u64 below;  /* launches of the driver that a launch of the runtime made: counted above once */
-  __u64 alone;  /* launches of the runtime that made none that was seen */
+  __u64 below;   /* launches of the driver that a launch of the runtime made: counted above once */
+  __u64 alone;   /* launches of the runtime that made none that was seen */
   __u64 runs[2]; /* of the launch probes, by layer */
   __u64 timed_launches;
   __u64 launch_ns; /* of these */

@@ -8,12 +8,12 @@
 
 /* Why bytes of a stream were written and not told; index of a counter of the stream. */
 enum rs_unheard {
-  RS_UNHEARD_BUDGET = 0, /* more than the process may say in the time */
-  RS_UNHEARD_RING = 1,   /* the ring was full */
-  RS_UNHEARD_LONG = 2,   /* of one write, what is beyond RS_SAID_MAX */
-  RS_UNHEARD_FAULT = 3,  /* the memory that it was written from could not be read */
+  RS_UNHEARD_BUDGET = 0,  /* more than the process may say in the time */
+  RS_UNHEARD_RING = 1,    /* the ring was full */
+  RS_UNHEARD_LONG = 2,    /* of one write, what is beyond RS_SAID_MAX */
+  RS_UNHEARD_FAULT = 3,   /* the memory that it was written from could not be read */
   RS_UNHEARD_SPLICED = 4, /* went from file to file (sendfile and its like): no memory to read */
-  RS_UNHEARD_SHARE = 5,  /* more of its user's waits already than is his share */
+  RS_UNHEARD_SHARE = 5,   /* more of its user's waits already than is his share */
   RS_UNHEARD_KINDS = 6,
 };
 

@@ -48,7 +48,7 @@ struct StorageFeatures {
 
   // Saves as the text tells of them.
   int64_t told_saves = 0;
-  double told_step = 0;  // of the last
+  double told_step = 0;              // of the last
   double told_interval = kNoNumber;  // steps between them, where they are regular
   double told_share = kNoNumber;     // of the time since the first record; only where timed
   EvidenceRef told_evidence = kNoEvidence;

@@ -83,10 +83,10 @@ enum class IncidentKind : uint8_t {
                        // timeout_ms, backend
   kPeerLost,           // a connection inside a process group broke: a peer went away first
   kRendezvous,         // the process group could not form; sub
-                       // timeout|refused|dns|port_in_use|bind|store_lost|join|syn_timeout|unreachable;
-                       // fields host, port
-  kSchedulerEnd,       // sub
-                  // cancelled|time_limit|preemption|requeue|node_failure|failed|memory_error|oom
+                // timeout|refused|dns|port_in_use|bind|store_lost|join|syn_timeout|unreachable;
+                // fields host, port
+  kSchedulerEnd,   // sub
+                   // cancelled|time_limit|preemption|requeue|node_failure|failed|memory_error|oom
   kTerminated,     // the program says that it was told to stop: SIGTERM, SIGINT, KeyboardInterrupt;
                    // field signal name
   kNonFiniteLoss,  // prose: "Loss is nan, stopping training"

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The closed vocabulary of events: `Event::type`. A new one is a row of event_types.inc. Any thread.
+// The closed vocabulary of events: `Event::type`. A new one is a row of event_types.inc. Any
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "detectors/model/observation.h"
 #include "detectors/model/library_call.h"
+#include "detectors/model/observation.h"
 
 namespace rankscope {
 
@@ -30,7 +30,6 @@ struct SlurmEvent {
   std::string was, is;          // states, or of "updated" the field's values
   std::string source;           // scontrol | sacct | slurmrestd
   std::vector<KeyValue> facts;  // by name: "nodes", "restarts", "exit", ...
-
 };
 
 // In the order of a job's life. The ends are what accounting calls them.

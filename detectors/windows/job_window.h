@@ -379,8 +379,8 @@ class JobWindow {
       begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
       progress_stream_, last_words_, earlier_, pending_signals_, ended_well_, gpu_claims_,
       scheduler_, boot_, parents_, suspension_, scheduler_state_attempt_, scheduler_marks_,
-      mark_reason_, attempt_spans_, array_task_, heterogeneous_, hearing_,
-      wrapper_note_, single_program_);
+      mark_reason_, attempt_spans_, array_task_, heterogeneous_, hearing_, wrapper_note_,
+      single_program_);
     while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
     while (attempt_spans_.size() > kMaxSpans) attempt_spans_.pop_front();

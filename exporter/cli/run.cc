@@ -108,7 +108,8 @@ uint32_t RandomName() {
 }  // namespace
 
 int RunCommand(int /*argc*/, char** argv) {
-  Result<run::Arguments> arguments = run::ParseArguments(argv, environ, run::ReadOuterUser(), RandomName());
+  Result<run::Arguments> arguments =
+      run::ParseArguments(argv, environ, run::ReadOuterUser(), RandomName());
   if (!arguments) {
     std::fprintf(stderr, "rankscope run: %s\n", arguments.error().c_str());
     return run::kRefused;

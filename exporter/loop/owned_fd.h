@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A descriptor that is closed with its owner: of a file, a socket, a link, a place of a program. Any
-// thread, one owner.
+// A descriptor that is closed with its owner: of a file, a socket, a link, a place of a program.
+// Any thread, one owner.
 #pragma once
 
 #include <unistd.h>

@@ -192,7 +192,8 @@ inline constexpr std::array kNodeRows = {
     MetricRow{"rankscope_log_unattributed_lines_total", MetricType::kCounter, "",
               "Log lines whose job is not known.", ""},
     MetricRow{"rankscope_memory_limit_bytes", MetricType::kGauge, "bytes",
-              "Memory that the exporter keeps within: state.memory, its cgroup's limit, or 2 GiB.", ""},
+              "Memory that the exporter keeps within: state.memory, its cgroup's limit, or 2 GiB.",
+              ""},
     MetricRow{"rankscope_memory_used_bytes", MetricType::kGauge, "bytes",
               "What counts of it, without pages that the kernel can take back.", ""},
     MetricRow{"rankscope_nccl_bytes_total", MetricType::kCounter, "bytes",
@@ -302,10 +303,11 @@ inline constexpr std::array kNodeRows = {
               "Observations that a recording does not have: the disk was full or too slow.", ""},
     MetricRow{"rankscope_recorder_write_errors_total", MetricType::kCounter, "",
               "Writes to recordings, verdicts and summaries that failed.", ""},
-    MetricRow{"rankscope_run_refusals_total", MetricType::kCounter, "",
-              "What wrappers of commands were refused, by kind: a connection for want of room, a job "
-              "of another user's, a job whose owner came, a message, a fact not theirs to tell.",
-              "kind", Keep::kAlways, Profile::kDefault, Since::kStart},
+    MetricRow{
+        "rankscope_run_refusals_total", MetricType::kCounter, "",
+        "What wrappers of commands were refused, by kind: a connection for want of room, a job "
+        "of another user's, a job whose owner came, a message, a fact not theirs to tell.",
+        "kind", Keep::kAlways, Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_series", MetricType::kGauge, "", "Series on this page.", ""},
     MetricRow{"rankscope_series_dropped_total", MetricType::kCounter, "",
               "Series left out, counted at each tick, by reason: the cap of series per node or a "

@@ -39,8 +39,8 @@ struct Block {
 
   template <class A>
   void Fields(A& a) {
-    a(lines, evaluation, total_steps, epoch, step_seconds, reward, kl, elapsed_seconds, samples_per_second,
-      step, loss, grad_norm, learning_rate);
+    a(lines, evaluation, total_steps, epoch, step_seconds, reward, kl, elapsed_seconds,
+      samples_per_second, step, loss, grad_norm, learning_rate);
   }
 };
 

@@ -57,9 +57,9 @@ void SuspensionTracker::OnEvent(const Event& event, Timestamp t) {
   if (event.type != WireType(EventType::kThreadStopped)) return;
   const auto found = processes_.find(event.process);
   if (found == processes_.end()) return;
-  found->second.traced =
-      std::any_of(event.str.begin(), event.str.end(),
-                  [](const KeyValue& pair) { return Is(pair, "what", "traced"); });
+  found->second.traced = std::any_of(event.str.begin(), event.str.end(), [](const KeyValue& pair) {
+    return Is(pair, "what", "traced");
+  });
   Judge(t);
 }
 
@@ -67,7 +67,7 @@ void SuspensionTracker::OnProcessGone(const ProcessKey& key, Timestamp t) {
   if (processes_.erase(key) > 0) Judge(t);
 }
 
-SuspensionTracker::Count SuspensionTracker::CountThose(bool Process::* which) const {
+SuspensionTracker::Count SuspensionTracker::CountThose(bool Process::*which) const {
   Count count;
   for (const auto& [key, process] : processes_) {
     if (!(process.*which)) continue;

@@ -75,7 +75,7 @@ class SuspensionTracker {
     Timestamp since;  // the last of them
   };
 
-  Count CountThose(bool Process::* which) const;
+  Count CountThose(bool Process::*which) const;
   void Judge(Timestamp t);
   void End(Timestamp t);
   Timestamp KnownUntil(Timestamp now) const;

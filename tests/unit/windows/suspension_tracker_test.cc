@@ -33,7 +33,8 @@ class Suspensions : public ::testing::Test {
     batch.subject.kind = Subject::Kind::kProcess;
     batch.subject.process = {pid, 7};
     batch.samples = {{SignalId::kProcessState, state}};
-    if (frozen >= 0) batch.samples.push_back({SignalId::kProcessFrozen, static_cast<float>(frozen)});
+    if (frozen >= 0)
+      batch.samples.push_back({SignalId::kProcessFrozen, static_cast<float>(frozen)});
     tracker_.OnSamples(batch, Of(pid), At(second));
   }
   SuspendedBy By(double second) const {
