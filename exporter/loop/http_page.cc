@@ -126,7 +126,8 @@ std::string Header(std::string_view head, std::string_view name) {
 Result<HttpUrl> ParseHttpUrl(std::string_view text) {
   const std::string quoted = "'" + std::string(text.substr(0, kMaxUrl)) + "'";
   constexpr std::string_view kScheme = "http://";
-  if (!text.starts_with(kScheme)) return Error{quoted + " is not a URL; write http://HOST:PORT/PATH"};
+  if (!text.starts_with(kScheme))
+    return Error{quoted + " is not a URL; write http://HOST:PORT/PATH"};
   const bool plain =
       std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127; });
   if (!plain || text.size() > kMaxUrl)
