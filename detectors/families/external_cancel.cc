@@ -8,13 +8,13 @@
 #include "detectors/families/scheduler.h"
 #include "detectors/families/sender.h"
 
-namespace rankscope::families {
+namespace rankscope::families::external_cancel {
 
 using features::Cause;
 using features::JobFeatures;
 using logs::IncidentKind;
 
-Finding EvaluateX20(const JobFeatures& f) {
+Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (primary == nullptr) {
     // Killed from outside without a word: only the wait status speaks.
@@ -67,7 +67,7 @@ Finding EvaluateX20(const JobFeatures& f) {
   return finding;
 }
 
-RuledOut RuleOutX20(const JobFeatures& f) {
+RuledOut RuleOut(const JobFeatures& f) {
   if (f.running) return Excluded("the run is going on");
   if (f.exit_known && f.exit_code == 0)
     return Excluded("the command exited with 0", {f.exit_evidence});
@@ -79,4 +79,4 @@ RuledOut RuleOutX20(const JobFeatures& f) {
   return NoSuchText(f, "no cancellation and no termination signal");
 }
 
-}  // namespace rankscope::families
+}  // namespace rankscope::families::external_cancel

@@ -148,6 +148,10 @@ std::string Number(double value) {
   return text;
 }
 
+std::string Percent(double share) {
+  return Number(std::round(100 * share)) + " %";
+}
+
 std::string Counted(double count, std::string_view noun) {
   return Number(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }

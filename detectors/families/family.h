@@ -86,20 +86,22 @@ struct RuledOut {
 
 struct FamilyRow {
   std::string_view code;
-  int32_t precedence;  // among findings that no incident began; lower is tried first
-  bool incident;       // explains the primary cause; else judges the whole run
-  Duration hold;       // must match this long before it is raised
-  Duration clear;      // must be absent this long before it falls
+  bool incident;   //  explains the primary cause; else judges the whole run
+  Duration hold;   // must match this long before it is raised
+  Duration clear;  // must be absent this long before it falls
   Finding (*evaluate)(const features::JobFeatures& f);
   RuledOut (*rule_out)(const features::JobFeatures& f);
 };
 
-// Every family of FamilyNames(), in order of precedence.
+// Every family of FamilyNames(), in order of precedence: those that explain the primary cause
+// first.
 std::span<const FamilyRow> Families();
 
 // `evaluate` of a family that no store of this build can show yet.
-Finding EvaluateNever(const features::JobFeatures& f);
-inline constexpr auto kNeverRaised = &EvaluateNever;
+namespace load_imbalance {
+Finding Evaluate(const features::JobFeatures& f);
+}
+inline constexpr auto kNeverRaised = &load_imbalance::Evaluate;
 
 // --- shared by the families' files ---
 
@@ -124,6 +126,7 @@ const features::Cause* FindCause(const features::JobFeatures& f, logs::IncidentK
 double HangTimeout(const features::JobFeatures& f);
 
 std::string Number(double value);
+std::string Percent(double share);  // "62 %"
 // "1 step", "200 steps".
 std::string Counted(double count, std::string_view noun);
 // "45 s", "12 min", "4 h 10 min", "24 h", "3 d 2 h": as exact as people say it.

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the cards themselves show: B3, and their part in B2, C3, D1 and X2.
 #include "detectors/families/gpu.h"
 
 #include <algorithm>
@@ -9,57 +8,16 @@
 #include <string>
 
 #include "detectors/families/curve.h"
-#include "detectors/families/rows.h"
 
 namespace rankscope::families {
-namespace {
 
-using features::GpuMinute;
 using features::JobFeatures;
 using features::RunGpu;
 
-std::string Percent(double share) {
-  return Number(std::round(100 * share)) + " %";
-}
-
-bool Runs(const JobFeatures& f) {
-  return f.running && f.timed && f.Primary() == nullptr && f.gpu.known();
-}
+namespace {
 
 bool Saves(const JobFeatures& f) {
   return f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL;
-}
-
-// Heat or power supply held it down for a good part of the time in which it had work.
-bool IsHeldDown(const GpuMinute& minute) {
-  constexpr int32_t kLooks = 20;
-  constexpr double kDuty = 0.2;
-  return minute.looks >= kLooks && 2 * minute.busy >= minute.looks && minute.severe_duty >= kDuty;
-}
-
-double ReferenceClock(const RunGpu& gpu) {
-  return std::max(gpu.best_clock, std::isfinite(gpu.peers_clock) ? gpu.peers_clock : 0);
-}
-
-// The bits alone are a card at its limit, as many run all day: its clock must have fallen too.
-bool IsThrottled(const RunGpu& gpu) {
-  constexpr double kFallen = 0.85;
-  const double reference = ReferenceClock(gpu);
-  return IsHeldDown(gpu.now) && IsHeldDown(gpu.before) && std::isfinite(gpu.clock) &&
-         reference > 0 && gpu.clock <= kFallen * reference;
-}
-
-std::string_view ThrottleSub(uint32_t bits) {
-  constexpr uint32_t kBrake = 0x80, kHeat = 0x20 | 0x40;
-  if (bits & kBrake) return "power_brake";
-  return bits & kHeat ? "thermal" : "slowdown";
-}
-
-// How steps go against the first ones; 0: nobody tells.
-double StepRatio(const JobFeatures& f) {
-  const bool known = std::isfinite(f.step_seconds) && std::isfinite(f.early_step_seconds) &&
-                     f.early_step_seconds > 0;
-  return known ? f.step_seconds / f.early_step_seconds : 0;
 }
 
 // Steps come, and are of the usual kind.
@@ -74,65 +32,8 @@ bool TakesSteps(const JobFeatures& f) {
 
 }  // namespace
 
-Finding EvaluateB3(const JobFeatures& f) {
-  if (!Runs(f)) return {};
-  constexpr double kSlower = 1.10;
-  const double ratio = StepRatio(f);
-  if (ratio > 0 && ratio < kSlower) return {};  // it costs the run nothing
-  Finding finding;
-  uint32_t bits = 0;
-  const RunGpu* worst = nullptr;
-  for (const RunGpu& gpu : f.gpu.gpus) {
-    if (!IsThrottled(gpu)) continue;
-    bits |= gpu.now.severe_bits;
-    if (worst == nullptr ||
-        gpu.clock / ReferenceClock(gpu) < worst->clock / ReferenceClock(*worst)) {
-      worst = &gpu;
-    }
-    finding.ranks.insert(finding.ranks.end(), gpu.ranks.begin(), gpu.ranks.end());
-    Show(gpu.throttle_evidence, finding);
-  }
-  if (worst == nullptr) return {};
-  finding.matched = true;
-  finding.sub = ThrottleSub(bits);
-  finding.tier = ratio > 0 ? proto::TIER_C : proto::TIER_W;
-  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
-  finding.component = "gpu";
-  finding.symptom = "slow";
-  finding.root = finding.shows;
-  Show(f.step_time_evidence, finding);
-  if (Learned(f)) ShowCurve(f, finding);
-  std::sort(finding.ranks.begin(), finding.ranks.end());
-  finding.ranks.erase(std::unique(finding.ranks.begin(), finding.ranks.end()), finding.ranks.end());
-  finding.values = {{"gpu", std::to_string(worst->index)},
-                    {"clock", Number(std::round(worst->clock / 1e6))},
-                    {"best", Number(std::round(ReferenceClock(*worst) / 1e6))},
-                    {"duty", Percent(std::min(worst->now.severe_duty, worst->before.severe_duty))}};
-  finding.onset = f.now - Seconds(120);
-  return finding;
-}
-
-RuledOut RuleOutB3(const JobFeatures& f) {
-  if (!f.gpu.known()) return NotDecidable(proto::STORE_GPU);
-  double most = 0;
-  bool worked = false;
-  const RunGpu* at = &f.gpu.gpus.front();
-  for (const RunGpu& gpu : f.gpu.gpus) {
-    worked = worked || (gpu.now.busy > 0 && gpu.now.told > 0);
-    if (gpu.now.severe_duty <= most) continue;
-    most = gpu.now.severe_duty;
-    at = &gpu;
-  }
-  if (!worked) return NotDecidable(proto::STORE_GPU);
-  const features::EvidenceRef cited = at->throttle_evidence != features::kNoEvidence
-                                          ? at->throttle_evidence
-                                          : at->activity_evidence;
-  RuledOut out = Excluded(most <= 0 ? "neither heat nor power supply held a card down"
-                                    : "a card was held down for " + Percent(most) +
-                                          " of its busy time, and its clock or the steps did not "
-                                          "follow");
-  if (cited != features::kNoEvidence) out.evidence = {cited};
-  return out;
+bool Runs(const JobFeatures& f) {
+  return f.running && f.timed && f.Primary() == nullptr && f.gpu.known();
 }
 
 const RunGpu* FailedUnder(const JobFeatures& f, const features::Cause& cause) {

@@ -32,4 +32,6 @@ bool CardsAreBusy(const features::JobFeatures& f, std::string& by, features::Evi
 // The card of this rank (-1: of any) on which others hold most memory; null: they hold none.
 const features::RunGpu* SharedCard(const features::JobFeatures& f, int32_t rank);
 
+bool Runs(const features::JobFeatures& f);
+
 }  // namespace rankscope::families

@@ -51,10 +51,6 @@ bool InLockStep(const JobFeatures& f) {
   });
 }
 
-std::string Percent(double share) {
-  return Number(std::round(100 * share)) + " %";
-}
-
 std::string Share(double value) {
   return Number(std::round(100 * value) / 100);
 }

@@ -23,4 +23,9 @@ const features::NodeFault* HangingFileServer(const features::JobFeatures& f, dou
 features::EvidenceRef BusErrorBefore(const features::JobFeatures& f, std::string_view bus_id,
                                      Timestamp t);
 
+bool IsAround(Timestamp fault, Timestamp incident);
+
+// What a card or a fabric that fails looks like from inside.
+bool MayFollowHardware(const logs::Incident& incident);
+
 }  // namespace rankscope::families

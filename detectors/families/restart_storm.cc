@@ -5,20 +5,20 @@
 // counted here; of those that ran elsewhere the scheduler's record tells, by its rows or by a count
 // alone.
 #include <cmath>
-#include <string>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
-#include "detectors/families/scheduler.h"
 
-namespace rankscope::families {
-namespace {
+namespace rankscope::families::restart_storm {
 
 using features::Cause;
 using features::JobFeatures;
 using logs::IncidentKind;
 
-constexpr int64_t kStorm = 5;      // ends within half an hour
+namespace {
+
+constexpr int64_t kStorm = 5;  // ends within half an hour
+
 constexpr int64_t kNoAdvance = 3;  // attempts in a row that came no further
 
 // An event that says nothing of why attempts keep ending.
@@ -60,7 +60,7 @@ bool WentOn(const JobFeatures& f) {
 
 }  // namespace
 
-Finding EvaluateX19(const JobFeatures& f) {
+Finding Evaluate(const JobFeatures& f) {
   const features::RestartFeatures& restarts = f.restarts;
   const features::SchedulerFeatures& s = f.scheduler;
   const bool stuck = restarts.without_advance >= kNoAdvance;
@@ -104,7 +104,7 @@ Finding EvaluateX19(const JobFeatures& f) {
   return finding;
 }
 
-RuledOut RuleOutX19(const JobFeatures& f) {
+RuledOut RuleOut(const JobFeatures& f) {
   const features::SchedulerFeatures& s = f.scheduler;
   if (f.restarts.count > 0) {
     return Excluded(std::to_string(f.restarts.count) + " restarts, of the newest attempts " +
@@ -120,4 +120,4 @@ RuledOut RuleOutX19(const JobFeatures& f) {
   return NotDecidable(proto::STORE_SCHEDULER);
 }
 
-}  // namespace rankscope::families
+}  // namespace rankscope::families::restart_storm

@@ -5,11 +5,12 @@
 // the main thread of the rank that saves spends with a checkpoint open for writing: a save in a
 // thread of its own stops nobody. Text tells how often, and where its lines have times, how long;
 // what the cards did meanwhile says whether it mattered.
+#include "detectors/families/save_storm.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "detectors/families/curve.h"
-#include "detectors/families/rows.h"
 
 namespace rankscope::families {
 namespace {
@@ -90,7 +91,7 @@ Finding ToldStorm(const JobFeatures& f) {
 
 }  // namespace
 
-Finding EvaluateSaveStorm(const JobFeatures& f) {
+Finding SaveStorm(const JobFeatures& f) {
   if (Finding counted = CountedStorm(f); counted.matched) return counted;
   return ToldStorm(f);
 }

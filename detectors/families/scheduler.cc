@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// F1 and F2: the scheduler took the nodes away, because one failed or because it wanted them back.
 #include "detectors/families/scheduler.h"
 
 #include <algorithm>
@@ -9,7 +8,6 @@
 #include <string>
 
 #include "detectors/families/curve.h"
-#include "detectors/families/rows.h"
 
 namespace rankscope::families {
 
@@ -21,11 +19,13 @@ using logs::IncidentKind;
 namespace {
 
 constexpr int32_t kLeave = 88;  // of causes that are requests to stop, and none but them
+
 constexpr double kTheProgramsWord = 0.65;
 
 struct RerunRow {
   std::string_view rerun, text;  // of one that failed Slurm's word follows
 };
+
 constexpr RerunRow kReruns[] = {
     {"completed", "the job has run again since, and completed"},
     {"running", "the job runs again"},
@@ -136,97 +136,6 @@ void AddHistory(const JobFeatures& f, Finding& finding) {
   }
   finding.values.push_back({"rerun", std::move(text)});
   if (s.rerun.empty()) finding.open.push_back(Question::kRerun);
-}
-
-namespace {
-
-// What the record says of the node, and what that leaves open.
-void JudgeNode(const JobFeatures& f, Finding& finding) {
-  const SchedulerFeatures& s = f.scheduler;
-  finding.values.push_back({"the_node", s.failed_node.empty() ? "the node" : s.failed_node});
-  if (!s.node_class.empty() && s.node_class != "none" && s.node_class != "other")
-    finding.values.push_back({"node_class", s.node_class});
-  Show(s.node_evidence, finding);
-  Show(s.boot_evidence, finding);
-  const bool booted = s.boot == SchedulerFeatures::Boot::kAnother || s.node_class == "rebooted";
-  if (booted) {
-    finding.sub = "rebooted";
-  } else {
-    finding.open.push_back(Question::kNodeOrDaemon);
-    if (s.boot == SchedulerFeatures::Boot::kSame) {
-      finding.open.pop_back();
-      // Whoever has given another reason knows better.
-      constexpr std::string_view kSilent[] = {"", "none", "other", "not_responding"};
-      if (std::find(std::begin(kSilent), std::end(kSilent), s.node_class) != std::end(kSilent))
-        finding.advice = "not_booted";
-    }
-  }
-  finding.open.push_back(Question::kWhyNodeFailed);
-}
-
-// Nothing that failed of itself comes before it, and text that has times goes on until near it:
-// survivors may wait for a lost node as long as the scheduler does before it says so.
-bool ProgressedToTheEnd(const JobFeatures& f) {
-  constexpr double kNodeTimeout = 300;
-  return !f.timed || f.progress == 0 ||
-         f.silence_seconds <= std::max(kNodeTimeout, HangTimeout(f)) + 60;
-}
-
-}  // namespace
-
-Finding EvaluateF1(const JobFeatures& f) {
-  if (PrimarySchedulerEnd(f, "node_failure") == nullptr) return {};
-  Finding finding = SchedulerFinding(f, "node_failure");
-  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
-  finding.component = "node";
-  // A node's state that met the run's end, without the job's own record.
-  if (f.Primary()->incident().shape == "node_record") finding.tier = proto::TIER_C;
-  if (finding.tier != proto::TIER_P) HoldToItsWord(f, finding);
-  if (!ProgressedToTheEnd(f)) {
-    // It stood long before the node was lost.
-    finding.cap = 0.7;
-    Show(f.silence_evidence, finding);
-  }
-  JudgeNode(f, finding);
-  AddHistory(f, finding);
-  AddLostWork(f, finding);
-  return finding;
-}
-RuledOut RuleOutF1(const JobFeatures& f) {
-  return NoSchedulerText(f, "no node failure");
-}
-
-namespace {
-
-Finding JudgeReturn(const JobFeatures& f, Finding finding) {
-  const Cause* const primary = f.Primary();
-  const bool recorded = primary->candidate->store == proto::STORE_SCHEDULER;
-  // The record has a word of its own for preemption.
-  if (finding.sub == "requeue" && recorded) finding.open.push_back(Question::kWhoRequeued);
-  AddHistory(f, finding);
-  AddLostWork(f, finding);
-  const std::string& rerun = f.scheduler.rerun;
-  if (rerun == "completed") finding.advice = "recovered";
-  if (rerun == "failed") finding.advice = "lost";
-  return finding;
-}
-
-}  // namespace
-
-Finding EvaluateF2(const JobFeatures& f) {
-  if (PrimarySchedulerEnd(f, "preemption") != nullptr)
-    return JudgeReturn(f, SchedulerFinding(f, "preemption"));
-  if (PrimarySchedulerEnd(f, "requeue") != nullptr)
-    return JudgeReturn(f, SchedulerFinding(f, "requeue"));
-  // A job that is requeued because its time is over ended by its time limit.
-  if (Notice(f, "time_limit") != nullptr) return {};
-  for (const std::string_view sub : {"preemption", "requeue"}) {
-    if (const Cause* notice = Notice(f, sub)) return JudgeReturn(f, NoticeFinding(f, sub, *notice));
-  }
-  return {};
-}
-RuledOut RuleOutF2(const JobFeatures& f) {
-  return NoSchedulerText(f, "no preemption and no requeue");
 }
 
 }  // namespace rankscope::families

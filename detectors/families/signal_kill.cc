@@ -13,12 +13,13 @@
 #include "detectors/families/standstill.h"
 #include "detectors/logs/failures/exception_table.h"
 
-namespace rankscope::families {
-namespace {
+namespace rankscope::families::signal_kill {
 
 using features::Cause;
 using features::JobFeatures;
 using logs::IncidentKind;
+
+namespace {
 
 bool IsMine(const Cause& cause) {
   const logs::Incident& incident = cause.incident();
@@ -31,6 +32,7 @@ struct SignalRow {
   int32_t signal;
   std::string_view sub;
 };
+
 constexpr SignalRow kSubs[] = {{SIGKILL, "sigkill"}, {SIGSEGV, "sigsegv"}, {SIGABRT, "sigabrt"},
                                {SIGBUS, "sigbus"},   {SIGILL, "sigill"},   {SIGFPE, "sigfpe"},
                                {SIGHUP, "sighup"},   {SIGPIPE, "sigpipe"}, {SIGUSR1, "sigusr"},
@@ -73,7 +75,7 @@ void JudgeOom(const Cause& oom, Finding& finding) {
 
 }  // namespace
 
-Finding EvaluateA2(const JobFeatures& f) {
+Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (primary == nullptr || !IsMine(*primary) || FreezesItsPeers(f)) return {};
   Finding finding = FromPrimary(f);
@@ -130,7 +132,7 @@ Finding EvaluateA2(const JobFeatures& f) {
   return finding;
 }
 
-RuledOut RuleOutA2(const JobFeatures& f) {
+RuledOut RuleOut(const JobFeatures& f) {
   if (const Cause* primary = f.Primary(); primary != nullptr && FreezesItsPeers(f))
     return Excluded("its peers go on waiting for what was killed", {primary->evidence});
   if (f.exit_known && f.exit_code == 0)
@@ -150,4 +152,4 @@ RuledOut RuleOutA2(const JobFeatures& f) {
   return NoSuchText(f, "no signal death");
 }
 
-}  // namespace rankscope::families
+}  // namespace rankscope::families::signal_kill

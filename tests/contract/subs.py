@@ -21,11 +21,11 @@ def borrowed(code):
 
 def subs_of_families():
     subs = {}
-    for path in sorted((ROOT / "detectors/families").glob("*.cc")):
-        text = path.read_text(encoding="utf-8")
+    for code, name in re.findall(r"^FAMILY\((\w+), (\w+),", read("detectors/families/families.inc"), re.M):
+        text = read(f"detectors/families/{name}.cc")
         rows = set(re.findall(r'\{SIG\w+, "(%s)"\}' % SUB, text))
         named = set(re.findall(r'return "(%s)";' % SUB, text))  # functions that name a sub
-        for code, body in re.findall(r"^Finding Evaluate([A-Z]\d+)\(.*?\{\n(.*?)^\}", text, re.M | re.S):
+        for body in re.findall(r"^Finding Evaluate\(.*?\{\n(.*?)^\}", text, re.M | re.S):
             found = subs.setdefault(code, set())
             for statement in re.findall(r"\bsub = ([^;]*);|SchedulerFinding\(f, (\"[^)]*)\)", body):
                 found |= set(re.findall(r'"(%s)"' % SUB, " ".join(statement)))

@@ -55,8 +55,8 @@ features::JobFeatures Standing(double seconds) {
 }
 
 TEST(Standstill, NamesTheRankThatIsNotInIt) {
-  EXPECT_FALSE(EvaluateC2(Standing(59.9)).matched);
-  const Finding finding = EvaluateC2(Standing(60));
+  EXPECT_FALSE(collective_hang::Evaluate(Standing(59.9)).matched);
+  const Finding finding = collective_hang::Evaluate(Standing(60));
   ASSERT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "absent_rank");
   EXPECT_THAT(finding.ranks, ElementsAre(2));
@@ -68,94 +68,94 @@ TEST(Standstill, NamesTheRankThatIsNotInIt) {
 TEST(Standstill, WaitsAsLongAsThisRunIsUsedTo) {
   features::JobFeatures f = Standing(100);
   f.collectives.usual_pause = 12;
-  EXPECT_FALSE(EvaluateC2(f).matched) << "ten steps";
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched) << "ten steps";
   f.collectives.usual_pause = 1;
   f.collectives.longest_pause = 50;
-  EXPECT_FALSE(EvaluateC2(f).matched) << "it saves that long, again and again";
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched) << "it saves that long, again and again";
   f = Standing(601);
   f.collectives.longest_pause = 900;
-  EXPECT_TRUE(EvaluateC2(f).matched) << "but nobody waits for ever";
+  EXPECT_TRUE(collective_hang::Evaluate(f).matched) << "but nobody waits for ever";
   f = Standing(100);
   f.step_seconds = 11;
-  EXPECT_FALSE(EvaluateC2(f).matched) << "ten printed steps";
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched) << "ten printed steps";
   f = Standing(599);
   f.phase = proto::PHASE_SAVE;
-  EXPECT_FALSE(EvaluateC2(f).matched) << "the text says that it saves";
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched) << "the text says that it saves";
 }
 
 TEST(Standstill, NotWhereTheAbsentRankHasSomethingToDo) {
   features::JobFeatures f = Standing(300);
   f.collectives.absent_since_launch = 0.2;
   EXPECT_EQ(AbsenceOf(f), Absence::kBusyCard);
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
   f = Standing(300);
   f.collectives.absent_written_bytes = 1e9;
   EXPECT_EQ(AbsenceOf(f), Absence::kWriting);
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
   f = Standing(601);
   f.collectives.absent_written_bytes = 1e9;
-  EXPECT_TRUE(EvaluateC2(f).matched) << "ten minutes of one save";
+  EXPECT_TRUE(collective_hang::Evaluate(f).matched) << "ten minutes of one save";
   f = Standing(300);
   f.collectives.absent_cpu_share = 0.98;
   EXPECT_EQ(AbsenceOf(f), Absence::kBusyHost);
-  EXPECT_EQ(EvaluateC2(f).tier, proto::TIER_W) << "it may be compiling";
+  EXPECT_EQ(collective_hang::Evaluate(f).tier, proto::TIER_W) << "it may be compiling";
 }
 
 TEST(Standstill, NotWithoutAHabitNorAWaiterNorAStore) {
   features::JobFeatures f = Standing(300);
   f.collectives.entered = 60;
-  EXPECT_FALSE(EvaluateC2(f).matched) << "the first step compiles";
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched) << "the first step compiles";
   f.progress = 3;
   f.silence_seconds = 300;
-  EXPECT_TRUE(EvaluateC2(f).matched) << "training records say that it trained";
+  EXPECT_TRUE(collective_hang::Evaluate(f).matched) << "training records say that it trained";
   f = Standing(601);
   f.collectives.entered = 0;
-  EXPECT_TRUE(EvaluateC2(f).matched) << "heard after it had stopped";
-  EXPECT_LE(EvaluateC2(f).cap, 0.5);
+  EXPECT_TRUE(collective_hang::Evaluate(f).matched) << "heard after it had stopped";
+  EXPECT_LE(collective_hang::Evaluate(f).cap, 0.5);
   f = Standing(300);
   f.collectives.waiting.clear();
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
   f = Standing(300);
   f.stores[proto::STORE_NCCL] = Availability::kDown;
-  EXPECT_FALSE(EvaluateC2(f).matched) << "nobody counts";
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched) << "nobody counts";
   f = Standing(300);
   f.train_end = true;
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
   f = Standing(300);
   f.running = false;
   f.ended = true;
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
 }
 
 TEST(Standstill, TextThatGoesOnDeniesIt) {
   features::JobFeatures f = Standing(300);
   f.progress = 1000;
   f.silence_seconds = 2;
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
   f.silence_seconds = 299;
-  EXPECT_TRUE(EvaluateC2(f).matched);
+  EXPECT_TRUE(collective_hang::Evaluate(f).matched);
 }
 
 TEST(Standstill, AllInItIsAStallWithoutACulprit) {
   features::JobFeatures f = Standing(300);
   f.collectives.waiting = {0, 1, 2, 3};
   f.collectives.absent.clear();
-  Finding finding = EvaluateC2(f);
+  Finding finding = collective_hang::Evaluate(f);
   EXPECT_EQ(finding.sub, "stalled");
   EXPECT_THAT(finding.ranks, testing::IsEmpty());
   EXPECT_THAT(finding.open, Not(Contains(Question::kHangCulprit)));
   f.world_size = 16;
-  finding = EvaluateC2(f);
+  finding = collective_hang::Evaluate(f);
   EXPECT_THAT(finding.open, Contains(Question::kHangCulprit)) << "ranks elsewhere are not seen";
   f.collectives.asked = false;
-  EXPECT_LE(EvaluateC2(f).cap, 0.55) << "a kernel that never ends looks the same";
+  EXPECT_LE(collective_hang::Evaluate(f).cap, 0.55) << "a kernel that never ends looks the same";
 }
 
 TEST(Standstill, ManyAbsentAreNotBelievedAsMuch) {
   features::JobFeatures f = Standing(300);
   f.collectives.waiting = {0};
   f.collectives.absent = {1, 2, 3};
-  EXPECT_LE(EvaluateC2(f).cap, 0.5);
+  EXPECT_LE(collective_hang::Evaluate(f).cap, 0.5);
 }
 
 TEST(Standstill, SilentTextIsNoHangWhileCallsGoOn) {
@@ -163,18 +163,19 @@ TEST(Standstill, SilentTextIsNoHangWhileCallsGoOn) {
   f.progress = 100;
   f.usual_record_seconds = f.p99_record_seconds = f.step_seconds = 1;
   f.silence_seconds = 600;
-  EXPECT_TRUE(EvaluateC2(f).matched) << "nothing is counted";
+  EXPECT_TRUE(collective_hang::Evaluate(f).matched) << "nothing is counted";
   f.launches.seconds_since_launch = 0.1;
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
   f.launches.seconds_since_launch = 600;
-  EXPECT_TRUE(EvaluateC2(f).matched);
+  EXPECT_TRUE(collective_hang::Evaluate(f).matched);
   f.collectives.ranks.resize(4);
   f.collectives.entered = 500;
   f.collectives.seconds_since_advance = 1;
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
   f.collectives.seconds_since_advance = 600;
   f.collectives.asked = true;
-  EXPECT_FALSE(EvaluateC2(f).matched) << "nobody waits in a collective: another family's";
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched)
+      << "nobody waits in a collective: another family's";
 }
 
 features::JobFeatures Late(double own, double peers) {
@@ -198,23 +199,24 @@ features::JobFeatures Late(double own, double peers) {
 }
 
 TEST(Straggler, ComesLateByATenthAndHardlyWaits) {
-  EXPECT_FALSE(EvaluateD3(Late(0.01, 0.09)).matched) << "8.7 %";
-  const Finding finding = EvaluateD3(Late(0.01, 0.12));
+  EXPECT_FALSE(straggler::Evaluate(Late(0.01, 0.09)).matched) << "8.7 %";
+  const Finding finding = straggler::Evaluate(Late(0.01, 0.12));
   EXPECT_TRUE(finding.matched);
   EXPECT_THAT(finding.ranks, ElementsAre(2));
-  EXPECT_FALSE(EvaluateD3(Late(0.7, 0.9)).matched) << "it waits for its own card";
+  EXPECT_FALSE(straggler::Evaluate(Late(0.7, 0.9)).matched) << "it waits for its own card";
   features::JobFeatures f = Late(0.01, 0.3);
   f.launches.slow_identity = 0.5;
-  EXPECT_FALSE(EvaluateD3(f).matched) << "another one as often";
+  EXPECT_FALSE(straggler::Evaluate(f).matched) << "another one as often";
   f = Late(0.01, 0.3);
   f.launches.slow_z = 4;
-  EXPECT_FALSE(EvaluateD3(f).matched);
+  EXPECT_FALSE(straggler::Evaluate(f).matched);
   f = Late(0.01, 0.3);
   f.launches.slow_pieces = 5;
-  EXPECT_FALSE(EvaluateD3(f).matched);
+  EXPECT_FALSE(straggler::Evaluate(f).matched);
   f = Late(0.01, 0.3);
   f.launches.exact = false;
-  EXPECT_TRUE(EvaluateD3(f).matched) << "launches may be left out, waiting is counted all the time";
+  EXPECT_TRUE(straggler::Evaluate(f).matched)
+      << "launches may be left out, waiting is counted all the time";
 }
 
 TEST(LaunchBlocking, NeedsManySmallLaunchesThatCost) {
@@ -222,24 +224,25 @@ TEST(LaunchBlocking, NeedsManySmallLaunchesThatCost) {
   f.launches.sync_share = 0.5;
   for (features::RankLaunches& rank : f.launches.ranks) rank.syncs_per_launch = 1;
   f.launches.syncs_per_launch = 1;
-  EXPECT_EQ(EvaluateD2(f).sub, "launch_blocking");
-  EXPECT_LE(EvaluateD2(f).cap, 0.65);
+  EXPECT_EQ(throughput_bound::Evaluate(f).sub, "launch_blocking");
+  EXPECT_LE(throughput_bound::Evaluate(f).cap, 0.65);
   features::JobFeatures few = f;
   few.launches.launches = 1200;
-  EXPECT_FALSE(EvaluateD2(few).matched) << "20 a second are large ones";
+  EXPECT_FALSE(throughput_bound::Evaluate(few).matched) << "20 a second are large ones";
   features::JobFeatures one = f;
   one.launches.ranks[3].syncs_per_launch = 0.1;
-  EXPECT_FALSE(EvaluateD2(one).matched) << "not of all ranks";
+  EXPECT_FALSE(throughput_bound::Evaluate(one).matched) << "not of all ranks";
   features::JobFeatures cheap = f;
   cheap.launches.sync_share = 0.1;
-  EXPECT_FALSE(EvaluateD2(cheap).matched);
+  EXPECT_FALSE(throughput_bound::Evaluate(cheap).matched);
   features::JobFeatures set = Late(0.3, 0.3);
   set.launches.launch_share = 0.6;
-  EXPECT_FALSE(EvaluateD2(set).matched) << "a full queue makes launches wait as well";
+  EXPECT_FALSE(throughput_bound::Evaluate(set).matched)
+      << "a full queue makes launches wait as well";
   set.launches.launch_blocking = true;
   set.launches.launch_blocking_evidence = Cite(set, features::EvidenceKind::kCudaCalls);
   set.launches.calls_evidence = Cite(set, features::EvidenceKind::kCudaCalls);
-  EXPECT_EQ(EvaluateD2(set).tier, proto::TIER_C);
+  EXPECT_EQ(throughput_bound::Evaluate(set).tier, proto::TIER_C);
 }
 
 TEST(Underutilised, WantsAWholeWindowOfAnIdleHost) {
@@ -247,22 +250,22 @@ TEST(Underutilised, WantsAWholeWindowOfAnIdleHost) {
   f.launches.slow_rank = -1;
   f.launches.host_share = 0.85;
   f.launches.window_seconds = 280;
-  EXPECT_FALSE(EvaluateD1(f).matched);
+  EXPECT_FALSE(gpu_underutilized::Evaluate(f).matched);
   f.launches.window_seconds = 300;
-  EXPECT_EQ(EvaluateD1(f).sub, "starved");
+  EXPECT_EQ(gpu_underutilized::Evaluate(f).sub, "starved");
   f.launches.cpu_share = 0.95;
-  EXPECT_EQ(EvaluateD1(f).sub, "host_bound");
+  EXPECT_EQ(gpu_underutilized::Evaluate(f).sub, "host_bound");
   f.launches.host_share = 0.6;
-  EXPECT_FALSE(EvaluateD1(f).matched);
+  EXPECT_FALSE(gpu_underutilized::Evaluate(f).matched);
   f.launches.stalls = 3;
-  EXPECT_EQ(EvaluateD1(f).sub, "starved");
+  EXPECT_EQ(gpu_underutilized::Evaluate(f).sub, "starved");
   f.steps_known = true;
   f.steps = 49;
-  EXPECT_FALSE(EvaluateD1(f).matched) << "the first steps";
+  EXPECT_FALSE(gpu_underutilized::Evaluate(f).matched) << "the first steps";
   f.steps = 50;
-  EXPECT_TRUE(EvaluateD1(f).matched);
+  EXPECT_TRUE(gpu_underutilized::Evaluate(f).matched);
   f.launches.seconds_since_launch = 100;
-  EXPECT_FALSE(EvaluateD1(f).matched) << "it does not run at all";
+  EXPECT_FALSE(gpu_underutilized::Evaluate(f).matched) << "it does not run at all";
 }
 
 TEST(RefusedAllocation, IsTheEndOnlyWhereNothingWasLaunchedAfterIt) {
@@ -274,18 +277,18 @@ TEST(RefusedAllocation, IsTheEndOnlyWhereNothingWasLaunchedAfterIt) {
   f.launches.failed_rank = 1;
   f.launches.seconds_since_failure = 3;
   f.launches.allocation_evidence = Cite(f, features::EvidenceKind::kAllocationFailed, 1.7e10);
-  EXPECT_EQ(EvaluateB1(f).sub, "refused");
-  EXPECT_THAT(EvaluateB1(f).ranks, ElementsAre(1));
+  EXPECT_EQ(cuda_oom::Evaluate(f).sub, "refused");
+  EXPECT_THAT(cuda_oom::Evaluate(f).ranks, ElementsAre(1));
   features::JobFeatures on = f;
   on.launches.launches_since_failure = 40;
-  EXPECT_FALSE(EvaluateB1(on).matched);
-  EXPECT_EQ(RuleOutB1(on).state, proto::FamilyState::RULED_OUT);
+  EXPECT_FALSE(cuda_oom::Evaluate(on).matched);
+  EXPECT_EQ(cuda_oom::RuleOut(on).state, proto::FamilyState::RULED_OUT);
   features::JobFeatures long_ago = f;
   long_ago.launches.seconds_since_failure = 600;
-  EXPECT_FALSE(EvaluateB1(long_ago).matched);
+  EXPECT_FALSE(cuda_oom::Evaluate(long_ago).matched);
   features::JobFeatures well = f;
   well.exit_code = 0;
-  EXPECT_FALSE(EvaluateB1(well).matched);
+  EXPECT_FALSE(cuda_oom::Evaluate(well).matched);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ std::string Why(const Finding& finding) {
 }
 
 TEST(Exploded, AtARateThatNobodyUses) {
-  const Finding finding = EvaluateE1(Of({.level = 4e9, .rate = 1e9}));
+  const Finding finding = loss_divergence::Evaluate(Of({.level = 4e9, .rate = 1e9}));
   EXPECT_EQ(finding.sub, "exploded");
   EXPECT_EQ(finding.tier, proto::TIER_S);
   EXPECT_EQ(finding.cap, 1);
@@ -61,53 +61,56 @@ TEST(Exploded, AtARateThatNobodyUses) {
 }
 
 TEST(Exploded, SizeAloneIsNotEnoughUntilFloatsEnd) {
-  EXPECT_FALSE(EvaluateE1(Of({.level = 1e6})).matched);
-  EXPECT_FALSE(EvaluateE1(Of({.level = 1e11})).matched);
-  const Finding finding = EvaluateE1(Of({.level = 1e13}));
+  EXPECT_FALSE(loss_divergence::Evaluate(Of({.level = 1e6})).matched);
+  EXPECT_FALSE(loss_divergence::Evaluate(Of({.level = 1e11})).matched);
+  const Finding finding = loss_divergence::Evaluate(Of({.level = 1e13}));
   EXPECT_EQ(finding.sub, "exploded");
   EXPECT_EQ(finding.tier, proto::TIER_W);
 }
 
 TEST(Exploded, GrowthByOrdersOfMagnitudeWithinTheFirstRecords) {
-  const Finding far = EvaluateE1(Of({.first = 2.3, .level = 4e5}));
+  const Finding far = loss_divergence::Evaluate(Of({.first = 2.3, .level = 4e5}));
   EXPECT_EQ(far.sub, "exploded");
   EXPECT_EQ(far.tier, proto::TIER_S);
   EXPECT_EQ(far.cap, 0.5);
-  const Finding near = EvaluateE1(Of({.first = 2e4, .level = 4e5}));
+  const Finding near = loss_divergence::Evaluate(Of({.first = 2e4, .level = 4e5}));
   EXPECT_EQ(near.sub, "exploded");
   EXPECT_EQ(near.tier, proto::TIER_W);
-  EXPECT_FALSE(EvaluateE1(Of({.first = 2.3, .level = 60})).matched);  // a game's value may do that
+  EXPECT_FALSE(loss_divergence::Evaluate(Of({.first = 2.3, .level = 60}))
+                   .matched);  // a game's value may do that
 }
 
 TEST(Exploded, GradientsThatAreGoneOrBeyondMeasure) {
-  EXPECT_EQ(EvaluateE1(Of({.level = 4e5, .grad_norm = 0})).sub, "exploded");
-  EXPECT_EQ(EvaluateE1(Of({.level = 4e5, .grad_norm = 3e11})).cap, 0.5);
+  EXPECT_EQ(loss_divergence::Evaluate(Of({.level = 4e5, .grad_norm = 0})).sub, "exploded");
+  EXPECT_EQ(loss_divergence::Evaluate(Of({.level = 4e5, .grad_norm = 3e11})).cap, 0.5);
   // Of a scaled loss in half precision.
-  EXPECT_FALSE(EvaluateE1(Of({.level = 4e5, .grad_norm = 180000})).matched);
+  EXPECT_FALSE(loss_divergence::Evaluate(Of({.level = 4e5, .grad_norm = 180000})).matched);
 }
 
 TEST(Exploded, NotOfRewardsNorOfAFewRecordsNorOfABeginning) {
   JobFeatures rewards = Of({.level = 4e9, .rate = 1e9});
   rewards.reward_objective = true;
-  EXPECT_FALSE(EvaluateE1(rewards).matched);
-  EXPECT_FALSE(EvaluateE1(Of({.points = 5, .level = 4e9, .rate = 1e9})).matched);
+  EXPECT_FALSE(loss_divergence::Evaluate(rewards).matched);
+  EXPECT_FALSE(loss_divergence::Evaluate(Of({.points = 5, .level = 4e9, .rate = 1e9})).matched);
   JobFeatures beginning = Of({.points = 20, .level = 4e9, .rate = 1e9});
   beginning.running = true;
-  EXPECT_FALSE(EvaluateE1(beginning).matched);
+  EXPECT_FALSE(loss_divergence::Evaluate(beginning).matched);
 }
 
 TEST(RuleOutE1, DoesNotSayThatALossWhichRisesDoesNot) {
   JobFeatures f = Of({.level = 3});
   f.loss.start = 3;
   f.loss.end = 3.1;
-  EXPECT_EQ(RuleOutE1(f).by, "the loss stays finite and rises less than its noise tells: 3 to 3.1");
+  EXPECT_EQ(loss_divergence::RuleOut(f).by,
+            "the loss stays finite and rises less than its noise tells: 3 to 3.1");
   f.loss.end = 2.99;
-  EXPECT_EQ(RuleOutE1(f).by, "the loss stays finite and does not rise: 3 to 2.99");
+  EXPECT_EQ(loss_divergence::RuleOut(f).by, "the loss stays finite and does not rise: 3 to 2.99");
 }
 
 TEST(Nonfinite, FromTheFirstRecordOnThereIsNothingToReturnTo) {
   const auto values = [](double first) {
-    const Finding finding = EvaluateE1(Of({.points = 12, .first = first, .level = std::nan("")}));
+    const Finding finding =
+        loss_divergence::Evaluate(Of({.points = 12, .first = first, .level = std::nan("")}));
     EXPECT_EQ(finding.sub, "nonfinite");
     std::string keys;
     for (const KeyValue& value : finding.values) keys += value.key + " ";
@@ -119,8 +122,8 @@ TEST(Nonfinite, FromTheFirstRecordOnThereIsNothingToReturnTo) {
 }
 
 TEST(Nonfinite, AtAnAbsurdRateTheCauseIsNotOpen) {
-  EXPECT_TRUE(EvaluateE1(Of({.level = std::nan(""), .rate = 1e9})).open.empty());
-  EXPECT_FALSE(EvaluateE1(Of({.level = std::nan(""), .rate = 30})).open.empty());
+  EXPECT_TRUE(loss_divergence::Evaluate(Of({.level = std::nan(""), .rate = 1e9})).open.empty());
+  EXPECT_FALSE(loss_divergence::Evaluate(Of({.level = std::nan(""), .rate = 30})).open.empty());
 }
 
 }  // namespace

@@ -69,22 +69,22 @@ void AddRuns(JobFeatures& f, int64_t recent) {
 TEST(RestartStorm, FiveEndsInHalfAnHour) {
   Ended run("requeue");
   AddRuns(run.f, 4);
-  EXPECT_FALSE(EvaluateX19(run.f).matched);
+  EXPECT_FALSE(restart_storm::Evaluate(run.f).matched);
   run.f.scheduler.runs_in_half_hour = 5;
-  EXPECT_EQ(EvaluateX19(run.f).sub, "storm");
-  EXPECT_LE(EvaluateX19(run.f).cap, 0.85);
+  EXPECT_EQ(restart_storm::Evaluate(run.f).sub, "storm");
+  EXPECT_LE(restart_storm::Evaluate(run.f).cap, 0.85);
   run.f.scheduler.rerun = "completed";
-  EXPECT_FALSE(EvaluateX19(run.f).matched) << "it got there";
+  EXPECT_FALSE(restart_storm::Evaluate(run.f).matched) << "it got there";
   run.f.scheduler.rerun.clear();
   run.f.exit_known = true;
-  EXPECT_FALSE(EvaluateX19(run.f).matched) << "it got there";
+  EXPECT_FALSE(restart_storm::Evaluate(run.f).matched) << "it got there";
 }
 
 TEST(RestartStorm, AFailureOfItsOwnIsTheAnswer) {
   Ended run("requeue");
   AddRuns(run.f, 9);
   run.candidate->incident.kind = logs::IncidentKind::kException;
-  EXPECT_FALSE(EvaluateX19(run.f).matched);
+  EXPECT_FALSE(restart_storm::Evaluate(run.f).matched);
 }
 
 TEST(RestartStorm, RestartsHereCountByTheirTimes) {
@@ -92,14 +92,14 @@ TEST(RestartStorm, RestartsHereCountByTheirTimes) {
   run.f.restarts.count = 7;
   run.f.restarts.recent = 4;
   run.f.restarts.evidence = Cite(run.f);
-  EXPECT_FALSE(EvaluateX19(run.f).matched) << "seven, over days";
+  EXPECT_FALSE(restart_storm::Evaluate(run.f).matched) << "seven, over days";
   run.f.restarts.recent = 5;
-  EXPECT_TRUE(EvaluateX19(run.f).matched);
+  EXPECT_TRUE(restart_storm::Evaluate(run.f).matched);
   run.f.restarts.recent = 0;
   run.f.restarts.without_advance = 2;
-  EXPECT_FALSE(EvaluateX19(run.f).matched);
+  EXPECT_FALSE(restart_storm::Evaluate(run.f).matched);
   run.f.restarts.without_advance = 3;
-  EXPECT_EQ(EvaluateX19(run.f).sub, "no_advance");
+  EXPECT_EQ(restart_storm::Evaluate(run.f).sub, "no_advance");
 }
 
 TEST(RestartStorm, AttemptsThatComeFurtherAreNone) {
@@ -107,9 +107,9 @@ TEST(RestartStorm, AttemptsThatComeFurtherAreNone) {
   run.f.restarts.count = run.f.restarts.recent = 7;
   run.f.restarts.evidence = Cite(run.f);
   run.f.restarts.advanced = 4;
-  EXPECT_TRUE(EvaluateX19(run.f).matched) << "one of the last five did not";
+  EXPECT_TRUE(restart_storm::Evaluate(run.f).matched) << "one of the last five did not";
   run.f.restarts.advanced = 5;
-  EXPECT_FALSE(EvaluateX19(run.f).matched);
+  EXPECT_FALSE(restart_storm::Evaluate(run.f).matched);
 
   Ended recorded("requeue");
   AddRuns(recorded.f, 9);
@@ -119,18 +119,19 @@ TEST(RestartStorm, AttemptsThatComeFurtherAreNone) {
   recorded.f.resume.parent.kind = "restart";
   recorded.f.resume.parent.known = true;
   recorded.f.resume.parent.last_step = 300;
-  EXPECT_TRUE(EvaluateX19(recorded.f).matched);
+  EXPECT_TRUE(restart_storm::Evaluate(recorded.f).matched);
   recorded.f.steps = 320;
-  EXPECT_FALSE(EvaluateX19(recorded.f).matched) << "the run before had come to step 300";
+  EXPECT_FALSE(restart_storm::Evaluate(recorded.f).matched)
+      << "the run before had come to step 300";
   recorded.f.resume.parent.kind = "afterany";
-  EXPECT_TRUE(EvaluateX19(recorded.f).matched) << "of another job that says nothing";
+  EXPECT_TRUE(restart_storm::Evaluate(recorded.f).matched) << "of another job that says nothing";
 }
 
 TEST(RestartStorm, ASuspectNodeIsShownAndIsNoCause) {
   Ended run("requeue");
   AddRuns(run.f, 9);
   run.f.scheduler.suspect = {"n3", 4, 0, Cite(run.f)};
-  const Finding finding = EvaluateX19(run.f);
+  const Finding finding = restart_storm::Evaluate(run.f);
   const auto ref = run.f.scheduler.suspect.evidence;
   EXPECT_EQ(std::count(finding.shows.begin(), finding.shows.end(), ref), 1);
   EXPECT_EQ(std::count(finding.root.begin(), finding.root.end(), ref), 0);
@@ -142,21 +143,22 @@ TEST(RestartStorm, ACountAloneIsAGuess) {
   run.f.scheduler.restarts = 5;
   run.f.scheduler.restarts_evidence = Cite(run.f);
   run.f.scheduler.judged_seconds = 360;
-  const Finding guess = EvaluateX19(run.f);
+  const Finding guess = restart_storm::Evaluate(run.f);
   EXPECT_TRUE(guess.matched);
   EXPECT_EQ(guess.tier, proto::TIER_W);
   run.f.scheduler.judged_seconds = 361;
-  EXPECT_FALSE(EvaluateX19(run.f).matched) << "five such runs do not fit into half an hour";
+  EXPECT_FALSE(restart_storm::Evaluate(run.f).matched)
+      << "five such runs do not fit into half an hour";
   run.f.scheduler.judged_seconds = 10;
   run.f.scheduler.restarts = 4;
-  EXPECT_FALSE(EvaluateX19(run.f).matched);
+  EXPECT_FALSE(restart_storm::Evaluate(run.f).matched);
   run.f.scheduler.restarts = 50;
   run.f.scheduler.runs_told = true;
-  EXPECT_FALSE(EvaluateX19(run.f).matched) << "the record knows better";
+  EXPECT_FALSE(restart_storm::Evaluate(run.f).matched) << "the record knows better";
   run.f.scheduler.runs_told = false;
   run.f.ended = false;
   run.f.running = true;
-  EXPECT_FALSE(EvaluateX19(run.f).matched) << "it runs";
+  EXPECT_FALSE(restart_storm::Evaluate(run.f).matched) << "it runs";
 }
 
 JobFeatures& AtTheLimit(Ended& run, double silence) {
@@ -175,7 +177,7 @@ TEST(TimeLimit, SlowStalledOrNeither) {
                                      {199, "unknown"},
                                      {200, "stalled"}}) {
     Ended run("time_limit");
-    const Finding finding = EvaluateF3(AtTheLimit(run, silence));
+    const Finding finding = timeout::Evaluate(AtTheLimit(run, silence));
     EXPECT_EQ(finding.sub, sub) << silence;
     EXPECT_EQ(std::count(finding.open.begin(), finding.open.end(), Question::kHungOrSlow),
               sub == "unknown");
@@ -189,7 +191,7 @@ TEST(TimeLimit, SaysHowMuchLongerItNeeded) {
   f.steps = 3000;
   f.steps_known = true;
   const auto value = [&](std::string_view key) {
-    for (const KeyValue& each : EvaluateF3(f).values) {
+    for (const KeyValue& each : timeout::Evaluate(f).values) {
       if (each.key == key) return each.value;
     }
     return std::string();
@@ -211,7 +213,7 @@ TEST(TimeLimit, ASaveThatWasCutIsAnsweredByTheKernel) {
   f.lost.in_save = true;
   f.lost.save_evidence = Cite(f);
   const auto asks = [&] {
-    const Finding finding = EvaluateF3(f);
+    const Finding finding = timeout::Evaluate(f);
     EXPECT_EQ(finding.sub, "in_save");
     return std::count(finding.open.begin(), finding.open.end(), Question::kLastCheckpoint);
   };
@@ -222,24 +224,24 @@ TEST(TimeLimit, ASaveThatWasCutIsAnsweredByTheKernel) {
 
 TEST(LostWork, CountsCardsOnlyWhereTheyAreKnown) {
   Ended run("preemption");
-  EXPECT_EQ(EvaluateF2(run.f).wasted_gpu_seconds, 0);
+  EXPECT_EQ(requeue_preemption::Evaluate(run.f).wasted_gpu_seconds, 0);
   run.f.lost.seconds = 540;
   run.f.lost.saved = true;
   run.f.lost.evidence = Cite(run.f);
-  EXPECT_EQ(EvaluateF2(run.f).wasted_gpu_seconds, 0);
+  EXPECT_EQ(requeue_preemption::Evaluate(run.f).wasted_gpu_seconds, 0);
   run.f.lost.gpu_seconds = 540 * 16;
-  EXPECT_EQ(EvaluateF2(run.f).wasted_gpu_seconds, 8640);
+  EXPECT_EQ(requeue_preemption::Evaluate(run.f).wasted_gpu_seconds, 8640);
 }
 
 TEST(NodeDown, AStandstillLongBeforeIsLessSure) {
   Ended run("node_failure");
   JobFeatures& f = AtTheLimit(run, 10);
   f.usual_record_seconds = f.p99_record_seconds = f.step_seconds = 1;
-  EXPECT_EQ(EvaluateF1(f).cap, 1);
+  EXPECT_EQ(node_down::Evaluate(f).cap, 1);
   f.silence_seconds = 360;
-  EXPECT_EQ(EvaluateF1(f).cap, 1) << "as long as the scheduler waits";
+  EXPECT_EQ(node_down::Evaluate(f).cap, 1) << "as long as the scheduler waits";
   f.silence_seconds = 3600;
-  EXPECT_LE(EvaluateF1(f).cap, 0.7);
+  EXPECT_LE(node_down::Evaluate(f).cap, 0.7);
 }
 
 }  // namespace

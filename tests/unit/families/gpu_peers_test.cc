@@ -176,7 +176,7 @@ features::JobFeatures Frozen() {
 }
 
 TEST(Frozen, NamesTheRankWhoseCardIsCold) {
-  const Finding finding = EvaluateC2(Frozen());
+  const Finding finding = collective_hang::Evaluate(Frozen());
   ASSERT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "absent_rank");
   EXPECT_THAT(finding.ranks, ElementsAre(2));
@@ -189,7 +189,7 @@ TEST(Frozen, NamesNobodyWhereMostAreCold) {
   f.gpu.spinning_cards = 1;
   f.gpu.cold = {1, 2, 3};
   f.gpu.cold_cards = 3;
-  const Finding finding = EvaluateC2(f);
+  const Finding finding = collective_hang::Evaluate(f);
   EXPECT_TRUE(finding.ranks.empty());
   EXPECT_THAT(finding.open, Contains(Question::kHangCulprit));
 }
@@ -198,9 +198,9 @@ TEST(Frozen, IsNotWhereACardComputes) {
   features::JobFeatures f = Frozen();
   f.gpu.gpus[2].engine = 0.95;
   f.gpu.gpus[2].sm = 0.6;
-  EXPECT_FALSE(EvaluateC2(f).matched) << "one rank evaluates for the others";
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched) << "one rank evaluates for the others";
   f.silence_seconds = 3600;
-  EXPECT_TRUE(EvaluateC2(f).matched) << "for an hour";
+  EXPECT_TRUE(collective_hang::Evaluate(f).matched) << "for an hour";
 }
 
 }  // namespace

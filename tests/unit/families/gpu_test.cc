@@ -64,52 +64,53 @@ features::JobFeatures Hot() {
 }
 
 TEST(Throttle, IsHeatThatSlowsTheSteps) {
-  const Finding finding = EvaluateB3(Hot());
+  const Finding finding = gpu_throttle::Evaluate(Hot());
   ASSERT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "thermal");
   EXPECT_THAT(finding.ranks, ElementsAre(1));
   EXPECT_EQ(finding.tier, proto::TIER_C);
-  EXPECT_FALSE(EvaluateB3(Training()).matched);
+  EXPECT_FALSE(gpu_throttle::Evaluate(Training()).matched);
   features::JobFeatures f = Hot();
   f.gpu.gpus[1].now.severe_bits = 0x80;
-  EXPECT_EQ(EvaluateB3(f).sub, "power_brake");
+  EXPECT_EQ(gpu_throttle::Evaluate(f).sub, "power_brake");
 }
 
 TEST(Throttle, IsNotSaid) {
   features::JobFeatures f = Hot();
   f.step_seconds = 0.549;
-  EXPECT_FALSE(EvaluateB3(f).matched) << "the steps do not follow";
-  EXPECT_EQ(RuleOutB3(f).state, proto::FamilyState::RULED_OUT);
+  EXPECT_FALSE(gpu_throttle::Evaluate(f).matched) << "the steps do not follow";
+  EXPECT_EQ(gpu_throttle::RuleOut(f).state, proto::FamilyState::RULED_OUT);
   f = Hot();
   f.gpu.gpus[1].clock = 0.86 * 1.98e9;
-  EXPECT_FALSE(EvaluateB3(f).matched) << "nor does the clock";
+  EXPECT_FALSE(gpu_throttle::Evaluate(f).matched) << "nor does the clock";
   f = Hot();
   f.gpu.gpus[1].before.severe_duty = 0.19;
-  EXPECT_FALSE(EvaluateB3(f).matched) << "for one minute";
+  EXPECT_FALSE(gpu_throttle::Evaluate(f).matched) << "for one minute";
   f = Hot();
   f.gpu.gpus[1].now.busy = 29;
-  EXPECT_FALSE(EvaluateB3(f).matched) << "idle for most of it";
+  EXPECT_FALSE(gpu_throttle::Evaluate(f).matched) << "idle for most of it";
   f = Hot();
   f.gpu.gpus[1].best_clock = f.gpu.gpus[1].peers_clock = 0;
-  EXPECT_FALSE(EvaluateB3(f).matched) << "nobody knows what it could do";
+  EXPECT_FALSE(gpu_throttle::Evaluate(f).matched) << "nobody knows what it could do";
   f = Hot();
   f.step_seconds = f.early_step_seconds = logs::kAbsent;
-  EXPECT_EQ(EvaluateB3(f).tier, proto::TIER_W) << "nobody tells of steps";
+  EXPECT_EQ(gpu_throttle::Evaluate(f).tier, proto::TIER_W) << "nobody tells of steps";
 }
 
 TEST(NothingIsClaimed, OfWhatACardDoesNotTell) {
   features::JobFeatures f = Training();
   f.stores[proto::STORE_KERNEL] = Availability::kUp;
   for (features::RunGpu& gpu : f.gpu.gpus) gpu.errors_counted = true;
-  EXPECT_EQ(RuleOutB3(f).state, proto::FamilyState::RULED_OUT);
-  EXPECT_EQ(RuleOutB2(f).state, proto::FamilyState::RULED_OUT);
+  EXPECT_EQ(gpu_throttle::RuleOut(f).state, proto::FamilyState::RULED_OUT);
+  EXPECT_EQ(gpu_hardware::RuleOut(f).state, proto::FamilyState::RULED_OUT);
   f.gpu.gpus[1].errors_counted = false;
-  EXPECT_EQ(RuleOutB2(f).state, proto::FamilyState::NOT_DECIDABLE) << "without ECC";
+  EXPECT_EQ(gpu_hardware::RuleOut(f).state, proto::FamilyState::NOT_DECIDABLE) << "without ECC";
   f.gpu.gpus[1].errors_counted = true;
   f.stores[proto::STORE_KERNEL] = Availability::kUnspecified;
-  EXPECT_EQ(RuleOutB2(f).state, proto::FamilyState::NOT_DECIDABLE) << "nobody hears of Xids";
+  EXPECT_EQ(gpu_hardware::RuleOut(f).state, proto::FamilyState::NOT_DECIDABLE)
+      << "nobody hears of Xids";
   for (features::RunGpu& gpu : f.gpu.gpus) gpu.now.told = 0;
-  EXPECT_EQ(RuleOutB3(f).state, proto::FamilyState::NOT_DECIDABLE);
+  EXPECT_EQ(gpu_throttle::RuleOut(f).state, proto::FamilyState::NOT_DECIDABLE);
 }
 
 // One process whose card has stood still for so long.
@@ -126,7 +127,7 @@ features::JobFeatures Idle(double seconds) {
 TEST(IdleCards, HoldMemoryAndRunNothing) {
   EXPECT_FALSE(IdleCards(Idle(299)).matched);
   ASSERT_TRUE(IdleCards(Idle(300)).matched);
-  EXPECT_EQ(EvaluateC3(Idle(300)).sub, "idle");
+  EXPECT_EQ(idle_gpu_hang::Evaluate(Idle(300)).sub, "idle");
   features::JobFeatures f = Idle(900);
   f.gpu.gpus[0].worked = false;
   EXPECT_FALSE(IdleCards(f).matched) << "nobody knows what its host does";
@@ -188,7 +189,7 @@ features::JobFeatures Untouched(double seconds) {
 
 TEST(NeverAttached, IsAHangAfterTenMinutes) {
   EXPECT_FALSE(NeverAttached(Untouched(599)).matched);
-  const Finding finding = EvaluateC3(Untouched(600));
+  const Finding finding = idle_gpu_hang::Evaluate(Untouched(600));
   ASSERT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "never_attached");
   EXPECT_EQ(finding.tier, proto::TIER_S);
@@ -233,18 +234,18 @@ TEST(NeverAttached, IsNotSaid) {
 TEST(IdlingCards, WhileStepsCome) {
   features::JobFeatures f = Training();
   for (features::RunGpu& gpu : f.gpu.gpus) gpu.engine = gpu.busiest_minute = 0.2;
-  EXPECT_EQ(EvaluateD1(f).sub, "low_duty");
+  EXPECT_EQ(gpu_underutilized::Evaluate(f).sub, "low_duty");
   f.gpu.gpus[0].busiest_minute = 0.21;
-  EXPECT_FALSE(EvaluateD1(f).matched);
+  EXPECT_FALSE(gpu_underutilized::Evaluate(f).matched);
   f.gpu.gpus[0].busiest_minute = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_FALSE(EvaluateD1(f).matched) << "not known for five minutes";
+  EXPECT_FALSE(gpu_underutilized::Evaluate(f).matched) << "not known for five minutes";
   f.gpu.gpus[0].busiest_minute = 0.2;
   f.steps = 49;
-  EXPECT_FALSE(EvaluateD1(f).matched) << "the first steps compile";
+  EXPECT_FALSE(gpu_underutilized::Evaluate(f).matched) << "the first steps compile";
   f.steps = 1000;
   f.silence_seconds = 11;
-  EXPECT_FALSE(EvaluateD1(f).matched) << "no step comes";
-  EXPECT_EQ(RuleOutD1(Training()).state, proto::FamilyState::RULED_OUT);
+  EXPECT_FALSE(gpu_underutilized::Evaluate(f).matched) << "no step comes";
+  EXPECT_EQ(gpu_underutilized::RuleOut(Training()).state, proto::FamilyState::RULED_OUT);
 }
 
 // A run that a CUDA error ended, of rank 1.
@@ -271,7 +272,7 @@ struct Failed {
 
 TEST(ErrorsUnderTheRun, ExplainTheCardsOwnFailure) {
   const Failed failed(logs::IncidentKind::kCudaError, 30);
-  const Finding finding = EvaluateB2(failed.f);
+  const Finding finding = gpu_hardware::Evaluate(failed.f);
   ASSERT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "ecc");
   EXPECT_THAT(finding.ranks, ElementsAre(1));
@@ -279,26 +280,26 @@ TEST(ErrorsUnderTheRun, ExplainTheCardsOwnFailure) {
 }
 
 TEST(ErrorsUnderTheRun, OfLongAgoOrOfAnotherCardDoNot) {
-  EXPECT_FALSE(EvaluateB2(Failed(logs::IncidentKind::kCudaError, 601).f).matched);
-  EXPECT_FALSE(EvaluateB2(Failed(logs::IncidentKind::kCudaError, -61).f).matched);
-  EXPECT_FALSE(EvaluateB2(Failed(logs::IncidentKind::kException, 30).f).matched);
+  EXPECT_FALSE(gpu_hardware::Evaluate(Failed(logs::IncidentKind::kCudaError, 601).f).matched);
+  EXPECT_FALSE(gpu_hardware::Evaluate(Failed(logs::IncidentKind::kCudaError, -61).f).matched);
+  EXPECT_FALSE(gpu_hardware::Evaluate(Failed(logs::IncidentKind::kException, 30).f).matched);
   Failed other(logs::IncidentKind::kCudaError, 30);
   other.f.gpu.gpus[1].ranks = {0};
-  EXPECT_FALSE(EvaluateB2(other.f).matched);
+  EXPECT_FALSE(gpu_hardware::Evaluate(other.f).matched);
   Failed none(logs::IncidentKind::kCudaError, 30);
   none.f.gpu.gpus[1].errors = 0;
-  EXPECT_FALSE(EvaluateB2(none.f).matched);
+  EXPECT_FALSE(gpu_hardware::Evaluate(none.f).matched);
 }
 
 TEST(SharedCards, AreCountedByTheDriver) {
   Failed failed(logs::IncidentKind::kCudaOom, 30);
   failed.candidate.incident.fields.clear();  // "CUDA error: out of memory", and no number
-  EXPECT_FALSE(EvaluateX2(failed.f).matched);
+  EXPECT_FALSE(gpu_cotenant::Evaluate(failed.f).matched);
   failed.f.gpu.gpus[1].foreign_bytes = 2.0 * (1 << 30);
-  EXPECT_TRUE(EvaluateX2(failed.f).matched);
-  EXPECT_FALSE(EvaluateB1(failed.f).matched);
+  EXPECT_TRUE(gpu_cotenant::Evaluate(failed.f).matched);
+  EXPECT_FALSE(cuda_oom::Evaluate(failed.f).matched);
   std::swap(failed.f.gpu.gpus[0].foreign_bytes, failed.f.gpu.gpus[1].foreign_bytes);
-  EXPECT_FALSE(EvaluateX2(failed.f).matched) << "on another rank's card";
+  EXPECT_FALSE(gpu_cotenant::Evaluate(failed.f).matched) << "on another rank's card";
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ TEST(HangTimeout, SavingAndEvaluatingMayTakeLong) {
 }
 
 TEST(CollectiveHang, FiresAtTheTimeoutAndNotBefore) {
-  EXPECT_FALSE(EvaluateC2(Silent(59.9)).matched);
-  const Finding finding = EvaluateC2(Silent(60));
+  EXPECT_FALSE(collective_hang::Evaluate(Silent(59.9)).matched);
+  const Finding finding = collective_hang::Evaluate(Silent(60));
   EXPECT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "silent");
   EXPECT_LE(finding.cap, 0.7) << "collectives of other ranks are not seen";
@@ -63,25 +63,25 @@ TEST(CollectiveHang, FiresAtTheTimeoutAndNotBefore) {
 TEST(CollectiveHang, NotOfOneRankNorWithoutRegularityNorAfterTheEnd) {
   features::JobFeatures f = Silent(5000);
   f.world_size = 1;
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
   f = Silent(5000);
   f.progress = 2;
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
   f = Silent(5000);
   f.train_end = true;
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
   f = Silent(5000);
   f.running = false;
   f.ended = true;
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
   f = Silent(5000);
   f.timed = false;
-  EXPECT_FALSE(EvaluateC2(f).matched) << "text from a file tells no time";
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched) << "text from a file tells no time";
   f = Silent(599);
   f.phase = proto::PHASE_SAVE;
-  EXPECT_FALSE(EvaluateC2(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
   f.silence_seconds = 600;
-  EXPECT_TRUE(EvaluateC2(f).matched);
+  EXPECT_TRUE(collective_hang::Evaluate(f).matched);
 }
 
 TEST(RendezvousHang, IsSuspectedThenBelieved) {
@@ -90,16 +90,16 @@ TEST(RendezvousHang, IsSuspectedThenBelieved) {
   f.running = f.timed = f.in_rendezvous = true;
   f.phase = proto::PHASE_RENDEZVOUS;
   f.phase_seconds = 119;
-  EXPECT_FALSE(EvaluateC1(f).matched);
+  EXPECT_FALSE(rendezvous_hang::Evaluate(f).matched);
   f.phase_seconds = 120;
-  EXPECT_TRUE(EvaluateC1(f).matched);
-  EXPECT_EQ(EvaluateC1(f).tier, proto::TIER_W);
+  EXPECT_TRUE(rendezvous_hang::Evaluate(f).matched);
+  EXPECT_EQ(rendezvous_hang::Evaluate(f).tier, proto::TIER_W);
   f.phase_seconds = 300;
-  EXPECT_EQ(EvaluateC1(f).tier, proto::TIER_S);
+  EXPECT_EQ(rendezvous_hang::Evaluate(f).tier, proto::TIER_S);
   f.rendezvous_fire_seconds = 400;
-  EXPECT_EQ(EvaluateC1(f).tier, proto::TIER_W) << "the operator's knob";
+  EXPECT_EQ(rendezvous_hang::Evaluate(f).tier, proto::TIER_W) << "the operator's knob";
   f.progress = 1;
-  EXPECT_FALSE(EvaluateC1(f).matched);
+  EXPECT_FALSE(rendezvous_hang::Evaluate(f).matched);
 }
 
 }  // namespace

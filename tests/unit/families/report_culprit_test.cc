@@ -45,10 +45,10 @@ features::JobFeatures Silent() {
 
 TEST(ReportedCulprit, IsNamedAndTheQuestionAnswered) {
   features::JobFeatures f = Silent();
-  const Finding before = EvaluateC2(f);
+  const Finding before = collective_hang::Evaluate(f);
   EXPECT_THAT(before.open, Contains(Question::kHangCulprit));
   f.reports.ras = {{5}, "behind", Add(f, EvidenceKind::kRas, proto::STORE_NCCL)};
-  const Finding finding = EvaluateC2(f);
+  const Finding finding = collective_hang::Evaluate(f);
   EXPECT_THAT(finding.ranks, ElementsAre(5));
   EXPECT_THAT(finding.open, Not(Contains(Question::kHangCulprit)));
   EXPECT_THAT(finding.open, Contains(Question::kHangTrigger)) << "why it did not come is another";
@@ -60,7 +60,7 @@ TEST(ReportedCulprit, TwoReportsThatAgreeNameWhatTheDumpsSay) {
   features::JobFeatures f = Silent();
   f.reports.ras = {{5}, "behind", Add(f, EvidenceKind::kRas, proto::STORE_NCCL)};
   f.reports.flight = {{4, 5}, "absent", Add(f, EvidenceKind::kFlightRecorder, proto::STORE_NCCL)};
-  const Finding finding = EvaluateC2(f);
+  const Finding finding = collective_hang::Evaluate(f);
   EXPECT_THAT(finding.ranks, ElementsAre(4, 5));
   EXPECT_THAT(finding.shows, Contains(f.reports.ras.evidence));
   EXPECT_THAT(finding.shows, Contains(f.reports.flight.evidence));
@@ -70,7 +70,7 @@ TEST(ReportedCulprit, TwoReportsThatDisagreeNameNobody) {
   features::JobFeatures f = Silent();
   f.reports.ras = {{5}, "behind", Add(f, EvidenceKind::kRas, proto::STORE_NCCL)};
   f.reports.flight = {{2}, "behind", Add(f, EvidenceKind::kFlightRecorder, proto::STORE_NCCL)};
-  const Finding finding = EvaluateC2(f);
+  const Finding finding = collective_hang::Evaluate(f);
   EXPECT_TRUE(finding.ranks.empty());
   EXPECT_THAT(finding.open, Contains(Question::kHangCulprit));
   EXPECT_DOUBLE_EQ(finding.contradiction, 0.5);
@@ -81,14 +81,14 @@ TEST(ReportedCulprit, ARunThatMovesHasNone) {
   f.silence_seconds = 5;
   f.reports.ras = {{5}, "behind", Add(f, EvidenceKind::kRas, proto::STORE_NCCL)};
   f.reports.disorder = {"op", {5}, f.reports.ras.evidence};
-  EXPECT_FALSE(EvaluateC2(f).matched);
-  EXPECT_FALSE(EvaluateX10(f).matched);
+  EXPECT_FALSE(collective_hang::Evaluate(f).matched);
+  EXPECT_FALSE(collective_desync::Evaluate(f).matched);
 }
 
 TEST(ReportedCulprit, AServiceThatIsSilentIsShown) {
   features::JobFeatures f = Silent();
   f.reports.ras_silent_evidence = Add(f, EvidenceKind::kRas, proto::STORE_NCCL);
-  const Finding finding = EvaluateC2(f);
+  const Finding finding = collective_hang::Evaluate(f);
   EXPECT_THAT(finding.shows, Contains(f.reports.ras_silent_evidence));
   EXPECT_TRUE(finding.ranks.empty());
 }
@@ -96,7 +96,7 @@ TEST(ReportedCulprit, AServiceThatIsSilentIsShown) {
 TEST(ReportedDisorder, IsADesyncOfAHungRun) {
   features::JobFeatures f = Silent();
   f.reports.disorder = {"op", {5}, Add(f, EvidenceKind::kFlightRecorder, proto::STORE_NCCL)};
-  const Finding finding = EvaluateX10(f);
+  const Finding finding = collective_desync::Evaluate(f);
   ASSERT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "op");
   EXPECT_THAT(finding.ranks, ElementsAre(5));

@@ -37,7 +37,7 @@ features::JobFeatures AfterASave() {
 }
 
 TEST(SilentResume, BeginsAgainAtTheBeginning) {
-  const Finding finding = EvaluateE2(AfterASave());
+  const Finding finding = silent_resume::Evaluate(AfterASave());
   ASSERT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "not_loaded");
   EXPECT_EQ(finding.tier, proto::TIER_S);
@@ -46,31 +46,31 @@ TEST(SilentResume, BeginsAgainAtTheBeginning) {
 TEST(SilentResume, WithoutAWordOfARestartItIsWeak) {
   features::JobFeatures f = AfterASave();
   f.resume.restarted = false;
-  EXPECT_EQ(EvaluateE2(f).tier, proto::TIER_W);
+  EXPECT_EQ(silent_resume::Evaluate(f).tier, proto::TIER_W);
 }
 
 TEST(SilentResume, IsNoneWhereItGoesOn) {
   features::JobFeatures f = AfterASave();
   f.resume.first_step = 205;
-  EXPECT_FALSE(EvaluateE2(f).matched);
+  EXPECT_FALSE(silent_resume::Evaluate(f).matched);
 }
 
 TEST(SilentResume, IsNoneWhereTheLossGoesOn) {
   features::JobFeatures f = AfterASave();
   f.loss.first_three = 0.92;
-  EXPECT_FALSE(EvaluateE2(f).matched);
+  EXPECT_FALSE(silent_resume::Evaluate(f).matched);
 }
 
 TEST(SilentResume, IsNoneWhereACheckpointWasRead) {
   features::JobFeatures f = AfterASave();
   f.resume.load_seen = true;
-  EXPECT_FALSE(EvaluateE2(f).matched);
+  EXPECT_FALSE(silent_resume::Evaluate(f).matched);
 }
 
 TEST(SilentResume, IsNoneWhereStepsCountWithinEpochs) {
   features::JobFeatures f = AfterASave();
   f.resume.counts_within_epochs = true;
-  EXPECT_FALSE(EvaluateE2(f).matched);
+  EXPECT_FALSE(silent_resume::Evaluate(f).matched);
 }
 
 TEST(SilentResume, InPartNeedsAResume) {
@@ -78,12 +78,12 @@ TEST(SilentResume, InPartNeedsAResume) {
   f.resume.first_step = 205;
   f.resume.partial = "optimizer";
   f.resume.partial_evidence = 1;
-  EXPECT_EQ(EvaluateE2(f).sub, "partial");
+  EXPECT_EQ(silent_resume::Evaluate(f).sub, "partial");
   f.resume.partial = "rng";
-  EXPECT_FALSE(EvaluateE2(f).matched);
+  EXPECT_FALSE(silent_resume::Evaluate(f).matched);
   f.resume.partial = "weights";
   f.resume.earlier = false;
-  EXPECT_FALSE(EvaluateE2(f).matched);
+  EXPECT_FALSE(silent_resume::Evaluate(f).matched);
 }
 
 }  // namespace

@@ -40,53 +40,53 @@ features::RankWait& Rank2(features::JobFeatures& f) {
 TEST(SlowStorage, OfTheMainThreadItself) {
   features::JobFeatures f = Training();
   Rank2(f).storage = {0.39, WaitClass::kNetworkFile};
-  EXPECT_FALSE(EvaluateD3(f).matched);
+  EXPECT_FALSE(straggler::Evaluate(f).matched);
   Rank2(f).storage.share = 0.4;
-  const Finding finding = EvaluateD3(f);
+  const Finding finding = straggler::Evaluate(f);
   ASSERT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "slow_storage");
   EXPECT_THAT(finding.ranks, ElementsAre(2));
   f.waits.ranks[0].storage.share = 0.11;
-  EXPECT_FALSE(EvaluateD3(f).matched) << "more than a quarter of it";
+  EXPECT_FALSE(straggler::Evaluate(f).matched) << "more than a quarter of it";
   f.waits.ranks[0].storage.share = 0.1;
-  EXPECT_TRUE(EvaluateD3(f).matched);
+  EXPECT_TRUE(straggler::Evaluate(f).matched);
 }
 
 TEST(SlowStorage, OfALoaderOnlyIfItsRankWaitsForIt) {
   features::JobFeatures f = Training();
   Rank2(f).worker_storage = {0.6, WaitClass::kNetworkFile};
   Rank2(f).window_socket_share = 0.4;
-  EXPECT_TRUE(EvaluateD3(f).matched);
+  EXPECT_TRUE(straggler::Evaluate(f).matched);
   Rank2(f).window_socket_share = 0.39;
-  EXPECT_FALSE(EvaluateD3(f).matched) << "it keeps up";
+  EXPECT_FALSE(straggler::Evaluate(f).matched) << "it keeps up";
   Rank2(f).window_socket_share = 0.4;
   f.waits.ranks[1].window_socket_share = 0.11;
-  EXPECT_FALSE(EvaluateD3(f).matched) << "others wait so too";
+  EXPECT_FALSE(straggler::Evaluate(f).matched) << "others wait so too";
   f.waits.ranks[1].window_socket_share = 0;
   Rank2(f).worker_storage.share = 0.59;
-  EXPECT_FALSE(EvaluateD3(f).matched);
+  EXPECT_FALSE(straggler::Evaluate(f).matched);
 }
 
 TEST(SlowStorage, IsNotSaid) {
   features::JobFeatures ready = Training();
   Rank2(ready).storage = {0.8, WaitClass::kBlock};
-  ASSERT_TRUE(EvaluateD3(ready).matched);
+  ASSERT_TRUE(straggler::Evaluate(ready).matched);
   features::JobFeatures f = ready;
   f.storage.save_share = 0.1;
-  EXPECT_FALSE(EvaluateD3(f).matched) << "of a rank that writes checkpoints";
+  EXPECT_FALSE(straggler::Evaluate(f).matched) << "of a rank that writes checkpoints";
   f = ready;
   f.phase = proto::PHASE_SAVE;
-  EXPECT_FALSE(EvaluateD3(f).matched);
+  EXPECT_FALSE(straggler::Evaluate(f).matched);
   f = ready;
   f.silence_seconds = 11;
-  EXPECT_FALSE(EvaluateD3(f).matched) << "where no step comes: that is no slowness";
+  EXPECT_FALSE(straggler::Evaluate(f).matched) << "where no step comes: that is no slowness";
   f = ready;
   Rank2(f).window_seconds = 29;
-  EXPECT_FALSE(EvaluateD3(f).matched) << "after a few looks";
+  EXPECT_FALSE(straggler::Evaluate(f).matched) << "after a few looks";
   f = ready;
   f.waits.ranks.erase(f.waits.ranks.begin(), f.waits.ranks.begin() + 2);
   f.waits.ranks.pop_back();
-  EXPECT_FALSE(EvaluateD3(f).matched) << "where nobody is there to compare it with";
+  EXPECT_FALSE(straggler::Evaluate(f).matched) << "where nobody is there to compare it with";
 }
 
 }  // namespace

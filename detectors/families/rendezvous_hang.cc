@@ -8,12 +8,13 @@
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 
-namespace rankscope::families {
-namespace {
+namespace rankscope::families::rendezvous_hang {
 
 using features::Cause;
 using features::JobFeatures;
 using logs::IncidentKind;
+
+namespace {
 
 // NCCL failed while it connected the ranks: the store had brought them together.
 bool FormsNoCommunicator(const logs::Incident& incident) {
@@ -60,7 +61,7 @@ void FollowKernel(const JobFeatures& f, Finding& finding) {
 
 }  // namespace
 
-Finding EvaluateC1(const JobFeatures& f) {
+Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (primary != nullptr) {
     // A group that had formed and trained is not forming any more.
@@ -113,7 +114,7 @@ Finding EvaluateC1(const JobFeatures& f) {
   return finding;
 }
 
-RuledOut RuleOutC1(const JobFeatures& f) {
+RuledOut RuleOut(const JobFeatures& f) {
   if (f.progress > 0) {
     return Excluded(
         "the process group stood: " + Counted(static_cast<double>(f.progress), "training record"),
@@ -131,4 +132,4 @@ RuledOut RuleOutC1(const JobFeatures& f) {
   return NotDecidable(proto::STORE_NCCL);
 }
 
-}  // namespace rankscope::families
+}  // namespace rankscope::families::rendezvous_hang

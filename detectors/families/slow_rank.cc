@@ -3,34 +3,21 @@
 
 // C3, D3 and X14 as far as threads show them: a rank that waits for something of its own, a rank
 // that the host gives no CPU, and pauses that befall everybody.
+#include "detectors/families/slow_rank.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "detectors/families/curve.h"
-#include "detectors/families/gpu.h"
-#include "detectors/families/rows.h"
 #include "detectors/families/thread_causes.h"
 
 namespace rankscope::families {
-namespace {
 
 using features::JobFeatures;
 using features::kNoEvidence;
 using features::RankWait;
 
-constexpr int64_t kProgressForSilence = 3;
-
-bool Silent(const JobFeatures& f) {
-  return f.progress >= kProgressForSilence && !f.train_end && f.silence_seconds >= HangTimeout(f);
-}
-
-bool Watched(const JobFeatures& f) {
-  return f.running && f.timed && f.Primary() == nullptr && f.waits.known();
-}
-
-std::string Percent(double share) {
-  return Number(std::round(100 * share)) + " %";
-}
+namespace {
 
 // The others' largest shares of each.
 struct Peers {
@@ -104,69 +91,10 @@ bool Saves(const JobFeatures& f) {
   return f.storage.save_share >= kNotable;
 }
 
-Finding StandingRank(const JobFeatures& f) {
-  if (!Watched(f) || f.world_size > 1 || f.waits.ranks.size() != 1) return {};
-  const RankWait& rank = f.waits.ranks.front();
-  const ThreadCause cause = CauseOfRank(f, rank);
-  const bool unheard = f.progress < kProgressForSilence && !f.train_end;
-  const bool silent = Silent(f);
-  Finding finding;
-  if (cause.proved) {
-    if (!silent && !(unheard && rank.stopped_seconds >= f.hang_floor_seconds)) return {};
-    finding.tier = silent ? proto::TIER_C : proto::TIER_S;
-  } else {
-    // Who runs is at work, whatever it says; who stands still without a word has nothing to do.
-    constexpr double kUnheardSeconds = 600;
-    if (!rank.has_run || rank.still_seconds < (silent ? HangTimeout(f) / 2 : kUnheardSeconds))
-      return {};
-    if (!silent && (!unheard || cause.sub.empty() || cause.sub == "sleep")) return {};
-    finding.tier = silent ? proto::TIER_S : proto::TIER_W;
-  }
-  finding.matched = true;
-  finding.sub = cause.sub.empty() ? "idle" : cause.sub;
-  finding.domain = cause.domain;
-  finding.ranks = {rank.rank};
-  finding.component = "process";
-  finding.symptom = "hang";
-  finding.shows = cause.shows;
-  if (finding.shows.empty() && rank.evidence != kNoEvidence) finding.shows = {rank.evidence};
-  finding.root = finding.shows;
-  if (silent) Show(f.silence_evidence, finding);
-  const double seconds = cause.proved ? rank.stopped_seconds : rank.still_seconds;
-  finding.values = {
-      {"seconds", Number(seconds)},
-      {"trigger",
-       cause.sub.empty() ? "does not run, and what it waits for does not tell" : cause.phrase}};
-  finding.onset = f.now - Seconds(seconds);
-  if (cause.sub.empty()) finding.open = {Question::kHangTrigger};
-  return finding;
-}
-
 }  // namespace
 
-Finding EvaluateC3(const JobFeatures& f) {
-  Finding finding = StandingRank(f);
-  if (!finding.matched) finding = IdleCards(f);
-  if (!finding.matched) return NeverAttached(f);
-  for (const features::RunGpu& gpu : f.gpu.gpus) Show(gpu.activity_evidence, finding);
-  if (CardsAreUntouched(f)) {
-    for (const features::UnusedGpu& gpu : f.gpu.unused) Show(gpu.evidence, finding);
-  }
-  return finding;
-}
-
-RuledOut RuleOutC3(const JobFeatures& f) {
-  if (const features::Cause* primary = f.Primary())
-    return Excluded("the run was ended by an event, not by idleness", {primary->evidence});
-  if (f.running && f.world_size <= 1 && f.waits.ranks.size() == 1) {
-    const RankWait& rank = f.waits.ranks.front();
-    if (rank.recent_seconds > 0 && rank.running_share >= 0.02) {
-      return Excluded("its threads ran for " + Percent(rank.running_share) + " of the last " +
-                          Number(std::round(rank.recent_seconds)) + " s",
-                      {rank.evidence});
-    }
-  }
-  return NotDecidable(proto::STORE_GPU);
+bool Watched(const JobFeatures& f) {
+  return f.running && f.timed && f.Primary() == nullptr && f.waits.known();
 }
 
 Finding StarvedRank(const JobFeatures& f) {
@@ -224,49 +152,6 @@ std::string NobodyStarved(const JobFeatures& f) {
   for (const RankWait& rank : f.waits.ranks) most = std::max(most, rank.window_runnable_share);
   return "no rank wanted for a CPU longer than the others: at most " + Percent(most) +
          " of the last minute";
-}
-
-Finding EvaluateX14(const JobFeatures& f) {
-  if (!Watched(f)) return {};
-  Finding finding;
-  constexpr double kPauseSeconds = 10, kRecentSeconds = 60;
-  if (f.waits.gap_seconds >= kPauseSeconds && f.waits.gap_age_seconds < kRecentSeconds) {
-    finding.sub = "host";
-    finding.tier = proto::TIER_S;
-    finding.domain = proto::DOMAIN_INFRASTRUCTURE;
-    finding.shows = {f.waits.gap_evidence};
-    finding.values = {{"seconds", Number(f.waits.gap_seconds)}};
-    finding.onset = f.now - Seconds(f.waits.gap_age_seconds + f.waits.gap_seconds);
-  } else {
-    const auto collects =
-        std::find_if(f.waits.ranks.begin(), f.waits.ranks.end(), [](const RankWait& rank) {
-          return rank.cause == features::StackCause::kGarbageCollection && rank.silent_share >= 0.9;
-        });
-    if (collects == f.waits.ranks.end() || f.silence_seconds < kPauseSeconds) return {};
-    finding.sub = "gc";
-    finding.tier = proto::TIER_S;
-    finding.domain = proto::DOMAIN_WORKLOAD;
-    finding.ranks = {collects->rank};
-    Show(collects->snapshot_evidence, finding);
-    finding.values = {{"seconds", Number(f.silence_seconds)}};
-    finding.onset = f.now - Seconds(f.silence_seconds);
-  }
-  finding.matched = true;
-  finding.cap = 0.65;
-  finding.root = finding.shows;
-  finding.component = "host";
-  finding.symptom = "slow";
-  return finding;
-}
-
-RuledOut RuleOutX14(const JobFeatures& f) {
-  if (const features::Cause* primary = f.Primary())
-    return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
-  if (Watched(f)) {
-    return NotDecidable(proto::STORE_CUDA,
-                        "no pause of the whole host; a pause inside one rank's step is not seen");
-  }
-  return NotDecidable(proto::STORE_KERNEL);
 }
 
 }  // namespace rankscope::families

@@ -12,11 +12,12 @@
 #include "detectors/families/scheduler.h"
 #include "detectors/families/standstill.h"
 
-namespace rankscope::families {
-namespace {
+namespace rankscope::families::timeout {
 
 using features::Cause;
 using features::JobFeatures;
+
+namespace {
 
 // A run whose newest record is so young was moving: two records, or steps, of its own.
 double MovingSeconds(const JobFeatures& f) {
@@ -65,7 +66,7 @@ void JudgeByText(const JobFeatures& f, Finding& finding) {
 
 }  // namespace
 
-Finding EvaluateF3(const JobFeatures& f) {
+Finding Evaluate(const JobFeatures& f) {
   const Cause* notice = Notice(f, "time_limit");
   if (notice == nullptr && PrimarySchedulerEnd(f, "time_limit") == nullptr) return {};
   Finding finding =
@@ -96,8 +97,8 @@ Finding EvaluateF3(const JobFeatures& f) {
   return finding;
 }
 
-RuledOut RuleOutF3(const JobFeatures& f) {
+RuledOut RuleOut(const JobFeatures& f) {
   return NoSchedulerText(f, "no time limit");
 }
 
-}  // namespace rankscope::families
+}  // namespace rankscope::families::timeout

@@ -5,14 +5,14 @@
 // training step that was seen in a recognised dialect makes it X1. Where no dialect was recognised,
 // the run may have trained unseen: then A1 needs an import, configuration or loading frame, and
 // everything else is X1 at the lowest tier with A1 named as the alternative.
+#include "detectors/families/own_exception.h"
+
 #include <algorithm>
 
-#include "detectors/families/rows.h"
 #include "detectors/features/gpu_error.h"
 #include "detectors/logs/failures/exception_table.h"
 
 namespace rankscope::families {
-namespace {
 
 using features::Cause;
 using features::JobFeatures;
@@ -20,15 +20,11 @@ using logs::FrameKind;
 using logs::Incident;
 using logs::IncidentKind;
 
+namespace {
+
 // A GPU that cannot be used at all is a matter of the environment.
 bool IsGpuEnvironment(const Incident& incident) {
   return features::OwnerOfGpuError(incident) == features::GpuErrorOwner::kEnvironment;
-}
-
-bool IsMine(const Cause& cause) {
-  return cause.incident().kind == IncidentKind::kException ||
-         cause.incident().kind == IncidentKind::kUsageError ||
-         logs::RefusesHostMemory(cause.incident()) || IsGpuEnvironment(cause.incident());
 }
 
 bool BeforeTraining(FrameKind frame) {
@@ -51,13 +47,19 @@ bool BeforeTraining(FrameKind frame) {
   return false;
 }
 
-enum class When { kStart, kProbablyStart, kPerhapsStart, kTraining, kUnknown };
-
 // A library's training loop is on the stack and printed no step: rarely, because it prints every
 // few hundred only.
 bool InKnownTrainer(const Incident& incident) {
   return std::any_of(incident.fields.begin(), incident.fields.end(),
                      [](const KeyValue& field) { return field.key == "trainer"; });
+}
+
+}  // namespace
+
+bool IsMine(const Cause& cause) {
+  return cause.incident().kind == IncidentKind::kException ||
+         cause.incident().kind == IncidentKind::kUsageError ||
+         logs::RefusesHostMemory(cause.incident()) || IsGpuEnvironment(cause.incident());
 }
 
 When Place(const JobFeatures& f, const Cause& cause) {
@@ -96,74 +98,6 @@ Finding Describe(const JobFeatures& f, const Cause& primary) {
   }
   finding.open.push_back(Question::kFixSemantics);
   return finding;
-}
-
-}  // namespace
-
-Finding EvaluateA1(const JobFeatures& f) {
-  if (f.exec_failed) {
-    Finding finding;
-    finding.matched = true;
-    finding.sub = "exec";
-    finding.fault_class = "env";
-    finding.domain = proto::DOMAIN_WORKLOAD;
-    finding.component = "command";
-    finding.tier = proto::TIER_P;
-    finding.shows = finding.root = {f.exit_evidence};
-    return finding;
-  }
-  const Cause* primary = f.Primary();
-  if (primary == nullptr || !IsMine(*primary)) return {};
-  const When when = Place(f, *primary);
-  if (when == When::kTraining || when == When::kUnknown) return {};
-  Finding finding = Describe(f, *primary);
-  if (when == When::kProbablyStart) finding.cap = 0.55;
-  if (when == When::kPerhapsStart) finding.tier = proto::TIER_W;
-  return finding;
-}
-
-RuledOut RuleOutA1(const JobFeatures& f) {
-  if (f.recognised)
-    return Excluded(
-        "training was under way: " + Counted(f.steps, f.steps_known ? "step" : "record"),
-        {f.steps_evidence});
-  for (const Cause& cause : f.causes) {
-    if (IsMine(cause) && cause.role != Cause::Role::kInitiating) {
-      return Excluded("the exception is a consequence, or was survived", {cause.evidence});
-    }
-    if (IsMine(cause) && &cause == f.Primary()) {
-      return NotDecidable(proto::STORE_LOG,
-                          "no training record is readable, so the exception may also have come "
-                          "before the first step");
-    }
-  }
-  return NoSuchText(f, "no exception");
-}
-
-Finding EvaluateX1(const JobFeatures& f) {
-  const Cause* primary = f.Primary();
-  if (primary == nullptr || !IsMine(*primary)) return {};
-  const When when = Place(f, *primary);
-  if (when != When::kTraining && when != When::kUnknown) return {};
-  Finding finding = Describe(f, *primary);
-  if (when == When::kUnknown) finding.tier = proto::TIER_W;
-  if (f.steps_evidence != features::kNoEvidence) finding.shows.push_back(f.steps_evidence);
-  return finding;
-}
-
-RuledOut RuleOutX1(const JobFeatures& f) {
-  for (const Cause& cause : f.causes) {
-    if (!IsMine(cause)) continue;
-    if (cause.role == Cause::Role::kRecovered) {
-      return Excluded("the run went on after the exception",
-                      {cause.evidence, f.last_progress_evidence});
-    }
-    if (cause.role != Cause::Role::kInitiating)
-      return Excluded("the exception is a consequence", {cause.evidence});
-    if (f.progress == 0)
-      return Excluded("no training step was seen before the exception", {cause.evidence});
-  }
-  return NoSuchText(f, "no exception");
 }
 
 }  // namespace rankscope::families

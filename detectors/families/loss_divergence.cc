@@ -11,17 +11,20 @@
 #include "detectors/families/rows.h"
 
 namespace rankscope::families {
-namespace {
 
 using features::JobFeatures;
 using features::kNoEvidence;
 using features::LossFeatures;
 
+namespace {
+
 // Below this many points three values and common sense are all there is.
 constexpr int64_t kShortest = 3;
+
 // A training that begins spikes: from random weights, at full learning rate, before any averages
 // have settled. By this step it is over.
 constexpr double kPastBeginning = 100;
+
 constexpr double kTenPercent = 0.1, kTwentyPercent = 0.18;  // in logarithms
 
 bool IsNotFinite(const JobFeatures& f) {
@@ -132,6 +135,7 @@ bool GradientsExploded(const LossFeatures& loss) {
 // over elements and squares of raw units are larger by right, so that size alone says nothing
 // before a 32-bit float itself becomes too coarse.
 constexpr double kHuge = 1e4, kBeyondFloats = 1e12;
+
 // The highest in use are some tens (averaged SGD of language models, linear probes).
 constexpr double kAbsurdRate = 1000;
 
@@ -205,7 +209,9 @@ std::string_view Divergence(const JobFeatures& f) {
   return EndsOnARise(f) ? "rose" : std::string_view();
 }
 
-Finding EvaluateE1(const JobFeatures& f) {
+namespace loss_divergence {
+
+Finding Evaluate(const JobFeatures& f) {
   // A failed run is judged by what failed it; NaN text ("stopping training") is such an event and
   // belongs here.
   const features::Cause* primary = f.Primary();
@@ -283,7 +289,7 @@ Finding EvaluateE1(const JobFeatures& f) {
   return finding;
 }
 
-RuledOut RuleOutE1(const JobFeatures& f) {
+RuledOut RuleOut(const JobFeatures& f) {
   if (f.loss.points == 0 && f.progress == 0 && f.Primary() != nullptr) {
     return Excluded("the run was ended before it trained", {f.Primary()->evidence});
   }
@@ -313,5 +319,7 @@ RuledOut RuleOutE1(const JobFeatures& f) {
   return Excluded("the loss stays finite and does not rise: " + ends,
                   {f.loss.start_evidence, f.loss.end_evidence});
 }
+
+}  // namespace loss_divergence
 
 }  // namespace rankscope::families

@@ -5,7 +5,6 @@
 // or none. Text decides when somebody's timeout speaks; its silence alone is a suspicion, and only
 // where arrival times tell anything. The survivors' complaint names the waiting ranks, never the
 // one that is missing.
-#include <algorithm>
 #include <cmath>
 
 #include "detectors/families/curve.h"
@@ -15,12 +14,13 @@
 #include "detectors/families/standstill.h"
 #include "detectors/families/thread_causes.h"
 
-namespace rankscope::families {
-namespace {
+namespace rankscope::families::collective_hang {
 
 using features::Cause;
 using features::JobFeatures;
 using logs::IncidentKind;
+
+namespace {
 
 // Silence means anything only after this much regularity.
 constexpr int64_t kProgressForSilence = 3;
@@ -130,7 +130,7 @@ Finding LostPeer(const JobFeatures& f) {
 
 }  // namespace
 
-Finding EvaluateC2(const JobFeatures& f) {
+Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (FreezesItsPeers(f)) return LostPeer(f);
   if (primary != nullptr) {
@@ -181,7 +181,7 @@ Finding EvaluateC2(const JobFeatures& f) {
   return finding;
 }
 
-RuledOut RuleOutC2(const JobFeatures& f) {
+RuledOut RuleOut(const JobFeatures& f) {
   if (f.world_size == 1) return Excluded("one rank has no collectives to wait in");
   if (const Cause* cause = FindCause(f, IncidentKind::kCollectiveTimeout)) {
     return Excluded("the collective's timeout is a consequence of an earlier event",
@@ -214,4 +214,4 @@ RuledOut RuleOutC2(const JobFeatures& f) {
   return NotDecidable(proto::STORE_NCCL);
 }
 
-}  // namespace rankscope::families
+}  // namespace rankscope::families::collective_hang

@@ -11,14 +11,15 @@
 #include "detectors/families/rows.h"
 #include "detectors/features/checkpoint_place.h"
 
-namespace rankscope::families {
-namespace {
+namespace rankscope::families::silent_resume {
 
 using features::Cause;
 using features::JobFeatures;
 using features::kNoEvidence;
 using features::ParentFeatures;
 using features::ResumeFeatures;
+
+namespace {
 
 // Training records before the beginning can be judged.
 constexpr int64_t kFewRecords = 3;
@@ -59,6 +60,7 @@ bool LossBeginsLike(const JobFeatures& f, const LossBefore& before) {
 
 // Whatever the text says: less than this of a checkpoint is a look at what kind of file it is.
 constexpr int64_t kLoadBytes = 1024;
+
 bool HasReadCheckpoint(const JobFeatures& f) {
   return f.storage.checkpoint_bytes_read >= kLoadBytes;
 }
@@ -219,7 +221,7 @@ RuledOut RuleOutByParent(const JobFeatures& f) {
 
 }  // namespace
 
-Finding EvaluateE2(const JobFeatures& f) {
+Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (primary != nullptr) {
     if (!IsLoadCrash(primary->incident())) return {};
@@ -267,7 +269,7 @@ Finding EvaluateE2(const JobFeatures& f) {
   return finding;
 }
 
-RuledOut RuleOutE2(const JobFeatures& f) {
+RuledOut RuleOut(const JobFeatures& f) {
   for (const Cause& cause : f.causes) {
     if (IsLoadCrash(cause.incident()))
       return Excluded("the checkpoint error is not what ended the run", {cause.evidence});
@@ -288,4 +290,4 @@ RuledOut RuleOutE2(const JobFeatures& f) {
                       "nothing says whether it was to go on from an earlier run");
 }
 
-}  // namespace rankscope::families
+}  // namespace rankscope::families::silent_resume

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// X12: waiting for a compiler or its lock.
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+
+namespace rankscope::families::compile_stall {
+
+using features::Cause;
+using features::JobFeatures;
+using features::kNoEvidence;
+using logs::IncidentKind;
+
+namespace {
+
+// The run was ended from outside, or gave up waiting: it did not fail.
+bool EndedByWaiting(const logs::Incident& incident) {
+  return (incident.kind == IncidentKind::kSchedulerEnd &&
+          (incident.sub == "time_limit" || incident.sub == "cancelled")) ||
+         incident.kind == IncidentKind::kTerminated ||
+         incident.kind == IncidentKind::kCollectiveTimeout ||
+         (incident.kind == IncidentKind::kSignalDeath &&
+          (incident.signal == 15 || incident.signal == 2));
+}
+
+// No word of it in the text, and compilers below the ranks where training records should be.
+Finding CompilersInSilence(const JobFeatures& f) {
+  constexpr int64_t kProgressForSilence = 3;
+  if (!f.running || !f.timed || f.waits.compilers == 0 || f.Primary() != nullptr ||
+      f.progress < kProgressForSilence || f.train_end || f.silence_seconds < HangTimeout(f))
+    return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "compile";
+  finding.tier = proto::TIER_S;
+  finding.cap = 0.65;
+  finding.domain = proto::DOMAIN_WORKLOAD;
+  finding.component = "compiler";
+  finding.symptom = "hang";
+  finding.shows = {f.waits.compilers_evidence, f.silence_evidence};
+  finding.root = {f.waits.compilers_evidence};
+  finding.values = {{"what", Counted(f.waits.compilers, "compiler") + " below the ranks"}};
+  finding.advice = "live";
+  finding.onset = f.now - Seconds(f.silence_seconds);
+  return finding;
+}
+
+}  // namespace
+
+Finding Evaluate(const JobFeatures& f) {
+  const features::CompilerFeatures& compiler = f.compiler;
+  if (!compiler.last_thing) return CompilersInSilence(f);
+  const Cause* primary = f.Primary();
+  const bool lock = compiler.what == "lock";
+  Finding finding;
+  if (primary != nullptr) {
+    if (!EndedByWaiting(primary->incident())) return {};
+    finding = FromPrimary(f);
+  } else if (f.running) {
+    // A long compilation is half an hour; a lock that a live process holds is let go in minutes.
+    constexpr double kCompile = 1800, kLock = 300;
+    if (!f.timed || compiler.seconds < (lock ? kLock : kCompile)) return {};
+    finding.matched = true;
+    finding.onset = f.now - Seconds(compiler.seconds);
+  } else {
+    // Text that ends there may just have been cut there.
+    if (!lock || f.exit_known) return {};
+    finding.matched = true;
+  }
+  finding.sub = lock ? "lock" : "compile";
+  finding.tier = primary != nullptr || f.running ? proto::TIER_S : proto::TIER_W;
+  finding.cap = 0.65;
+  finding.domain = lock ? proto::DOMAIN_INFRASTRUCTURE : proto::DOMAIN_WORKLOAD;
+  finding.component = "compiler";
+  finding.symptom = "hang";
+  finding.shows.insert(finding.shows.begin(), compiler.evidence);
+  finding.root = {compiler.evidence};
+  if (f.exit_known) Show(f.exit_evidence, finding);
+  finding.values = {{"what", compiler.what}};
+  if (f.running && f.waits.compilers > 0) {
+    Show(f.waits.compilers_evidence, finding);
+  } else {
+    finding.open.push_back(Question::kCompilerAlive);
+  }
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  if (f.compiler.evidence != kNoEvidence) {
+    if (!f.compiler.open) return Excluded("the compiler ended", {f.compiler.evidence});
+    if (!f.compiler.last_thing)
+      return Excluded("training went on after it", {f.compiler.evidence, f.last_progress_evidence});
+    if (const Cause* primary = f.Primary())
+      return Excluded("another event ended the run", {primary->evidence});
+    return NotDecidable(proto::STORE_PROCESS, "the text ends with the compiler");
+  }
+  if (const Cause* primary = f.Primary();
+      primary != nullptr && !EndedByWaiting(primary->incident()))
+    return Excluded("the run was ended by an event, not by waiting", {primary->evidence});
+  return NotDecidable(proto::STORE_PROCESS);
+}
+
+}  // namespace rankscope::families::compile_stall

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// X2: somebody else's memory on the GPU.
+#include "detectors/families/curve.h"
+#include "detectors/families/gpu.h"
+#include "detectors/families/gpu_memory.h"
+#include "detectors/families/rows.h"
+
+namespace rankscope::families::gpu_cotenant {
+
+using features::Cause;
+using features::JobFeatures;
+using logs::IncidentKind;
+
+Finding Evaluate(const JobFeatures& f) {
+  const Cause* primary = f.Primary();
+  if (primary == nullptr || primary->incident().kind != IncidentKind::kCudaOom) return {};
+  const double foreign = ForeignBytes(f, primary->incident());
+  if (foreign < kGiB) return {};
+  Finding finding = FromPrimary(f);
+  finding.sub = "co_tenant";
+  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+  finding.component = "gpu_memory";
+  finding.values.push_back({"foreign_gib", Number(foreign / kGiB)});
+  if (const features::RunGpu* const shared = SharedCard(f, primary->incident().rank))
+    Show(shared->foreign_evidence, finding);
+  finding.open.push_back(Question::kMemoryKnob);
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  if (const Cause* oom = FindCause(f, IncidentKind::kCudaOom)) {
+    return Excluded("the allocator's text accounts for less than 1 GiB of other processes",
+                    {oom->evidence});
+  }
+  return NotDecidable(proto::STORE_GPU);
+}
+
+}  // namespace rankscope::families::gpu_cotenant

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// B2: Xid, ECC, row remap, link: the GPU itself.
+#include <algorithm>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/gpu.h"
+#include "detectors/families/gpu_error_end.h"
+#include "detectors/families/node_fault.h"
+#include "detectors/families/rows.h"
+#include "detectors/features/gpu_error.h"
+
+namespace rankscope::families::gpu_hardware {
+
+using features::Cause;
+using features::JobFeatures;
+using logs::IncidentKind;
+
+namespace {
+
+bool IsHardware(const logs::Incident& incident) {
+  const features::GpuErrorOwner owner = features::OwnerOfGpuError(incident);
+  return owner == features::GpuErrorOwner::kHardware || owner == features::GpuErrorOwner::kDriver;
+}
+
+}  // namespace
+
+Finding Evaluate(const JobFeatures& f) {
+  const Cause* primary = f.Primary();
+  if (primary == nullptr) return {};
+  if (const features::RunGpu* const failed = FailedUnder(f, *primary);
+      failed != nullptr && !IsHardware(primary->incident())) {
+    Finding finding = FromPrimary(f);
+    finding.sub =
+        f.At(failed->errors_evidence)->values.Text(FieldId::kWhat) == "ecc" ? "ecc" : "row_remap";
+    finding.tier = proto::TIER_P;
+    finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+    finding.component = "gpu";
+    finding.ranks = failed->ranks;
+    finding.shows.insert(finding.shows.begin(), failed->errors_evidence);
+    finding.root = {failed->errors_evidence};
+    return finding;
+  }
+  if (const features::NodeFault* const failed = SwitchFailedUnder(f, *primary);
+      failed != nullptr && !IsHardware(primary->incident())) {
+    Finding finding = FromPrimary(f);
+    finding.sub = "nvswitch";
+    finding.tier = proto::TIER_P;
+    finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+    finding.component = "nvswitch";
+    finding.ranks.clear();  // one switch serves all cards
+    finding.shows.insert(finding.shows.begin(), failed->evidence);
+    finding.root = {failed->evidence};
+    Show(f.last_progress_evidence, finding);
+    return finding;
+  }
+  const bool unknown =
+      primary->incident().kind == IncidentKind::kCudaError && IsUnknownDriverError(f);
+  if ((!IsHardware(primary->incident()) && !unknown) || primary->denied) return {};
+  Finding finding = FromPrimary(f);
+  finding.sub = unknown ? "driver" : primary->incident().kind == IncidentKind::kXid ? "xid" : "ecc";
+  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+  finding.component = "gpu";
+  const bool seen = std::any_of(f.causes.begin(), f.causes.end(), [](const Cause& cause) {
+    return cause.incident().kind == IncidentKind::kXid &&
+           cause.candidate->store != proto::STORE_LOG;
+  });
+  const size_t told = finding.shows.size();
+  const std::vector<KeyValue>& fields = primary->incident().fields;
+  const auto card = std::find_if(fields.begin(), fields.end(),
+                                 [](const KeyValue& field) { return field.key == "bus_id"; });
+  Show(BusErrorBefore(f, card == fields.end() ? std::string_view() : card->value,
+                      primary->incident().t),
+       finding);
+  for (const features::RunGpu& gpu : f.gpu.gpus) Show(gpu.lost_evidence, finding);
+  if (!seen && finding.shows.size() == told) HoldToItsWord(f, finding);
+  if (unknown) finding.tier = proto::TIER_W;
+  // Software may be all of it; only the same card under another job would tell.
+  if (features::OwnerOfGpuError(primary->incident()) == features::GpuErrorOwner::kDriver)
+    finding.cap = 0.7;
+  finding.open.push_back(Question::kHardwareOrSoftware);
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  for (const Cause& cause : f.causes) {
+    if (!IsHardware(cause.incident())) continue;
+    if (cause.denied) {
+      return Excluded(
+          "the job's own text alone says so: the log of the node's kernel was read all along and "
+          "has no error of a card of the job",
+          {cause.evidence});
+    }
+    if (cause.role == Cause::Role::kRecovered)
+      return Excluded("the run went on after it", {cause.evidence, f.last_progress_evidence});
+    return Excluded("an earlier event explains the end", {cause.evidence});
+  }
+  // Of what a card does not count, or a log that nobody reads, nothing is known.
+  const bool clean =
+      f.gpu.known() && FindCause(f, IncidentKind::kXid) == nullptr &&
+      f.store(proto::STORE_KERNEL) == Availability::kUp &&
+      std::all_of(f.gpu.gpus.begin(), f.gpu.gpus.end(), [](const features::RunGpu& gpu) {
+        return gpu.errors_counted && gpu.errors <= 0 &&
+               gpu.activity_evidence != features::kNoEvidence;
+      });
+  if (clean) {
+    return Excluded("no card counted an uncorrected error under the run",
+                    {f.gpu.gpus.front().activity_evidence});
+  }
+  return NotDecidable(proto::STORE_GPU);
+}
+
+}  // namespace rankscope::families::gpu_hardware

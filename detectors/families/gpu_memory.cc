@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// B1 and X2: a GPU allocation that does not fit, because of this job's own plan (B1) or because
+// somebody else holds the memory (X2). The allocator's text carries the numbers that tell the two
+// apart.
+#include "detectors/families/gpu_memory.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "detectors/families/gpu.h"
+
+namespace rankscope::families {
+
+using features::Cause;
+using features::JobFeatures;
+using logs::IncidentKind;
+
+namespace {
+
+// Ranks of the job whose process is known to the process source, or named by their launcher.
+bool IsOwnProcess(const JobFeatures& f, int32_t pid) {
+  if (std::find(f.rank_pids.begin(), f.rank_pids.end(), pid) != f.rank_pids.end()) return true;
+  return std::any_of(f.causes.begin(), f.causes.end(), [pid](const Cause& cause) {
+    const logs::Incident& incident = cause.incident();
+    const bool death =
+        incident.kind == IncidentKind::kNonZeroExit || incident.kind == IncidentKind::kSignalDeath;
+    return death && incident.rank >= 0 && incident.pid == pid;
+  });
+}
+
+// What the allocator's text says of the job's other ranks on the same card.
+double SiblingBytes(const JobFeatures& f, const logs::Incident& incident) {
+  double bytes = 0;
+  for (const KeyValue& field : incident.fields) {
+    if (field.key != "tenant") continue;
+    const char* const end = field.value.data() + field.value.size();
+    int32_t pid = 0;
+    double held = 0;
+    const auto [rest, error] = std::from_chars(field.value.data(), end, pid);
+    if (error != std::errc() || rest == end) continue;
+    if (std::from_chars(rest + 1, end, held).ec == std::errc() && IsOwnProcess(f, pid))
+      bytes += held;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::optional<double> Field(const logs::Incident& incident, std::string_view key) {
+  for (const KeyValue& field : incident.fields) {
+    if (field.key != key) continue;
+    double value = 0;
+    const auto [end, error] =
+        std::from_chars(field.value.data(), field.value.data() + field.value.size(), value);
+    if (error == std::errc()) return value;
+  }
+  return std::nullopt;
+}
+
+double ForeignBytes(const JobFeatures& f, const logs::Incident& incident) {
+  const auto total = Field(incident, "total");
+  const auto free = Field(incident, "free");
+  std::optional<double> own = Field(incident, "this_process");
+  // Inside a container the allocator cannot tell its own process from others: then its own pool and
+  // a context are its own.
+  constexpr double kContext = kGiB;
+  if (!own) {
+    const auto allocated = Field(incident, "allocated");
+    if (allocated) own = std::max(*allocated, Field(incident, "reserved").value_or(0)) + kContext;
+  }
+  const double said = total && free && own ? *total - *free - *own - SiblingBytes(f, incident) : 0;
+  const features::RunGpu* const shared = SharedCard(f, incident.rank);
+  return std::max(said, shared != nullptr ? shared->foreign_bytes : 0);
+}
+
+}  // namespace rankscope::families

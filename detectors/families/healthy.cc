@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// G1: did real work and learned, on positive evidence.
+#include <algorithm>
+#include <cmath>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+#include "detectors/families/training_end.h"
+
+namespace rankscope::families::healthy {
+
+using features::JobFeatures;
+
+namespace {
+
+constexpr double kHealthySteps = 50;
+
+// It learns, and takes half as long again for a step as it did at first.
+bool BecameSlow(const JobFeatures& f) {
+  constexpr double kSlowdown = 1.5;
+  return std::isfinite(f.early_step_seconds) && f.step_seconds >= kSlowdown * f.early_step_seconds;
+}
+
+}  // namespace
+
+Finding Evaluate(const JobFeatures& f) {
+  if (!EndedWell(f)) return {};
+  if (f.running && f.lines == 0) return {};
+  Finding finding;
+  finding.matched = true;
+  finding.symptom = "healthy";
+  finding.component = "none";
+  finding.domain = proto::DOMAIN_WORKLOAD;
+  const bool completed = f.exit_known && f.exit_code == 0;
+  // What came after the newest record may have been another curve.
+  const bool seen_to_its_end = !f.text_unseen || f.train_end;
+  if (f.recognised && Learned(f) && seen_to_its_end) {
+    finding.sub = BecameSlow(f) ? "slow" : "healthy";
+    if (BecameSlow(f)) finding.shows.push_back(f.step_time_evidence);
+    finding.tier = completed ? proto::TIER_C : proto::TIER_S;
+    // Nobody says that it came to its end.
+    if (!f.running && !completed && !f.train_end) finding.cap = 0.55;
+    if (f.steps_known && f.steps < kHealthySteps) finding.cap = std::min(finding.cap, 0.65);
+    ShowCurve(f, finding);
+    Show(f.loss.lowest_evidence, finding);
+    Show(f.steps_evidence, finding);
+  } else {
+    if (f.text_unseen && !completed && !f.train_end) return {};
+    if (f.running) return {};  // too early to say anything; U0 says so
+    if (!completed && !f.train_end && f.lines == 0) return {};
+    finding.sub = "unverifiable";
+    finding.tier = completed || f.train_end ? proto::TIER_S : proto::TIER_W;
+    Show(f.lines_evidence, finding);
+    Show(f.steps_evidence, finding);
+    ShowCurve(f, finding);
+    Show(f.loss.highest_evidence, finding);
+    finding.open.push_back(WhetherItLearned(f));
+  }
+  if (f.generic) finding.cap = std::min(finding.cap, 0.55);
+  Show(f.train_end_evidence, finding);
+  Show(f.gpu.work_evidence, finding);
+  Show(f.gpu.clean_evidence, finding);
+  ShowLeave(f, finding);
+  if (f.exit_known) {
+    Show(f.exit_evidence, finding);
+  } else if (!f.running) {
+    finding.open.push_back(Question::kExitStatusUnknown);
+  }
+  finding.root = finding.shows;
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  if (const features::Cause* primary = f.Primary())
+    return Excluded("the run did not end by itself", {primary->evidence});
+  if (f.exit_known && f.exit_code != 0)
+    return Excluded("the command exited with " + std::to_string(f.exit_code), {f.exit_evidence});
+  if (const std::string_view sub = Divergence(f); !sub.empty())
+    return Excluded("the loss curve is wrong", {f.loss.end_evidence});
+  if (f.running) return NotDecidable(proto::STORE_LOG, "not enough training has been seen");
+  return NotDecidable(proto::STORE_LOG, "no positive evidence of learning");
+}
+
+}  // namespace rankscope::families::healthy

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// X14: garbage collection and other pauses of the host process.
+#include <algorithm>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+#include "detectors/families/slow_rank.h"
+
+namespace rankscope::families::host_pause {
+
+using features::JobFeatures;
+using features::RankWait;
+
+Finding Evaluate(const JobFeatures& f) {
+  if (!Watched(f)) return {};
+  Finding finding;
+  constexpr double kPauseSeconds = 10, kRecentSeconds = 60;
+  if (f.waits.gap_seconds >= kPauseSeconds && f.waits.gap_age_seconds < kRecentSeconds) {
+    finding.sub = "host";
+    finding.tier = proto::TIER_S;
+    finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+    finding.shows = {f.waits.gap_evidence};
+    finding.values = {{"seconds", Number(f.waits.gap_seconds)}};
+    finding.onset = f.now - Seconds(f.waits.gap_age_seconds + f.waits.gap_seconds);
+  } else {
+    const auto collects =
+        std::find_if(f.waits.ranks.begin(), f.waits.ranks.end(), [](const RankWait& rank) {
+          return rank.cause == features::StackCause::kGarbageCollection && rank.silent_share >= 0.9;
+        });
+    if (collects == f.waits.ranks.end() || f.silence_seconds < kPauseSeconds) return {};
+    finding.sub = "gc";
+    finding.tier = proto::TIER_S;
+    finding.domain = proto::DOMAIN_WORKLOAD;
+    finding.ranks = {collects->rank};
+    Show(collects->snapshot_evidence, finding);
+    finding.values = {{"seconds", Number(f.silence_seconds)}};
+    finding.onset = f.now - Seconds(f.silence_seconds);
+  }
+  finding.matched = true;
+  finding.cap = 0.65;
+  finding.root = finding.shows;
+  finding.component = "host";
+  finding.symptom = "slow";
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  if (const features::Cause* primary = f.Primary())
+    return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
+  if (Watched(f)) {
+    return NotDecidable(proto::STORE_CUDA,
+                        "no pause of the whole host; a pause inside one rank's step is not seen");
+  }
+  return NotDecidable(proto::STORE_KERNEL);
+}
+
+}  // namespace rankscope::families::host_pause

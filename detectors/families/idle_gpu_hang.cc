@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// C3: the GPU is held and nothing runs on it.
+#include <cmath>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/gpu.h"
+#include "detectors/families/rows.h"
+#include "detectors/families/slow_rank.h"
+#include "detectors/families/thread_causes.h"
+
+namespace rankscope::families::idle_gpu_hang {
+
+using features::JobFeatures;
+using features::kNoEvidence;
+using features::RankWait;
+
+namespace {
+
+constexpr int64_t kProgressForSilence = 3;
+
+bool Silent(const JobFeatures& f) {
+  return f.progress >= kProgressForSilence && !f.train_end && f.silence_seconds >= HangTimeout(f);
+}
+
+Finding StandingRank(const JobFeatures& f) {
+  if (!Watched(f) || f.world_size > 1 || f.waits.ranks.size() != 1) return {};
+  const RankWait& rank = f.waits.ranks.front();
+  const ThreadCause cause = CauseOfRank(f, rank);
+  const bool unheard = f.progress < kProgressForSilence && !f.train_end;
+  const bool silent = Silent(f);
+  Finding finding;
+  if (cause.proved) {
+    if (!silent && !(unheard && rank.stopped_seconds >= f.hang_floor_seconds)) return {};
+    finding.tier = silent ? proto::TIER_C : proto::TIER_S;
+  } else {
+    // Who runs is at work, whatever it says; who stands still without a word has nothing to do.
+    constexpr double kUnheardSeconds = 600;
+    if (!rank.has_run || rank.still_seconds < (silent ? HangTimeout(f) / 2 : kUnheardSeconds))
+      return {};
+    if (!silent && (!unheard || cause.sub.empty() || cause.sub == "sleep")) return {};
+    finding.tier = silent ? proto::TIER_S : proto::TIER_W;
+  }
+  finding.matched = true;
+  finding.sub = cause.sub.empty() ? "idle" : cause.sub;
+  finding.domain = cause.domain;
+  finding.ranks = {rank.rank};
+  finding.component = "process";
+  finding.symptom = "hang";
+  finding.shows = cause.shows;
+  if (finding.shows.empty() && rank.evidence != kNoEvidence) finding.shows = {rank.evidence};
+  finding.root = finding.shows;
+  if (silent) Show(f.silence_evidence, finding);
+  const double seconds = cause.proved ? rank.stopped_seconds : rank.still_seconds;
+  finding.values = {
+      {"seconds", Number(seconds)},
+      {"trigger",
+       cause.sub.empty() ? "does not run, and what it waits for does not tell" : cause.phrase}};
+  finding.onset = f.now - Seconds(seconds);
+  if (cause.sub.empty()) finding.open = {Question::kHangTrigger};
+  return finding;
+}
+
+}  // namespace
+
+Finding Evaluate(const JobFeatures& f) {
+  Finding finding = StandingRank(f);
+  if (!finding.matched) finding = IdleCards(f);
+  if (!finding.matched) return NeverAttached(f);
+  for (const features::RunGpu& gpu : f.gpu.gpus) Show(gpu.activity_evidence, finding);
+  if (CardsAreUntouched(f)) {
+    for (const features::UnusedGpu& gpu : f.gpu.unused) Show(gpu.evidence, finding);
+  }
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  if (const features::Cause* primary = f.Primary())
+    return Excluded("the run was ended by an event, not by idleness", {primary->evidence});
+  if (f.running && f.world_size <= 1 && f.waits.ranks.size() == 1) {
+    const RankWait& rank = f.waits.ranks.front();
+    if (rank.recent_seconds > 0 && rank.running_share >= 0.02) {
+      return Excluded("its threads ran for " + Percent(rank.running_share) + " of the last " +
+                          Number(std::round(rank.recent_seconds)) + " s",
+                      {rank.evidence});
+    }
+  }
+  return NotDecidable(proto::STORE_GPU);
+}
+
+}  // namespace rankscope::families::idle_gpu_hang

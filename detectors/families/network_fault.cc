@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// X5: a transport error between nodes.
+#include "detectors/families/curve.h"
+#include "detectors/families/gpu_error_end.h"
+#include "detectors/families/report_culprit.h"
+#include "detectors/families/rows.h"
+
+namespace rankscope::families::network_fault {
+
+using features::Cause;
+using features::JobFeatures;
+using logs::IncidentKind;
+
+namespace {
+
+// NCCL found no interface to speak through, while the store was there to tell it so.
+bool IsBootstrap(const logs::Incident& incident) {
+  return incident.kind == IncidentKind::kRendezvous && incident.shape == "nccl_bootstrap" &&
+         incident.sub == "bind";
+}
+
+}  // namespace
+
+Finding Evaluate(const JobFeatures& f) {
+  const Cause* primary = f.Primary();
+  if (primary == nullptr) return {};
+  const logs::Incident& incident = primary->incident();
+  const bool peer_access = IsPeerAccess(incident);
+  // A group that trained, and cannot connect again.
+  const bool again = incident.kind == IncidentKind::kRendezvous && f.progress > 0;
+  const bool bootstrap = again || IsBootstrap(incident);
+  if (incident.kind != IncidentKind::kPeerLost && !peer_access && !bootstrap) return {};
+  if (incident.sub == "init" && f.progress == 0 && !peer_access) return {};  // C1: it never formed
+  Finding finding = FromPrimary(f);
+  finding.sub = "path";
+  if (incident.sub == "ib") finding.sub = "ib";
+  if (incident.sub == "efa") finding.sub = "efa";
+  if (peer_access) finding.sub = "nvlink_peer";
+  if (bootstrap) finding.sub = "bootstrap";
+  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+  finding.component = "network";
+  // A peer's death looks the same from here; a missing interface does not.
+  if (incident.kind == IncidentKind::kPeerLost || again) finding.cap = 0.55;
+  HoldToItsWord(f, finding);
+  AddPortFaults(f, finding);
+  Show(f.last_progress_evidence, finding);
+  finding.open.push_back(Question::kHangTrigger);
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  if (f.world_size == 1) return Excluded("one rank has no peers");
+  if (const Cause* cause = FindCause(f, IncidentKind::kPeerLost)) {
+    if (f.exit_known && f.exit_code == 0)
+      return Excluded("the command exited with 0", {cause->evidence, f.exit_evidence});
+    return Excluded("the broken connection follows the death of a peer", {cause->evidence});
+  }
+  return NoSuchText(f, "no transport error");
+}
+
+}  // namespace rankscope::families::network_fault

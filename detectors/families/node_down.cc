@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// F1: the node went away under the run.
+#include <algorithm>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+#include "detectors/families/scheduler.h"
+
+namespace rankscope::families::node_down {
+
+using features::JobFeatures;
+using features::SchedulerFeatures;
+
+namespace {
+
+// What the record says of the node, and what that leaves open.
+void JudgeNode(const JobFeatures& f, Finding& finding) {
+  const SchedulerFeatures& s = f.scheduler;
+  finding.values.push_back({"the_node", s.failed_node.empty() ? "the node" : s.failed_node});
+  if (!s.node_class.empty() && s.node_class != "none" && s.node_class != "other")
+    finding.values.push_back({"node_class", s.node_class});
+  Show(s.node_evidence, finding);
+  Show(s.boot_evidence, finding);
+  const bool booted = s.boot == SchedulerFeatures::Boot::kAnother || s.node_class == "rebooted";
+  if (booted) {
+    finding.sub = "rebooted";
+  } else {
+    finding.open.push_back(Question::kNodeOrDaemon);
+    if (s.boot == SchedulerFeatures::Boot::kSame) {
+      finding.open.pop_back();
+      // Whoever has given another reason knows better.
+      constexpr std::string_view kSilent[] = {"", "none", "other", "not_responding"};
+      if (std::find(std::begin(kSilent), std::end(kSilent), s.node_class) != std::end(kSilent))
+        finding.advice = "not_booted";
+    }
+  }
+  finding.open.push_back(Question::kWhyNodeFailed);
+}
+
+// Nothing that failed of itself comes before it, and text that has times goes on until near it:
+// survivors may wait for a lost node as long as the scheduler does before it says so.
+bool ProgressedToTheEnd(const JobFeatures& f) {
+  constexpr double kNodeTimeout = 300;
+  return !f.timed || f.progress == 0 ||
+         f.silence_seconds <= std::max(kNodeTimeout, HangTimeout(f)) + 60;
+}
+
+}  // namespace
+
+Finding Evaluate(const JobFeatures& f) {
+  if (PrimarySchedulerEnd(f, "node_failure") == nullptr) return {};
+  Finding finding = SchedulerFinding(f, "node_failure");
+  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+  finding.component = "node";
+  // A node's state that met the run's end, without the job's own record.
+  if (f.Primary()->incident().shape == "node_record") finding.tier = proto::TIER_C;
+  if (finding.tier != proto::TIER_P) HoldToItsWord(f, finding);
+  if (!ProgressedToTheEnd(f)) {
+    // It stood long before the node was lost.
+    finding.cap = 0.7;
+    Show(f.silence_evidence, finding);
+  }
+  JudgeNode(f, finding);
+  AddHistory(f, finding);
+  AddLostWork(f, finding);
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  return NoSchedulerText(f, "no node failure");
+}
+
+}  // namespace rankscope::families::node_down

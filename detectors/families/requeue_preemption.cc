@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// F2: the scheduler took the nodes back.
+#include <string>
+
+#include "detectors/families/rows.h"
+#include "detectors/families/scheduler.h"
+
+namespace rankscope::families::requeue_preemption {
+
+using features::Cause;
+using features::JobFeatures;
+
+namespace {
+
+Finding JudgeReturn(const JobFeatures& f, Finding finding) {
+  const Cause* const primary = f.Primary();
+  const bool recorded = primary->candidate->store == proto::STORE_SCHEDULER;
+  // The record has a word of its own for preemption.
+  if (finding.sub == "requeue" && recorded) finding.open.push_back(Question::kWhoRequeued);
+  AddHistory(f, finding);
+  AddLostWork(f, finding);
+  const std::string& rerun = f.scheduler.rerun;
+  if (rerun == "completed") finding.advice = "recovered";
+  if (rerun == "failed") finding.advice = "lost";
+  return finding;
+}
+
+}  // namespace
+
+Finding Evaluate(const JobFeatures& f) {
+  if (PrimarySchedulerEnd(f, "preemption") != nullptr)
+    return JudgeReturn(f, SchedulerFinding(f, "preemption"));
+  if (PrimarySchedulerEnd(f, "requeue") != nullptr)
+    return JudgeReturn(f, SchedulerFinding(f, "requeue"));
+  // A job that is requeued because its time is over ended by its time limit.
+  if (Notice(f, "time_limit") != nullptr) return {};
+  for (const std::string_view sub : {"preemption", "requeue"}) {
+    if (const Cause* notice = Notice(f, sub)) return JudgeReturn(f, NoticeFinding(f, sub, *notice));
+  }
+  return {};
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  return NoSchedulerText(f, "no preemption and no requeue");
+}
+
+}  // namespace rankscope::families::requeue_preemption

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// X26: reinforcement learning without a signal.
+#include <cmath>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+
+namespace rankscope::families::reward_collapse {
+
+using features::Cause;
+using features::JobFeatures;
+using features::RewardFeatures;
+
+namespace {
+
+// Groups whose rewards are all equal have no advantage to learn from. Where every answer is right,
+// that is success.
+bool NothingToTellApart(const RewardFeatures& reward) {
+  constexpr int64_t kLong = 50;
+  if (reward.trailing_flat < kLong) return false;
+  const bool known = std::isfinite(reward.first) && std::isfinite(reward.last);
+  const bool solved = known && reward.last > reward.first &&
+                      reward.last >= reward.best - 0.05 * std::abs(reward.best);
+  return !solved;
+}
+
+bool LeftItsReference(const RewardFeatures& reward) {
+  constexpr int64_t kRecords = 74;  // 64 for what is usual, ten of the end
+  constexpr double kTimes = 10;
+  constexpr double kFar = 0.1;  // nats; below it ten times nothing is nothing
+  return reward.kl_records >= kRecords && reward.usual_kl > 0 &&
+         reward.last_kl > kTimes * reward.usual_kl && reward.last_kl > kFar;
+}
+
+}  // namespace
+
+Finding Evaluate(const JobFeatures& f) {
+  if (f.Primary() != nullptr) return {};
+  const bool flat = NothingToTellApart(f.reward);
+  if (!flat && !LeftItsReference(f.reward)) return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = flat ? "no_spread" : "kl_blowup";
+  finding.tier = proto::TIER_S;
+  finding.domain = proto::DOMAIN_WORKLOAD;
+  finding.component = "training";
+  finding.symptom = "wrong_result";
+  const features::EvidenceRef root = flat ? f.reward.flat_evidence : f.reward.kl_evidence;
+  Show(root, finding);
+  finding.root = {root};
+  finding.onset = f.evidence[static_cast<size_t>(root)].begin;
+  Show(f.reward.first_evidence, finding);
+  Show(f.reward.last_evidence, finding);
+  ShowLeave(f, finding);
+  if (f.exit_known) Show(f.exit_evidence, finding);
+  finding.values = {{"records", std::to_string(f.reward.trailing_flat)},
+                    {"kl", Number(f.reward.last_kl)},
+                    {"usual_kl", Number(f.reward.usual_kl)}};
+  finding.open.push_back(Question::kRewardCause);
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  const RewardFeatures& reward = f.reward;
+  if (reward.records == 0) {
+    return f.progress > 0 ? Excluded("no reward in " + Counted(static_cast<double>(f.progress),
+                                                               "training record"),
+                                     {f.last_progress_evidence})
+                          : NotDecidable(proto::STORE_LOG, "no training record is readable");
+  }
+  if (const Cause* primary = f.Primary())
+    return Excluded("another event ended the run", {primary->evidence});
+  if (reward.trailing_flat == 0 && std::isfinite(reward.last)) {
+    return Excluded("rewards still differ within their groups", {reward.last_evidence});
+  }
+  return NotDecidable(proto::STORE_LOG, "too few records without a difference of rewards: " +
+                                            std::to_string(reward.trailing_flat));
+}
+
+}  // namespace rankscope::families::reward_collapse

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// X1: an exception in the middle of training.
+#include "detectors/families/own_exception.h"
+#include "detectors/families/rows.h"
+
+namespace rankscope::families::runtime_exception {
+
+using features::Cause;
+using features::JobFeatures;
+
+Finding Evaluate(const JobFeatures& f) {
+  const Cause* primary = f.Primary();
+  if (primary == nullptr || !IsMine(*primary)) return {};
+  const When when = Place(f, *primary);
+  if (when != When::kTraining && when != When::kUnknown) return {};
+  Finding finding = Describe(f, *primary);
+  if (when == When::kUnknown) finding.tier = proto::TIER_W;
+  if (f.steps_evidence != features::kNoEvidence) finding.shows.push_back(f.steps_evidence);
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  for (const Cause& cause : f.causes) {
+    if (!IsMine(cause)) continue;
+    if (cause.role == Cause::Role::kRecovered) {
+      return Excluded("the run went on after the exception",
+                      {cause.evidence, f.last_progress_evidence});
+    }
+    if (cause.role != Cause::Role::kInitiating)
+      return Excluded("the exception is a consequence", {cause.evidence});
+    if (f.progress == 0)
+      return Excluded("no training step was seen before the exception", {cause.evidence});
+  }
+  return NoSuchText(f, "no exception");
+}
+
+}  // namespace rankscope::families::runtime_exception

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A1: dies before the first training step by its own error.
+#include "detectors/families/own_exception.h"
+#include "detectors/families/rows.h"
+
+namespace rankscope::families::startup_crash {
+
+using features::Cause;
+using features::JobFeatures;
+
+Finding Evaluate(const JobFeatures& f) {
+  if (f.exec_failed) {
+    Finding finding;
+    finding.matched = true;
+    finding.sub = "exec";
+    finding.fault_class = "env";
+    finding.domain = proto::DOMAIN_WORKLOAD;
+    finding.component = "command";
+    finding.tier = proto::TIER_P;
+    finding.shows = finding.root = {f.exit_evidence};
+    return finding;
+  }
+  const Cause* primary = f.Primary();
+  if (primary == nullptr || !IsMine(*primary)) return {};
+  const When when = Place(f, *primary);
+  if (when == When::kTraining || when == When::kUnknown) return {};
+  Finding finding = Describe(f, *primary);
+  if (when == When::kProbablyStart) finding.cap = 0.55;
+  if (when == When::kPerhapsStart) finding.tier = proto::TIER_W;
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  if (f.recognised)
+    return Excluded(
+        "training was under way: " + Counted(f.steps, f.steps_known ? "step" : "record"),
+        {f.steps_evidence});
+  for (const Cause& cause : f.causes) {
+    if (IsMine(cause) && cause.role != Cause::Role::kInitiating) {
+      return Excluded("the exception is a consequence, or was survived", {cause.evidence});
+    }
+    if (IsMine(cause) && &cause == f.Primary()) {
+      return NotDecidable(proto::STORE_LOG,
+                          "no training record is readable, so the exception may also have come "
+                          "before the first step");
+    }
+  }
+  return NoSuchText(f, "no exception");
+}
+
+}  // namespace rankscope::families::startup_crash

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// E3: a step budget of a handful of steps.
+#include <cmath>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+#include "detectors/families/training_end.h"
+
+namespace rankscope::families::undertrained {
+
+using features::JobFeatures;
+
+namespace {
+
+constexpr double kUndertrainedSteps = 10;
+
+}  // namespace
+
+Finding Evaluate(const JobFeatures& f) {
+  if (f.running || !EndedWell(f) || !(f.train_end || (f.exit_known && f.exit_code == 0))) return {};
+  if (!f.recognised && !f.train_end) return {};
+  const double steps = f.steps;
+  if (!f.steps_known || steps < 1 || steps > kUndertrainedSteps + 0.5) return {};
+  // A finished run that is resumed makes few steps rightly: its counter stands far above what it
+  // logged.
+  if (f.progress > 0 && std::isfinite(f.total_steps) && f.total_steps > kUndertrainedSteps &&
+      f.steps < f.total_steps)
+    return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "step_budget";
+  finding.domain = proto::DOMAIN_WORKLOAD;
+  finding.component = "configuration";
+  finding.symptom = "wrong_result";
+  finding.tier = f.train_end && f.exit_known ? proto::TIER_C : proto::TIER_S;
+  finding.shows = finding.root = {f.steps_evidence};
+  Show(f.train_begin_evidence, finding);
+  ShowCurve(f, finding);
+  Show(f.train_end_evidence, finding);
+  ShowLeave(f, finding);
+  if (f.exit_known) Show(f.exit_evidence, finding);
+  finding.values = {{"steps", Counted(steps, "step")}};
+  finding.open.push_back(WhetherItLearned(f));
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures& f) {
+  if (!f.recognised && !f.steps_known)
+    return NotDecidable(proto::STORE_LOG, "no step count is readable");
+  if (f.steps > kUndertrainedSteps) {
+    return Excluded(Counted(f.steps, f.steps_known ? "step" : "training record") + ", more than " +
+                        Number(kUndertrainedSteps),
+                    {f.steps_evidence});
+  }
+  if (f.running) return Excluded("the run is going on", {f.steps_evidence});
+  if (!EndedWell(f)) return Excluded("the run did not complete", {f.steps_evidence});
+  return NotDecidable(proto::STORE_LOG, "few records, and no step count among them");
+}
+
+}  // namespace rankscope::families::undertrained

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// U0: abnormal, and no evidence that decides.
+#include <algorithm>
+
+#include "detectors/families/curve.h"
+#include "detectors/families/rows.h"
+#include "detectors/families/standstill.h"
+#include "detectors/families/training_end.h"
+
+namespace rankscope::families::undetermined {
+
+using features::JobFeatures;
+using features::kNoEvidence;
+
+Finding Evaluate(const JobFeatures& f) {
+  Finding finding;
+  finding.matched = true;
+  finding.tier = proto::TIER_W;
+  finding.component = "unknown";
+  if (f.running) {
+    finding.sub = "too_early";
+    // A run that says nothing and advances is not too young to be judged but too quiet.
+    constexpr double kLongEnough = 60;
+    const bool quiet = f.progress == 0 && (f.now - f.begin).seconds() >= kLongEnough &&
+                       Advances(f) && f.launches.launches > 0;
+    finding.open.push_back(quiet ? Question::kCorrectness : Question::kTooEarly);
+    Show(f.launches.idle_evidence, finding);
+    Show(f.collectives.advance_evidence, finding);
+    if (f.lines_evidence != kNoEvidence) finding.shows.push_back(f.lines_evidence);
+    if (f.steps_evidence != kNoEvidence) finding.shows.push_back(f.steps_evidence);
+    return finding;
+  }
+  if (f.Primary() != nullptr) {
+    const Finding end = FromPrimary(f);
+    finding.shows = end.shows;
+    finding.root = end.root;
+    finding.ranks = end.ranks;
+    finding.onset = end.onset;
+    if (f.Primary()->denied) finding.open.push_back(Question::kHardwareOrSoftware);
+  }
+  // Whoever exited first is all that is known of the beginning.
+  const features::Cause* first = nullptr;
+  for (const features::Cause& cause : f.causes) {
+    if (f.Primary() != nullptr || cause.incident().kind != logs::IncidentKind::kNonZeroExit)
+      continue;
+    if (first == nullptr || cause.candidate->order < first->candidate->order) first = &cause;
+  }
+  if (first != nullptr) {
+    finding.shows.push_back(first->evidence);
+    finding.root.push_back(first->evidence);
+    finding.ranks = first->candidate->ranks;
+    finding.onset = first->incident().t;
+  }
+  finding.sub = f.wrapper_lost ? "wrapper_lost" : f.exit_known ? "abnormal_exit" : "no_evidence";
+  if (f.exit_known && f.exit_code == 0 && f.Primary() == nullptr) finding.sub = "no_evidence";
+  if (f.exit_evidence != kNoEvidence && std::find(finding.shows.begin(), finding.shows.end(),
+                                                  f.exit_evidence) == finding.shows.end()) {
+    finding.shows.push_back(f.exit_evidence);
+  }
+  if (f.lines_evidence != kNoEvidence) finding.shows.push_back(f.lines_evidence);
+  Show(f.last_progress_evidence, finding);
+  ShowLeave(f, finding);
+  for (const features::Evidence& evidence : f.evidence) {
+    if (evidence.kind == features::EvidenceKind::kWrapperLost) {
+      finding.shows.push_back(static_cast<features::EvidenceRef>(&evidence - f.evidence.data()));
+    }
+  }
+  finding.open.push_back(f.exit_known ? Question::kWhyExit : Question::kExitStatusUnknown);
+  return finding;
+}
+
+RuledOut RuleOut(const JobFeatures&) {
+  return Excluded("another family explains the run");
+}
+
+}  // namespace rankscope::families::undetermined
