@@ -179,7 +179,7 @@ struct Subject {
 
 struct Sample {
   SignalId signal{};
-  float value = 0;
+  double value = 0;  // a counter in single precision stands still above 2^24
 };
 
 struct SampleBatch {

@@ -139,7 +139,7 @@ void PutKind(const SampleBatch& batch, proto::Observation* out) {
   }
   for (const Sample& sample : batch.samples) {
     to->add_signal(static_cast<uint32_t>(sample.signal));
-    to->add_value(sample.value);
+    to->add_number(sample.value);
   }
   to->set_query(ToUtf8(batch.query));
 }

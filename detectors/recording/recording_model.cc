@@ -130,11 +130,14 @@ SampleBatch ToModel(const proto::SampleBatch& from, int64_t& unknown) {
     case proto::SampleBatch::SUBJECT_NOT_SET:
       break;
   }
-  const int count = std::min(from.signal_size(), from.value_size());
-  unknown += std::max(from.signal_size(), from.value_size()) - count;
+  // Recordings of earlier builds have single precision.
+  const bool single = from.number_size() == 0;
+  const int values = single ? from.value_size() : from.number_size();
+  const int count = std::min(from.signal_size(), values);
+  unknown += std::max(from.signal_size(), values) - count;
   for (int i = 0; i < count; ++i) {
     if (const auto row = FindSignal(from.signal(i))) {
-      batch.samples.push_back({row->id, from.value(i)});
+      batch.samples.push_back({row->id, single ? from.value(i) : from.number(i)});
     } else {
       ++unknown;
     }

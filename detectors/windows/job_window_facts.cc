@@ -55,7 +55,7 @@ void JobWindow::OnSample(const Speaker& speaker, const SampleBatch& batch, Times
   window.rank = rank;
   for (const Sample& sample : batch.samples) {
     if (const auto slot = LaunchGapSlot(sample.signal)) {
-      window.launch_gaps[*slot] = std::max(0.0, static_cast<double>(sample.value));
+      window.launch_gaps[*slot] = std::max(0.0, sample.value);
       window.launch_gaps_counted = true;
     } else {
       window.rings.Add(sample.signal, sample.value, t);

@@ -87,11 +87,11 @@ SampleBatch Samples::Of(const GpuStatus& gpu) {
   batch.subject.name = gpu.identity.uuid;
   for (const SignalRow& row : kLevels) {
     if (const GpuValue value = row.value(gpu.reading))
-      batch.samples.push_back({row.signal, static_cast<float>(*value)});
+      batch.samples.push_back({row.signal, *value});
   }
   for (size_t i = 0; i < kRising; ++i) {
     if (const GpuValue value = kTotals[i].value(gpu.reading))
-      batch.samples.push_back({kTotals[i].signal, static_cast<float>(rising_[i].Add(*value))});
+      batch.samples.push_back({kTotals[i].signal, rising_[i].Add(*value)});
   }
   return batch;
 }

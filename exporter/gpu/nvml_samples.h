@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A look at a GPU as samples for the detectors. Samples are floats: what has counted since the
-// driver's load (bytes, joules, seconds) would leave no precision for a run and is counted from the
-// first look on; errors and remaps are few and keep their value, for whether they were there before
-// a run is evidence. One for each GPU; loop thread.
+// A look at a GPU as samples for the detectors. What has counted since the
+// driver's load (bytes, joules, seconds) is counted from the first look on; errors and remaps are
+// few and keep their value, for whether they were there before a run is evidence. One for each GPU;
+// loop thread.
 #pragma once
 
 #include <array>

@@ -121,10 +121,10 @@ void Infiniband::Apply(const std::vector<PortReading>& readings) {
   std::erase_if(ports_, [&seen](const auto& entry) { return !seen.contains(entry.first); });
   SampleBatch batch;
   batch.subject.kind = Subject::Kind::kHost;
-  batch.samples = {{SignalId::kRdmaReceivedBytes, static_cast<float>(received)},
-                   {SignalId::kRdmaSentBytes, static_cast<float>(sent)},
-                   {SignalId::kRdmaErrors, static_cast<float>(errors)},
-                   {SignalId::kRdmaPortsDown, static_cast<float>(down)}};
+  batch.samples = {{SignalId::kRdmaReceivedBytes, static_cast<double>(received)},
+                   {SignalId::kRdmaSentBytes, static_cast<double>(sent)},
+                   {SignalId::kRdmaErrors, static_cast<double>(errors)},
+                   {SignalId::kRdmaPortsDown, static_cast<double>(down)}};
   Tell(std::move(batch));
   TellPorts();
 }

@@ -19,7 +19,7 @@ namespace {
 constexpr int32_t kInit = 1;
 constexpr int32_t kKernelThreads = 2;  // kthreadd; every kernel thread is its child
 
-float StateNumber(char state) {
+double StateNumber(char state) {
   switch (state) {
     case 'R':
       return 0;
@@ -48,7 +48,7 @@ bool IsOwnTrouble(int error) {
 }
 
 void Add(SampleBatch& batch, SignalId signal, std::optional<int64_t> value) {
-  if (value) batch.samples.push_back({signal, static_cast<float>(*value)});
+  if (value) batch.samples.push_back({signal, static_cast<double>(*value)});
 }
 
 }  // namespace
@@ -101,10 +101,9 @@ void ProcScanner::ScanTracked(const ScanRequest& request, Pass& pass) {
     batch.subject.kind = Subject::Kind::kProcess;
     batch.subject.process = tracked.key;
     batch.samples = {
-        {SignalId::kCpuSeconds,
-         static_cast<float>(static_cast<double>(stat->cpu_ticks) * tick_seconds_)},
-        {SignalId::kResidentBytes, static_cast<float>(stat->resident_pages * page_bytes_)},
-        {SignalId::kThreads, static_cast<float>(stat->threads)},
+        {SignalId::kCpuSeconds, static_cast<double>(stat->cpu_ticks) * tick_seconds_},
+        {SignalId::kResidentBytes, static_cast<double>(stat->resident_pages * page_bytes_)},
+        {SignalId::kThreads, static_cast<double>(stat->threads)},
         {SignalId::kProcessState, StateNumber(stat->state)},
     };
     if (const auto io = reader_.Io(tracked.key.pid)) {

@@ -131,15 +131,15 @@ def samples(folder):
             if SAMPLES not in observation:
                 continue
             batch = fields(observation[SAMPLES][0])
-            signals, values = packed(batch.get(10, []), varint), packed(batch.get(11, []), single)
+            signals, values = packed(batch.get(10, []), varint), packed(batch.get(13, []), double)
             of_process = found.setdefault(pid_of(batch, 2), {})
             for signal, value in zip(signals, values):
                 of_process.setdefault(signal, []).append(value)
     return found
 
 
-def single(data, at):
-    return struct.unpack_from("<f", data, at)[0], at + 4
+def double(data, at):
+    return struct.unpack_from("<d", data, at)[0], at + 8
 
 
 def packed(values, take):

@@ -17,7 +17,7 @@ namespace rankscope::windows {
 inline std::optional<double> FindSample(const SampleBatch& batch, SignalId signal) {
   for (const Sample& sample : batch.samples) {
     if (sample.signal == signal && std::isfinite(sample.value) && sample.value >= 0)
-      return static_cast<double>(sample.value);
+      return sample.value;
   }
   return std::nullopt;
 }

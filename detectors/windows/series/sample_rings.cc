@@ -13,14 +13,14 @@ namespace {
 
 template <size_t n, typename C>
 void AddCoarse(C& coarse, std::array<float, n>& ring, uint32_t& written, int64_t slot,
-               float value) {
+               double value) {
   if (slot != coarse.slot) {
     if (coarse.count > 0) ring[written++ % n] = static_cast<float>(coarse.sum / coarse.count);
     coarse.sum = 0;
     coarse.count = 0;
     coarse.slot = slot;
   }
-  coarse.sum += static_cast<double>(value);
+  coarse.sum += value;
   ++coarse.count;
 }
 
@@ -34,18 +34,18 @@ std::vector<float> InOrder(const std::array<float, n>& ring, uint32_t written) {
 
 }  // namespace
 
-void SampleRings::Add(SignalId signal, float value, Timestamp t) {
+void SampleRings::Add(SignalId signal, double value, Timestamp t) {
   Column& column = FindOrAdd(signal);
   column.last = t;
-  column.second_ring[column.seconds++ % kSeconds] = value;
+  column.newest = value;
+  column.second_ring[column.seconds++ % kSeconds] = static_cast<float>(value);
   AddCoarse(column.ten, column.ten_ring, column.tens, t.ns / 10'000'000'000, value);
   AddCoarse(column.minute, column.minute_ring, column.minutes, t.ns / 60'000'000'000, value);
 }
 
 double SampleRings::Last(SignalId signal) const {
   const Column* column = Find(signal);
-  if (column == nullptr) return std::numeric_limits<double>::quiet_NaN();
-  return static_cast<double>(column->second_ring[(column->seconds - 1) % kSeconds]);
+  return column == nullptr ? std::numeric_limits<double>::quiet_NaN() : column->newest;
 }
 
 Timestamp SampleRings::LastTime(SignalId signal) const {

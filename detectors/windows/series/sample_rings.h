@@ -4,7 +4,8 @@
 // Periodic numbers of one subject at three resolutions: every sample of the last two minutes,
 // ten-second and one-minute means of the last hour. Columnar, one column per signal that was ever
 // seen; a column is allocated once, at its first sample: (128 + 64 + 64) x 4 B + bookkeeping, so 60
-// signals of 1,024 ranks take about 66 MB. Single writer.
+// signals of 1,024 ranks take about 67 MB. History is in single precision, the newest number as it
+// came: a counter of bytes must stay exact. Single writer.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ class SampleRings {
   static constexpr size_t kTens = 64;
   static constexpr size_t kMinutes = 64;
 
-  void Add(SignalId signal, float value, Timestamp t);
+  void Add(SignalId signal, double value, Timestamp t);
 
   // NaN when the signal was never seen.
   double Last(SignalId signal) const;
@@ -53,6 +54,7 @@ class SampleRings {
   struct Column {
     SignalId signal{};
     Timestamp last;
+    double newest = 0;
     uint32_t seconds = 0, tens = 0, minutes = 0;  // written so far
     Coarse ten, minute;
     std::array<float, kSeconds> second_ring{};
@@ -60,7 +62,8 @@ class SampleRings {
     std::array<float, kMinutes> minute_ring{};
     template <class A>
     void Fields(A& a) {
-      a(signal, last, seconds, tens, minutes, ten, minute, second_ring, ten_ring, minute_ring);
+      a(signal, last, newest, seconds, tens, minutes, ten, minute, second_ring, ten_ring,
+        minute_ring);
     }
   };
 

@@ -90,7 +90,7 @@ void CheckpointTracker::OnSamples(const SampleBatch& batch, const Speaker&, Time
   for (const Sample& sample : batch.samples) {
     if (sample.signal == SignalId::kCheckpointFreeBytes && std::isfinite(sample.value) &&
         sample.value >= 0) {
-      free_bytes_ = static_cast<double>(sample.value);
+      free_bytes_ = sample.value;
     }
   }
 }

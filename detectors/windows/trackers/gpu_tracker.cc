@@ -172,7 +172,7 @@ void GpuTracker::OnSamples(const SampleBatch& batch, Timestamp t) {
   look.t = t;
   for (const Sample& sample : batch.samples) {
     for (const LookRow& row : kLookRows) {
-      if (row.signal == sample.signal) look.*row.field = sample.value;
+      if (row.signal == sample.signal) look.*row.field = static_cast<float>(sample.value);
     }
     for (const CountRow& row : kCountRows) {
       if (row.signal == sample.signal)

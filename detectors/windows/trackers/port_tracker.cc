@@ -51,7 +51,7 @@ void PortTracker::OnEvent(const Event& event, const Speaker&, Timestamp t) {
 
 void PortTracker::OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp) {
   for (const Sample& sample : batch.samples) {
-    const auto value = static_cast<double>(sample.value);
+    const double value = sample.value;
     switch (sample.signal) {
       case SignalId::kRdmaReceivedBytes:
         received_.Add(value);

@@ -25,13 +25,13 @@ void SuspensionTracker::OnSamples(const SampleBatch& batch, const Speaker& speak
   int frozen = -1, stopped = -1;
   Duration waited;
   for (const Sample& sample : batch.samples) {
-    constexpr float kStoppedState = 3;
+    constexpr double kStoppedState = 3;
     if (sample.signal == SignalId::kProcessFrozen) frozen = sample.value > 0 ? 1 : 0;
     if (sample.signal == SignalId::kProcessState) stopped = sample.value == kStoppedState ? 1 : 0;
     if (sample.signal == SignalId::kMainWaitClass)
       stopped = WaitClassOf(sample.value) == WaitClass::kStopped ? 1 : 0;
     if (sample.signal == SignalId::kMainWaitSeconds)
-      waited = Seconds(std::clamp(static_cast<double>(sample.value), 0.0, 1e9));
+      waited = Seconds(std::clamp(sample.value, 0.0, 1e9));
   }
   if (frozen < 0 && stopped < 0) return;
   last_ = std::max(last_, t);

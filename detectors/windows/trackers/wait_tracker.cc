@@ -109,7 +109,7 @@ void WaitTracker::OnSamples(const SampleBatch& batch, const Speaker& speaker, Ti
   if (waits == nullptr) return;
   if (main == nullptr) {
     // Of a machine where nothing else tells of threads.
-    constexpr float kStoppedState = 3;
+    constexpr double kStoppedState = 3;
     const bool stopped = state->value == kStoppedState;
     if (!stopped) {
       waits->stopped_since = {};
@@ -139,7 +139,7 @@ void WaitTracker::OnSamples(const SampleBatch& batch, const Speaker& speaker, Ti
         waits->oldest_wait_seconds = sample.value;
         break;
       case SignalId::kUninterruptibleThreads:
-        waits->uninterruptible = static_cast<int32_t>(std::clamp(sample.value, 0.0f, 1e6f));
+        waits->uninterruptible = static_cast<int32_t>(std::clamp(sample.value, 0.0, 1e6));
         break;
       default:
         break;

@@ -16,7 +16,7 @@ constexpr size_t kMaxCallers = 1024;  // as the map holds
 // What does not change is said again: who listens may not have known the process then.
 constexpr int64_t kUseAgainNs = 10'000'000'000;
 // Of a process that may make calls which no probe sees.
-constexpr float kNotKnown = -1;
+constexpr double kNotKnown = -1;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ CallerRuns Cuda::ReadRuns() const {
 // may wait for a device, or train without one.
 void Cuda::TellUses(int64_t now_ns) {
   const CallAttacher::State& state = attacher()->state();
-  const auto tell = [&](const ProcessKey& process, float use) {
+  const auto tell = [&](const ProcessKey& process, double use) {
     if (!Lives(process)) return;
     const auto [known, first] = uses_.try_emplace(process);
     if (!first && known->second.told == use && now_ns - known->second.at_ns < kUseAgainNs) return;

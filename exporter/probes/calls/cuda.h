@@ -41,7 +41,7 @@ class Cuda final : public Calls {
     bool worked = false;  // see CudaNumbers::HasWorked
   };
   struct Use {
-    float told = 0;
+    double told = 0;
     int64_t at_ns = 0;
   };
 

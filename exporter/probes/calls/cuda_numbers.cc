@@ -78,13 +78,12 @@ void CudaNumbers::AddGaps(const rs_cuda_counts& counts, std::vector<Sample>& sam
   const bool all = gap_looks_++ % kAllGapsEvery == 0;
   if (all || gap_ns > gap_ns_) {
     gap_ns_ = std::max(gap_ns_, gap_ns);
-    samples.push_back(
-        {SignalId::kLaunchGapSeconds, static_cast<float>(static_cast<double>(gap_ns_) * kNs)});
+    samples.push_back({SignalId::kLaunchGapSeconds, static_cast<double>(gap_ns_) * kNs});
   }
   for (size_t slot = 0; slot < kLaunchGapSlots; ++slot) {
     if (!all && counts.gap_counts[slot] == gaps_[slot]) continue;
     gaps_[slot] = counts.gap_counts[slot];
-    samples.push_back({LaunchGapSignal(slot), static_cast<float>(gaps_[slot])});
+    samples.push_back({LaunchGapSignal(slot), static_cast<double>(gaps_[slot])});
   }
 }
 
@@ -92,7 +91,7 @@ std::vector<Sample> CudaNumbers::Take(const rs_cuda_counts& counts, int64_t now_
                                       const LaunchWatch& watch, const ThreadLives& lives) {
   std::vector<Sample> samples;
   const auto add = [&samples](SignalId signal, double value) {
-    samples.push_back({signal, static_cast<float>(value)});
+    samples.push_back({signal, value});
   };
   const auto count = [&add](SignalId signal, uint64_t value) {
     add(signal, static_cast<double>(value));

@@ -22,7 +22,7 @@ constexpr size_t kMaxAsked = 8192;
 constexpr double kCallSeconds = 1.5e-6;
 
 // Communicators of a process that may make calls which no probe sees.
-constexpr float kNotKnown = -1;
+constexpr double kNotKnown = -1;
 // Said again: who listens may not have known the process then.
 constexpr int64_t kUnknownAgainNs = 10'000'000'000;
 

@@ -33,7 +33,7 @@ std::vector<Sample> NcclSamples(const NcclView& view, int64_t now_ns,
   const rs_nccl_counts& counts = view.counts;
   std::vector<Sample> samples;
   const auto add = [&samples](SignalId signal, double value) {
-    samples.push_back({signal, static_cast<float>(value)});
+    samples.push_back({signal, static_cast<double>(value)});
   };
   const auto count = [&add](SignalId signal, uint64_t value) {
     add(signal, static_cast<double>(value));

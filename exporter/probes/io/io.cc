@@ -36,7 +36,7 @@ SampleBatch Batch(const ProcessKey& key) {
 SampleBatch Numbers(const ProcessKey& key, const rs_io_process& now) {
   SampleBatch batch = Batch(key);
   const auto add = [&batch](SignalId signal, double value) {
-    batch.samples.push_back({signal, static_cast<float>(value)});
+    batch.samples.push_back({signal, static_cast<double>(value)});
   };
   const auto seconds = [](uint64_t ns) { return static_cast<double>(ns) / 1e9; };
   add(SignalId::kCheckpointWrittenBytes, static_cast<double>(now.checkpoint_written));
@@ -171,8 +171,7 @@ void Io::TellHangs() {
     known->second.hang_told = now;
     Tell(HangEvent(known->second.key, "fsync", waited.seconds()));
     SampleBatch batch = Batch(known->second.key);
-    batch.samples.push_back(
-        {SignalId::kOldestFileCallSeconds, static_cast<float>(waited.seconds())});
+    batch.samples.push_back({SignalId::kOldestFileCallSeconds, waited.seconds()});
     Tell(std::move(batch));
   }
 }
@@ -290,7 +289,7 @@ void Io::AskSpace(const ProcessKey& process, const char* file_system, std::strin
                        if (space.free < 0) return {};
                        return [this, process, file_system, space, signal] {
                          SampleBatch batch = Batch(process);
-                         batch.samples.push_back({signal, static_cast<float>(space.free)});
+                         batch.samples.push_back({signal, static_cast<double>(space.free)});
                          Tell(std::move(batch));
                          Tell(SpaceEvent(process, file_system, space.free, space.total, false));
                        };

@@ -52,7 +52,7 @@ SampleBatch Numbers(const ProcessKey& key, const rs_net_process& now) {
   batch.subject.kind = Subject::Kind::kProcess;
   batch.subject.process = key;
   const auto add = [&batch](SignalId signal, uint64_t value) {
-    batch.samples.push_back({signal, static_cast<float>(value)});
+    batch.samples.push_back({signal, static_cast<double>(value)});
   };
   add(SignalId::kTcpRetransmits, now.retransmits);
   add(SignalId::kTcpResets, now.resets);

@@ -89,11 +89,10 @@ std::vector<Sample> WaitBook::TakeSamples(const ProcessKey& process) {
   if (times == nullptr) return samples;
   Page& page = pages_.find(process)->second;
   const auto tell = [&](SignalId signal, double value, bool always = false) {
-    const auto number = static_cast<float>(value);
-    const auto [told, fresh] = page.told.try_emplace(signal, number);
-    if (!fresh && !always && told->second == number) return;
-    told->second = number;
-    samples.push_back({signal, number});
+    const auto [told, fresh] = page.told.try_emplace(signal, value);
+    if (!fresh && !always && told->second == value) return;
+    told->second = value;
+    samples.push_back({signal, value});
   };
   for (const ClassRow& row : kRows) {
     double seconds = times->seconds[static_cast<size_t>(row.first)];

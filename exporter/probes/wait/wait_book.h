@@ -50,7 +50,7 @@ class WaitBook {
   struct Page {
     Ended ended;
     ProcessTimes now;
-    std::map<SignalId, float> told;
+    std::map<SignalId, double> told;
     bool seen = false;
   };
   std::map<ProcessKey, Page> pages_;

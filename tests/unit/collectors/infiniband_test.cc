@@ -88,8 +88,8 @@ class InfinibandTest : public ::testing::Test {
     process.parent = {41, 100};
     table_->Add(process);
   }
-  std::vector<float> Samples(SignalId signal) const {
-    std::vector<float> values;
+  std::vector<double> Samples(SignalId signal) const {
+    std::vector<double> values;
     for (const SampleBatch& batch : sink_.Of<SampleBatch>()) {
       for (const Sample& sample : batch.samples) {
         if (sample.signal == signal) values.push_back(sample.value);
@@ -141,7 +141,7 @@ TEST_F(InfinibandTest, CountsSinceItLooked) {
   PutJob();
   Run([&] { PutMlx5("mlx5_0", 1'000'000'000'500); });
   EXPECT_EQ(sink_.Of<SourceState>().back().state, Availability::kUp);
-  const std::vector<float> received = Samples(SignalId::kRdmaReceivedBytes);
+  const std::vector<double> received = Samples(SignalId::kRdmaReceivedBytes);
   ASSERT_FALSE(received.empty());
   EXPECT_EQ(received.front(), 0);
   EXPECT_EQ(received.back(), 2000) << "to the byte, whatever it had counted before";
@@ -152,7 +152,7 @@ TEST_F(InfinibandTest, ACounterThatBeginsAgainDoesNotRunBackwards) {
   PutMlx5("mlx5_0", 1000);
   PutJob();
   Run([&] { PutMlx5("mlx5_0", 10); });
-  const std::vector<float> received = Samples(SignalId::kRdmaReceivedBytes);
+  const std::vector<double> received = Samples(SignalId::kRdmaReceivedBytes);
   EXPECT_TRUE(std::is_sorted(received.begin(), received.end()));
   EXPECT_EQ(received.back(), 40);
 }

@@ -99,7 +99,7 @@ ScanRequest Request(const ScanResult& result) {
   return request;
 }
 
-std::optional<float> SampleOf(const ScanResult& result, SignalId signal) {
+std::optional<double> SampleOf(const ScanResult& result, SignalId signal) {
   for (const SampleBatch& batch : result.samples) {
     for (const Sample& sample : batch.samples) {
       if (sample.signal == signal) return sample.value;
@@ -185,9 +185,9 @@ TEST(ProcScanner, SamplesWhatIsTracked) {
   const ScanRequest request = Request(scanner.Scan({}));
   const ScanResult result = scanner.Scan(request);
   EXPECT_FLOAT_EQ(SampleOf(result, SignalId::kCpuSeconds).value(),
-                  150.0f / static_cast<float>(sysconf(_SC_CLK_TCK)));
+                  150.0 / static_cast<double>(sysconf(_SC_CLK_TCK)));
   EXPECT_FLOAT_EQ(SampleOf(result, SignalId::kResidentBytes).value(),
-                  10.0f * static_cast<float>(sysconf(_SC_PAGESIZE)));
+                  10.0 * static_cast<double>(sysconf(_SC_PAGESIZE)));
   EXPECT_EQ(SampleOf(result, SignalId::kThreads), 3.0f);
   EXPECT_EQ(SampleOf(result, SignalId::kProcessState), 1.0f);
   EXPECT_EQ(SampleOf(result, SignalId::kReadBytes), 4096.0f);

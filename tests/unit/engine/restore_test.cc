@@ -303,6 +303,18 @@ TEST(DamagedState, IsRefused) {
   EXPECT_TRUE(engine.Restore(good));
 }
 
+// A whole state that another build sealed: its first number says so.
+TEST(DamagedState, OfAnotherBuildIsRefused) {
+  Engine engine(Config{}, "n1");
+  std::string bytes = engine.Save();
+  ASSERT_TRUE(Engine(Config{}, "n1").Restore(bytes));
+  bytes[0] = static_cast<char>(bytes[0] + 1);
+  bytes.resize(bytes.size() - sizeof(uint64_t));
+  const uint64_t check = ArchiveCheck(bytes);
+  bytes.append(reinterpret_cast<const char*>(&check), sizeof check);
+  EXPECT_FALSE(Engine(Config{}, "n1").Restore(bytes));
+}
+
 TEST(DamagedState, ThatPassesTheCheckDoesNoHarm) {
   const google::protobuf::LogSilencer quiet;  // a damaged document is refused, loudly
   for (const Tape& tape : {InsideASummary(), SuspectedAttempt(), AmendedAfterTheEnd()}) {

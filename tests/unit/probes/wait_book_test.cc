@@ -28,7 +28,7 @@ ThreadTimes Thread(int32_t tid, WaitClass state, double since, double running) {
   return thread;
 }
 
-float Value(const std::vector<Sample>& samples, SignalId signal) {
+double Value(const std::vector<Sample>& samples, SignalId signal) {
   for (const Sample& sample : samples) {
     if (sample.signal == signal) return sample.value;
   }

@@ -363,6 +363,49 @@ TEST(Recording, SignalsAndKindsOfALaterBuildAreSkippedAndCounted) {
   EXPECT_EQ(decoder.good_bytes(), static_cast<int64_t>(bytes.size()));
 }
 
+TEST(Recording, ACounterKeepsEveryDigit) {
+  constexpr double kBytes = 9'007'199'254'740'991.0;  // 2^53 - 1; as a float one of 2^53
+  Observation observation;
+  SampleBatch batch;
+  batch.subject.kind = Subject::Kind::kHost;
+  batch.samples = {{SignalId::kReadBytes, kBytes}, {SignalId::kCpuSeconds, 0.1}};
+  observation.kind = batch;
+  std::string bytes;
+  AppendHeader(ExampleHeader(), bytes);
+  ASSERT_TRUE(AppendObservation(observation, bytes));
+  std::vector<double> values;
+  Decoder decoder;
+  decoder.Feed(
+      bytes, [](const Header&) {},
+      [&](const Observation& read) {
+        for (const Sample& sample : std::get<SampleBatch>(read.kind).samples)
+          values.push_back(sample.value);
+      });
+  EXPECT_EQ(values, (std::vector<double>{kBytes, 0.1}));
+}
+
+TEST(Recording, SamplesOfAnEarlierBuildAreInSinglePrecision) {
+  std::string bytes;
+  AppendHeader(ExampleHeader(), bytes);
+  proto::Observation message;
+  message.set_t_ns(5);
+  message.mutable_samples()->set_host(true);
+  message.mutable_samples()->add_signal(1);
+  message.mutable_samples()->add_value(0.1f);
+  const std::string payload = message.SerializeAsString();
+  bytes.push_back(static_cast<char>(payload.size()));
+  bytes += payload;
+  std::vector<double> values;
+  Decoder decoder;
+  decoder.Feed(
+      bytes, [](const Header&) {},
+      [&](const Observation& read) {
+        for (const Sample& sample : std::get<SampleBatch>(read.kind).samples)
+          values.push_back(sample.value);
+      });
+  EXPECT_EQ(values, std::vector<double>{static_cast<double>(0.1f)});
+}
+
 TEST(Recording, EnumerationsOfALaterBuildReadAsUnspecified) {
   std::string bytes;
   AppendHeader(ExampleHeader(), bytes);

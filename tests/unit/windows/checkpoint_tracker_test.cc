@@ -35,7 +35,7 @@ Timestamp At(double second) {
 
 SampleBatch Free(double bytes) {
   SampleBatch batch;
-  batch.samples = {{SignalId::kCheckpointFreeBytes, static_cast<float>(bytes)}};
+  batch.samples = {{SignalId::kCheckpointFreeBytes, static_cast<double>(bytes)}};
   return batch;
 }
 

@@ -51,7 +51,7 @@ TEST_F(CollectiveTrackerTest, CountsAndDatesWhatIsEnteredSinceItIsHeard) {
 }
 
 TEST_F(CollectiveTrackerTest, PausesAreTimesBetweenAdvances) {
-  float entered = 0;
+  double entered = 0;
   for (double t = 0; t < 60; t += 1) Say(t, {{SignalId::kCollectivesEnqueued, entered += 2}});
   Say(80, {{SignalId::kCollectivesEnqueued, entered += 2}});
   Say(81, {{SignalId::kCollectivesEnqueued, entered += 2}});

@@ -29,7 +29,7 @@ class LaunchTrackerTest : public testing::Test {
     tracker_.OnSamples(batch, speaker, At(t));
   }
   // A second of a rank that launches `rate` kernels and waits for the card `sync` of it.
-  void Run(double from, int seconds, float rate, float sync) {
+  void Run(double from, int seconds, double rate, double sync) {
     for (int i = 0; i < seconds; ++i) {
       launches_ += rate;
       sync_ += sync;
@@ -44,9 +44,9 @@ class LaunchTrackerTest : public testing::Test {
   const RankCalls& rank() const { return tracker_.ranks().at(3); }
 
   LaunchTracker tracker_;
-  float launches_ = 1e6f;  // counting began long before this rank was heard
-  float sync_ = 500;
-  float syncs_ = 25'000;
+  double launches_ = 1e6;  // counting began long before this rank was heard
+  double sync_ = 500;
+  double syncs_ = 25'000;
 };
 
 TEST_F(LaunchTrackerTest, CountsWhatIsLaunchedSinceItIsHeard) {
@@ -87,7 +87,7 @@ TEST_F(LaunchTrackerTest, PiecesOfTenSecondsHoldSharesOfTheWall) {
 
 TEST_F(LaunchTrackerTest, LaunchesCountedPartOfTheTimeStandForAllOfIt) {
   for (int i = 0; i < 21; ++i) {
-    Say(100 + i, {{SignalId::kKernelLaunches, static_cast<float>(100 * i)},
+    Say(100 + i, {{SignalId::kKernelLaunches, static_cast<double>(100 * i)},
                   {SignalId::kCountedShare, 0.1f}});
   }
   EXPECT_EQ(rank().launches(), 2000) << "as counted";
@@ -99,7 +99,7 @@ TEST_F(LaunchTrackerTest, LaunchesCountedPartOfTheTimeStandForAllOfIt) {
 
 TEST_F(LaunchTrackerTest, APieceIsTimedOnlyWhereAllOfItIs) {
   for (int i = 0; i < 21; ++i) {
-    Say(100 + i, {{SignalId::kKernelLaunches, static_cast<float>(i)},
+    Say(100 + i, {{SignalId::kKernelLaunches, static_cast<double>(i)},
                   {SignalId::kTimedShare, i == 15 ? 0.0f : 1.0f}});
   }
   ASSERT_EQ(rank().pieces().size(), 2u);
@@ -112,8 +112,8 @@ TEST_F(LaunchTrackerTest, ASynchronisationThatDoesNotComeBackCountsWhileItLasts)
   EXPECT_EQ(rank().SyncSeconds(At(110)), 0);
   for (int i = 1; i <= 30; ++i) {
     Say(109 + i, {{SignalId::kKernelLaunches, launches_},
-                  {SignalId::kCudaSyncSeconds, sync_ + static_cast<float>(i)},
-                  {SignalId::kOldestSyncSeconds, static_cast<float>(i)}});
+                  {SignalId::kCudaSyncSeconds, sync_ + static_cast<double>(i)},
+                  {SignalId::kOldestSyncSeconds, static_cast<double>(i)}});
   }
   EXPECT_NEAR(rank().SyncSeconds(At(141)), 32, 0.01) << "and grows between two batches";
   EXPECT_NEAR(rank().pieces()[1].sync_seconds, 10, 0.1);

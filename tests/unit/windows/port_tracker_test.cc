@@ -29,8 +29,8 @@ Event Port(const std::string& device, bool up, int64_t downs, int64_t symbols) {
 SampleBatch Host(double sent) {
   SampleBatch batch;
   batch.subject.kind = Subject::Kind::kHost;
-  batch.samples = {{SignalId::kRdmaSentBytes, static_cast<float>(sent)},
-                   {SignalId::kRdmaReceivedBytes, static_cast<float>(sent)},
+  batch.samples = {{SignalId::kRdmaSentBytes, static_cast<double>(sent)},
+                   {SignalId::kRdmaReceivedBytes, static_cast<double>(sent)},
                    {SignalId::kRdmaPortsDown, 1}};
   return batch;
 }

@@ -25,6 +25,12 @@ TEST(SampleRings, WhatWasNeverSeenIsNaN) {
   EXPECT_TRUE(std::isnan(rings.Last(SignalId::kSmActivity)));
 }
 
+TEST(SampleRings, TheNewestNumberOfACounterIsExact) {
+  SampleRings rings;
+  rings.Add(SignalId::kReadBytes, 9'007'199'254'740'991.0, Second(1));
+  EXPECT_EQ(rings.Last(SignalId::kReadBytes), 9'007'199'254'740'991.0);
+}
+
 TEST(SampleRings, TheNewestAreKept) {
   SampleRings rings;
   for (int i = 0; i < 300; ++i) rings.Add(SignalId::kLoss, static_cast<float>(i), Second(i));

@@ -12,7 +12,7 @@
 namespace rankscope::windows {
 namespace {
 
-constexpr float kSleeps = 1, kStopped = 3;
+constexpr double kSleeps = 1, kStopped = 3;
 
 Timestamp At(double seconds) {
   return {Seconds(seconds).ns};
@@ -28,13 +28,13 @@ Speaker Of(int32_t pid) {
 
 class Suspensions : public ::testing::Test {
  protected:
-  void Tell(double second, int32_t pid, float state, int frozen = -1) {
+  void Tell(double second, int32_t pid, double state, int frozen = -1) {
     SampleBatch batch;
     batch.subject.kind = Subject::Kind::kProcess;
     batch.subject.process = {pid, 7};
     batch.samples = {{SignalId::kProcessState, state}};
     if (frozen >= 0)
-      batch.samples.push_back({SignalId::kProcessFrozen, static_cast<float>(frozen)});
+      batch.samples.push_back({SignalId::kProcessFrozen, static_cast<double>(frozen)});
     tracker_.OnSamples(batch, Of(pid), At(second));
   }
   SuspendedBy By(double second) const {

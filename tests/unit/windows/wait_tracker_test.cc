@@ -19,9 +19,9 @@ Speaker Rank(int32_t rank = 0) {
 
 SampleBatch Second(WaitClass main, double running, double main_runnable = 0) {
   SampleBatch batch;
-  batch.samples = {{SignalId::kRunningSeconds, static_cast<float>(running)},
-                   {SignalId::kMainRunnableSeconds, static_cast<float>(main_runnable)},
-                   {SignalId::kMainWaitClass, static_cast<float>(main)}};
+  batch.samples = {{SignalId::kRunningSeconds, static_cast<double>(running)},
+                   {SignalId::kMainRunnableSeconds, static_cast<double>(main_runnable)},
+                   {SignalId::kMainWaitClass, static_cast<double>(main)}};
   return batch;
 }
 
