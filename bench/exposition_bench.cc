@@ -31,17 +31,17 @@ Published Node() {
   std::vector<JobStatus> jobs;
   for (int job = 0; job < 20; ++job) {
     JobStatus status = test::HealthyJob(std::to_string(880000 + job));
-    status.training.loss = 2.3 + 0.01 / (job + 1);
+    status.signals.Set(SignalId::kLoss, 2.3 + 0.01 / (job + 1));
     status.ranks.resize(1);
     const RankStatus rank = status.ranks.front();
     status.ranks.clear();
     for (int r = 0; r < 64; ++r) {
       status.ranks.push_back(rank);
       status.ranks.back().rank = r;
-      status.ranks.back().cpu_seconds = 1234.5678 + r * 0.3711;
-      status.ranks.back().oldest_collective_seconds = 0.0123456 * (r + 1);
-      status.ranks.back().engine_activity = 0.97;
-      status.ranks.back().sm_activity = 0.9131 - r * 0.001;
+      status.ranks.back().signals.Set(SignalId::kCpuSeconds, 1234.5678 + r * 0.3711);
+      status.ranks.back().signals.Set(SignalId::kOldestCollectiveSeconds, 0.0123456 * (r + 1));
+      status.ranks.back().signals.Set(SignalId::kRankEngineActivity, 0.97);
+      status.ranks.back().signals.Set(SignalId::kRankSmActivity, 0.9131 - r * 0.001);
     }
     jobs.push_back(std::move(status));
   }

@@ -12,104 +12,17 @@
 #include "detectors/status/describe_gpus.h"
 #include "detectors/status/describe_timeline.h"
 #include "detectors/windows/checkpoint_summary.h"
+#include "detectors/windows/derived_signals.h"
 #include "detectors/windows/job_window.h"
-#include "detectors/windows/rank_activity.h"
 
 namespace rankscope::status {
 namespace {
 
-void DescribeTraining(const windows::AttemptWindow& window, int64_t wall_offset_ns,
-                      TrainingStatus& training) {
+void DescribeTraining(const windows::AttemptWindow& window, TrainingStatus& training) {
   training.recognised = window.progress > 0 && !window.generic;
   training.framework = !window.framework.empty() ? window.framework : window.format;
-  training.step = window.clock.last_step();
-  training.total_steps = window.clock.total_steps();
-  training.epoch = window.clock.epoch();
   training.records = window.progress;
   training.nonfinite_loss = window.loss.nonfinite();
-  if (window.loss.last().present()) training.loss = window.loss.last().value;
-  if (window.loss.first().present()) training.loss_first = window.loss.first().value;
-  if (window.loss.lowest().present()) training.loss_min = window.loss.lowest().value;
-  if (const auto norms = window.loss.GradNorms(); !norms.empty()) training.grad_norm = norms.back();
-  if (const auto rates = window.loss.LearningRates(); !rates.empty())
-    training.learning_rate = rates.back();
-  training.step_seconds = window.clock.MedianStepSeconds();
-  if (window.progress > 0 && wall_offset_ns != 0) {
-    training.last_step_wall_seconds =
-        static_cast<double>(window.clock.last_progress().ns + wall_offset_ns) * 1e-9;
-  }
-  // Slope of the exact tail by least squares: cheap, and a gauge, not a judgement.
-  const std::vector<double> tail = window.loss.Tail();
-  if (tail.size() < 3) return;
-  const auto n = static_cast<double>(tail.size());
-  double sum_y = 0, sum_xy = 0;
-  for (size_t i = 0; i < tail.size(); ++i) {
-    sum_y += tail[i];
-    sum_xy += static_cast<double>(i) * tail[i];
-  }
-  const double mean_x = (n - 1) / 2;
-  const double per_record = (sum_xy - mean_x * sum_y) / (n * (n * n - 1) / 12);
-  const double steps = window.clock.last_step() - window.clock.first_step();
-  const bool stepped = std::isfinite(steps) && steps > 0 && window.progress > 1;
-  training.loss_slope_per_step =
-      stepped ? per_record * static_cast<double>(window.progress - 1) / steps : per_record;
-}
-
-// What ranks call of CUDA and NCCL, as their probes count it.
-constexpr std::array kCudaSignals = {
-    SignalId::kKernelLaunches,
-    SignalId::kGraphLaunches,
-    SignalId::kLaunchSeconds,
-    SignalId::kLargestLaunchGapSeconds,
-    SignalId::kLaunchGapSeconds,
-    SignalId::kCudaSyncSeconds,
-    SignalId::kOldestSyncSeconds,
-    SignalId::kSyncCalls,
-    SignalId::kCopyCalls,
-    SignalId::kCopySeconds,
-    SignalId::kCopiedBytes,
-    SignalId::kCopiedToDeviceBytes,
-    SignalId::kCopiedToHostBytes,
-    SignalId::kAllocationSeconds,
-    SignalId::kAllocatedBytes,
-    SignalId::kAllocationFailures,
-    SignalId::kLastFailedAllocationBytes,
-    SignalId::kCudaErrors,
-    SignalId::kCountedShare,
-    SignalId::kTimedShare,
-};
-constexpr std::array kNcclSignals = {
-    SignalId::kCollectivesEnqueued, SignalId::kCollectiveBytes, SignalId::kCollectiveSeconds,
-    SignalId::kCommunicators,       SignalId::kInitsInFlight,   SignalId::kCommunicatorInitSeconds,
-    SignalId::kCommunicatorAborts,
-};
-// What its threads do when they do not run.
-constexpr std::array kWaitSignals = {
-    SignalId::kRunnableSeconds,        SignalId::kWaitFutexSeconds, SignalId::kWaitSocketSeconds,
-    SignalId::kWaitNetworkFileSeconds, SignalId::kWaitBlockSeconds, SignalId::kWaitGpuSeconds,
-    SignalId::kWaitSleepSeconds,       SignalId::kStoppedSeconds,   SignalId::kWaitOtherSeconds,
-    SignalId::kUninterruptibleThreads,
-};
-
-void DescribeCalls(const windows::JobWindow& job, const windows::RankWindow& window,
-                   int64_t wall_offset_ns, RankStatus& rank) {
-  const auto describe = [&](std::span<const SignalId> signals) {
-    for (const SignalId signal : signals) {
-      if (window.rings.Has(signal)) rank.calls.emplace_back(signal, window.rings.Last(signal));
-    }
-  };
-  // -1: its calls are not all seen, so there are no numbers.
-  if (!(window.rings.Last(SignalId::kCudaUse) < 0)) describe(kCudaSignals);
-  if (!(window.rings.Last(SignalId::kCommunicators) < 0)) describe(kNcclSignals);
-  describe(kWaitSignals);
-  const auto& launches = job.now().kernel.launches.ranks();
-  const auto found = launches.find(rank.rank);
-  if (found != launches.end() && found->second.launched() && wall_offset_ns != 0) {
-    rank.last_launch_wall_seconds =
-        static_cast<double>(found->second.last_launch().ns + wall_offset_ns) * 1e-9;
-  }
-  rank.launch_gaps_counted = window.launch_gaps_counted;
-  rank.launch_gaps = window.launch_gaps;
 }
 
 // A CUDA library alone proves nothing: a build of PyTorch for GPUs maps one where there is no card.
@@ -148,13 +61,6 @@ void DescribeClaims(const std::vector<windows::ClaimedGpu>& claimed,
   }
 }
 
-void DescribeActivity(const std::vector<windows::ClaimedGpu>& claimed, int32_t holder,
-                      Timestamp now, RankStatus& rank) {
-  const windows::RankActivity activity = windows::ActivityOf(claimed, holder, now);
-  rank.engine_activity = activity.engine;
-  rank.sm_activity = activity.sm;
-}
-
 RankPlace PlaceOf(const attribution::ProcessInfo& process) {
   return {process.step_id,      process.node_rank, process.world_size, process.node_name,
           process.container_id, process.pod_uid,   process.master_addr};
@@ -169,9 +75,9 @@ void DescribePorts(const windows::PortTracker& ports, RdmaStatus& status) {
   for (size_t i = 0; i < status.errors.size(); ++i) status.errors[i] = ports.Rose(i);
 }
 
-void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution& processes,
-                   int64_t wall_offset_ns, std::vector<RankStatus>& ranks) {
-  for (const auto& [number, window] : job.ranks()) {
+void DescribeRanks(const windows::SignalView& view, const attribution::Attribution& processes,
+                   std::vector<RankStatus>& ranks) {
+  for (const auto& [number, window] : view.job.ranks()) {
     RankStatus& rank = ranks.emplace_back();
     rank.rank = number;
     rank.local_rank = window.local_rank;
@@ -183,22 +89,9 @@ void DescribeRanks(const windows::JobWindow& job, const attribution::Attribution
       rank.place = PlaceOf(*process);
       DescribeAttached(window.rings, *process, rank);
     }
-    const windows::SampleRings& rings = window.rings;
-    rank.cpu_seconds = rings.Last(SignalId::kCpuSeconds);
-    rank.resident_bytes = rings.Last(SignalId::kResidentBytes);
-    rank.threads = rings.Last(SignalId::kThreads);
-    rank.collectives_completed = rings.Last(SignalId::kCollectivesCompleted);
-    rank.collectives_in_flight = rings.Last(SignalId::kCollectivesInFlight);
-    rank.oldest_collective_seconds = rings.Last(SignalId::kOldestCollectiveSeconds);
-    rank.connect_failures = rings.Last(SignalId::kConnectFailures);
-    rank.tcp_retransmits = rings.Last(SignalId::kTcpRetransmits);
-    rank.tcp_sent_bytes = rings.Last(SignalId::kTcpSentBytes);
-    rank.tcp_received_bytes = rings.Last(SignalId::kTcpReceivedBytes);
-    rank.file_errors = rings.Last(SignalId::kFileErrors);
-    rank.sync_file_seconds = rings.Last(SignalId::kSyncFileSeconds);
-    rank.checkpoint_written_bytes = rings.Last(SignalId::kCheckpointWrittenBytes);
-    rank.checkpoint_read_bytes = rings.Last(SignalId::kCheckpointReadBytes);
-    DescribeCalls(job, window, wall_offset_ns, rank);
+    rank.signals = windows::SignalsOf(view, window);
+    rank.launch_gaps_counted = window.launch_gaps_counted;
+    rank.launch_gaps = window.launch_gaps;
   }
 }
 
@@ -237,23 +130,24 @@ void DescribeWindow(const engine::JobView& view, JobStatus& status) {
   status.world_size = job.world_size();
   status.attempt = job.attempt();
   status.incidents = job.incidents().total();
-  DescribeTraining(job.now(), view.wall_offset_ns, status.training);
+  DescribeTraining(job.now(), status.training);
   DescribeCheckpoints(job, view.wall_offset_ns, view.judged, status.checkpoints);
   DescribePorts(job.now().kernel.rdma, status.rdma);
   if (const windows::SuspensionTracker& suspension = job.suspension(); suspension.known()) {
     status.suspension.now = suspension.Suspended(view.judged) ? 1 : 0;
     status.suspension.total_seconds = suspension.Total(view.judged).seconds();
   }
-  DescribeRanks(job, processes, view.wall_offset_ns, status.ranks);
-  status.gpu_history = DescribeGpus(job.now().kernel.gpus, view.wall_offset_ns);
   const std::vector<windows::ClaimedGpu> claimed = job.gpu_claims().Of(job.now().kernel.gpus);
+  const windows::SignalView signals{job, claimed, view.wall_offset_ns, view.judged};
+  status.signals = windows::SignalsOf(signals);
+  DescribeRanks(signals, processes, status.ranks);
+  status.gpu_history = DescribeGpus(job.now().kernel.gpus, view.wall_offset_ns);
   DescribeClaims(claimed, status.gpus);
-  for (RankStatus& rank : status.ranks) DescribeActivity(claimed, rank.rank, view.judged, rank);
   const attribution::ProcessInfo* root = FirstProcess(job, processes);
   DescribeOwner(job, processes, root, status);
   if (status.ranks.empty() && job.wrapped() && root != nullptr) {
     status.ranks.push_back(OnlyRank(*root));
-    DescribeActivity(claimed, -1, view.judged, status.ranks.back());
+    status.ranks.back().signals = windows::SignalsWithoutRank(signals);
   }
   for (const auto& [id, stream] : job.streams()) {
     status.logs.push_back(

@@ -8,14 +8,13 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "detectors/attribution/process_info.h"
 #include "detectors/model/ids.h"
 #include "detectors/model/launch_gaps.h"
 #include "detectors/model/port_counters.h"
-#include "detectors/model/signals.h"
+#include "detectors/model/signal_table.h"
 #include "detectors/model/time.h"
 #include "detectors/proto/verdict.pb.h"
 #include "detectors/status/gpu_history.h"
@@ -27,17 +26,6 @@ inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();  //
 struct TrainingStatus {
   bool recognised = false;  // progress lines in a dialect we know
   std::string framework;    // empty = none
-  double step = kUnknown;
-  double total_steps = kUnknown;
-  double epoch = kUnknown;
-  double loss = kUnknown;  // last printed; may be a real NaN: see loss_nonfinite
-  double loss_first = kUnknown;
-  double loss_min = kUnknown;
-  double loss_slope_per_step = kUnknown;
-  double grad_norm = kUnknown;
-  double learning_rate = kUnknown;
-  double step_seconds = kUnknown;            // median of the recent window
-  double last_step_wall_seconds = kUnknown;  // wall time of the last progress record
   int64_t records = 0;
   int64_t nonfinite_loss = 0;  // records
 };
@@ -83,35 +71,10 @@ struct RankStatus {
   bool alive = false;
   bool exit_known = false;
   int32_t wait_status = 0;
-  double cpu_seconds = kUnknown;
-  double resident_bytes = kUnknown;
-  double threads = kUnknown;
-  double engine_activity = kUnknown;  // median of the window; GPU store
-  double sm_activity = kUnknown;
-  double collectives_completed = kUnknown;
-  double collectives_in_flight = kUnknown;
-  double oldest_collective_seconds = kUnknown;
-  double connect_failures = kUnknown;
-  double tcp_retransmits = kUnknown;
-  double tcp_sent_bytes = kUnknown;
-  double tcp_received_bytes = kUnknown;
-  double file_errors = kUnknown;
-  double sync_file_seconds = kUnknown;
-  double checkpoint_written_bytes = kUnknown;
-  double checkpoint_read_bytes = kUnknown;
-  double last_launch_wall_seconds = kUnknown;  // wall time of its newest kernel
-  double cuda_attached = kUnknown;             // 0 or 1
+  RankSignals signals;
+  double cuda_attached = kUnknown;  // 0 or 1
   bool launch_gaps_counted = false;
   LaunchGapCounts launch_gaps{};  // meaningful with launch_gaps_counted
-  // The newest number of each signal of its calls into CUDA and NCCL that was ever heard.
-  std::vector<std::pair<SignalId, double>> calls;
-
-  double Call(SignalId signal) const {
-    for (const auto& [known, value] : calls) {
-      if (known == signal) return value;
-    }
-    return kUnknown;
-  }
 };
 
 // A card of the node that is the job's.
@@ -172,6 +135,7 @@ struct JobStatus {
   int64_t incidents = 0;
   int64_t verdict_changes = 0;
   TrainingStatus training;
+  JobSignals signals;
   CheckpointStatus checkpoints;
   RdmaStatus rdma;
   SuspensionStatus suspension;

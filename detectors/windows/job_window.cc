@@ -344,6 +344,7 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     attempt.phase.OnProgress(t);
     attempt.training.Add({progress, line.stream, line.offset, line.text, t, attempt.progress});
     attempt.reward.Add(progress, line.stream, line.offset, line.text, t);
+    attempt.printed.Add(progress);
     CitedPoint& last = attempt.last_progress;
     last.value = progress.loss;
     last.step = progress.step;

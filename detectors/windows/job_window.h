@@ -45,6 +45,7 @@
 #include "detectors/windows/surroundings.h"
 #include "detectors/windows/trackers/loss_scale_tracker.h"
 #include "detectors/windows/trackers/loss_tracker.h"
+#include "detectors/windows/trackers/printed_numbers.h"
 #include "detectors/windows/trackers/reward_tracker.h"
 #include "detectors/windows/trackers/suspension_tracker.h"
 #include "detectors/windows/trackers/training_tracker.h"
@@ -136,6 +137,7 @@ struct AttemptWindow {
   TrainingTracker training;
   LossScaleTracker loss_scale;
   RewardTracker reward;
+  PrintedNumbers printed;
   KernelView kernel;
   std::array<MarkerSeen, logs::kMarkerKinds> markers;
   std::string format;     // of the newest progress record
@@ -154,8 +156,8 @@ struct AttemptWindow {
 
   template <class A>
   void Fields(A& a) {
-    a(loss, clock, phase, training, loss_scale, reward, kernel, markers, format, framework, generic,
-      reward_seen, progress, first_progress, last_progress, progress_at_compile, begin);
+    a(loss, clock, phase, training, loss_scale, reward, printed, kernel, markers, format, framework,
+      generic, reward_seen, progress, first_progress, last_progress, progress_at_compile, begin);
   }
 };
 

@@ -12,6 +12,7 @@
 #include "detectors/families/family_names.h"
 #include "detectors/logs/progress/formats.h"
 #include "detectors/logs/text/redactor.h"
+#include "detectors/model/signal_table.h"
 #include "detectors/verdict/hazards.h"
 #include "detectors/verdict/warnings.h"
 #include "exporter/cli/commands.h"
@@ -156,14 +157,29 @@ void Probes() {
   Print({"program", "hook", "event", "cost"}, rows);
 }
 
+// By scope and origin; the metric that shows it, if one does.
+void Signals() {
+  constexpr std::string_view kScopes[] = {"rank", "GPU", "job", "host"};
+  std::vector<Row> rows;
+  for (const SignalRow& signal : kSignals) {
+    rows.push_back({std::to_string(static_cast<int>(signal.id)), Code(signal.name),
+                    Cell(signal.unit), signal.kind == SignalKind::Counter ? "counter" : "gauge",
+                    std::string(kScopes[static_cast<size_t>(signal.scope)]),
+                    signal.origin == SignalOrigin::Derived ? "derived" : "sampled",
+                    Code(Cell(signal.metric))});
+  }
+  Print({"id", "signal", "unit", "kind", "of", "origin", "metric"}, rows);
+}
+
 struct Table {
   const char* name;
   void (*print)();
 };
 
-constexpr std::array<Table, 10> kTables = {{{"families", Families},
+constexpr std::array<Table, 11> kTables = {{{"families", Families},
                                             {"sources", Sources},
                                             {"metrics", Metrics},
+                                            {"signals", Signals},
                                             {"expositions", Expositions},
                                             {"formats", Formats},
                                             {"shapes", Shapes},

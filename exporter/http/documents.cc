@@ -47,22 +47,17 @@ Json Stores(const JobStatus& job) {
   return out;
 }
 
-Json Training(const TrainingStatus& training) {
+Json Training(const JobStatus& job) {
+  const TrainingStatus& training = job.training;
   Json out;
   out["recognised"] = training.recognised;
   out["framework"] = training.framework.empty() ? Json() : Json(training.framework);
-  out["step"] = training.step;
-  out["max_steps"] = training.total_steps;
-  out["epoch"] = training.epoch;
-  out["loss"] = training.loss;  // not finite: null, and told below
-  out["loss_finite"] = training.nonfinite_loss == 0 || std::isfinite(training.loss);
-  out["loss_first"] = training.loss_first;
-  out["loss_min"] = training.loss_min;
-  out["loss_slope_per_step"] = training.loss_slope_per_step;
-  out["grad_norm"] = training.grad_norm;
-  out["learning_rate"] = training.learning_rate;
-  out["step_seconds"] = training.step_seconds;
-  out["last_step_timestamp_seconds"] = training.last_step_wall_seconds;
+  for (const SignalRow& row : kSignals) {
+    if (row.scope == SignalScope::Job && row.origin == SignalOrigin::Derived)
+      out[std::string(row.name)] = job.signals[row.id];
+  }
+  // Not finite: null, and told here.
+  out["loss_finite"] = training.nonfinite_loss == 0 || std::isfinite(job.signals[SignalId::kLoss]);
   out["records"] = training.records;
   out["nonfinite_loss_records"] = training.nonfinite_loss;
   return out;
@@ -95,6 +90,15 @@ Json Rdma(const RdmaStatus& rdma) {
   return out;
 }
 
+// What the process calls of CUDA and NCCL, and what its threads wait for.
+bool IsCall(const SignalRow& row) {
+  const bool calls = row.id == SignalId::kKernelLaunches ||
+                     row.id == SignalId::kCollectivesEnqueued ||
+                     (row.id >= SignalId::kGraphLaunches && row.id <= SignalId::kInitsInFlight);
+  const bool waits = row.id >= SignalId::kRunningSeconds && row.id <= SignalId::kLaunchGapSeconds;
+  return row.scope == SignalScope::Rank && row.origin == SignalOrigin::Sampled && (calls || waits);
+}
+
 Json Ranks(const JobStatus& job) {
   Json out = Json::array();
   for (const RankStatus& rank : job.ranks) {
@@ -104,17 +108,17 @@ Json Ranks(const JobStatus& job) {
     one["pid"] = rank.process.pid;
     one["alive"] = rank.alive;
     one["wait_status"] = rank.exit_known ? Json(rank.wait_status) : Json();
-    one["cpu_seconds"] = rank.cpu_seconds;
-    one["resident_bytes"] = rank.resident_bytes;
-    one["threads"] = rank.threads;
-    one["engine_activity"] = rank.engine_activity;
-    one["sm_activity"] = rank.sm_activity;
-    one["collectives_completed"] = rank.collectives_completed;
-    one["collectives_in_flight"] = rank.collectives_in_flight;
-    one["oldest_collective_seconds"] = rank.oldest_collective_seconds;
-    for (const auto& [signal, value] : rank.calls) {
-      if (const auto row = FindSignal(static_cast<uint32_t>(signal)))
-        one["calls"][std::string(row->name)] = value;
+    one["cpu_seconds"] = rank.signals[SignalId::kCpuSeconds];
+    one["resident_bytes"] = rank.signals[SignalId::kResidentBytes];
+    one["threads"] = rank.signals[SignalId::kThreads];
+    one["engine_activity"] = rank.signals[SignalId::kRankEngineActivity];
+    one["sm_activity"] = rank.signals[SignalId::kRankSmActivity];
+    one["collectives_completed"] = rank.signals[SignalId::kCollectivesCompleted];
+    one["collectives_in_flight"] = rank.signals[SignalId::kCollectivesInFlight];
+    one["oldest_collective_seconds"] = rank.signals[SignalId::kOldestCollectiveSeconds];
+    for (const SignalRow& row : kSignals) {
+      if (IsCall(row) && !std::isnan(rank.signals[row.id]))
+        one["calls"][std::string(row.name)] = rank.signals[row.id];
     }
     out.push_back(std::move(one));
   }
@@ -172,7 +176,7 @@ std::string EvidenceJson(const JobStatus& job) {
   Json out = Head(job, verdict);
   out["shows"] = Part(verdict, "shows");
   out["stores"] = Stores(job);
-  out["training"] = Training(job.training);
+  out["training"] = Training(job);
   out["checkpoints"] = Checkpoints(job.checkpoints);
   out["rdma"] = Rdma(job.rdma);
   out["world_size"] = job.world_size > 0 ? Json(job.world_size) : Json();

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Every metric family that /metrics can show, one row each, sorted by name (those of GPUs stand in
-// gpu_rows.h and dcgm_rows.h). Nothing is emitted that
-// is not a row: the snapshot takes families by `MetricNamed("...")`, which does not compile for a
-// name that is missing here. A new metric is a row here and a line in snapshot.cc. Any thread.
+// Every metric family that /metrics can show, one row each, sorted by name. Those of ranks and of
+// training come from the table of signals (signal_rows.h), those of GPUs stand in gpu_rows.h and
+// dcgm_rows.h. Nothing is emitted that is not a row: the snapshot takes families by
+// `MetricNamed("...")`, which does not compile for a name that is missing. A metric that is no
+// signal is a row here and a line in snapshot.cc. Any thread.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +19,12 @@
 #include "exporter/metrics/dcgm_rows.h"
 #include "exporter/metrics/gpu_rows.h"
 #include "exporter/metrics/metric_row.h"
+#include "exporter/metrics/signal_rows.h"
 #include "exporter/metrics/slurm_rows.h"
 
 namespace rankscope::metrics {
 
-// All but those of gpu_rows.h.
+// All that have no file of their own.
 inline constexpr std::array kNodeRows = {
     MetricRow{"process_cpu_seconds_total", MetricType::kCounter, "seconds",
               "User and system CPU time of the exporter.", "", Keep::kAlways, Profile::kDefault,
@@ -67,60 +69,14 @@ inline constexpr std::array kNodeRows = {
               "Rank-seconds that a failure now would lose: time since the newest whole checkpoint "
               "was begun, times ranks.",
               "job_id", Keep::kTraining},
-    MetricRow{"rankscope_cuda_alloc_bytes_total", MetricType::kCounter, "bytes",
-              "Bytes of GPU memory that the rank was given.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_cuda_alloc_failures_total", MetricType::kCounter, "",
-              "Allocations of GPU memory that the card refused.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_cuda_alloc_seconds_total", MetricType::kCounter, "seconds",
-              "Time of the rank inside allocations of GPU memory.", "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_cuda_attached", MetricType::kGauge, "",
               "Whether the rank uses a GPU through CUDA: has its code mapped, and holds a device "
               "open or has launched, copied or been given memory.",
               "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_cuda_counted_ratio", MetricType::kGauge, "ratio",
-              "Share of the time in which the rank's launches are counted; 1 = all.", "job_id,rank",
-              Keep::kRank},
-    MetricRow{"rankscope_cuda_errors_total", MetricType::kCounter, "",
-              "Calls of the rank into CUDA that failed, but for those that are not ready yet.",
-              "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_cuda_graph_launches_total", MetricType::kCounter, "",
-              "Graphs that the rank has launched.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_cuda_kernel_launches_total", MetricType::kCounter, "",
-              "Kernels that the rank has launched.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_cuda_largest_launch_gap_seconds", MetricType::kGauge, "seconds",
-              "Longest time between two launches of the rank, of late.", "job_id,rank",
-              Keep::kRank},
-    MetricRow{"rankscope_cuda_last_failed_alloc_bytes", MetricType::kGauge, "bytes",
-              "Size of the newest allocation that the card refused to the rank.", "job_id,rank",
-              Keep::kRank},
-    MetricRow{"rankscope_cuda_last_launch_timestamp_seconds", MetricType::kGauge, "seconds",
-              "Wall time of the newest kernel that the rank has launched.", "job_id,rank",
-              Keep::kRank},
     MetricRow{"rankscope_cuda_launch_gap_seconds", MetricType::kHistogram, "seconds",
               "Time between two launches of the rank; where launches are counted in windows, gaps "
               "that reach out of one are missing.",
               "job_id,rank", Keep::kRank, Profile::kFull, Since::kUnknown, kLaunchGapBounds},
-    MetricRow{"rankscope_cuda_launch_seconds_total", MetricType::kCounter, "seconds",
-              "Time of the rank inside launches.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_cuda_memcpy_bytes_total", MetricType::kCounter, "bytes",
-              "Bytes that the rank copied to (h2d) and from (d2h) the card.",
-              "job_id,rank,direction", Keep::kRank},
-    MetricRow{"rankscope_cuda_memcpy_calls_total", MetricType::kCounter, "",
-              "Copies that the rank asked the card for.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_cuda_memcpy_seconds_total", MetricType::kCounter, "seconds",
-              "Time of the rank inside copies.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_cuda_oldest_sync_seconds", MetricType::kGauge, "seconds",
-              "How long the rank has been in a synchronisation with its card; 0 = in none.",
-              "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_cuda_sync_calls_total", MetricType::kCounter, "",
-              "Synchronisations of the rank with its card.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_cuda_sync_seconds_total", MetricType::kCounter, "seconds",
-              "Time of the rank inside synchronisations with its card.", "job_id,rank",
-              Keep::kRank},
-    MetricRow{"rankscope_cuda_timed_ratio", MetricType::kGauge, "ratio",
-              "1: the rank's synchronisations, copies and allocations are all seen; 0: timing them "
-              "would cost more than ebpf.budget.",
-              "job_id,rank", Keep::kRank},
     MetricRow{"rankscope_disk_behind_seconds", MetricType::kGauge, "seconds",
               "For how long the disk of state.dir has not answered; 0 while it does.", ""},
     MetricRow{"rankscope_documents_damaged_total", MetricType::kCounter, "",
@@ -196,19 +152,6 @@ inline constexpr std::array kNodeRows = {
               ""},
     MetricRow{"rankscope_memory_used_bytes", MetricType::kGauge, "bytes",
               "What counts of it, without pages that the kernel can take back.", ""},
-    MetricRow{"rankscope_nccl_bytes_total", MetricType::kCounter, "bytes",
-              "Bytes of the collectives that the rank has entered.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_nccl_collectives_enqueued_total", MetricType::kCounter, "",
-              "Collectives that the rank has entered.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_nccl_comm_aborts_total", MetricType::kCounter, "",
-              "Communicators that the rank has aborted.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_nccl_comm_init_in_flight_seconds", MetricType::kGauge, "seconds",
-              "How long the rank has been making a communicator; 0 = it makes none.", "job_id,rank",
-              Keep::kRank},
-    MetricRow{"rankscope_nccl_communicators", MetricType::kGauge, "",
-              "Communicators that the rank holds.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_nccl_enqueue_seconds_total", MetricType::kCounter, "seconds",
-              "Time of the rank inside calls of NCCL.", "job_id,rank", Keep::kRank},
     MetricRow{
         "rankscope_nvswitch_sxid_errors_total", MetricType::kCounter, "",
         "SXids of the node's NVSwitches in the kernel's log since the exporter's start, by code "
@@ -241,30 +184,6 @@ inline constexpr std::array kNodeRows = {
               "source,probe", Keep::kAlways, Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_rank_alive", MetricType::kGauge, "", "Whether the rank's process lives.",
               "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_rank_checkpoint_bytes_total", MetricType::kCounter, "bytes",
-              "Bytes of checkpoints that the rank's process has written or read.",
-              "job_id,rank,direction", Keep::kRank},
-    MetricRow{"rankscope_rank_collectives_completed_total", MetricType::kCounter, "",
-              "Collectives that the rank has completed.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_rank_collectives_in_flight", MetricType::kGauge, "",
-              "Collectives that the rank has enqueued and not completed.", "job_id,rank",
-              Keep::kRank},
-    MetricRow{
-        "rankscope_rank_connect_failures_total", MetricType::kCounter, "",
-        "TCP connections of the rank's process that were refused, unanswered or had no route.",
-        "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_rank_cpu_seconds_total", MetricType::kCounter, "seconds",
-              "User and system CPU time of the rank's process.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_rank_engine_active_median_ratio", MetricType::kGauge, "ratio",
-              "Median over the recent window of the time in which the rank's GPU ran anything.",
-              "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_rank_file_errors_total", MetricType::kCounter, "",
-              "Calls on files of the rank's process that failed: no space, quota, I/O error, stale "
-              "handle, read-only.",
-              "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_rank_fsync_seconds_total", MetricType::kCounter, "seconds",
-              "Time that threads of the rank's process spent in fsync().", "job_id,rank",
-              Keep::kRank},
     MetricRow{
         "rankscope_rank_info", MetricType::kInfo, "",
         "Where the rank runs: its step, node, cards, container and pod, as its cgroup and its "
@@ -272,31 +191,6 @@ inline constexpr std::array kNodeRows = {
         "job_id,rank,step_id,local_rank,node_rank,world_size,node,gpu_uuid,container_id,"
         "k8s_pod_uid,master_addr",
         Keep::kRank},
-    MetricRow{
-        "rankscope_rank_offcpu_seconds_total", MetricType::kCounter, "seconds",
-        "Time of the rank's threads off the CPU, all threads added up, by what they waited for; "
-        "runnable = for a CPU.",
-        "job_id,rank,reason", Keep::kRank},
-    MetricRow{"rankscope_rank_oldest_collective_seconds", MetricType::kGauge, "seconds",
-              "Age of the oldest collective that the rank has not completed.", "job_id,rank",
-              Keep::kRank},
-    MetricRow{"rankscope_rank_resident_bytes", MetricType::kGauge, "bytes",
-              "Resident memory of the rank's process.", "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_rank_sm_active_median_ratio", MetricType::kGauge, "ratio",
-              "Median over the recent window of the share of the rank's GPU's multiprocessors that "
-              "were busy.",
-              "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_rank_tcp_bytes_total", MetricType::kCounter, "bytes",
-              "Bytes that the rank's process has sent or received on TCP sockets.",
-              "job_id,rank,direction", Keep::kRank},
-    MetricRow{"rankscope_rank_tcp_retransmits_total", MetricType::kCounter, "",
-              "Segments sent again on TCP sockets of the rank's process.", "job_id,rank",
-              Keep::kRank},
-    MetricRow{"rankscope_rank_threads", MetricType::kGauge, "", "Threads of the rank's process.",
-              "job_id,rank", Keep::kRank},
-    MetricRow{"rankscope_rank_uninterruptible_threads", MetricType::kGauge, "",
-              "Threads of the rank that wait in the kernel and cannot be killed.", "job_id,rank",
-              Keep::kRank},
     MetricRow{"rankscope_recorder_bytes_total", MetricType::kCounter, "bytes",
               "Bytes written to recordings.", ""},
     MetricRow{"rankscope_recorder_lost_total", MetricType::kCounter, "",
@@ -324,29 +218,9 @@ inline constexpr std::array kNodeRows = {
               "Whether the source works on this node.", "source"},
     MetricRow{"rankscope_tick_seconds", MetricType::kGauge, "seconds", "What the last tick took.",
               ""},
-    MetricRow{"rankscope_training_epoch", MetricType::kGauge, "",
-              "Last epoch that the job printed.", "job_id", Keep::kTraining},
     MetricRow{"rankscope_training_framework_info", MetricType::kInfo, "",
               "The dialect in which the job prints its progress.", "job_id,framework",
               Keep::kTraining},
-    MetricRow{"rankscope_training_grad_norm", MetricType::kGauge, "",
-              "Last gradient norm that the job printed.", "job_id", Keep::kTraining},
-    MetricRow{"rankscope_training_last_step_timestamp_seconds", MetricType::kGauge, "seconds",
-              "When the last progress record came, seconds since the epoch.", "job_id",
-              Keep::kTraining},
-    MetricRow{"rankscope_training_learning_rate", MetricType::kGauge, "",
-              "Last learning rate that the job printed.", "job_id", Keep::kTraining},
-    MetricRow{"rankscope_training_loss", MetricType::kGauge, "",
-              "Last loss that the job printed; NaN when the job printed one that is not finite.",
-              "job_id", Keep::kTraining},
-    MetricRow{"rankscope_training_loss_first", MetricType::kGauge, "", "First loss of the attempt.",
-              "job_id", Keep::kTraining},
-    MetricRow{"rankscope_training_loss_min", MetricType::kGauge, "", "Lowest loss of the attempt.",
-              "job_id", Keep::kTraining},
-    MetricRow{"rankscope_training_loss_slope_per_step", MetricType::kGauge, "",
-              "Robust slope of the loss over the recent window.", "job_id", Keep::kTraining},
-    MetricRow{"rankscope_training_max_steps", MetricType::kGauge, "",
-              "Steps that the job has set out to do.", "job_id", Keep::kTraining},
     MetricRow{"rankscope_training_nonfinite_total", MetricType::kCounter, "",
               "Progress records whose value of this field was not finite.", "job_id,field",
               Keep::kTraining},
@@ -354,10 +228,6 @@ inline constexpr std::array kNodeRows = {
               "Whether the job prints progress in a dialect that is understood; without it nothing "
               "proves progress.",
               "job_id", Keep::kTraining},
-    MetricRow{"rankscope_training_step", MetricType::kGauge, "", "Last step that the job printed.",
-              "job_id", Keep::kTraining},
-    MetricRow{"rankscope_training_step_seconds", MetricType::kGauge, "seconds",
-              "Median time of a step over the recent window.", "job_id", Keep::kTraining},
     MetricRow{"rankscope_verdict", MetricType::kStateSet, "",
               "The job's verdict: 1 for the family that it names, 0 for every other.",
               "job_id,family", Keep::kVerdict},
@@ -390,7 +260,8 @@ constexpr std::array<MetricRow, N + M> Merged(const std::array<MetricRow, N>& so
   return all;
 }
 
-inline constexpr auto kCatalog = Merged(Merged(Merged(kNodeRows, kGpuRows), kDcgmRows), kSlurmRows);
+inline constexpr auto kCatalog =
+    Merged(Merged(Merged(Merged(kNodeRows, kGpuRows), kDcgmRows), kSlurmRows), kSignalRows);
 
 constexpr bool CatalogIsSorted() {
   for (size_t i = 1; i < kCatalog.size(); ++i) {
@@ -400,7 +271,8 @@ constexpr bool CatalogIsSorted() {
 }
 static_assert(
     CatalogIsSorted(),
-    "catalog.h, gpu_rows.h, dcgm_rows.h, slurm_rows.h: rows are sorted by name, each once");
+    "catalog.h, gpu_rows.h, dcgm_rows.h, slurm_rows.h, signals.inc: rows are sorted by name, each "
+    "once");
 
 // Place of a row in kCatalog.
 using MetricId = size_t;
@@ -412,6 +284,22 @@ consteval MetricId MetricNamed(std::string_view name) {
   }
   throw "catalog.h has no such metric";
 }
+
+// Of a signal that has one.
+constexpr MetricId MetricOf(const SignalRow& signal) {
+  for (MetricId id = 0; id < kCatalog.size(); ++id) {
+    if (kCatalog[id].name == signal.metric_name()) return id;
+  }
+  return kCatalog.size();
+}
+
+// Every metric that a signal names, a GPU's too, has a row.
+constexpr bool SignalsAreCatalogued() {
+  return std::all_of(kSignals.begin(), kSignals.end(), [](const SignalRow& signal) {
+    return signal.metric.empty() || MetricOf(signal) < kCatalog.size();
+  });
+}
+static_assert(SignalsAreCatalogued(), "signals.inc: a metric without help or without a row");
 
 // All rows, sorted by name. For `list metrics` and contract tests.
 std::span<const MetricRow> Catalog();

@@ -83,16 +83,18 @@ bool StoreSpoke(const JobStatus& job, proto::Store store) {
   };
   if (store == proto::STORE_LOG && !job.logs.empty()) return true;
   if (store == proto::STORE_PROCESS && !job.ranks.empty()) return true;
-  if (store == proto::STORE_GPU &&
-      any_rank([](const RankStatus& r) { return !std::isnan(r.engine_activity); })) {
+  if (store == proto::STORE_GPU && any_rank([](const RankStatus& r) {
+        return !std::isnan(r.signals[SignalId::kRankEngineActivity]);
+      })) {
     return true;
   }
-  if (store == proto::STORE_NCCL &&
-      any_rank([](const RankStatus& r) { return !std::isnan(r.collectives_completed); })) {
+  if (store == proto::STORE_NCCL && any_rank([](const RankStatus& r) {
+        return !std::isnan(r.signals[SignalId::kCollectivesCompleted]);
+      })) {
     return true;
   }
   const auto any_call = [&](SignalId signal) {
-    return any_rank([signal](const RankStatus& r) { return !std::isnan(r.Call(signal)); });
+    return any_rank([signal](const RankStatus& r) { return !std::isnan(r.signals[signal]); });
   };
   if (store == proto::STORE_NCCL && any_call(SignalId::kCollectivesEnqueued)) return true;
   if (store == proto::STORE_CUDA && any_call(SignalId::kKernelLaunches)) return true;

@@ -268,22 +268,19 @@ void SnapshotBuilder::Impl::AddTraining(const JobStatus& job) {
     Add(MetricNamed("rankscope_training_framework_info"),
         cache.Get("job_id,framework", {job.job_id, training.framework}), 1);
   }
-  Add(MetricNamed("rankscope_training_step"), labels, training.step);
-  Add(MetricNamed("rankscope_training_max_steps"), labels, training.total_steps);
-  Add(MetricNamed("rankscope_training_epoch"), labels, training.epoch);
-  // Absent and "the job printed nan" are both NaN here; the count of such records tells them apart.
-  constexpr MetricId kLoss = MetricNamed("rankscope_training_loss");
-  if (!std::isnan(training.loss) || training.nonfinite_loss > 0) {
-    if (Room(kLoss)) Put(kLoss, labels, training.loss);
+  for (const SignalRow& row : kSignals) {
+    if (row.scope != SignalScope::Job || !IsShown(row)) continue;
+    const MetricId metric = MetricOf(row);
+    const double value = job.signals[row.id];
+    // Absent and "the job printed nan" are both NaN here; the count of such records tells them
+    // apart.
+    const bool printed = row.id == SignalId::kLoss && training.nonfinite_loss > 0;
+    if (!std::isnan(value)) {
+      Add(metric, labels, value);
+    } else if (printed && Room(metric)) {
+      Put(metric, labels, value);
+    }
   }
-  Add(MetricNamed("rankscope_training_loss_first"), labels, training.loss_first);
-  Add(MetricNamed("rankscope_training_loss_min"), labels, training.loss_min);
-  Add(MetricNamed("rankscope_training_loss_slope_per_step"), labels, training.loss_slope_per_step);
-  Add(MetricNamed("rankscope_training_grad_norm"), labels, training.grad_norm);
-  Add(MetricNamed("rankscope_training_learning_rate"), labels, training.learning_rate);
-  Add(MetricNamed("rankscope_training_step_seconds"), labels, training.step_seconds);
-  Add(MetricNamed("rankscope_training_last_step_timestamp_seconds"), labels,
-      training.last_step_wall_seconds);
   Add(MetricNamed("rankscope_training_nonfinite_total"),
       cache.Get("job_id,field", {job.job_id, "loss"}), Count(training.nonfinite_loss));
   AddCheckpoints(job.checkpoints, labels);

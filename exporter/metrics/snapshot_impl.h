@@ -67,7 +67,7 @@ struct SnapshotBuilder::Impl {
   void AddRefusals(const SourceStatus& run);
   void AddLogs(const JobStatus& job);
   void AddGaps(const RankStatus& rank, const LabelPointer& labels);
-  void AddCalls(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
+  void AddRankSignals(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
   void AddPlace(const JobStatus& job, const RankStatus& rank);
   void AddRanks(const JobStatus& job);
   void AddSwitches(const SourceStatus& source);
@@ -83,7 +83,6 @@ struct SnapshotBuilder::Impl {
   void CountGpuJobs(const std::vector<ShownJob>& shown);
   void AddJobGpus(const JobStatus& job);
   void AddRankGpus(const JobStatus& job);
-  void AddFilesAndSockets(const std::string& job_id, const RankStatus& rank);
   // How many series it gave.
   size_t AddCollectable(const prometheus::Collectable& collectable);
   void Forget(const std::vector<ShownJob>& shown);

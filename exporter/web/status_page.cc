@@ -78,12 +78,14 @@ void AppendCell(std::string_view kind, std::string_view html, std::string& out) 
 void AppendJobRow(const JobStatus& job, size_t index, std::string& out) {
   constexpr std::string_view kNumber = " class=\"number\"";
   const proto::Verdict& verdict = job.verdict;
-  const TrainingStatus& training = job.training;
+  const JobSignals& signals = job.signals;
+  const double loss = signals[SignalId::kLoss];
   std::string chip;
   AppendChip(verdict, chip);
   const std::string ratio = Number(verdict.confidence());
-  std::string step = Number(training.step);
-  if (!std::isnan(training.total_steps)) step.append(" / ").append(Number(training.total_steps));
+  std::string step = Number(signals[SignalId::kStep]);
+  if (!std::isnan(signals[SignalId::kMaxSteps]))
+    step.append(" / ").append(Number(signals[SignalId::kMaxSteps]));
   out.append("<tr>");
   AppendCell("", "<a href=\"#" + Anchor(index) + "\">" + Escaped(job.job_id) + "</a>", out);
   AppendCell("", chip, out);
@@ -94,9 +96,8 @@ void AppendJobRow(const JobStatus& job, size_t index, std::string& out) {
   AppendCell("", Word(verdict.state()), out);
   AppendCell("", Word(verdict.phase()), out);
   AppendCell(kNumber, step, out);
-  AppendCell(kNumber,
-             Number(training.loss, !std::isnan(training.loss) || training.nonfinite_loss > 0), out);
-  AppendCell(kNumber, Number(training.step_seconds), out);
+  AppendCell(kNumber, Number(loss, !std::isnan(loss) || job.training.nonfinite_loss > 0), out);
+  AppendCell(kNumber, Number(signals[SignalId::kStepSeconds]), out);
   AppendCell("", job.running ? "<span class=\"ok\">running</span>" : "ended", out);
   out.append("</tr>\n");
 }

@@ -8,7 +8,7 @@ from contract import ROOT, main, output_of, read
 
 # README -> the tables in it, between <!-- begin: TABLE --> and <!-- end: TABLE -->.
 TABLES = {
-    "detectors/README.md": ["families", "formats", "shapes", "redactions", "warnings", "hazards"],
+    "detectors/README.md": ["families", "signals", "formats", "shapes", "redactions", "warnings", "hazards"],
     "exporter/README.md": ["sources", "expositions", "metrics"],
     "bpf/README.md": ["probes"],
 }
@@ -35,6 +35,10 @@ def check(readme, table):
 
 def test_families():
     return check("detectors/README.md", "families")
+
+
+def test_signals():
+    return check("detectors/README.md", "signals")
 
 
 def test_formats():

@@ -33,8 +33,8 @@ def proto_lines(path):
 
 
 def signal_lines():
-    rows = re.findall(r'^SIGNAL\((\d+), \w+, "(\w+)", "([^"]*)", (\w+)\)', read("detectors/model/signals.inc"), re.M)
-    return [f"signal {name} = {number} {kind} {unit}".rstrip() for number, name, unit, kind in rows]
+    rows = re.findall(r'^(?:SIGNAL\((\d+), \w+|// RESERVED\((\d+)), "(\w+)", "([^"]*)", (\w+)', read("detectors/model/signals.inc"), re.M)
+    return [f"signal {name} = {number or reserved} {kind} {unit}".rstrip() for number, reserved, name, unit, kind in rows]
 
 
 def event_lines():

@@ -27,7 +27,7 @@ Published StateNamed(const std::string& word) {
   if (word == "finished") jobs.push_back(rankscope::test::FinishedJob("8841", 120));
   if (word == "diverged") {
     jobs.push_back(rankscope::test::HealthyJob());
-    jobs.back().training.loss = std::nan("");
+    jobs.back().signals.Set(rankscope::SignalId::kLoss, std::nan(""));
     jobs.back().training.nonfinite_loss = 3;
     rankscope::test::AddLaunchGaps(jobs.back().ranks.front());
     rankscope::test::SetFamily(jobs.back(), "E1", 0.85, "critical");

@@ -34,6 +34,11 @@ class SampleRings {
   std::vector<float> TenSecondMeans(SignalId signal) const;
   std::vector<float> MinuteMeans(SignalId signal) const;
   bool Has(SignalId signal) const { return Find(signal) != nullptr; }
+  // Calls `each(id, value)` with the newest number of each signal that was ever seen.
+  template <typename Function>
+  void EachNewest(Function each) const {
+    for (const Column& column : columns_) each(column.signal, column.newest);
+  }
   size_t bytes() const { return columns_.capacity() * sizeof(Column); }
 
   template <class A>

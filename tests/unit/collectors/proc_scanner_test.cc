@@ -184,9 +184,9 @@ TEST(ProcScanner, SamplesWhatIsTracked) {
   ProcScanner scanner(proc.Reader());
   const ScanRequest request = Request(scanner.Scan({}));
   const ScanResult result = scanner.Scan(request);
-  EXPECT_FLOAT_EQ(SampleOf(result, SignalId::kCpuSeconds).value(),
+  EXPECT_DOUBLE_EQ(SampleOf(result, SignalId::kCpuSeconds).value(),
                   150.0 / static_cast<double>(sysconf(_SC_CLK_TCK)));
-  EXPECT_FLOAT_EQ(SampleOf(result, SignalId::kResidentBytes).value(),
+  EXPECT_DOUBLE_EQ(SampleOf(result, SignalId::kResidentBytes).value(),
                   10.0 * static_cast<double>(sysconf(_SC_PAGESIZE)));
   EXPECT_EQ(SampleOf(result, SignalId::kThreads), 3.0f);
   EXPECT_EQ(SampleOf(result, SignalId::kProcessState), 1.0f);

@@ -90,7 +90,7 @@ TEST(LaunchGaps, StandAsTheyWereToldAndAreRestored) {
   run.tape.Add(4, Of(kRank, {{SignalId::kLaunchGapsLonger, 1}}));
   const auto expect = [](const RankStatus& rank) {
     EXPECT_TRUE(rank.launch_gaps_counted);
-    EXPECT_EQ(rank.Call(SignalId::kLaunchGapSeconds), 2.5);
+    EXPECT_EQ(rank.signals[SignalId::kLaunchGapSeconds], 2.5);
     for (size_t slot = 0; slot < kLaunchGapSlots; ++slot) {
       EXPECT_EQ(rank.launch_gaps[slot], slot == 1 ? 7 : slot == 17 ? 1 : 0) << slot;
     }

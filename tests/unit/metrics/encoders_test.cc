@@ -118,10 +118,10 @@ Samples OfProtobuf(const std::string& bytes) {
 TEST(Encoders, SayTheSame) {
   JobStatus odd = test::HangingJob("a\"b\\c\nd \xC3\xA4");
   odd.command = std::string(5000, 'x');  // cut; longer than one byte of varint
-  odd.training.loss = std::nan("");
+  odd.signals.Set(SignalId::kLoss, std::nan(""));
   odd.training.nonfinite_loss = 1;
-  odd.training.grad_norm = std::numeric_limits<double>::infinity();
-  odd.training.loss_slope_per_step = -1e-300;
+  odd.signals.Set(SignalId::kGradNorm, std::numeric_limits<double>::infinity());
+  odd.signals.Set(SignalId::kLossSlope, -1e-300);
   test::AddLaunchGaps(odd.ranks.front());
   const auto snapshot =
       SnapshotBuilder({.profile = Profile::kFull}).Build(test::OnNode({test::HealthyJob(), odd}));

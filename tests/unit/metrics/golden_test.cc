@@ -71,29 +71,29 @@ void AddCalls(RankStatus& rank) {
       SignalId::kUninterruptibleThreads,
   };
   double value = 0.5;
-  for (const SignalId signal : kSignals) rank.calls.emplace_back(signal, value += 1);
-  rank.last_launch_wall_seconds = 1.7e9 + 0.25;
+  for (const SignalId signal : kSignals) rank.signals.Set(signal, value += 1);
+  rank.signals.Set(SignalId::kLastLaunchTimestamp, 1.7e9 + 0.25);
   rank.cuda_attached = 1;
   test::AddLaunchGaps(rank);
 }
 
 void AddFilesAndSockets(RankStatus& rank) {
-  rank.connect_failures = 2;
-  rank.tcp_retransmits = 31;
-  rank.tcp_sent_bytes = 4096;
-  rank.tcp_received_bytes = 8192;
-  rank.file_errors = 1;
-  rank.sync_file_seconds = 0.75;
-  rank.checkpoint_written_bytes = 65536;
-  rank.checkpoint_read_bytes = 32768;
+  rank.signals.Set(SignalId::kConnectFailures, 2);
+  rank.signals.Set(SignalId::kTcpRetransmits, 31);
+  rank.signals.Set(SignalId::kTcpSentBytes, 4096);
+  rank.signals.Set(SignalId::kTcpReceivedBytes, 8192);
+  rank.signals.Set(SignalId::kFileErrors, 1);
+  rank.signals.Set(SignalId::kSyncFileSeconds, 0.75);
+  rank.signals.Set(SignalId::kCheckpointWrittenBytes, 65536);
+  rank.signals.Set(SignalId::kCheckpointReadBytes, 32768);
 }
 
 // Two jobs that have everything, and a /proc that never changes.
 Snapshot Everything() {
   JobStatus gpu = test::HangingJob("8842");
   for (RankStatus& rank : gpu.ranks) {
-    rank.engine_activity = 1;
-    rank.sm_activity = 0.9375;
+    rank.signals.Set(SignalId::kRankEngineActivity, 1);
+    rank.signals.Set(SignalId::kRankSmActivity, 0.9375);
     AddCalls(rank);
     AddFilesAndSockets(rank);
   }

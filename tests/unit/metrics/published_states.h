@@ -66,21 +66,20 @@ inline JobStatus HealthyJob(std::string job_id = "8841") {
   job.facts.dependency = "afterany:8839";
   job.facts.launcher = "srun";
   job.verdict_changes = 1;
-  job.training = {.recognised = true,
-                  .framework = "hf_trainer",
-                  .step = 120,
-                  .total_steps = 1000,
-                  .epoch = 0.12,
-                  .loss = 2.3125,
-                  .loss_first = 10.5,
-                  .loss_min = 2.25,
-                  .loss_slope_per_step = -0.0125,
-                  .grad_norm = 1.5,
-                  .learning_rate = 3e-4,
-                  .step_seconds = 0.125,
-                  .last_step_wall_seconds = kWallSeconds - 0.5,
-                  .records = 120,
-                  .nonfinite_loss = 0};
+  job.training = {
+      .recognised = true, .framework = "hf_trainer", .records = 120, .nonfinite_loss = 0};
+  for (const auto& [signal, value] : {std::pair{SignalId::kStep, 120.0},
+                                      {SignalId::kMaxSteps, 1000.0},
+                                      {SignalId::kEpoch, 0.12},
+                                      {SignalId::kLoss, 2.3125},
+                                      {SignalId::kLossFirst, 10.5},
+                                      {SignalId::kLossMin, 2.25},
+                                      {SignalId::kLossSlope, -0.0125},
+                                      {SignalId::kGradNorm, 1.5},
+                                      {SignalId::kLearningRate, 3e-4},
+                                      {SignalId::kStepSeconds, 0.125},
+                                      {SignalId::kLastStepTimestamp, kWallSeconds - 0.5}})
+    job.signals.Set(signal, value);
   job.checkpoints = {.saves = 2,
                      .files_seen = true,
                      .newest_whole = true,
@@ -103,12 +102,12 @@ inline JobStatus HealthyJob(std::string job_id = "8841") {
     status.place = {"0", 0, 2, "n1", std::string(64, 'c'), {}, "n1"};
     status.process = {4000 + rank, 777};
     status.alive = true;
-    status.cpu_seconds = 33.25 + rank;
-    status.resident_bytes = 1073741824;
-    status.threads = 18;
-    status.collectives_completed = 960;
-    status.collectives_in_flight = 1;
-    status.oldest_collective_seconds = 0.015625;
+    status.signals.Set(SignalId::kCpuSeconds, 33.25 + rank);
+    status.signals.Set(SignalId::kResidentBytes, 1073741824);
+    status.signals.Set(SignalId::kThreads, 18);
+    status.signals.Set(SignalId::kCollectivesCompleted, 960);
+    status.signals.Set(SignalId::kCollectivesInFlight, 1);
+    status.signals.Set(SignalId::kOldestCollectiveSeconds, 0.015625);
     job.ranks.push_back(status);
   }
   job.gpus = {{0, "GPU-0", "slurm", true, {0, 1}}, {1, "GPU-1", "slurm", false, {}}};
@@ -157,7 +156,7 @@ inline JobStatus HangingJob(std::string job_id = "8841") {
   warning.set_kind("straggler_mild");
   warning.set_subject("rank 1");
   warning.set_text("rank 1 is 6 % slower than the median");
-  for (RankStatus& rank : job.ranks) rank.oldest_collective_seconds = 90.5;
+  for (RankStatus& rank : job.ranks) rank.signals.Set(SignalId::kOldestCollectiveSeconds, 90.5);
   return job;
 }
 
@@ -169,7 +168,7 @@ inline void AddLaunchGaps(RankStatus& rank) {
   rank.launch_gaps[5] = 40;
   rank.launch_gaps[10] = 2;
   rank.launch_gaps.back() = 3;
-  rank.calls.emplace_back(SignalId::kLaunchGapSeconds, 312.5);
+  rank.signals.Set(SignalId::kLaunchGapSeconds, 312.5);
 }
 
 // It has ended by itself, `ago` seconds before the tick.

@@ -96,7 +96,7 @@ TEST(Snapshot, NoSeriesIsShownTwice) {
 
 TEST(Snapshot, AbsentValuesMakeNoSeriesAndRealNanDoes) {
   JobStatus job = HealthyJob();
-  job.training.loss = kUnknown;
+  job.signals.Set(SignalId::kLoss, kUnknown);
   EXPECT_EQ(CountOf(Scrape(OnNode({job})), "rankscope_training_loss"), 0u);
   job.training.nonfinite_loss = 2;
   const std::string text = Scrape(OnNode({job}));

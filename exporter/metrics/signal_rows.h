@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The rows of the catalogue that signals.inc makes: of ranks and jobs, sorted by name; catalog.h
+// merges them with the rest. Metrics of GPUs are named there and have their rows in gpu_rows.h,
+// since a GPU is shown whoever's it is. Any thread.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "detectors/model/signal_table.h"
+#include "exporter/metrics/metric_row.h"
+
+namespace rankscope::metrics {
+
+// A signal that a series of a rank or a job shows.
+constexpr bool IsShown(const SignalRow& row) {
+  return !row.metric.empty() && (row.scope == SignalScope::Rank || row.scope == SignalScope::Job);
+}
+constexpr bool MakesRow(const SignalRow& row) {
+  return IsShown(row) && !row.help.empty();
+}
+
+// As it stands in the name.
+consteval std::string_view UnitOf(const SignalRow& row) {
+  if (row.unit == "s") return "seconds";
+  if (row.unit == "By") return "bytes";
+  if (row.unit == "ratio" || row.unit.empty()) return row.unit;
+  throw "signal_rows.h: how does this unit stand in a metric's name?";
+}
+
+consteval std::string_view LabelsOf(const SignalRow& row) {
+  if (row.scope == SignalScope::Job && row.label().empty()) return "job_id";
+  if (row.scope == SignalScope::Rank && row.label().empty()) return "job_id,rank";
+  if (row.scope == SignalScope::Rank && row.label() == "direction") return "job_id,rank,direction";
+  if (row.scope == SignalScope::Rank && row.label() == "reason") return "job_id,rank,reason";
+  throw "signal_rows.h: a label that no metric has had";
+}
+
+consteval auto MakeSignalRows() {
+  constexpr auto kRows =
+      static_cast<size_t>(std::count_if(kSignals.begin(), kSignals.end(), MakesRow));
+  std::array<MetricRow, kRows> rows{};
+  size_t next = 0;
+  for (const SignalRow& row : kSignals) {
+    if (!MakesRow(row)) continue;
+    rows[next++] = {row.metric_name(),
+                    row.kind == SignalKind::Counter ? MetricType::kCounter : MetricType::kGauge,
+                    UnitOf(row),
+                    row.help,
+                    LabelsOf(row),
+                    row.scope == SignalScope::Rank ? Keep::kRank : Keep::kTraining,
+                    row.profile == SignalProfile::Full ? Profile::kFull : Profile::kDefault};
+  }
+  std::sort(rows.begin(), rows.end(),
+            [](const MetricRow& a, const MetricRow& b) { return a.name < b.name; });
+  return rows;
+}
+inline constexpr auto kSignalRows = MakeSignalRows();
+
+}  // namespace rankscope::metrics
