@@ -20,9 +20,18 @@ namespace rankscope::windows {
 struct PrintedRow {
   SignalId id;
   double logs::Progress::*field;
+  double scale = 1;
 };
 
-inline constexpr std::array<PrintedRow, 0> kPrintedRows = {};
+inline constexpr std::array kPrintedRows = {
+    PrintedRow{SignalId::kTokensPerSecond, &logs::Progress::tokens_per_second},
+    PrintedRow{SignalId::kSamplesPerSecond, &logs::Progress::samples_per_second},
+    PrintedRow{SignalId::kModelFlops, &logs::Progress::tflops, 1e12},
+    PrintedRow{SignalId::kModelFlopsShare, &logs::Progress::mfu},
+    PrintedRow{SignalId::kLossScale, &logs::Progress::loss_scale},
+    PrintedRow{SignalId::kGradientZeros, &logs::Progress::num_zeros},
+    PrintedRow{SignalId::kParameterNorm, &logs::Progress::params_norm},
+};
 
 constexpr bool IsPrinted(SignalId id) {
   return std::any_of(kPrintedRows.begin(), kPrintedRows.end(),
@@ -34,7 +43,7 @@ class PrintedNumbers {
   void Add(const logs::Progress& progress) {
     for (const PrintedRow& row : kPrintedRows) {
       const double value = progress.*row.field;
-      if (std::isfinite(value)) Set(row.id, value);
+      if (std::isfinite(value)) Set(row.id, value * row.scale);
     }
   }
 

@@ -247,5 +247,27 @@ TEST(Mapping, OfAJobThatIsNotHereNothingIsTakenBack) {
   EXPECT_FALSE(engine.Find("77"));
 }
 
+TEST(Training, ShowsWhatItsRecordsPrint) {
+  Tape tape;
+  tape.Begin(0);
+  tape.Say(
+      1,
+      " iteration        1/     100 | consumed samples:           64 | elapsed time per "
+      "iteration (ms): 750.5 | throughput per GPU (TFLOP/s/GPU): 412.5 | learning rate: "
+      "3.0E-04 | global batch size:    64 | lm loss: 3.5E+00 | loss scale: 4096.0 | grad norm: "
+      "1.25 | num zeros: 17 | params norm: 210.5 |\n");
+  tape.Finish(2);
+  Engine engine(Config{}, "n1");
+  Play(tape, engine, 0, tape.size());
+  const JobStatus* job = engine.Find("j1");
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(job->signals[SignalId::kLoss], 3.5);
+  EXPECT_EQ(job->signals[SignalId::kModelFlops], 412.5e12);
+  EXPECT_EQ(job->signals[SignalId::kLossScale], 4096);
+  EXPECT_EQ(job->signals[SignalId::kGradientZeros], 17);
+  EXPECT_EQ(job->signals[SignalId::kParameterNorm], 210.5);
+  EXPECT_TRUE(std::isnan(job->signals[SignalId::kTokensPerSecond])) << "it prints none";
+}
+
 }  // namespace
 }  // namespace rankscope::engine

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "detectors/windows/trackers/printed_numbers.h"
 #include "exporter/metrics/encoder.h"
 #include "exporter/metrics/labels.h"
 #include "tests/unit/metrics/published_states.h"
@@ -91,6 +92,10 @@ void AddFilesAndSockets(RankStatus& rank) {
 // Two jobs that have everything, and a /proc that never changes.
 Snapshot Everything() {
   JobStatus gpu = test::HangingJob("8842");
+  double printed = 1000;
+  for (const SignalRow& row : SignalTable()) {
+    if (windows::IsPrinted(row.id)) gpu.signals.Set(row.id, printed += 0.5);
+  }
   for (RankStatus& rank : gpu.ranks) {
     rank.signals.Set(SignalId::kRankEngineActivity, 1);
     rank.signals.Set(SignalId::kRankSmActivity, 0.9375);
