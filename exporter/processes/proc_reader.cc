@@ -113,6 +113,12 @@ std::optional<IoCounters> ProcReader::Io(int32_t pid) const {
   return text ? ParseIo(*text) : std::nullopt;
 }
 
+MemoryShortage ProcReader::Shortage(int32_t pid) const {
+  const auto stat = ReadFile(OfProcess(pid, "stat"), kSmallFile);
+  const auto status = ReadFile(OfProcess(pid, "status"), kSmallFile);
+  return ParseMemoryShortage(stat.value_or(""), status.value_or(""));
+}
+
 std::vector<int32_t> ProcReader::AllowedGpus(const CgroupPaths& cgroup) const {
   if (cgroup.devices.empty()) return {};
   const auto list = ReadFile(cgroup_ + "/devices" + cgroup.devices + "/devices.list", kSmallFile);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "detectors/attribution/cgroup_path.h"
+#include "exporter/processes/proc_memory.h"
 #include "exporter/processes/proc_text.h"
 #include "exporter/processes/sluid_table.h"
 
@@ -41,6 +42,7 @@ class ProcReader {
   // Everything about one process, or nothing when it ended or was replaced meanwhile.
   std::optional<ProcessFacts> Facts(const StatLine& stat) const;
   std::optional<IoCounters> Io(int32_t pid) const;
+  MemoryShortage Shortage(int32_t pid) const;
   // GPUs whose device node the process holds open; 0 where no driver is loaded.
   int32_t OpenGpus(int32_t pid) const;
   // By their device nodes' numbers, of a process in this cgroup; empty: all, or not known. cgroup

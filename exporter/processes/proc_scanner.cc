@@ -110,6 +110,9 @@ void ProcScanner::ScanTracked(const ScanRequest& request, Pass& pass) {
       Add(batch, SignalId::kReadBytes, io->read_bytes);
       Add(batch, SignalId::kWriteBytes, io->write_bytes);
     }
+    const MemoryShortage shortage = reader_.Shortage(tracked.key.pid);
+    Add(batch, SignalId::kMajorFaults, shortage.major_faults);
+    Add(batch, SignalId::kSwappedBytes, shortage.swapped_bytes);
     Add(batch, SignalId::kProcessFrozen, FrozenCgroup(tracked.key, pass));
     const int32_t gpus = has_gpus_ ? reader_.OpenGpus(tracked.key.pid) : 0;
     Add(batch, SignalId::kGpuDevicesOpen, gpus);

@@ -52,12 +52,13 @@ class FakeProc {
   void Put(const Process& p) {
     const fs::path at = root_ / "proc" / std::to_string(p.pid);
     Write(at / "stat", std::to_string(p.pid) + " (" + p.comm + ") " + p.state + " " +
-                           std::to_string(p.parent) + " 1 1 0 -1 0 0 0 0 0 100 50 0 0 20 0 " +
+                           std::to_string(p.parent) + " 1 1 0 -1 0 0 0 7 0 100 50 0 0 20 0 " +
                            std::to_string(p.threads) + " 0 " + std::to_string(p.start) + " 0 10" +
                            Zeros(27) + " " + std::to_string(p.exit_code) + "\n");
     Write(at / "cmdline", std::string("python3\0train.py\0", 17));
     Write(at / "environ", p.environ);
-    Write(at / "status", "Uid:\t1000\t1000\t1000\t1000\nNSpid:\t" + std::to_string(p.pid) + "\n");
+    Write(at / "status", "Uid:\t1000\t1000\t1000\t1000\nNSpid:\t" + std::to_string(p.pid) +
+                             "\nVmSwap:\t    2048 kB\n");
     Write(at / "cgroup", p.cgroup);
     Write(at / "io", "read_bytes: 4096\nwrite_bytes: 512\n");
   }
@@ -189,6 +190,8 @@ TEST(ProcScanner, SamplesWhatIsTracked) {
   EXPECT_DOUBLE_EQ(SampleOf(result, SignalId::kResidentBytes).value(),
                   10.0 * static_cast<double>(sysconf(_SC_PAGESIZE)));
   EXPECT_EQ(SampleOf(result, SignalId::kThreads), 3.0f);
+  EXPECT_EQ(SampleOf(result, SignalId::kMajorFaults), 7.0);
+  EXPECT_EQ(SampleOf(result, SignalId::kSwappedBytes), 2048.0 * 1024);
   EXPECT_EQ(SampleOf(result, SignalId::kProcessState), 1.0f);
   EXPECT_EQ(SampleOf(result, SignalId::kReadBytes), 4096.0f);
   EXPECT_EQ(SampleOf(result, SignalId::kGpuDevicesOpen), 0.0f);

@@ -87,6 +87,8 @@ void AddFilesAndSockets(RankStatus& rank) {
   rank.signals.Set(SignalId::kSyncFileSeconds, 0.75);
   rank.signals.Set(SignalId::kCheckpointWrittenBytes, 65536);
   rank.signals.Set(SignalId::kCheckpointReadBytes, 32768);
+  rank.signals.Set(SignalId::kMajorFaults, 12);
+  rank.signals.Set(SignalId::kSwappedBytes, 4194304);
 }
 
 // Two jobs that have everything, and a /proc that never changes.
