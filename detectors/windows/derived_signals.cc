@@ -121,7 +121,7 @@ constexpr bool IsOfNccl(SignalId id) {
 }  // namespace
 
 JobSignals SignalsOf(const SignalView& view) {
-  JobSignals signals;
+  JobSignals signals = view.job.sampled();
   const AttemptWindow& now = view.job.now();
   now.printed.Each([&signals](SignalId id, double value) { signals.Set(id, value); });
   for (const JobGetter& getter : kJobGetters) signals.Set(getter.id, getter.get(now, view));

@@ -30,6 +30,7 @@
 #include "detectors/attribution/gpu_environment.h"
 #include "detectors/logs/record.h"
 #include "detectors/model/launch_gaps.h"
+#include "detectors/model/signal_table.h"
 #include "detectors/windows/gpu_claims.h"
 #include "detectors/windows/hearing.h"
 #include "detectors/windows/incident_log.h"
@@ -321,6 +322,8 @@ class JobWindow {
   const JobEnd& end() const { return end_; }
   bool wrapped() const { return wrapped_; }
   const SingleProgram& single_program() const { return single_program_; }
+  // The newest numbers that sources have sent of the job as a whole.
+  const JobSignals& sampled() const { return sampled_; }
   // The wrapped command; without a wrapper the first process of the job; pid 0 = not known.
   const ProcessKey& root() const { return root_; }
   int32_t world_size() const { return world_size_; }
@@ -453,6 +456,7 @@ class JobWindow {
   SuspensionTracker suspension_;
   Hearing hearing_;
   SingleProgram single_program_;
+  JobSignals sampled_;  // not saved: a source sends them again after a restart
   std::map<int32_t, bool> ended_well_;  // by rank: its newest process exited with 0
   ProcessKey root_;
   int64_t processes_seen_ = 0;

@@ -49,6 +49,9 @@ void JobWindow::OnSample(const Speaker& speaker, const SampleBatch& batch, Times
   current_.kernel.OnSamples(batch, speaker, t);
   if (suspected_) suspected_->kernel.OnSamples(batch, speaker, t);
   suspension_.OnSamples(batch, speaker, t);
+  if (batch.subject.kind == Subject::Kind::kJob) {
+    for (const Sample& sample : batch.samples) sampled_.Set(sample.signal, sample.value);
+  }
   const int32_t rank = speaker.rank;
   if (rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(rank))) return;
   RankWindow& window = ranks_[rank];
