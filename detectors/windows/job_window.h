@@ -456,7 +456,7 @@ class JobWindow {
   SuspensionTracker suspension_;
   Hearing hearing_;
   SingleProgram single_program_;
-  JobSignals sampled_;  // not saved: a source sends them again after a restart
+  JobSignals sampled_;                  // not saved: a source sends them again after a restart
   std::map<int32_t, bool> ended_well_;  // by rank: its newest process exited with 0
   ProcessKey root_;
   int64_t processes_seen_ = 0;

@@ -23,6 +23,7 @@
 #include "exporter/daemon/privileges.h"
 #include "exporter/daemon/sources.h"
 #include "exporter/probes/attach/kernel_gate.h"
+#include "exporter/processes/pressure.h"
 #include "exporter/slurm/commands.h"
 
 namespace rankscope::cli {
@@ -129,11 +130,14 @@ Finding CheckCgroup() {
           "the host"};
 }
 
-Finding CheckLater(const char* name, const char* path, const char* there, const char* missing) {
-  if (Readable(path)) {
-    return {name, "no", std::string(there) + "; this build has no source that reads it"};
-  }
-  return {name, "no", std::string(path) + ": " + std::strerror(errno) + "; " + missing};
+// Where PSI is compiled in and switched off the files exist and cannot be read.
+Finding CheckPressure() {
+  const collectors::StallTime host = collectors::ReadPressure("/proc/pressure/memory");
+  if (host.some)
+    return {"pressure", "yes", "PSI of the host; of jobs where their cgroups are of version 2"};
+  return {"pressure", "no",
+          "/proc/pressure/memory is absent or cannot be read; boot with psi=1 where the kernel "
+          "has PSI"};
 }
 
 Finding CheckKmsg() {
@@ -245,8 +249,7 @@ std::vector<Finding> Look(const exporter::Config& config) {
                      "nothing would survive a restart; choose another with --state.dir"));
   findings.push_back(CheckCgroup());
   findings.push_back(CheckKmsg());
-  findings.push_back(CheckLater("pressure", "/proc/pressure/memory", "PSI is on",
-                                "boot with psi=1 if the kernel supports it"));
+  findings.push_back(CheckPressure());
   findings.push_back(CheckGpu());
   findings.push_back(CheckSlurm(config));
   findings.push_back({"fleet", config.fleet.prometheus.empty() ? "off" : "no",

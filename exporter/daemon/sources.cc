@@ -21,6 +21,7 @@
 #include "exporter/probes/process/process.h"
 #include "exporter/probes/stdio/stdio.h"
 #include "exporter/probes/wait/wait.h"
+#include "exporter/processes/pressure.h"
 #include "exporter/processes/proc_connector.h"
 #include "exporter/processes/procfs.h"
 #include "exporter/run/clock.h"
@@ -119,6 +120,11 @@ std::unique_ptr<Source> MakeNcclDumps(const SourceContext& context) {
 std::unique_ptr<Source> MakeInfiniband(const SourceContext& context) {
   return std::make_unique<collectors::Infiniband>(
       context.processes, context.config.FindSource("infiniband")->interval);
+}
+
+std::unique_ptr<Source> MakePressure(const SourceContext& context) {
+  return std::make_unique<collectors::Pressure>(context.processes,
+                                                context.config.FindSource("pressure")->interval);
 }
 
 std::unique_ptr<Source> MakeKmsg(const SourceContext& context) {
@@ -307,6 +313,13 @@ constexpr std::array kSources = {
               false,
               {},
               MakeInfiniband},
+    SourceRow{"pressure",
+              "time for which tasks of the host and of each job waited for CPU, memory or I/O",
+              "a kernel with PSI; for jobs, cgroups of version 2",
+              Seconds(5),
+              false,
+              {},
+              MakePressure},
     SourceRow{"kmsg",
               "Xids and other messages of the kernel about GPUs, memory, buses, disks, file "
               "servers and hung tasks",

@@ -285,12 +285,14 @@ consteval MetricId MetricNamed(std::string_view name) {
   throw "catalog.h has no such metric";
 }
 
-// Of a signal that has one.
+// Of a signal that has one. By halves: clang allows a constant a million steps in all.
 constexpr MetricId MetricOf(const SignalRow& signal) {
-  for (MetricId id = 0; id < kCatalog.size(); ++id) {
-    if (kCatalog[id].name == signal.metric_name()) return id;
-  }
-  return kCatalog.size();
+  const std::string_view name = signal.metric_name();
+  const auto found = std::lower_bound(
+      kCatalog.begin(), kCatalog.end(), name,
+      [](const MetricRow& row, std::string_view wanted) { return row.name < wanted; });
+  const bool there = found != kCatalog.end() && found->name == name;
+  return there ? static_cast<MetricId>(found - kCatalog.begin()) : kCatalog.size();
 }
 
 // Every metric that a signal names, a GPU's too, has a row.

@@ -54,7 +54,7 @@ ROOMS = {
     "exporter/daemon": "version.h source.h model logs/text attribution recording engine status document loop config processes output gpu nccl kernel_log "
                        "infiniband probes/attach probes/calls probes/stdio probes/wait probes/network probes/io probes/process slurm replay "
                        "run metrics http",
-    "exporter/cli": "version.h model logs logs/text logs/progress families verdict engine document loop config probes/attach slurm replay run metrics http daemon",
+    "exporter/cli": "version.h model logs logs/text logs/progress families verdict engine document loop config processes probes/attach slurm replay run metrics http daemon",
     "exporter": "model cli",
 }
 

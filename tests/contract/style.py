@@ -23,11 +23,12 @@ GENERATED = {"bpf/vmlinux.h"}
 LONG_FILES = {
     "bpf/stdio.bpf.c": (546, "one program, whose parts share their maps"),
     "detectors/features/causes.cc": (580, "to be split by store"),
-    "detectors/windows/job_window.cc": (568, "what decides attempts is to leave it"),
+    "detectors/windows/job_window.cc": (569, "what decides attempts is to leave it"),
     "exporter/daemon/agent.cc": (582, "what it publishes has left it; what it restores is to follow"),
     "exporter/run/run_listener.cc": (508, "one state machine per connection"),
     "detectors/logs/failures/traceback.cc": (506, "one grammar"),
     "tests/unit/engine/finality_test.cc": (516, "cases of one rule"),
+    "tests/unit/recording/recording_test.cc": (526, "cases of one codec"),
     "tests/unit/http/router_test.cc": (560, "cases of one table of routes"),
     "tests/unit/logs/dialects_test.cc": (507, "one table of records"),
 }

@@ -186,9 +186,9 @@ TEST(ProcScanner, SamplesWhatIsTracked) {
   const ScanRequest request = Request(scanner.Scan({}));
   const ScanResult result = scanner.Scan(request);
   EXPECT_DOUBLE_EQ(SampleOf(result, SignalId::kCpuSeconds).value(),
-                  150.0 / static_cast<double>(sysconf(_SC_CLK_TCK)));
+                   150.0 / static_cast<double>(sysconf(_SC_CLK_TCK)));
   EXPECT_DOUBLE_EQ(SampleOf(result, SignalId::kResidentBytes).value(),
-                  10.0 * static_cast<double>(sysconf(_SC_PAGESIZE)));
+                   10.0 * static_cast<double>(sysconf(_SC_PAGESIZE)));
   EXPECT_EQ(SampleOf(result, SignalId::kThreads), 3.0f);
   EXPECT_EQ(SampleOf(result, SignalId::kMajorFaults), 7.0);
   EXPECT_EQ(SampleOf(result, SignalId::kSwappedBytes), 2048.0 * 1024);

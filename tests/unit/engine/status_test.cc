@@ -259,14 +259,34 @@ TEST(Training, ShowsWhatItsRecordsPrint) {
   tape.Finish(2);
   Engine engine(Config{}, "n1");
   Play(tape, engine, 0, tape.size());
-  const JobStatus* job = engine.Find("j1");
-  ASSERT_NE(job, nullptr);
+  const auto job = StatusOf(engine, "j1");
+  ASSERT_TRUE(job);
   EXPECT_EQ(job->signals[SignalId::kLoss], 3.5);
   EXPECT_EQ(job->signals[SignalId::kModelFlops], 412.5e12);
   EXPECT_EQ(job->signals[SignalId::kLossScale], 4096);
   EXPECT_EQ(job->signals[SignalId::kGradientZeros], 17);
   EXPECT_EQ(job->signals[SignalId::kParameterNorm], 210.5);
   EXPECT_TRUE(std::isnan(job->signals[SignalId::kTokensPerSecond])) << "it prints none";
+}
+
+TEST(Signals, WhatASourceSendsOfAJobIsTheJobs) {
+  Tape tape;
+  tape.Begin(0);
+  SampleBatch batch;
+  batch.subject.kind = Subject::Kind::kJob;
+  batch.subject.name = "j1";
+  batch.samples = {{SignalId::kJobMemoryWaitingSeconds, 2.5}};
+  tape.Add(1, batch);
+  batch.subject.name = "j2";
+  batch.samples = {{SignalId::kJobMemoryWaitingSeconds, 70}};
+  tape.Add(1, batch);
+  tape.Finish(2);
+  Engine engine(Config{}, "n1");
+  Play(tape, engine, 0, tape.size());
+  const auto job = StatusOf(engine, "j1");
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->signals[SignalId::kJobMemoryWaitingSeconds], 2.5);
+  EXPECT_TRUE(std::isnan(job->signals[SignalId::kJobMemoryStalledSeconds])) << "never sent";
 }
 
 }  // namespace

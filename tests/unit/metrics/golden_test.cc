@@ -96,7 +96,8 @@ Snapshot Everything() {
   JobStatus gpu = test::HangingJob("8842");
   double printed = 1000;
   for (const SignalRow& row : SignalTable()) {
-    if (windows::IsPrinted(row.id)) gpu.signals.Set(row.id, printed += 0.5);
+    const bool sampled = row.scope == SignalScope::Job && row.origin == SignalOrigin::Sampled;
+    if (sampled || windows::IsPrinted(row.id)) gpu.signals.Set(row.id, printed += 0.5);
   }
   for (RankStatus& rank : gpu.ranks) {
     rank.signals.Set(SignalId::kRankEngineActivity, 1);
