@@ -301,7 +301,7 @@ def looks(observations, gpu, engine):
         if recording.text(batch, 3) != uuid(gpu):
             continue
         values = dict(zip(recording.packed(batch.get(10, []), recording.varint),
-                          recording.packed(batch.get(11, []), recording.single)))
+                          recording.packed(batch.get(13, []), recording.double)))
         if before is None and abs(values[ENGINE_ACTIVITY] - engine) < 0.005:
             before = len(times)
         times.append(t)

@@ -53,6 +53,8 @@ class Daemon:
         config = os.environ.get("RANKSCOPE_TEST_CONFIG")  # where a machine is too slow for all sources
         if config and "--config" not in flags:
             flags += ("--config", config)
+        if not any(flag.startswith("--metrics.max-series") for flag in flags):
+            flags = ("--metrics.max-series", "16000", *flags)  # jobs of other tests are on this machine, too
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [BINARY, "serve", "--web.listen-address", "127.0.0.1:0", "--state.dir", self.state, "--run.socket",
