@@ -53,7 +53,7 @@ class Daemon:
         config = os.environ.get("RANKSCOPE_TEST_CONFIG")  # where a machine is too slow for all sources
         if config and "--config" not in flags:
             flags += ("--config", config)
-        if not any(flag.startswith("--metrics.max-series") for flag in flags):
+        if not any(str(flag).startswith("--metrics.max-series") for flag in flags):
             flags = ("--metrics.max-series", "16000", *flags)  # jobs of other tests are on this machine, too
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
