@@ -3,33 +3,17 @@
 
 #include "exporter/loop/user_identity.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <charconv>
 
-#include "exporter/loop/owned_fd.h"
+#include "exporter/loop/small_file.h"
 
 namespace rankscope::exporter {
 namespace {
 
 // NGROUPS_MAX (65,536) groups of ten digits would be 700 kB; nobody is in more than some hundred.
-constexpr size_t kMaxText = 64 << 10;
 constexpr size_t kIds = 4;  // real, effective, saved, file system
 constexpr int kStartField = 22;
-
-std::string ReadText(const std::string& path) {
-  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  if (!file) return text;
-  char piece[4096];
-  while (text.size() < kMaxText) {
-    const ssize_t n = read(file.get(), piece, sizeof piece);
-    if (n <= 0) break;
-    text.append(piece, static_cast<size_t>(n));
-  }
-  return text;
-}
 
 std::string_view LineOf(std::string_view status, std::string_view key) {
   // The process's name comes first, and its newlines are escaped (fs/proc/array.c).
@@ -89,8 +73,8 @@ std::optional<UserIdentity> ParseIdentity(std::string_view status) {
 
 std::optional<UserIdentity> ReadIdentity(const std::string& proc_root, const ProcessKey& process) {
   const std::string folder = proc_root + '/' + std::to_string(process.pid);
-  auto identity = ParseIdentity(ReadText(folder + "/status"));
-  if (StartTicks(ReadText(folder + "/stat")) != process.start_ticks) return std::nullopt;
+  auto identity = ParseIdentity(ReadSmallFile(folder + "/status"));
+  if (StartTicks(ReadSmallFile(folder + "/stat")) != process.start_ticks) return std::nullopt;
   return identity;
 }
 

@@ -3,15 +3,12 @@
 
 #include "exporter/processes/pressure.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
 #include <charconv>
 #include <functional>
 #include <utility>
 
-#include "exporter/loop/owned_fd.h"
+#include "exporter/loop/small_file.h"
 #include "exporter/processes/proc_text.h"
 
 namespace rankscope::collectors {
@@ -85,11 +82,7 @@ StallTime ParsePressure(std::string_view text) {
 }
 
 StallTime ReadPressure(const std::string& path) {
-  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return {};
-  char text[512];
-  const ssize_t size = read(file.get(), text, sizeof text);
-  return size > 0 ? ParsePressure({text, static_cast<size_t>(size)}) : StallTime();
+  return ParsePressure(ReadSmallFile(path));
 }
 
 Pressure::Pressure(std::shared_ptr<ProcessTable> table, Duration interval, std::string proc_root,

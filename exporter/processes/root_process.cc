@@ -3,7 +3,6 @@
 
 #include "exporter/processes/root_process.h"
 
-#include <fcntl.h>
 #include <linux/auxvec.h>
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 #include <cstring>
 #include <set>
 
-#include "exporter/loop/owned_fd.h"
+#include "exporter/loop/small_file.h"
 #include "exporter/loop/user_identity.h"
 #include "exporter/loop/user_threads.h"
 #include "exporter/processes/proc_text.h"
@@ -21,16 +20,7 @@ namespace {
 
 constexpr int kMaxDepth = 256;
 constexpr int kInit = 1;
-constexpr size_t kMaxText = 64 << 10;
 constexpr uint32_t kNoLogin = ~0u;
-
-std::string ReadText(const std::string& path) {
-  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text(kMaxText, '\0');
-  const ssize_t size = file ? read(file.get(), text.data(), text.size()) : 0;
-  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
-  return text;
-}
 
 // A number other than 0 directly after `name`, wherever that stands.
 bool HasOther(std::string_view text, std::string_view name) {
@@ -44,7 +34,7 @@ bool HasOther(std::string_view text, std::string_view name) {
 }
 
 uint32_t LoginOf(const std::string& folder) {
-  const std::string text = ReadText(folder + "/loginuid");  // none without CONFIG_AUDIT
+  const std::string text = ReadSmallFile(folder + "/loginuid");  // none without CONFIG_AUDIT
   uint32_t uid = kNoLogin;
   std::from_chars(text.data(), text.data() + text.size(), uid);
   return uid;
@@ -56,8 +46,8 @@ bool IsOfAnothersSession(const std::string& proc_root, const std::string& folder
   const uint32_t login = LoginOf(folder);
   const std::string self = proc_root + "/self";
   if (login != kNoLogin && login != 0 && login != LoginOf(self)) return true;
-  return NamesAnotherUser(ReadText(folder + "/cgroup")) &&
-         !NamesAnotherUser(ReadText(self + "/cgroup"));
+  return NamesAnotherUser(ReadSmallFile(folder + "/cgroup")) &&
+         !NamesAnotherUser(ReadSmallFile(self + "/cgroup"));
 }
 
 int64_t ParentOf(const std::string& status) {
@@ -68,7 +58,7 @@ std::set<int64_t> OwnAncestors(const std::string& proc_root) {
   std::set<int64_t> ancestors = {0, kInit};
   std::string folder = proc_root + "/self";
   for (int depth = 0; depth < kMaxDepth; ++depth) {
-    const int64_t parent = ParentOf(ReadText(folder + "/status"));
+    const int64_t parent = ParentOf(ReadSmallFile(folder + "/status"));
     if (parent <= kInit) break;
     ancestors.insert(parent);
     folder = proc_root + '/' + std::to_string(parent);
@@ -79,7 +69,7 @@ std::set<int64_t> OwnAncestors(const std::string& proc_root) {
 bool IsRoots(const std::string& folder, const std::string& status) {
   const auto who = exporter::ParseIdentity(status);
   if (!who || who->uid != 0) return false;
-  const auto exec = ParseAuxiliaryVector(ReadText(folder + "/auxv"));
+  const auto exec = ParseAuxiliaryVector(ReadSmallFile(folder + "/auxv"));
   return exec && exec->uid == 0 && !exec->secure;
 }
 
@@ -116,7 +106,7 @@ bool IsRootsOwn(const std::string& proc_root, const ProcessKey& process) {
   for (int depth = 0; depth < kMaxDepth && pid >= 0; ++depth) {
     if (depth > 0 && trusted.contains(pid)) return true;
     const std::string folder = proc_root + '/' + std::to_string(pid);
-    const std::string status = ReadText(folder + "/status");
+    const std::string status = ReadSmallFile(folder + "/status");
     if (!IsRoots(folder, status)) return false;
     pid = ParentOf(status);
   }

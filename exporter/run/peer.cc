@@ -3,7 +3,6 @@
 
 #include "exporter/run/peer.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "detectors/attribution/cgroup_path.h"
+#include "exporter/loop/small_file.h"
 #include "exporter/processes/sluid_table.h"
 #include "exporter/run/process_facts.h"
 
@@ -23,23 +23,8 @@
 namespace rankscope::run {
 namespace {
 
-constexpr size_t kTextCap = 64 << 10;
-
 // Children that are looked at. The command is the wrapper's first child, and it has one more.
 constexpr size_t kMostChildren = 64;
-
-std::string ReadText(const std::string& path) {
-  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  if (!file) return text;
-  char piece[4096];
-  while (text.size() < kTextCap) {
-    const ssize_t size = read(file.get(), piece, sizeof piece);
-    if (size <= 0) break;
-    text.append(piece, static_cast<size_t>(size));
-  }
-  return text;
-}
 
 std::string OfProcess(int32_t pid, const char* name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
@@ -110,7 +95,7 @@ std::optional<uint32_t> RealUser(std::string_view status) {
 
 std::optional<ForkedProcess> ReadChild(int32_t pid, const ProcessKey& parent, uint32_t uid,
                                        const ProcessKey& claimed) {
-  const std::string status = ReadText(OfProcess(pid, "status"));
+  const std::string status = ReadSmallFile(OfProcess(pid, "status"));
   ForkedProcess forked;
   forked.ns_pids = NamespacePids(status);
   if (forked.ns_pids.empty()) forked.ns_pids = {pid};
@@ -120,8 +105,8 @@ std::optional<ForkedProcess> ReadChild(int32_t pid, const ProcessKey& parent, ui
                                                        numbers[numbers.size() - 2] == claimed.pid);
   if (!named || RealUser(status) != uid) return std::nullopt;
   forked.cgroup =
-      attribution::CarriedCgroup(Sluids().WithJobId(ReadText(OfProcess(pid, "cgroup"))));
-  const std::string stat = ReadText(OfProcess(pid, "stat"));
+      attribution::CarriedCgroup(Sluids().WithJobId(ReadSmallFile(OfProcess(pid, "cgroup"))));
+  const std::string stat = ReadSmallFile(OfProcess(pid, "stat"));
   forked.key = {pid, ParseStartTicks(stat)};
   const bool same = claimed.start_ticks == 0 || claimed.start_ticks == forked.key.start_ticks;
   if (forked.key.start_ticks == 0 || !same || ParentOf(stat) != parent.pid) return std::nullopt;
@@ -141,7 +126,7 @@ std::optional<Peer> ReadPeer(int socket) {
   const OwnedFd process = OpenPeer(socket, credentials.pid);
   const ProcessKey key = ReadProcessKey(credentials.pid);
   const auto identity = exporter::ReadIdentity("/proc", key);
-  const std::string cgroup = ReadText(OfProcess(credentials.pid, "cgroup"));
+  const std::string cgroup = ReadSmallFile(OfProcess(credentials.pid, "cgroup"));
   // It is still there, so all this was of none but it.
   if (!identity || identity->uid != credentials.uid || !IsAlive(process)) return peer;
   peer.process = key;
@@ -155,7 +140,7 @@ std::optional<ForkedProcess> FindForked(const ProcessKey& parent, uint32_t uid,
   if (parent.pid <= 0 || claimed.pid <= 0) return std::nullopt;
   const std::string pid = std::to_string(parent.pid);
   // The wrapper's main thread forks.
-  const std::string children = ReadText("/proc/" + pid + "/task/" + pid + "/children");
+  const std::string children = ReadSmallFile("/proc/" + pid + "/task/" + pid + "/children");
   std::vector<int32_t> pids = Numbers(children, kMostChildren);
   // A kernel without that file: the number is the machine's, where the wrapper is in no container.
   if (children.empty()) pids = {claimed.pid};

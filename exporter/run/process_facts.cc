@@ -3,7 +3,6 @@
 
 #include "exporter/run/process_facts.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,22 +13,10 @@
 #include "detectors/attribution/cgroup_path.h"
 #include "detectors/attribution/environment_keys.h"
 #include "detectors/logs/text/redactor.h"
-#include "exporter/loop/owned_fd.h"
+#include "exporter/loop/small_file.h"
 
 namespace rankscope::run {
 namespace {
-
-// Files of /proc that are read here are one line or a few; a longer one is cut.
-constexpr size_t kProcCap = 8192;
-
-std::string ReadSmallFile(const std::string& path) {
-  const OwnedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return {};
-  std::string text(kProcCap, '\0');
-  const ssize_t size = read(fd.get(), text.data(), text.size());
-  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
-  return text;
-}
 
 std::string ProcPath(int pid, const char* file) {
   return "/proc/" + std::to_string(pid) + "/" + file;
