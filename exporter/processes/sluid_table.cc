@@ -4,7 +4,6 @@
 #include "exporter/processes/sluid_table.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -13,24 +12,14 @@
 #include <vector>
 
 #include "detectors/attribution/cgroup_path.h"
-#include "exporter/loop/owned_fd.h"
+#include "exporter/loop/small_file.h"
 #include "exporter/processes/proc_text.h"
 
 namespace rankscope::collectors {
 namespace {
 
-constexpr size_t kTextCap = 4096;
 constexpr int kMaxSteps = 64;     // of a job on this node, looked at
 constexpr int kMaxProcesses = 8;  // of a step's daemon; it has one
-
-std::string ReadText(const std::string& path) {
-  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return {};
-  std::string text(kTextCap, '\0');
-  const ssize_t size = read(file.get(), text.data(), text.size());
-  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
-  return text;
-}
 
 std::vector<std::string> StepsIn(const std::string& directory) {
   std::vector<std::string> steps;
@@ -64,8 +53,9 @@ std::string JobOfTitle(std::string_view title) {
   return std::to_string(id);
 }
 
-SluidTable::SluidTable(std::string proc_root, std::string cgroup_root)
-    : proc_root_(std::move(proc_root)), cgroup_root_(std::move(cgroup_root)) {}
+SluidTable::SluidTable(std::string proc_root, std::string cgroup_root,
+                       std::chrono::milliseconds retry)
+    : proc_root_(std::move(proc_root)), cgroup_root_(std::move(cgroup_root)), retry_(retry) {}
 
 std::string SluidTable::WithJobId(std::string_view cgroup) {
   std::string_view rest = cgroup;
@@ -86,8 +76,13 @@ std::string SluidTable::WithJobId(std::string_view cgroup) {
 std::string SluidTable::JobOf(std::string_view directory) {
   const std::lock_guard lock(mutex_);
   if (const auto known = jobs_.find(directory); known != jobs_.end()) return known->second;
+  const auto now = std::chrono::steady_clock::now();
+  if (unnamed_.directory == directory && now < unnamed_.retry) return {};
   std::string job = ReadJobOf(directory);
-  if (job.empty()) return job;
+  if (job.empty()) {
+    unnamed_ = {std::string(directory), now + retry_};
+    return job;
+  }
   // A SLUID is never given twice; what is forgotten is read again.
   if (jobs_.size() >= kMaxJobs) jobs_.clear();
   jobs_.emplace(directory, job);
@@ -97,16 +92,18 @@ std::string SluidTable::JobOf(std::string_view directory) {
 std::string SluidTable::ReadJobOf(std::string_view directory) const {
   const std::string base = cgroup_root_ + std::string(directory);
   for (const std::string& step : StepsIn(base)) {
-    const std::string processes = ReadText(base + '/' + step + "/slurm/cgroup.procs");
+    const std::string processes = ReadSmallFile(base + '/' + step + "/slurm/cgroup.procs");
     std::string_view rest = processes;
     for (int looked = 0; looked < kMaxProcesses && !rest.empty(); ++looked) {
       const std::string_view pid = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(pid.size() + 1, rest.size()));
       if (!IsDigits(pid)) continue;
       const std::string process = proc_root_ + '/' + std::string(pid);
-      const auto status = ParseStatus(ReadText(process + "/status"));
-      if (!status || status->uid != 0 || ReadText(process + "/comm") != "slurmstepd\n") continue;
-      if (std::string job = JobOfTitle(ReadText(process + "/cmdline")); !job.empty()) return job;
+      const auto status = ParseStatus(ReadSmallFile(process + "/status"));
+      if (!status || status->uid != 0 || ReadSmallFile(process + "/comm") != "slurmstepd\n")
+        continue;
+      if (std::string job = JobOfTitle(ReadSmallFile(process + "/cmdline")); !job.empty())
+        return job;
     }
   }
   return {};

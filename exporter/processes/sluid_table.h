@@ -8,6 +8,7 @@
 // can put a process into that directory. Any thread.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <string>
@@ -20,7 +21,9 @@ std::string JobOfTitle(std::string_view title);
 
 class SluidTable {
  public:
-  SluidTable(std::string proc_root, std::string cgroup_root);
+  // A directory whose job nobody names is read again after `retry` at the earliest.
+  SluidTable(std::string proc_root, std::string cgroup_root,
+             std::chrono::milliseconds retry = std::chrono::seconds(1));
 
   // `cgroup`: the text of /proc/PID/cgroup, or one path. The same with the job's number added where
   // a directory is named by a SLUID (attribution::NameSluid); unchanged where there is none, or
@@ -33,10 +36,17 @@ class SluidTable {
   std::string JobOf(std::string_view directory);
   std::string ReadJobOf(std::string_view directory) const;
 
+  struct Unnamed {
+    std::string directory;
+    std::chrono::steady_clock::time_point retry;
+  };
+
   const std::string proc_root_;
   const std::string cgroup_root_;
+  const std::chrono::milliseconds retry_;
   std::mutex mutex_;
   std::map<std::string, std::string, std::less<>> jobs_;  // directory -> number
+  Unnamed unnamed_;  // the newest; each exec in it would read all its steps
 };
 
 }  // namespace rankscope::collectors

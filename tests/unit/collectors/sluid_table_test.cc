@@ -101,7 +101,8 @@ TEST_F(SluidTableTest, NobodyElseNamesIt) {
 }
 
 TEST_F(SluidTableTest, WhatIsUnknownIsAskedAgain) {
-  SluidTable table((root_ / "proc").string(), (root_ / "cgroup").string());
+  SluidTable table((root_ / "proc").string(), (root_ / "cgroup").string(),
+                   std::chrono::milliseconds(0));
   const std::string task = kScope + "/" + kSluid + "/step_0/user/task_0";
   EXPECT_EQ(table.WithJobId(task), task);
   Write("cgroup" + kScope + "/" + kSluid + "/step_0/slurm/cgroup.procs", "41\n");
@@ -109,6 +110,15 @@ TEST_F(SluidTableTest, WhatIsUnknownIsAskedAgain) {
   EXPECT_NE(table.WithJobId(task), task);
   fs::remove_all(root_ / "cgroup");
   EXPECT_NE(table.WithJobId(task), task) << "the step has ended; its processes are still the job's";
+}
+
+TEST_F(SluidTableTest, AJobThatNobodyNamesIsNotReadForEachProcess) {
+  SluidTable table((root_ / "proc").string(), (root_ / "cgroup").string(), std::chrono::hours(1));
+  const std::string task = kScope + "/" + kSluid + "/step_0/user/task_0";
+  EXPECT_EQ(table.WithJobId(task), task);
+  Write("cgroup" + kScope + "/" + kSluid + "/step_0/slurm/cgroup.procs", "41\n");
+  PutDaemon(41, "slurmstepd: [7312.0]");
+  EXPECT_EQ(table.WithJobId(task), task);
 }
 
 TEST_F(SluidTableTest, OtherPathsStayAsTheyAre) {
