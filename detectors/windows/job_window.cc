@@ -18,48 +18,15 @@ using logs::IncidentKind;
 using logs::MarkerKind;
 using logs::Role;
 
-// Kinds after which a program is usually gone.
-bool IsTerminal(const Incident& incident) {
-  if (incident.role != Role::kInitiating && incident.role != Role::kWrapper) return false;
-  switch (incident.kind) {
-    case IncidentKind::kException:
-    case IncidentKind::kSignalDeath:
-    case IncidentKind::kNonZeroExit:
-    case IncidentKind::kCudaOom:
-    case IncidentKind::kHostOom:
-    case IncidentKind::kCudaError:
-    case IncidentKind::kRendezvous:
-    case IncidentKind::kSchedulerEnd:
-    case IncidentKind::kUsageError:
-    case IncidentKind::kTerminated:
-      return true;
-    case IncidentKind::kXid:
-    case IncidentKind::kCollectiveTimeout:
-    case IncidentKind::kPeerLost:
-    case IncidentKind::kNonFiniteLoss:
-    case IncidentKind::kStorage:
-      return false;
-  }
-  return false;
-}
-
 // The last of a job's processes end with the one that started them, or soon after it.
 constexpr Duration kLeftBehind = Seconds(2);
 constexpr size_t kMaxEndedWell = 4096;  // ranks of one node
-
-// Somebody other than the program itself says that it is dead.
-bool IsDeathReport(const Incident& incident) {
-  return incident.kind == IncidentKind::kNonZeroExit ||
-         incident.kind == IncidentKind::kSchedulerEnd ||
-         (incident.kind == IncidentKind::kSignalDeath && incident.sub != "dataloader_worker") ||
-         incident.kind == IncidentKind::kUsageError;
-}
 
 }  // namespace
 
 JobWindow::JobWindow(std::string job_id, Timestamp begin)
     : job_id_(std::move(job_id)), begin_(begin) {
-  current_.begin = begin;
+  attempts_.current().begin = begin;
   hearing_.Begin(begin);
 }
 
@@ -77,8 +44,9 @@ double JobWindow::RunningSeconds(Timestamp from, Timestamp to) const {
 void JobWindow::OnRunBegin(const RunMark& mark, Timestamp t) {
   // Of processes alone, which may be those that started this wrapper, nothing has begun yet.
   const bool was_here = wrapped_ || end_.ended || !ranks_.empty();
-  if (was_here && mark.slurm_restart > attempt_.slurm_restart) BeginRequeued(mark.slurm_restart, t);
-  attempt_.slurm_restart = std::max(attempt_.slurm_restart, mark.slurm_restart);
+  if (was_here && mark.slurm_restart > attempt().slurm_restart)
+    BeginRequeued(mark.slurm_restart, t);
+  attempts_.RaiseRestarts(mark.slurm_restart, 0);
   wrapped_ = true;
   argv_ = mark.argv;
   command_.clear();
@@ -86,14 +54,14 @@ void JobWindow::OnRunBegin(const RunMark& mark, Timestamp t) {
     if (!command_.empty()) command_ += ' ';
     command_ += argument;
   }
-  current_.kernel.network.OnCommand(command_);
+  attempts_.current().kernel.network.OnCommand(command_);
   command_.resize(std::min<size_t>(command_.size(), 200));
   constexpr size_t kNoteCap = 400;
   size_t end = std::min(mark.error.size(), kNoteCap);
   while (end > 0 && end < mark.error.size() && (mark.error[end] & 0xc0) == 0x80) --end;
   wrapper_note_ = mark.error.substr(0, end);
-  if (attempt_.ordinal == 1) begin_ = t;
-  current_.begin = t;
+  if (attempt().ordinal == 1) begin_ = t;
+  attempts_.current().begin = t;
   root_ = mark.root;
   if (mark.world_size > 0) world_size_ = mark.world_size;
 }
@@ -147,8 +115,8 @@ void JobWindow::NoteCommandDeath(Timestamp t) {
   }
   candidate.incident.t = t;
   candidate.store = proto::STORE_PROCESS;
-  candidate.attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
-  candidate.progress_before = current_.progress;
+  candidate.attempt = attempts_.ordinal_now();
+  candidate.progress_before = now().progress;
   candidate.process = root_;
   incidents_.Add(std::move(candidate));
 }
@@ -164,7 +132,7 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   heterogeneous_ = heterogeneous_ || !process.het_job_id.empty();
   const bool over = end_.ended;
   // What was requeued begins with its script, wherever its ranks come to run.
-  if (over && process.slurm_restart > attempt_.slurm_restart)
+  if (over && process.slurm_restart > attempt().slurm_restart)
     BeginRequeued(process.slurm_restart, t);
   if (!wrapped_ && !over && command_.empty()) command_ = process.command;
   if (!wrapped_) {
@@ -173,29 +141,24 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
     if (!again && processes_alive_ == 1) root_ = process.key;
   }
   // A script's count is that of all that it will start.
-  if (attempt_.ordinal == 1 && !wrapped_ && !over && ranks_.empty())
-    attempt_.slurm_restart = std::max(attempt_.slurm_restart, process.slurm_restart);
+  if (attempt().ordinal == 1 && !wrapped_ && !over && ranks_.empty())
+    attempts_.RaiseRestarts(process.slurm_restart, 0);
   if (process.role == attribution::ProcessRole::kLauncher)
-    current_.kernel.network.OnCommand(process.command);
+    attempts_.current().kernel.network.OnCommand(process.command);
   if (process.role != attribution::ProcessRole::kRank) return;
   world_size_ = std::max(world_size_, process.world_size);
-  Attempt next = attempt_;
-  next.slurm_restart = std::max(next.slurm_restart, process.slurm_restart);
-  next.elastic_restart = std::max(next.elastic_restart, process.elastic_restart);
-  if (next.slurm_restart != attempt_.slurm_restart ||
-      next.elastic_restart != attempt_.elastic_restart) {
-    // Only the launcher tells of its restarts in text.
-    const bool told = next.elastic_restart != attempt_.elastic_restart;
-    if (told && restart_balance_ > 0) {
-      --restart_balance_;
+  // Only the launcher tells of its restarts in text.
+  const bool told = process.elastic_restart > attempt().elastic_restart;
+  if (told || process.slurm_restart > attempt().slurm_restart) {
+    if (told && !attempts_.RestartIsUntold()) {
+      attempts_.SeeRestart();
     } else if (processes_seen_ > 1 && !ranks_.empty()) {
       BeginAttempt(t);
-      if (told) --restart_balance_;
+      if (told) attempts_.SeeRestart();
     }
-    attempt_.slurm_restart = next.slurm_restart;
-    attempt_.elastic_restart = next.elastic_restart;
+    attempts_.RaiseRestarts(process.slurm_restart, process.elastic_restart);
   }
-  current_.kernel.network.OnCommand(process.command);
+  attempts_.current().kernel.network.OnCommand(process.command);
   if (process.rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(process.rank))) return;
   RankWindow& rank = ranks_[process.rank];
   rank.rank = process.rank;
@@ -226,7 +189,7 @@ void JobWindow::OnEnvironment(const attribution::ProcessInfo& process,
   if (process.role != attribution::ProcessRole::kRank) return;
   surroundings_.OnEnvironment(environment, process.key, process.rank, t);
   parents_.OnEnvironment(environment, t);
-  current_.kernel.network.OnEnvironment(environment);
+  attempts_.current().kernel.network.OnEnvironment(environment);
 }
 
 void JobWindow::OnArguments(const attribution::ProcessInfo& process,
@@ -241,7 +204,7 @@ void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp
   processes_alive_ = std::max<int64_t>(0, processes_alive_ - 1);
   last_process_exit_ = t;
   suspension_.OnProcessGone(process.key, t);
-  current_.kernel.OnProcessExit(process.key);
+  attempts_.current().kernel.OnProcessExit(process.key);
   if (wrapped_ && end_.wrapper_lost && !end_.ended && process.key == root_) {
     // The wrapper cannot tell any more how its command ended; the kernel does.
     end_.ended = true;
@@ -288,8 +251,8 @@ void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp
   Candidate candidate;
   candidate.incident = std::move(incident);
   candidate.store = proto::STORE_PROCESS;
-  candidate.attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
-  candidate.progress_before = current_.progress;
+  candidate.attempt = attempts_.ordinal_now();
+  candidate.progress_before = now().progress;
   candidate.process = process.key;
   incidents_.Add(std::move(candidate));
 }
@@ -360,20 +323,16 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     attempt.reward_seen = attempt.reward_seen || std::isfinite(progress.reward);
   };
   if (!TakesProgress(progress, line, t)) return;
-  if (BeginsAgain(progress)) BeginAttempt(t, Processes::kSame);
-  // Training was seen before the death, so text is not held back by a buffer: this is a second
-  // training.
-  if (suspected_ && (terminal_reported_ || current_.progress > suspected_->progress))
-    ConfirmSuspected(t);
+  if (attempts_.BeginsAgain(progress)) BeginAttempt(t, Processes::kSame);
+  if (attempts_.IsSecondTraining()) ConfirmSuspected(t);
   last_words_.MarkRecord();
-  if (terminal_) ++progress_since_terminal_;
-  add(current_);
-  if (suspected_) add(*suspected_);
+  attempts_.NoteRecord();
+  attempts_.Each(add);
 }
 
 void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp t) {
   if (incident.rank >= 0 || incident.local_rank >= 0) ranked_text_ = true;
-  if (suspected_ && IsTerminal(incident) && incident.role == Role::kInitiating &&
+  if (attempts_.suspected() && IsTerminal(incident) && incident.role == Role::kInitiating &&
       !IsDeathReport(incident) && !ranked_text_ && world_size_ <= 1) {
     ConfirmSuspected(t);
   }
@@ -383,8 +342,8 @@ void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp 
   if (incident.t.ns == 0 || incident.t > t) candidate.incident.t = t;
   candidate.store = proto::STORE_LOG;
   candidate.stream = stream;
-  candidate.attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
-  candidate.progress_before = current_.progress;
+  candidate.attempt = attempts_.ordinal_now();
+  candidate.progress_before = now().progress;
   if (const auto speaker = streams_.find(stream); speaker != streams_.end()) {
     const StreamWindow& window = speaker->second;
     candidate.printed_ms = window.printed_ms;
@@ -396,30 +355,16 @@ void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp 
       said.local_rank = window.local_rank;
     }
     // A launcher that was read after the workers of a restart still tells of what went before.
-    if (!window.ranked() && restart_balance_ < 0 && ranked_streams())
-      candidate.attempt = std::max(1, attempt_.ordinal + restart_balance_);
+    if (!window.ranked() && attempts_.RestartIsSeenOnly() && ranked_streams())
+      candidate.attempt = attempts_.OrdinalOfLateLauncher();
   }
-  const bool before_begin = stream == begin_stream_ && incident.offset < begin_offset_;
-  const bool of_previous = attempt_.ordinal > 1 && !suspected_ &&
-                           (before_begin || candidate.incident.t < current_.begin);
+  const bool of_previous = attempts_.IsOfPrevious(stream, incident.offset, candidate.incident.t);
   if (of_previous) {
     --candidate.attempt;
     candidate.progress_before = 0;
   }
   incidents_.Add(std::move(candidate));
-  if (of_previous) return;
-  if (IsTerminal(incident) && before_begin && progress_at_begin_ > 0 && !suspected_) {
-    // The banner that followed it was met first.
-    suspected_.emplace();
-    suspected_->begin = t;
-    suspected_ordinal_ = attempt_.ordinal + 1;
-  }
-  if (IsTerminal(incident)) {
-    terminal_ = true;
-    terminal_stream_ = stream;
-    progress_since_terminal_ = 0;
-    terminal_reported_ = terminal_reported_ || IsDeathReport(incident);
-  }
+  if (!of_previous) attempts_.NoteIncident(incident, stream, t);
 }
 
 void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line,
@@ -429,20 +374,17 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
                       marker.kind == MarkerKind::kLauncherBegin;
   const bool restart = marker.kind == MarkerKind::kRestart && marker.name != "slurm_requeue";
   if (restart) {
-    if (restart_balance_++ >= 0) BeginAttempt(t);
-  } else if (begins && terminal_ && !suspected_ && MayBegin(stream)) {
-    suspected_.emplace();
-    suspected_->begin = t;
-    suspected_ordinal_ = attempt_.ordinal + 1;
+    if (attempts_.TellRestartInText()) BeginAttempt(t);
+  } else if (begins && attempts_.terminal() && !attempts_.suspected() && MayBegin(stream)) {
+    attempts_.Suspect(t);
   } else if (marker.kind == MarkerKind::kTrainBegin &&
-             current_.marker(MarkerKind::kTrainEnd).count > 0 && !ranked_streams()) {
+             now().marker(MarkerKind::kTrainEnd).count > 0 && !ranked_streams()) {
     // One training after another in one log: the last one is judged.
     BeginAttempt(t, Processes::kSame);
   }
   if (begins || restart) {
-    begin_stream_ = stream;
-    begin_offset_ = marker.line.empty() && line != nullptr ? line->offset : marker.offset;
-    progress_at_begin_ = current_.progress;
+    attempts_.NoteBegin(stream,
+                        marker.line.empty() && line != nullptr ? line->offset : marker.offset);
   }
   const auto note = [&](AttemptWindow& attempt) {
     MarkerSeen& seen = attempt.markers[static_cast<size_t>(marker.kind)];
@@ -476,94 +418,30 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
     if (marker.kind == MarkerKind::kTrainBegin && std::isfinite(marker.number))
       attempt.clock.SetTotalSteps(marker.number);
   };
-  note(current_);
-  if (suspected_) note(*suspected_);
+  attempts_.Each(note);
   if (marker.kind == MarkerKind::kFact) {
-    const MarkerSeen& seen = current_.marker(marker.kind);
+    const MarkerSeen& seen = now().marker(marker.kind);
     surroundings_.OnFact(marker, stream, seen.offset, seen.line, t);
   }
-  if (suspected_ && marker.kind == MarkerKind::kTrainEnd) ConfirmSuspected(t);
+  if (attempts_.suspected() && marker.kind == MarkerKind::kTrainEnd) ConfirmSuspected(t);
 }
 
-// A counter that starts again right after a death is another program's. Counts within epochs start
-// again all the time, so the epoch has to start again with them.
-bool JobWindow::BeginsAgain(const logs::Progress& progress) const {
-  if (!terminal_ || suspected_ || progress_since_terminal_ > 0 || current_.progress < 2)
-    return false;
-  const StepClock& clock = current_.clock;
-  if (progress.step_text.empty() || clock.restarts() > 0) return false;
-  if (!(progress.step <= clock.first_step()) || !(progress.step < clock.last_step())) return false;
-  if (std::isfinite(clock.epoch()) && std::isfinite(progress.epoch))
-    return progress.epoch <= clock.first_epoch() && progress.epoch < clock.epoch() + 1e-9;
-  return true;
-}
-
-void JobWindow::RememberAttempt(Timestamp t) {
-  EarlierAttempt earlier;
-  earlier.progress = current_.progress;
-  earlier.first_step = current_.clock.first_step();
-  earlier.highest_step = current_.clock.steps_known() ? current_.clock.steps_done() : logs::kAbsent;
-  earlier.loss_noise = NoiseSigma(current_.loss.curve());
-  earlier.first_loss = current_.loss.first();
-  earlier.last_loss = current_.loss.last();
-  const MarkerSeen& ended = current_.marker(MarkerKind::kSaveEnd);
-  earlier.saved = ended.count > 0 ? ended : current_.marker(MarkerKind::kSaveBegin);
-  earlier.completed = NewestCompletedSave(current_, t);
-  earlier.finished = current_.marker(MarkerKind::kTrainEnd).count > 0;
-  earlier.end = t;
-  if (earlier_.size() == kMaxEarlier) earlier_.pop_front();
-  earlier_.push_back(std::move(earlier));
+Attempts::Close JobWindow::CloseNow() const {
+  return {last_process_exit_, end_.ended ? std::optional(end_.t) : std::nullopt};
 }
 
 void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
-  RememberAttempt(t);
-  // What is seen below the text is seen of processes, and trackers forget a rank's with its
-  // process.
-  KernelView kernel;
-  if (processes == Processes::kSame) kernel = current_.kernel;
-  if (ended_attempts_.size() == kMaxEnded) ended_attempts_.pop_front();
-  // An attempt ends with its last process, and the next one may begin much later.
-  const bool gone = processes == Processes::kNew && last_process_exit_ > current_.begin;
-  attempt_spans_.push_back({attempt_, current_.begin,
-                            gone         ? last_process_exit_
-                            : end_.ended ? std::min(end_.t, t)
-                                         : t});
-  if (attempt_spans_.size() > kMaxSpans) attempt_spans_.pop_front();
-  ended_attempts_.push_back({attempt_, t, std::move(current_)});
-  current_ = {};
-  current_.begin = t;
-  current_.kernel = std::move(kernel);
-  current_.kernel.network.KeepCoordinators(ended_attempts_.back().window.kernel.network);
-  current_.kernel.gpus.KeepCards(ended_attempts_.back().window.kernel.gpus);
-  current_.framework = ended_attempts_.back().window.framework;
-  // What was only suspected to be another attempt was the end of this one.
-  if (suspected_) incidents_.MoveToAttempt(suspected_ordinal_, attempt_.ordinal);
-  ++attempt_.ordinal;
-  suspected_.reset();
-  terminal_ = terminal_reported_ = false;
-  progress_since_terminal_ = 0;
+  attempts_.Begin(t, processes, CloseNow(), incidents_);
 }
 
-// Slurm runs the job again: nothing of the run before lives on, and its text, if a wrapper tells of
-// it again, begins anew.
 void JobWindow::BeginRequeued(int32_t slurm_restart, Timestamp t) {
-  BeginAttempt(t);
-  attempt_.slurm_restart = slurm_restart;
-  attempt_.elastic_restart = 0;
-  restart_balance_ = 0;
-  begin_stream_ = 0;
-  begin_offset_ = progress_at_begin_ = 0;
+  attempts_.BeginRequeued(slurm_restart, t, CloseNow(), incidents_);
   end_ = {};
   wrapped_ = false;
 }
 
 void JobWindow::ConfirmSuspected(Timestamp t) {
-  AttemptWindow next = std::move(*suspected_);
-  suspected_.reset();
-  BeginAttempt(t);
-  if (next.framework.empty()) next.framework = current_.framework;
-  current_ = std::move(next);
-  current_.kernel.gpus.KeepCards(ended_attempts_.back().window.kernel.gpus);
+  attempts_.Confirm(t, CloseNow(), incidents_);
 }
 
 }  // namespace rankscope::windows

@@ -4,21 +4,8 @@
 // Everything that is remembered of one job, bounded: trackers of the current attempt, the incident
 // log of all attempts, per rank rings, streams. Fed with attributed facts and records in order;
 // read by features. Single writer.
-//
-// Attempts. A launcher's restart line or the scheduler's requeue begins a new attempt at once. A
-// banner after a terminal event is only suspected to: Python's stdout is block-buffered into files
-// while stderr is not, so a dead program's banner and progress may well follow its traceback.
-// Suspected attempts keep trackers of their own, and become real when
-//   - the death between was said by somebody else (launcher summary, scheduler, shell), or
-//   - training had been seen before it and begins again, or
-//   - the suspected attempt says that it finished, or dies by an error of its own.
-// Without any banner, steps that begin again right after a death are another program's.
-// A requeue is the end of the attempt that it ends: what was requeued begins with its own text,
-// processes or wrapper, if they come here at all. These carry how often Slurm has put the job back:
-// the first that carries more than the attempt that was here begins the next one.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -31,25 +18,18 @@
 #include "detectors/logs/record.h"
 #include "detectors/model/launch_gaps.h"
 #include "detectors/model/signal_table.h"
+#include "detectors/windows/attempts.h"
 #include "detectors/windows/gpu_claims.h"
 #include "detectors/windows/hearing.h"
 #include "detectors/windows/incident_log.h"
 #include "detectors/windows/kernel_log_spans.h"
-#include "detectors/windows/kernel_view.h"
 #include "detectors/windows/last_words.h"
 #include "detectors/windows/parent_job.h"
-#include "detectors/windows/phase_machine.h"
 #include "detectors/windows/scheduler_history.h"
 #include "detectors/windows/series/sample_rings.h"
-#include "detectors/windows/series/step_clock.h"
 #include "detectors/windows/single_program.h"
 #include "detectors/windows/surroundings.h"
-#include "detectors/windows/trackers/loss_scale_tracker.h"
-#include "detectors/windows/trackers/loss_tracker.h"
-#include "detectors/windows/trackers/printed_numbers.h"
-#include "detectors/windows/trackers/reward_tracker.h"
 #include "detectors/windows/trackers/suspension_tracker.h"
-#include "detectors/windows/trackers/training_tracker.h"
 
 namespace rankscope::windows {
 
@@ -79,109 +59,6 @@ struct StreamWindow {
   void Fields(A& a) {
     a(name, lines, bytes, lost_bytes, lost_up_to, next_offset, cut_bytes, redactions, last, rank,
       local_rank, restart, printed_ms, open_end, progress, last_progress, begun);
-  }
-};
-
-// The newest marker of a kind, quotable.
-struct MarkerSeen {
-  int64_t count = 0;
-  Timestamp first, last;
-  std::string name;
-  std::string text;
-  double number = logs::kAbsent;
-  uint32_t stream = 0;
-  int64_t offset = 0;
-  std::string line;
-
-  template <class A>
-  void Fields(A& a) {
-    a(count, first, last, name, text, number, stream, offset, line);
-  }
-};
-
-// The newest checkpoint that an attempt is known to have completed.
-struct CompletedSave {
-  bool present = false;
-  double step = logs::kAbsent;  // as printed, or as its name says
-  std::string name;             // of a file, or the path that was printed; may be empty
-
-  template <class A>
-  void Fields(A& a) {
-    a(present, step, name);
-  }
-};
-
-// What is remembered of an attempt once it is over and judged: what the next one should continue.
-struct EarlierAttempt {
-  Timestamp end;
-  int64_t progress = 0;
-  double first_step = logs::kAbsent;
-  double highest_step = logs::kAbsent;
-  double loss_noise = 0;  // sigma around the trend
-  CitedPoint first_loss, last_loss;
-  MarkerSeen saved;  // its last save; count 0 = none
-  CompletedSave completed;
-  bool finished = false;  // it said that training was over
-
-  template <class A>
-  void Fields(A& a) {
-    a(end, progress, first_step, highest_step, loss_noise, first_loss, last_loss, saved, completed,
-      finished);
-  }
-};
-
-// Trackers that an attempt begins anew.
-struct AttemptWindow {
-  LossTracker loss;
-  StepClock clock;
-  PhaseMachine phase;
-  TrainingTracker training;
-  LossScaleTracker loss_scale;
-  RewardTracker reward;
-  PrintedNumbers printed;
-  KernelView kernel;
-  std::array<MarkerSeen, logs::kMarkerKinds> markers;
-  std::string format;     // of the newest progress record
-  std::string framework;  // by banner, else by format
-  bool generic = true;    // every progress record came from the generic fallback
-  bool reward_seen = false;
-  int64_t progress = 0;
-  CitedPoint first_progress;  // oldest and newest record, with or without a loss
-  CitedPoint last_progress;
-  int64_t progress_at_compile = -1;  // records before the newest word of a compiler; -1 = none
-  Timestamp begin;
-
-  const MarkerSeen& marker(logs::MarkerKind kind) const {
-    return markers[static_cast<size_t>(kind)];
-  }
-
-  template <class A>
-  void Fields(A& a) {
-    a(loss, clock, phase, training, loss_scale, reward, printed, kernel, markers, format, framework,
-      generic, reward_seen, progress, first_progress, last_progress, progress_at_compile, begin);
-  }
-};
-
-// An attempt that is over and not yet judged.
-struct EndedAttempt {
-  Attempt attempt;
-  Timestamp end;
-  AttemptWindow window;
-
-  template <class A>
-  void Fields(A& a) {
-    a(attempt, end, window);
-  }
-};
-
-// When an attempt began and ended, for people to look at.
-struct AttemptSpan {
-  Attempt attempt;
-  Timestamp begin, end;
-
-  template <class A>
-  void Fields(A& a) {
-    a(attempt, begin, end);
   }
 };
 
@@ -255,9 +132,6 @@ class JobWindow {
  public:
   static constexpr size_t kMaxStreams = 4096;
   static constexpr size_t kMaxRanks = 4096;
-  static constexpr size_t kMaxEnded = 16;  // attempts between two ticks; of more, the newest
-  static constexpr size_t kMaxEarlier = 16;
-  static constexpr size_t kMaxSpans = 16;
   static constexpr size_t kMaxSchedulerMarks =
       48;  // of a job that is requeued all night the newest
   static constexpr size_t kMarkTextCap = 96;
@@ -305,12 +179,12 @@ class JobWindow {
                      const std::optional<logs::Incident>& read, Timestamp t);
   // What befell the node. `victim`: the process of this job that it befell; null = none.
   void OnNodeFault(const KernelEvent& event, const attribution::ProcessInfo* victim, Timestamp t) {
-    current_.kernel.faults.OnKernelEvent(event, victim == nullptr ? 0 : victim->key.pid,
-                                         victim == nullptr ? -1 : victim->rank, t);
+    attempts_.current().kernel.faults.OnKernelEvent(event, victim == nullptr ? 0 : victim->key.pid,
+                                                    victim == nullptr ? -1 : victim->rank, t);
   }
   // A process of the job computes on the card of this bus, or has.
   bool HoldsGpu(std::string_view bus_id) const {
-    return current_.kernel.gpus.HeldAt(bus_id) != nullptr;
+    return now().kernel.gpus.HeldAt(bus_id) != nullptr;
   }
 
   const std::string& job_id() const { return job_id_; }
@@ -327,10 +201,10 @@ class JobWindow {
   // The wrapped command; without a wrapper the first process of the job; pid 0 = not known.
   const ProcessKey& root() const { return root_; }
   int32_t world_size() const { return world_size_; }
-  const Attempt& attempt() const { return attempt_; }
+  const Attempt& attempt() const { return attempts_.attempt(); }
   // "7_3" of a task of an array; empty: it is none, or it is not told.
   const std::string& array_task() const { return array_task_; }
-  const AttemptWindow& now() const { return current_; }
+  const AttemptWindow& now() const { return attempts_.current(); }
   const IncidentLog& incidents() const { return incidents_; }
   const std::map<uint32_t, StreamWindow>& streams() const { return streams_; }
   const std::map<int32_t, RankWindow>& ranks() const { return ranks_; }
@@ -353,8 +227,8 @@ class JobWindow {
   // Whether the scheduler has told of a state in which the job does not go on.
   bool scheduler_told_state() const;
   const std::deque<SchedulerMark>& scheduler_marks() const { return scheduler_marks_; }
-  // Of attempts that are over, oldest first; of more than kMaxSpans the newest.
-  const std::deque<AttemptSpan>& attempt_spans() const { return attempt_spans_; }
+  // Of attempts that are over, oldest first; of more than Attempts::kMaxSpans the newest.
+  const std::deque<AttemptSpan>& attempt_spans() const { return attempts_.spans(); }
   int64_t processes_seen() const { return processes_seen_; }
   int64_t processes_alive() const { return processes_alive_; }
   Timestamp last_process_exit() const { return last_process_exit_; }
@@ -364,31 +238,28 @@ class JobWindow {
   bool ranked_streams() const { return ranked_streams_ > 1; }
   bool ranked_text() const { return ranked_text_; }            // lines carry a rank prefix
   const LastWords& last_words() const { return last_words_; }  // of the current attempt
-  // Attempts before the current one, oldest first; of more than kMaxEarlier the newest.
-  const std::deque<EarlierAttempt>& earlier() const { return earlier_; }
+  // Attempts before the current one, oldest first; of more than Attempts::kMaxEarlier the
+  // newest.
+  const std::deque<EarlierAttempt>& earlier() const { return attempts_.earlier(); }
 
   // Attempts that have ended since the engine last looked, oldest first; it judges each before the
   // window forgets it.
-  bool attempt_ended() const { return !ended_attempts_.empty(); }
-  const AttemptWindow& previous() const { return ended_attempts_.front().window; }
-  const Attempt& previous_attempt() const { return ended_attempts_.front().attempt; }
-  Timestamp previous_end() const { return ended_attempts_.front().end; }
-  void TakeEndedAttempt() { ended_attempts_.pop_front(); }
+  bool attempt_ended() const { return !attempts_.ended().empty(); }
+  const AttemptWindow& previous() const { return attempts_.ended().front().window; }
+  const Attempt& previous_attempt() const { return attempts_.ended().front().attempt; }
+  Timestamp previous_end() const { return attempts_.ended().front().end; }
+  void TakeEndedAttempt() { attempts_.ended().pop_front(); }
 
   template <class A>
   void Fields(A& a) {
-    a(job_id_, argv_, command_, begin_, end_, wrapped_, world_size_, attempt_, current_, suspected_,
-      suspected_ordinal_, incidents_, streams_, ranks_, scheduler_fields_, processes_seen_,
-      processes_alive_, last_process_exit_, last_text_, ranked_text_, terminal_, terminal_reported_,
-      progress_since_terminal_, root_, ended_attempts_, restart_balance_, begin_stream_,
-      begin_offset_, progress_at_begin_, surroundings_, ranked_streams_, terminal_stream_,
-      progress_stream_, last_words_, earlier_, pending_signals_, ended_well_, gpu_claims_,
-      scheduler_, boot_, parents_, suspension_, scheduler_state_attempt_, scheduler_marks_,
-      mark_reason_, attempt_spans_, array_task_, heterogeneous_, hearing_, wrapper_note_,
-      single_program_);
-    while (earlier_.size() > kMaxEarlier) earlier_.pop_front();  // restored from damaged bytes
+    a(job_id_, argv_, command_, begin_, end_, wrapped_, world_size_, attempts_, incidents_,
+      streams_, ranks_, scheduler_fields_, processes_seen_, processes_alive_, last_process_exit_,
+      last_text_, ranked_text_, root_, surroundings_, ranked_streams_, progress_stream_,
+      last_words_, pending_signals_, ended_well_, gpu_claims_, scheduler_, boot_, parents_,
+      suspension_, scheduler_state_attempt_, scheduler_marks_, mark_reason_, array_task_,
+      heterogeneous_, hearing_, wrapper_note_, single_program_);
+    // Restored from damaged bytes.
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
-    while (attempt_spans_.size() > kMaxSpans) attempt_spans_.pop_front();
   }
 
  private:
@@ -409,13 +280,11 @@ class JobWindow {
   static void NoteLoss(const LogLine& line, StreamWindow& stream);
   bool TakesProgress(const logs::Progress& progress, const LogLine& line, Timestamp t);
   bool MayBegin(uint32_t stream);
-  // Whether an attempt is run by the processes of the one before: one program that trains twice.
-  enum class Processes : uint8_t { kNew, kSame };
+  using Processes = Attempts::Processes;
   void BeginAttempt(Timestamp t, Processes processes = Processes::kNew);
   void BeginRequeued(int32_t slurm_restart, Timestamp t);
   void ConfirmSuspected(Timestamp t);
-  void RememberAttempt(Timestamp t);
-  bool BeginsAgain(const logs::Progress& progress) const;
+  Attempts::Close CloseNow() const;
 
   std::string job_id_;
   std::string array_task_;
@@ -428,18 +297,7 @@ class JobWindow {
   JobEnd end_;
   bool wrapped_ = false;
   int32_t world_size_ = 0;
-  Attempt attempt_;
-  AttemptWindow current_;
-  std::optional<AttemptWindow> suspected_;
-  int32_t suspected_ordinal_ = 0;  // incidents carry it while suspected
-  std::deque<EndedAttempt> ended_attempts_;
-  // Text and the workers' environment tell of the same restart, in either order: above zero, told
-  // by text and not yet seen; below, seen and not yet told.
-  int32_t restart_balance_ = 0;
-  // Where the newest text that may begin an attempt stands, and the records before it.
-  uint32_t begin_stream_ = 0;
-  int64_t begin_offset_ = 0;
-  int64_t progress_at_begin_ = 0;
+  Attempts attempts_;
   IncidentLog incidents_;
   std::map<uint32_t, StreamWindow> streams_;
   std::map<int32_t, RankWindow> ranks_;
@@ -448,7 +306,6 @@ class JobWindow {
   BootSeen boot_;
   ParentJobs parents_;
   std::deque<SchedulerMark> scheduler_marks_;
-  std::deque<AttemptSpan> attempt_spans_;
   std::string mark_reason_;              // told before what it is the reason of
   int32_t scheduler_state_attempt_ = 0;  // of which attempt the newest state is
   Surroundings surroundings_;
@@ -464,15 +321,9 @@ class JobWindow {
   Timestamp last_process_exit_;
   Timestamp last_text_;
   LastWords last_words_;
-  std::deque<EarlierAttempt> earlier_;
   std::deque<Candidate> pending_signals_;  // sent, and the target not yet ended
   bool ranked_text_ = false;
-  bool terminal_ = false;  // the attempt has said something that usually ends a run
-  bool terminal_reported_ =
-      false;  // and somebody else (launcher, scheduler, shell) has said that it ended
-  int64_t progress_since_terminal_ = 0;
   int32_t ranked_streams_ = 0;    // ranks that have streams of their own
-  uint32_t terminal_stream_ = 0;  // that said what made the attempt terminal
   uint32_t progress_stream_ = 0;  // whose records speak for the job where each rank prints them
 };
 

@@ -19,8 +19,7 @@ using logs::IncidentKind;
 using logs::Role;
 
 void JobWindow::OnEvent(const Event& event, const Speaker& speaker, Timestamp t) {
-  current_.kernel.OnEvent(event, speaker, t);
-  if (suspected_) suspected_->kernel.OnEvent(event, speaker, t);
+  attempts_.Each([&](AttemptWindow& attempt) { attempt.kernel.OnEvent(event, speaker, t); });
   suspension_.OnEvent(event, t);
   if (event.type == WireType(EventType::kOutputRead)) hearing_.OnOutputRead();
 }
@@ -46,8 +45,7 @@ void JobWindow::OnGpuMapping(std::vector<attribution::GpuName> cards, Timestamp 
 }
 
 void JobWindow::OnSample(const Speaker& speaker, const SampleBatch& batch, Timestamp t) {
-  current_.kernel.OnSamples(batch, speaker, t);
-  if (suspected_) suspected_->kernel.OnSamples(batch, speaker, t);
+  attempts_.Each([&](AttemptWindow& attempt) { attempt.kernel.OnSamples(batch, speaker, t); });
   suspension_.OnSamples(batch, speaker, t);
   if (batch.subject.kind == Subject::Kind::kJob) {
     for (const Sample& sample : batch.samples) sampled_.Set(sample.signal, sample.value);
@@ -89,7 +87,7 @@ void JobWindow::OnSignal(const SignalSent& signal, const attribution::ProcessInf
   candidate.incident.t = t;
   candidate.store = proto::STORE_KERNEL;
   candidate.process = signal.target;
-  candidate.progress_before = current_.progress;
+  candidate.progress_before = now().progress;
   pending_signals_.push_back(std::move(candidate));
   if (pending_signals_.size() > kMaxPendingSignals) pending_signals_.pop_front();
 }
@@ -111,7 +109,7 @@ void JobWindow::TakeRequest(const attribution::ProcessInfo& process, bool counts
     request.incident.kind = IncidentKind::kTerminated;
     request.incident.sub = "requested";
     request.incident.fields.push_back({"signal", signal == 15 ? "SIGTERM" : "SIGINT"});
-    request.attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
+    request.attempt = attempts_.ordinal_now();
     incidents_.Add(std::move(request));
     return;
   }
@@ -131,17 +129,17 @@ void JobWindow::TakeSignal(const attribution::ProcessInfo& process, bool counts)
                 [&](const Candidate& candidate) { return candidate.process == process.key; });
   if (!killer || !counts) return;
   killer->process = process.key;
-  killer->attempt = suspected_ ? suspected_ordinal_ : attempt_.ordinal;
-  killer->progress_before = current_.progress;
+  killer->attempt = attempts_.ordinal_now();
+  killer->progress_before = now().progress;
   incidents_.Add(std::move(*killer));
 }
 
 bool JobWindow::scheduler_told_state() const {
   const std::vector<SchedulerRun>& runs = scheduler_.runs();
-  const bool state = scheduler_state_attempt_ == attempt_.ordinal && !scheduler_.state().empty() &&
+  const bool state = scheduler_state_attempt_ == attempt().ordinal && !scheduler_.state().empty() &&
                      !SchedulerStateGoesOn(scheduler_.state());
   return state || std::any_of(runs.begin(), runs.end(), [this](const SchedulerRun& run) {
-           return run.ended() && AttemptOf(&run, run.end_t, run.clocked) == attempt_.ordinal;
+           return run.ended() && AttemptOf(&run, run.end_t, run.clocked) == attempt().ordinal;
          });
 }
 
@@ -197,7 +195,7 @@ void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t, bool clo
   // What is read again is told again. But of an attempt that has begun since, in the word of the
   // one before and without its times, it is news.
   const bool of_next = fact.field == "state" && !clocked && scheduler_state_attempt_ > 0 &&
-                       scheduler_state_attempt_ < attempt_.ordinal &&
+                       scheduler_state_attempt_ < attempt().ordinal &&
                        !SchedulerStateGoesOn(scheduler_.state());
   if (!state.changed && !of_next) return;
   if (SchedulerStateWaits(scheduler_.state())) {
@@ -213,11 +211,10 @@ void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t, bool clo
 // times are cut to whole seconds.
 int32_t JobWindow::AttemptOf(const SchedulerRun* run, Timestamp t, bool clocked) const {
   constexpr Duration kWholeSeconds = Seconds(1);
-  if (!clocked) return attempt_.ordinal;
-  if ((run != nullptr ? run->end_t : t) + kWholeSeconds < current_.begin)
-    return attempt_.ordinal - 1;
+  if (!clocked) return attempt().ordinal;
+  if ((run != nullptr ? run->end_t : t) + kWholeSeconds < now().begin) return attempt().ordinal - 1;
   const bool later = end_.ended && run != nullptr && run->clocked && run->start_t > end_.t;
-  return later ? 0 : attempt_.ordinal;
+  return later ? 0 : attempt().ordinal;
 }
 
 void JobWindow::TakeSchedulerState(const SchedulerFact& fact, const SchedulerRun* run, Timestamp t,
@@ -256,7 +253,7 @@ void JobWindow::TakeSchedulerState(const SchedulerFact& fact, const SchedulerRun
   candidate.incident.t = t;
   candidate.store = proto::STORE_SCHEDULER;
   candidate.attempt = AttemptOf(run, t, clocked);
-  candidate.progress_before = current_.progress;
+  candidate.progress_before = now().progress;
   incidents_.Add(std::move(candidate));
 }
 
@@ -264,7 +261,7 @@ void JobWindow::TakeSchedulerState(const SchedulerFact& fact, const SchedulerRun
 // that it waits again, and has been restarted once more than the attempt that was here. Why, it
 // does not say.
 void JobWindow::TakeReturnToQueue(const SchedulerFact& fact, Timestamp t) {
-  if (!end_.ended || scheduler_.restarts() <= attempt_.slurm_restart) return;
+  if (!end_.ended || scheduler_.restarts() <= attempt().slurm_restart) return;
   const std::vector<SchedulerRun>& runs = scheduler_.runs();
   if (!runs.empty() && runs.back().ended()) return;  // which is said of the run itself
   Candidate candidate;
@@ -276,10 +273,10 @@ void JobWindow::TakeReturnToQueue(const SchedulerFact& fact, Timestamp t) {
                                {"origin", std::string(fact.origin.substr(0, 64))}};
   // It is submitted anew when it is put back.
   const Timestamp submitted = scheduler_.submitted();
-  candidate.incident.t = submitted > current_.begin ? std::min(submitted, t) : t;
+  candidate.incident.t = submitted > now().begin ? std::min(submitted, t) : t;
   candidate.store = proto::STORE_SCHEDULER;
-  candidate.attempt = attempt_.ordinal;
-  candidate.progress_before = current_.progress;
+  candidate.attempt = attempt().ordinal;
+  candidate.progress_before = now().progress;
   incidents_.Add(std::move(candidate));
 }
 
@@ -317,7 +314,7 @@ void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::Proce
   } else if (read && read->kind == IncidentKind::kXid) {
     if (IsTold(*read, t)) return;
     incident = *read;
-    if (const GpuWindow* gpu = current_.kernel.gpus.HeldAt(event.gpu_bus_id)) {
+    if (const GpuWindow* gpu = now().kernel.gpus.HeldAt(event.gpu_bus_id)) {
       incident.fields.push_back({"gpu", std::to_string(gpu->index)});
       incident.fields.push_back({"gpu_uuid", gpu->uuid});
       // The driver's library has no words to cite.
@@ -344,8 +341,8 @@ void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::Proce
   }
   const bool library = incident.kind == IncidentKind::kXid && event.text.empty();
   candidate.store = library ? proto::STORE_GPU : proto::STORE_KERNEL;
-  candidate.attempt = attempt_.ordinal;
-  candidate.progress_before = current_.progress;
+  candidate.attempt = attempt().ordinal;
+  candidate.progress_before = now().progress;
   incidents_.Add(std::move(candidate));
 }
 

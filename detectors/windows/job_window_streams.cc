@@ -48,15 +48,15 @@ void JobWindow::NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp
       })) {
     ++ranked_streams_;
   }
-  if (line.restart <= attempt_.elastic_restart) return;
+  if (line.restart <= attempt().elastic_restart) return;
   // The launcher's text tells of the same restart, before or after.
-  if (restart_balance_ > 0) {
-    --restart_balance_;
+  if (!attempts_.RestartIsUntold()) {
+    attempts_.SeeRestart();
   } else if (ranked_streams()) {
     BeginAttempt(t);
-    --restart_balance_;
+    attempts_.SeeRestart();
   }
-  attempt_.elastic_restart = line.restart;
+  attempts_.RaiseRestarts(0, line.restart);
 }
 
 // Each rank may print each step: of several ranks one speaks, and another takes over where it has
@@ -75,8 +75,7 @@ bool JobWindow::TakesProgress(const logs::Progress& progress, const LogLine& lin
   last.line.assign(line.text.substr(0, logs::kCitationCap));
   const auto speaking = streams_.find(progress_stream_);
   const bool another = speaking != streams_.end() && !SameSpeaker(speaking->second, stream);
-  if (another && current_.progress > 0 && !(progress.step > current_.clock.last_step()))
-    return false;
+  if (another && now().progress > 0 && !(progress.step > now().clock.last_step())) return false;
   progress_stream_ = line.stream;
   return true;
 }
@@ -86,11 +85,11 @@ bool JobWindow::TakesProgress(const logs::Progress& progress, const LogLine& lin
 bool JobWindow::MayBegin(uint32_t stream) {
   if (!ranked_streams()) return true;
   StreamWindow& window = streams_[stream];
-  const auto ended = streams_.find(terminal_stream_);
-  const bool own =
-      terminal_stream_ == stream || (ended != streams_.end() && SameSpeaker(ended->second, window));
+  const auto ended = streams_.find(attempts_.terminal_stream());
+  const bool own = attempts_.terminal_stream() == stream ||
+                   (ended != streams_.end() && SameSpeaker(ended->second, window));
   if (!own) return false;
-  return ++window.begun >= attempt_.ordinal;
+  return ++window.begun >= attempt().ordinal;
 }
 
 }  // namespace rankscope::windows

@@ -23,7 +23,6 @@ GENERATED = {"bpf/vmlinux.h"}
 LONG_FILES = {
     "bpf/stdio.bpf.c": (546, "one program, whose parts share their maps"),
     "detectors/features/causes.cc": (580, "to be split by store"),
-    "detectors/windows/job_window.cc": (569, "what decides attempts is to leave it"),
     "exporter/daemon/agent.cc": (582, "what it publishes has left it; what it restores is to follow"),
     "exporter/run/run_listener.cc": (508, "one state machine per connection"),
     "detectors/logs/failures/traceback.cc": (506, "one grammar"),

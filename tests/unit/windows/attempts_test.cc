@@ -87,7 +87,7 @@ TEST_F(AttemptsTest, TheSameBannerTwiceIsTwoAttempts) {
 
 TEST_F(AttemptsTest, EarlierAttemptsAreBounded) {
   for (int i = 0; i < 100; ++i) Say(i, Steps(1, 3) + kRestart);
-  EXPECT_EQ(job_.earlier().size(), JobWindow::kMaxEarlier);
+  EXPECT_EQ(job_.earlier().size(), Attempts::kMaxEarlier);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST_F(JobWindowTest, AStormOfRestartsIsBounded) {
   EXPECT_EQ(job_.attempt().ordinal, 1001);
   size_t kept = 0;
   for (; job_.attempt_ended(); ++kept) job_.TakeEndedAttempt();
-  EXPECT_EQ(kept, JobWindow::kMaxEnded);
+  EXPECT_EQ(kept, Attempts::kMaxEnded);
 }
 
 // stderr is not buffered and stdout is: the dead program's beginning comes after its end.
