@@ -90,7 +90,7 @@ Finding IdleCards(const JobFeatures& f) {
   Show(f.silence_evidence, finding);
   Show(f.launches.idle_evidence, finding);
   finding.values = {{"seconds", Number(std::round(shortest))},
-                    {"trigger", "holds GPU memory, and nothing runs on its card"}};
+                    {"trigger", "holds GPU memory, but nothing runs on its GPU"}};
   finding.onset = f.now - Seconds(shortest);
   finding.open = {Question::kHangTrigger};
   return finding;
@@ -134,7 +134,7 @@ Finding NeverAttached(const JobFeatures& f) {
   Show(rank.evidence, finding);
   finding.root = finding.shows;
   finding.values = {{"seconds", Number(std::round(rank.still_seconds))},
-                    {"trigger", "has never begun to use the GPUs that are its job's"}};
+                    {"trigger", "has never used the GPUs of its job"}};
   finding.onset = f.now - Seconds(rank.still_seconds);
   finding.open = {Question::kHangTrigger};
   return finding;

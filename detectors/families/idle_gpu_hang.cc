@@ -56,7 +56,7 @@ Finding StandingRank(const JobFeatures& f) {
   finding.values = {
       {"seconds", Number(seconds)},
       {"trigger",
-       cause.sub.empty() ? "does not run, and what it waits for does not tell" : cause.phrase}};
+       cause.sub.empty() ? "does not run, and nothing shows what it waits for" : cause.phrase}};
   finding.onset = f.now - Seconds(seconds);
   if (cause.sub.empty()) finding.open = {Question::kHangTrigger};
   return finding;

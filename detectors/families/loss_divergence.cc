@@ -169,7 +169,7 @@ Explosion Exploded(const JobFeatures& f) {
   const bool grew = loss.first > 0 && loss.end >= kTenfold * loss.first;
   if (grew) {
     strong += loss.end >= kOrders * loss.first ? 1 : 0;
-    because("it was " + Number(loss.first) + " in its first record");
+    because("it was " + Number(loss.first) + " in the first record");
   }
   if (loss.late_grad_norm == 0) {
     ++strong;
@@ -181,7 +181,7 @@ Explosion Exploded(const JobFeatures& f) {
   const bool too_coarse = loss.end >= kBeyondFloats;
   if (too_coarse) {
     constexpr int kMantissa = 23;
-    because("a 32-bit float resolves nothing below " +
+    because("a 32-bit float cannot represent differences below " +
             Number(std::exp2(std::floor(std::log2(loss.end)) - kMantissa)) + " there");
   }
   explosion.found = strong > 0 || grew || too_coarse;

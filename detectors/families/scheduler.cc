@@ -27,10 +27,10 @@ struct RerunRow {
 };
 
 constexpr RerunRow kReruns[] = {
-    {"completed", "the job has run again since, and completed"},
-    {"running", "the job runs again"},
-    {"waiting", "the job waits in the queue to run again"},
-    {"failed", "the job has run again since, and ended as "},
+    {"completed", "the job has since run again and completed"},
+    {"running", "the job is running again"},
+    {"waiting", "the job is waiting in the queue to run again"},
+    {"failed", "the job has since run again and ended as "},
 };
 
 }  // namespace
@@ -128,7 +128,7 @@ void AddHistory(const JobFeatures& f, Finding& finding) {
   const SchedulerFeatures& s = f.scheduler;
   for (const features::RecordedRun& run : s.runs) Show(run.evidence, finding);
   Show(s.rerun_evidence, finding);
-  std::string text = "whether the job has run again is not known";
+  std::string text = "it is not known whether the job has run again";
   for (const RerunRow& row : kReruns) {
     if (row.rerun != s.rerun) continue;
     text = row.text;

@@ -76,7 +76,7 @@ Finding Evaluate(const JobFeatures& f) {
       if (rank.main == WaitClass::kNetworkFile) Show(rank.evidence, finding);
     }
     Show(f.silence_evidence, finding);
-    finding.values = {{"message", "the file server " + server->device + " is silent"}};
+    finding.values = {{"message", "the file server " + server->device + " does not answer"}};
   } else {
     // A save that takes longer than any budget for saves.
     if (!f.running || !f.timed || f.phase != proto::PHASE_SAVE || f.progress < 3 ||

@@ -31,22 +31,20 @@ struct SubRow {
 
 constexpr SubRow kStoppedRow{"stopped", "is stopped by a signal", proto::DOMAIN_UNKNOWN, false};
 constexpr SubRow kDebuggerRow{"debugger", "is held by a debugger", proto::DOMAIN_WORKLOAD, false};
-constexpr SubRow kDataLoaderRow{"dataloader",
-                                "waits for its data loader, whose workers stand still",
+constexpr SubRow kDataLoaderRow{"dataloader", "waits for its data loader, whose workers do not run",
                                 proto::DOMAIN_WORKLOAD, true};
-constexpr SubRow kFileLockRow{"file_lock", "waits for a file lock that somebody else holds",
+constexpr SubRow kFileLockRow{"file_lock", "waits for a file lock that another process holds",
                               proto::DOMAIN_UNKNOWN, true};
 constexpr SubRow kStorageRow{"storage", "waits for a file system", proto::DOMAIN_INFRASTRUCTURE,
                              true};
-constexpr SubRow kDriverRow{"driver", "waits inside the GPU's driver", proto::DOMAIN_INFRASTRUCTURE,
+constexpr SubRow kDriverRow{"driver", "waits inside the GPU driver", proto::DOMAIN_INFRASTRUCTURE,
                             false};
-constexpr SubRow kSleepRow{"sleep", "sleeps for a time that it has chosen", proto::DOMAIN_WORKLOAD,
-                           false};
-constexpr SubRow kOwnWorkRow{"own_work", "is busy with something that others do not do",
+constexpr SubRow kSleepRow{"sleep", "sleeps in a timed wait", proto::DOMAIN_WORKLOAD, false};
+constexpr SubRow kOwnWorkRow{"own_work", "is busy with work that the other ranks do not do",
                              proto::DOMAIN_WORKLOAD, false};
-constexpr SubRow kBusyRow{"busy", "runs on a CPU without a wait, and enters no collective",
+constexpr SubRow kBusyRow{"busy", "uses a CPU without waiting, and enters no collective",
                           proto::DOMAIN_WORKLOAD, false};
-constexpr SubRow kStarvedRow{"starved", "wants a CPU and does not get it",
+constexpr SubRow kStarvedRow{"starved", "waits for a CPU and gets none",
                              proto::DOMAIN_INFRASTRUCTURE, false};
 
 const SubRow* RowOfStack(StackCause cause) {

@@ -98,29 +98,29 @@ struct NameRow {
 };
 
 constexpr std::array kNames = {
-    NameRow{StackCause::kUnknown, "unknown", "stands still"},
+    NameRow{StackCause::kUnknown, "unknown", "does not move"},
     NameRow{StackCause::kCollective, "collective", "waits in a collective for other ranks"},
     NameRow{StackCause::kBarrier, "barrier", "waits at a barrier for other ranks"},
     NameRow{StackCause::kTokenDispatch, "token_dispatch",
-            "waits in its token dispatch for other ranks"},
+            "waits for other ranks in its token dispatch"},
     NameRow{StackCause::kLoadCollective, "load_collective",
-            "waits for other ranks' part of a checkpoint that is loaded"},
+            "waits for the other ranks' parts of a checkpoint that it loads"},
     NameRow{StackCause::kRendezvous, "rendezvous", "waits for other ranks to join"},
     NameRow{StackCause::kSynchronize, "synchronize",
-            "waits for the GPU to finish what was launched"},
+            "waits for the GPU to finish the launched work"},
     NameRow{StackCause::kDataLoader, "dataloader", "waits for its data loader"},
     NameRow{StackCause::kGarbageCollection, "gc", "collects garbage"},
     NameRow{StackCause::kCompile, "compile", "waits for a compiler"},
-    NameRow{StackCause::kSave, "save", "saves"},
+    NameRow{StackCause::kSave, "save", "saves a checkpoint"},
     NameRow{StackCause::kLoad, "load", "loads a checkpoint"},
-    NameRow{StackCause::kFileLock, "file_lock", "waits for a file lock that somebody else holds"},
+    NameRow{StackCause::kFileLock, "file_lock", "waits for a file lock that another process holds"},
     NameRow{StackCause::kDownload, "download", "waits for a download"},
     NameRow{StackCause::kDebugger, "debugger", "is held by a debugger"},
-    NameRow{StackCause::kSleep, "sleep", "sleeps for a time that it has chosen"},
+    NameRow{StackCause::kSleep, "sleep", "sleeps in a timed wait"},
     NameRow{StackCause::kNetworkFile, "network_file", "waits for a network file system"},
     NameRow{StackCause::kLocalFile, "disk", "waits for a local disk"},
-    NameRow{StackCause::kDriver, "driver", "waits inside the GPU's driver"},
-    NameRow{StackCause::kChild, "child", "waits for the end of a process that it has started"},
+    NameRow{StackCause::kDriver, "driver", "waits inside the GPU driver"},
+    NameRow{StackCause::kChild, "child", "waits for a child process to end"},
 };
 static_assert(kNames.size() == kStackCauses);
 

@@ -34,13 +34,13 @@ std::string_view XidActionPhrase(XidAction action) {
     case XidAction::kNone:
       return {};
     case XidAction::kRestartApp:
-      return "start the program again";
+      return "restart the program";
     case XidAction::kResetGpu:
-      return "reset the card";
+      return "reset the GPU";
     case XidAction::kRestartNode:
-      return "restart the node, by a power cycle where that does not help";
+      return "restart the node, or power-cycle it if that does not help";
     case XidAction::kInspect:
-      return "look at the card, its power and its links";
+      return "inspect the GPU, its power supply and its links";
     case XidAction::kUpdateDriver:
       return "update the driver";
   }

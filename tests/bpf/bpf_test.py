@@ -254,7 +254,7 @@ class Crash(BpfTest):
     def test_segmentation_fault(self):
         _, _, verdict, end = self.crash("import ctypes; ctypes.string_at(8)", core=False)
         self.assertEqual((verdict["code"], verdict["sub"], verdict["signal"]), ("A2", "sigsegv", "SIGSEGV"))
-        self.shown(verdict, "raised by the kernel for what it did")
+        self.shown(verdict, "raised by the kernel for a fault of the process")
         self.assertFalse(end.core)
 
     def test_core_dump(self):

@@ -104,7 +104,7 @@ class RunningJobs(GpuVerdictTest):
 
         verdict = self.becomes(daemon, blocks, "D2")
         self.assertEqual((verdict["sub"], verdict["tier"]), ("launch_blocking", "C"), verdict)
-        self.shown(verdict, "CUDA_LAUNCH_BLOCKING=1 is in the environment of ranks 0, 1")
+        self.shown(verdict, "the environment of ranks 0, 1 contains CUDA_LAUNCH_BLOCKING=1")
 
 
 class EndedJobs(GpuVerdictTest):
@@ -115,7 +115,7 @@ class EndedJobs(GpuVerdictTest):
         self.assertEqual(process.wait(LONG), 1)
         verdict = daemon.verdict(job)
         self.assertEqual((verdict["code"], verdict["sub"], verdict["ranks"]), ("B1", "refused", [1]), verdict)
-        self.shown(verdict, "the card refused 90 GiB")
+        self.shown(verdict, "the GPU refused 90 GiB")
 
     def test_caught_it_is_counted_and_no_more(self):
         daemon = self.daemon("--ebpf.budget=50%")

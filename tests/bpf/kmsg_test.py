@@ -197,7 +197,7 @@ class Cards(KernelLogTest):
         verdict = wait_for("the finding", lambda: (found := daemon.verdicts().get(job)) and found["code"] == "B2" and found)
         print(f"raised {time.monotonic() - begin:.2f} s after the library knew", file=sys.stderr)
         self.assertEqual((verdict["sub"], verdict["ranks"]), ("xid", [0]))
-        self.shown(verdict, "the driver's library reported Xid 95")
+        self.shown(verdict, "NVML reported Xid 95")
         self.assertEqual(self.count(daemon, 2, 95), 1)
         self.wait_waits(daemon, 2, "reset_gpu")
         self.assertEqual(self.end(daemon, process, job)["code"], "B2")

@@ -173,7 +173,7 @@ sys.exit(5)
         with self.subTest("port in use"):
             verdict = daemon.verdict(in_use[0])
             self.assertEqual((verdict["code"], verdict["sub"], verdict["domain"]), ("C1", "port_in_use", "workload"))
-            self.shown(verdict, "could not take, for it is in use")
+            self.shown(verdict, "because the address is in use")
         with self.subTest("refused until it gave up"):
             verdict = daemon.verdict(refused[0])
             self.assertEqual((verdict["code"], verdict["sub"], verdict["tier"]), ("C1", "refused", "P"), self.said(refused[0]))

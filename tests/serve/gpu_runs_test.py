@@ -190,7 +190,7 @@ def ecc(test):
     run.until("the counter", lambda: run.metric("ecc_errors_total", 5, kind="uncorrected", scope="volatile", location="all") == 1)
     run.fail(LAUNCH_FAILED)
     verdict = run.becomes_final("B2")
-    run.expect(verdict, "ecc", [5], r"GPU 5 of rank 5 counted 1 uncorrected memory error.* after 0 before")
+    run.expect(verdict, "ecc", [5], r"GPU 5 \(rank 5\) counted 1 uncorrected memory error.* and 0 before")
     test.assertEqual((verdict["domain"], verdict["gpus"]), ("infrastructure", [uuid(5)]))
 
 
@@ -230,7 +230,7 @@ def shared(test):
 def healthy(test):
     run = Run(test, "healthy", "steps 150")
     verdict = run.becomes_final("G1")
-    run.expect(verdict, "healthy", [], r"all of 8 cards .* the engine for at least 97 %.*, the SMs for 62 %",
+    run.expect(verdict, "healthy", [], r"all 8 GPUs .* the engine was active for at least 97 %.*, the SMs for 62 %",
                "no uncorrected memory error .* on any of 8 cards")
 
 
@@ -241,7 +241,7 @@ def heat(test):
     run.until("the reason", lambda: run.metric("throttle_active", 4, reason="hw_thermal") == 1)
     test.assertEqual(run.metric("clock_hertz", 4, domain="sm"), 1215e6)
     verdict = run.becomes("B3")
-    run.expect(verdict, "thermal", [4], "held down by heat.* 1215 MHz against 1980 MHz, at 91 degrees", r"a step takes 0\.[3-9]")
+    run.expect(verdict, "thermal", [4], "throttled by the thermal limit.* 1215 MHz instead of 1980 MHz, at 91 degrees", r"a step takes 0\.[3-9]")
     test.assertEqual(verdict["domain"], "infrastructure")
 
 
@@ -254,14 +254,14 @@ def spin(test):
     test.assertEqual(run.metric("engine_active_ratio", 0), 1)
     test.assertEqual(run.metric("sm_active_ratio", 5), 0)
     # Its thread says why it is not there: a pause that nothing ends.
-    run.expect(run.becomes("C2", ranks=[5]), "sleep", [5], "12 %", "no training record for")
+    run.expect(run.becomes("C2", ranks=[5]), "sleep", [5], "12 %", "has printed no training record for")
 
 
 def odd_card(test):
     run = Run(test, "odd")
     run.set(range(GPUS), gpu_utilization=99, gpm_1=99, gpm_2=16, gpm_5=7, gpm_10=10)
     run.set([5], gpm_2=55, gpm_5=28, gpm_10=30)
-    run.expect(run.becomes("D3"), "card", [5], "SMs of GPU 5 of rank 5 ran for 55 %.* its 7 peers for 16 %.* 99 % and 99 %")
+    run.expect(run.becomes("D3"), "card", [5], r"SMs of GPU 5 \(rank 5\) were active for 55 %.* its 7 peers for 16 %.* 99 %, theirs for 99 %")
 
 
 # Of the runs that are retimed: the cards' looks, and those at their processes, come so often, and are put so far apart.
@@ -345,14 +345,14 @@ def idles(test):
     run.set([0], **RESTS)
     run.until("its idling", lambda: run.metric("engine_active_ratio", 0) == 0)
     test.assertEqual(run.metric("memory_used_bytes", 0), 61 * GB)
-    run.expect(judged(run, "C3", 0, 0, 170), "idle", [0], r"GPU 0 of rank 0 ran for 0 %.* 58174 MiB held; nothing has run on it for 3")
+    run.expect(judged(run, "C3", 0, 0, 170), "idle", [0], r"GPU 0 \(rank 0\) was active for 0 %.* 58174 MiB of its memory in use; nothing has run on it for 3")
 
 
 def starves(test):
     run = Run(test, "starves", interval=OFTEN)
     run.set(range(GPUS), gpu_utilization=12, gpm_1=12, gpm_2=9, gpm_5=5, gpm_10=6)
     run.until("its idling", lambda: run.metric("engine_active_ratio", 7) == 0.12)
-    run.expect(judged(run, "D1", 7, 0.12, 190), "low_duty", [], "GPU 7 of rank 7 ran for 12 % .* at most 12 % in any of the last five")
+    run.expect(judged(run, "D1", 7, 0.12, 190), "low_duty", [], r"GPU 7 \(rank 7\) was active for 12 % .* at most 12 % of any of the last five")
 
 
 RUNS = [starves, odd_card, heat, spin, idles, leak, healthy, oversize, ecc, lost, shared]

@@ -94,7 +94,7 @@ class NcclReports(ServeTest):
         Path(self.folder, "dump").touch()
         verdict = self.hang(daemon, lambda verdict: verdict["ranks"])
         self.assertEqual((verdict["ranks"], verdict["tier"]), ([2], "C"))
-        self.shown(verdict, "rank 2 has entered operation 4520 of group 0 (default_pg), the furthest rank 4522")
+        self.shown(verdict, "rank 2 has reached operation 4520 of group 0 (default_pg); the furthest rank has reached 4522")
         self.assertNotIn("which rank did not enter", self.open_questions(verdict))
 
     def test_ras_names_the_rank(self):
@@ -103,7 +103,7 @@ class NcclReports(ServeTest):
         begin = time.monotonic()
         verdict = self.hang(daemon, lambda verdict: verdict["ranks"])
         self.assertEqual((verdict["ranks"], verdict["tier"]), ([2], "C"))
-        self.shown(verdict, "rank 2 has launched 11 AllReduce operations, 3 ranks 12, unchanged in")
+        self.shown(verdict, "rank 2 has launched 11 AllReduce operations; 3 ranks have launched 12 (source: NCCL RAS, unchanged in")
         self.assertGreater(time.monotonic() - begin, 10, "one report is not believed")
         # Each rank is the process that NCCL knows by its number.
         for rank in range(4):

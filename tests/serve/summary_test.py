@@ -129,7 +129,7 @@ class OnAnotherNode(ServeTest):
         self.assertEqual((verdict["node"], verdict["sub"]), ("n2", "not_loaded"))
         told = [shown for shown in verdict["shows"] if shown["signal"] == "earlier_job"]
         self.assertEqual(len(told), 1, verdict["shows"])
-        self.assertIn("job 8840 on n1 had come to step 60", told[0]["text"])
+        self.assertIn("job 8840 on n1 had reached step 60", told[0]["text"])
         self.assertIn("/scratch/Run7/step_60.pt", told[0]["text"])
         self.assertEqual((told[0]["store"], told[0]["cite"]["field"], told[0]["cite"]["origin"]),
                          ("scheduler", "parent_summary", origin))

@@ -183,16 +183,16 @@ class MoreThanTheFamily(unittest.TestCase):
             self.assertEqual(self.verdict(name)["ranks"], [0], name)
 
     def test_how_the_rank_ended(self):
-        for name, wanted in (("failed", "rank 0 exited with 1, says its wait status"),
-                             ("killed", "rank 0 ended by SIGKILL, sent by itself"),
-                             ("cancelled", r"rank 0 ended by SIGTERM, sent by pid \d+ \(slurmstepd\)")):
+        for name, wanted in (("failed", r"rank 0 exited with code 1 \(source: wait status\)"),
+                             ("killed", "rank 0 was terminated by SIGKILL, sent by itself"),
+                             ("cancelled", r"rank 0 was terminated by SIGTERM, sent by pid \d+ \(slurmstepd\)")):
             shown = [shown["text"] for shown in self.verdict(name)["shows"]]
             self.assertTrue(any(re.match(wanted, text) for text in shown), shown)
 
     def test_what_a_suspended_job_is_said_to_be(self):
         verdict = runner.while_suspended
         said = [warning["text"] for warning in verdict["warnings"] if warning["kind"] == "suspended"]
-        self.assertRegex(said[0], r"^the job has been suspended for \d+ s: the freezer of cgroups holds .* on this node$")
+        self.assertRegex(said[0], r"^the job has been suspended for \d+ s: the cgroup freezer holds .* on this node$")
         self.assertEqual((verdict["state"], verdict["code"]), ("live", "G1"), verdict)
         kinds = [warning["kind"] for warning in self.verdict("suspended")["warnings"]]
         self.assertIn("was_suspended", kinds)

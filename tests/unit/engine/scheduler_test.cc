@@ -267,7 +267,7 @@ TEST(Boot, ARestoredJobKnowsTheBootThatItBeganUnder) {
   const proto::Verdict verdict = VerdictOf(after, "77");
   EXPECT_EQ(verdict.code(), "F1");
   EXPECT_EQ(verdict.sub(), "rebooted");
-  EXPECT_NE(Shown(verdict, "boot_id").find("booted after the run had begun"), std::string::npos);
+  EXPECT_NE(Shown(verdict, "boot_id").find("was rebooted during the run"), std::string::npos);
 }
 
 }  // namespace

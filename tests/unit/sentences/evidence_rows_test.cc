@@ -143,7 +143,8 @@ TEST(EvidenceRows, WhatRayCallsOutOfMemoryIsNoAllocationOfTheProgram) {
   EXPECT_EQ(EvidenceText(evidence), "a process could not allocate host memory");
   evidence.values = {{FieldId::kType, "ray.exceptions.OutOfMemoryError"}};
   EXPECT_EQ(EvidenceText(evidence),
-            "a process was killed for lack of host memory, says the scheduler's or kernel's text");
+            "a process was killed because host memory ran out (source: message of the scheduler or "
+            "kernel)");
 }
 
 TEST(EvidenceRows, APortThatFell) {
@@ -153,9 +154,8 @@ TEST(EvidenceRows, APortThatFell) {
   evidence.values.Set(FieldId::kFell, "yes").Set(FieldId::kState, "DOWN");
   EXPECT_EQ(EvidenceText(evidence), "port 1 of mlx5_0 (IB) went down: DOWN");
   evidence.values.Set(FieldId::kCounts, "link_downs 1");
-  EXPECT_EQ(
-      EvidenceText(evidence),
-      "port 1 of mlx5_0 (IB) counted link_downs 1 while the run went on, and went down: DOWN");
+  EXPECT_EQ(EvidenceText(evidence),
+            "port 1 of mlx5_0 (IB) counted link_downs 1 during the run and went down: DOWN");
 }
 
 TEST(EvidenceRows, AStackInEachOfItsParts) {
@@ -169,16 +169,16 @@ TEST(EvidenceRows, AStackInEachOfItsParts) {
     return EvidenceText(evidence);
   };
   EXPECT_EQ(text({}), "rank 1 (pid 17) waits");
-  EXPECT_EQ(text({{FieldId::kWchan, "w"}}), "rank 1 (pid 17) waits: its main thread stands in w");
+  EXPECT_EQ(text({{FieldId::kWchan, "w"}}), "rank 1 (pid 17) waits: its main thread is at w");
   EXPECT_EQ(text({{FieldId::kWchan, "w"}, {FieldId::kStack, "a;b;c;d"}}),
-            "rank 1 (pid 17) waits: its main thread stands in a;b;c");
+            "rank 1 (pid 17) waits: its main thread is at a;b;c");
   EXPECT_EQ(text({{FieldId::kSyscall, "read"}, {FieldId::kFd, "pipe"}, {FieldId::kWchan, "w"}}),
-            "rank 1 (pid 17) waits: its main thread stands in read of a pipe, in the kernel at w");
+            "rank 1 (pid 17) waits: its main thread is in read on a pipe, in the kernel at w");
   EXPECT_EQ(text({{FieldId::kPython, "f;g;h;i"}, {FieldId::kStack, "a"}, {FieldId::kHolder, "x"}}),
-            "rank 1 (pid 17) waits: its main thread stands in f;g;h, in the kernel at a; the lock "
+            "rank 1 (pid 17) waits: its main thread is at f;g;h, in the kernel at a; the lock "
             "is held by x");
   EXPECT_EQ(text({{FieldId::kPython, "f"}, {FieldId::kSyscall, "read"}}),
-            "rank 1 (pid 17) waits: its main thread stands in f, in read");
+            "rank 1 (pid 17) waits: its main thread is at f, in read");
 }
 
 TEST(EvidenceRows, WhatIsLeftOfAnEarlierJob) {
@@ -186,23 +186,24 @@ TEST(EvidenceRows, WhatIsLeftOfAnEarlierJob) {
   evidence.kind = features::EvidenceKind::kParentJob;
   evidence.values = {{FieldId::kRecords, int64_t{0}}, {FieldId::kOrigin, "state"}};
   EXPECT_EQ(EvidenceText(evidence),
-            "the run before had printed no training record, and left no checkpoint that was seen, "
-            "says what is left of it in this node's state directory");
+            "the previous run had printed no training record, and left no checkpoint that was seen "
+            "(source: this node's state directory)");
   evidence.values = {{FieldId::kParent, "7"},
                      {FieldId::kNode, "n1"},
                      {FieldId::kRecords, int64_t{1}},
                      {FieldId::kSavedStep, 30.0},
                      {FieldId::kBytes, 1048576.0}};
   EXPECT_EQ(EvidenceText(evidence),
-            "job 7 on n1 had come to 1 training record, and left a checkpoint of step 30 (1 MiB), "
-            "says what is left of it in its comment");
+            "job 7 on n1 had printed 1 training record, and left a checkpoint of step 30 (1 MiB) "
+            "(source: the job's comment)");
   evidence.observed = 40;
   evidence.expected = 100;
   evidence.values.Set(FieldId::kLoss, 2.5).Set(FieldId::kFinished, "yes");
   evidence.values.Set(FieldId::kOrigin, "controller").Set(FieldId::kWrote, "a.pt");
-  EXPECT_EQ(EvidenceText(evidence),
-            "job 7 on n1 had come to step 40 of 100 and loss 2.5, said that it was done, and left "
-            "a.pt of step 30 (1 MiB), says what is left of it beside the controller");
+  EXPECT_EQ(
+      EvidenceText(evidence),
+      "job 7 on n1 had reached step 40 of 100 and loss 2.5, reported that it was done, and left "
+      "a.pt of step 30 (1 MiB) (source: the controller's copy of its summary)");
 }
 
 }  // namespace

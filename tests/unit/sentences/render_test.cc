@@ -83,7 +83,7 @@ TEST(Render, Formats) {
   EXPECT_EQ(Printed(FieldId::kSignal, int64_t{9}, Format::kSignalName), "SIGKILL");
   EXPECT_EQ(Printed(FieldId::kSignal, -11.0, Format::kSignalName), "SIGSEGV");
   EXPECT_EQ(Printed(FieldId::kBits, int64_t{0x48}, Format::kThrottle),
-            "a hardware slowdown and heat, by hardware");
+            "a hardware slowdown and the thermal limit (hardware)");
   EXPECT_EQ(Printed(FieldId::kStack, "a;b;c;d", Format::kTop), "a;b;c");
   EXPECT_EQ(Printed(FieldId::kStack, "a", Format::kTop), "a");
   EXPECT_EQ(Printed(FieldId::kText, "  \ta b", Format::kTrimmed), "a b");
