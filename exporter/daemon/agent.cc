@@ -399,19 +399,6 @@ void Agent::Record(const Observation& observation) {
   if (engine_.jobs() >= jobs_measured_ + kJobsUnmeasured) CheckMemory();
 }
 
-void Agent::CheckMemory() {
-  jobs_measured_ = engine_.jobs();
-  const auto most = static_cast<size_t>(config_.state.max_jobs);
-  const size_t allowed = memory_.JobsAllowed(engine_.jobs(), most);
-  engine_.SetMaxJobs(static_cast<int32_t>(allowed), "memory is short: " + memory_.Words());
-  const bool is_short = allowed < most;
-  if (is_short == std::exchange(memory_short_, is_short)) return;
-  log_.Warn(is_short ? "memory is short: fewer jobs are watched" : "memory is no longer short",
-            {{"limit", std::to_string(memory_.limit())},
-             {"used", std::to_string(memory_.used())},
-             {"jobs", std::to_string(allowed)}});
-}
-
 void Agent::Judge() {
   for (const auto& tell : before_judging_) tell();
   const Observation tick = OfAgent(Tick{});

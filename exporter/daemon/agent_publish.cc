@@ -6,6 +6,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "exporter/daemon/agent.h"
@@ -38,6 +39,19 @@ void Agent::CheckTrouble() {
   } else {
     log_.Warn("recording fails, everything else goes on", {{"reason", trouble}});
   }
+}
+
+void Agent::CheckMemory() {
+  jobs_measured_ = engine_.jobs();
+  const auto most = static_cast<size_t>(config_.state.max_jobs);
+  const size_t allowed = memory_.JobsAllowed(engine_.jobs(), most);
+  engine_.SetMaxJobs(static_cast<int32_t>(allowed), "memory is short: " + memory_.Words());
+  const bool is_short = allowed < most;
+  if (is_short == std::exchange(memory_short_, is_short)) return;
+  log_.Warn(is_short ? "memory is short: fewer jobs are watched" : "memory is no longer short",
+            {{"limit", std::to_string(memory_.limit())},
+             {"used", std::to_string(memory_.used())},
+             {"jobs", std::to_string(allowed)}});
 }
 
 std::shared_ptr<JobStatus> Agent::NoteRecording(const JobStatus& job) const {
