@@ -62,7 +62,7 @@ const prometheus::Registry& TheRegistry() {
     for (const Family& family : TheSnapshot()->families) {
       auto& target = prometheus::BuildGauge()
                          .Name(std::string(family.row->name))
-                         .Help(std::string(family.row->help))
+                         .Help(std::string(family.row->help.text()))
                          .Register(*out);
       for (const Series& series : family.series) {
         prometheus::Labels labels;

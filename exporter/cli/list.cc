@@ -92,7 +92,7 @@ void Metrics() {
     if (metric.profile == metrics::Profile::kFull) shown = " Profile `full` only.";
     if (metric.profile == metrics::Profile::kDcgmNames) shown = " With `metrics.dcgm_names` only.";
     rows.push_back({Code(metric.name), std::string(metrics::TypeName(metric.type)), labels,
-                    Cell(metric.help) + shown});
+                    Cell(metric.help.text()) + shown});
   }
   Print({"metric", "type", "labels", "what"}, rows);
 }

@@ -10,6 +10,8 @@
 #include <span>
 #include <string_view>
 
+#include "exporter/metrics/help_text.h"
+
 namespace rankscope::metrics {
 
 enum class MetricType : uint8_t {
@@ -44,7 +46,7 @@ struct MetricRow {
   std::string_view name;
   MetricType type;
   std::string_view unit;  // as it stands in the name (seconds, bytes, ratio); empty = none
-  std::string_view help;
+  HelpText help;
   std::string_view labels;  // names, comma separated, in the order of the values
   Keep keep = Keep::kAlways;
   Profile profile = Profile::kDefault;

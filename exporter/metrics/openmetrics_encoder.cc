@@ -53,7 +53,7 @@ void AppendOpenMetrics(const Snapshot& snapshot, std::string& out, GroupSet grou
       out.append("# UNIT ").append(name).append(" ").append(row.unit).push_back('\n');
     }
     out.append("# HELP ").append(name).push_back(' ');
-    AppendLabelValue(row.help, out);
+    AppendLabelValue(row.help.text(), out);
     out.push_back('\n');
     AppendSamples(family, out);
   }

@@ -119,7 +119,7 @@ class FamilyWriter {
   void AppendTo(std::string& out) const {
     AppendVarint(Size(), out);
     AppendBytes(BytesTag(wire::MetricFamily::kNameFieldNumber), row_.name, out);
-    AppendBytes(BytesTag(wire::MetricFamily::kHelpFieldNumber), row_.help, out);
+    AppendBytes(BytesTag(wire::MetricFamily::kHelpFieldNumber), row_.help.text(), out);
     out.push_back(NumberTag(wire::MetricFamily::kTypeFieldNumber));
     out.push_back(static_cast<char>(Type()));
     for (const Series& series : family_.series) AppendSeries(series, out);
@@ -141,7 +141,7 @@ class FamilyWriter {
 
   size_t Size() const {
     size_t size =
-        BytesSize(row_.name.size()) + BytesSize(row_.help.size()) + 2 + histograms_.size();
+        BytesSize(row_.name.size()) + BytesSize(row_.help.text().size()) + 2 + histograms_.size();
     for (const Series& series : family_.series) size += BytesSize(MetricSize(series));
     return row_.unit.empty() ? size : size + BytesSize(row_.unit.size());
   }

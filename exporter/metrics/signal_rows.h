@@ -50,7 +50,7 @@ consteval auto MakeSignalRows() {
     rows[next++] = {row.metric_name(),
                     row.kind == SignalKind::Counter ? MetricType::kCounter : MetricType::kGauge,
                     UnitOf(row),
-                    row.help,
+                    row.help.data(),
                     LabelsOf(row),
                     row.scope == SignalScope::Rank ? Keep::kRank : Keep::kTraining,
                     row.profile == SignalProfile::Full ? Profile::kFull : Profile::kDefault};

@@ -118,7 +118,7 @@ void AppendText(const Snapshot& snapshot, std::string& out, GroupSet groups) {
     if (!groups.Has(*family.row)) continue;
     const std::string_view name = family.row->name;
     out.append("# HELP ").append(name).push_back(' ');
-    AppendHelp(family.row->help, out);
+    AppendHelp(family.row->help.text(), out);
     out.append("\n# TYPE ").append(name).push_back(' ');
     out.append(TextType(family.row->type)).push_back('\n');
     AppendSamples(family, out);

@@ -48,7 +48,7 @@ ROOMS = {
     "exporter/slurm": "source.h model logs/text document loop",
     "exporter/replay": "proto model logs/text recording engine loop",
     "exporter/run": "source.h model logs/text attribution loop processes replay",
-    "exporter/metrics": "detectors/proto model families engine status document exporter/proto",
+    "exporter/metrics": "detectors/proto model families sentences/template.h engine status document exporter/proto",
     "exporter/web": "model families status document metrics",
     "exporter/http": "model status document config slurm metrics web",
     "exporter/daemon": "version.h source.h model logs/text attribution recording engine status document loop config processes output gpu nccl kernel_log "

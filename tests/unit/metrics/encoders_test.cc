@@ -161,11 +161,12 @@ TEST(Encoders, AnEmptySnapshotIsAValidPage) {
 }
 
 TEST(OpenMetrics, HeadsAreTheFormatsOwn) {
-  const MetricRow counter{"x_bytes_total", MetricType::kCounter, "bytes", "a\\b\nc \"d\"",
+  const MetricRow counter{"x_bytes_total", MetricType::kCounter, "bytes", "Bytes of a\\b\nc \"d\".",
                           "job_id"};
-  const MetricRow info{"x_build_info", MetricType::kInfo, "", "About.", ""};
-  const MetricRow states{"x_state", MetricType::kStateSet, "", "State.", ""};
-  const MetricRow late{"x_first_seconds_seen", MetricType::kGauge, "seconds", "When.", ""};
+  const MetricRow info{"x_build_info", MetricType::kInfo, "", "Version of the build.", ""};
+  const MetricRow states{"x_state", MetricType::kStateSet, "", "State of the thing.", ""};
+  const MetricRow late{"x_first_seconds_seen", MetricType::kGauge, "seconds", "Time of the thing.",
+                       ""};
   const std::array<std::string_view, 1> one = {"1"};
   Snapshot snapshot;
   snapshot.families.push_back({&counter, {{MakeLabels("job_id", one), 0.5}}});
@@ -176,10 +177,10 @@ TEST(OpenMetrics, HeadsAreTheFormatsOwn) {
   AppendOpenMetrics(snapshot, out);
   EXPECT_EQ(out,
             "# TYPE x_bytes counter\n# UNIT x_bytes bytes\n"
-            "# HELP x_bytes a\\\\b\\nc \\\"d\\\"\nx_bytes_total{job_id=\"1\"} 0.5\n"
-            "# TYPE x_build info\n# HELP x_build About.\nx_build_info 1\n"
-            "# TYPE x_state gauge\n# HELP x_state State.\nx_state 0\n"
-            "# TYPE x_first_seconds_seen gauge\n# HELP x_first_seconds_seen When.\n"
+            "# HELP x_bytes Bytes of a\\\\b\\nc \\\"d\\\".\nx_bytes_total{job_id=\"1\"} 0.5\n"
+            "# TYPE x_build info\n# HELP x_build Version of the build.\nx_build_info 1\n"
+            "# TYPE x_state gauge\n# HELP x_state State of the thing.\nx_state 0\n"
+            "# TYPE x_first_seconds_seen gauge\n# HELP x_first_seconds_seen Time of the thing.\n"
             "x_first_seconds_seen -1\n"
             "# EOF\n");
 }
@@ -208,8 +209,9 @@ TEST(OpenMetrics, NoFamilyOfTheCatalogueClashesWithAnother) {
 
 TEST(Encoders, AHistogramWithoutLabelsHasItsBoundAlone) {
   constexpr std::array<double, 2> kBounds = {0.5, 2};
-  const MetricRow row{"x_seconds",   MetricType::kHistogram, "seconds",       "Time.", "",
-                      Keep::kAlways, Profile::kFull,         Since::kUnknown, kBounds};
+  const MetricRow row{"x_seconds", MetricType::kHistogram, "seconds",      "Duration of the call.",
+                      "",          Keep::kAlways,          Profile::kFull, Since::kUnknown,
+                      kBounds};
   Snapshot snapshot;
   snapshot.families.push_back({&row, {}, {{nullptr, {1, 1, 4}, 7.25}}});
   const std::string samples =
@@ -217,10 +219,12 @@ TEST(Encoders, AHistogramWithoutLabelsHasItsBoundAlone) {
       "x_seconds_bucket{le=\"+Inf\"} 4\nx_seconds_sum 7.25\nx_seconds_count 4\n";
   std::string text, open, binary;
   AppendText(snapshot, text);
-  EXPECT_EQ(text, "# HELP x_seconds Time.\n# TYPE x_seconds histogram\n" + samples);
+  EXPECT_EQ(text, "# HELP x_seconds Duration of the call.\n# TYPE x_seconds histogram\n" + samples);
   AppendOpenMetrics(snapshot, open);
-  EXPECT_EQ(open, "# TYPE x_seconds histogram\n# UNIT x_seconds seconds\n# HELP x_seconds Time.\n" +
-                      samples + "# EOF\n");
+  EXPECT_EQ(open,
+            "# TYPE x_seconds histogram\n# UNIT x_seconds seconds\n# HELP x_seconds Duration of "
+            "the call.\n" +
+                samples + "# EOF\n");
   AppendProtobuf(snapshot, binary);
   EXPECT_EQ(OfProtobuf(binary), OfText(text));
   EXPECT_EQ(snapshot.SeriesCount(), 5u);

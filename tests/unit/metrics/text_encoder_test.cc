@@ -58,8 +58,9 @@ TEST(Labels, AreEscapedCleanedAndCut) {
 }
 
 TEST(Text, HasOneHeadPerFamilyAndEscapesItsHelp) {
-  const MetricRow counter{"x_total", MetricType::kCounter, "", "a\\b\nc \"d\"", "job_id"};
-  const MetricRow info{"x_info", MetricType::kInfo, "", "About.", ""};
+  const MetricRow counter{"x_total", MetricType::kCounter, "", "Number of a\\b\nc \"d\".",
+                          "job_id"};
+  const MetricRow info{"x_info", MetricType::kInfo, "", "Version of the build.", ""};
   const std::array<std::string_view, 1> one = {"1"};
   const std::array<std::string_view, 1> two = {"2"};
   Snapshot snapshot;
@@ -69,8 +70,8 @@ TEST(Text, HasOneHeadPerFamilyAndEscapesItsHelp) {
   std::string out;
   AppendText(snapshot, out);
   EXPECT_EQ(out,
-            "# HELP x_info About.\n# TYPE x_info gauge\nx_info 1\n"
-            "# HELP x_total a\\\\b\\nc \"d\"\n# TYPE x_total counter\n"
+            "# HELP x_info Version of the build.\n# TYPE x_info gauge\nx_info 1\n"
+            "# HELP x_total Number of a\\\\b\\nc \"d\".\n# TYPE x_total counter\n"
             "x_total{job_id=\"1\"} 0.5\nx_total{job_id=\"2\"} NaN\n");
 }
 
