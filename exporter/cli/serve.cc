@@ -62,7 +62,8 @@ int Serve(const exporter::Config& config) {
   const std::vector<std::string> kept =
       exporter::NeededCapabilities(config, !probes::HasMultiAttach(probes::ReadKernel()));
   if (const Status dropped = exporter::KeepOnly(kept); !dropped.ok()) {
-    log.Warn("more rights than needed", {{"reason", dropped.error()}});
+    log.Warn("cannot drop privileges: the daemon keeps more than it needs",
+             {{"reason", dropped.error()}});
   }
   exporter::EventLoop loop;
   if (const Status watched = loop.Watch(signals, EPOLLIN, [&loop](uint32_t) { loop.Stop(); });

@@ -132,8 +132,8 @@ Status Agent::Start() {
   router.names = {node_, config_.web.hosts};
   for (const std::string& address : BeyondLoopback(config_)) {
     log_.Warn(
-        "the network reaches this address and nobody is asked who he is: no text of logs is "
-        "served there; listen on 127.0.0.1 and let a proxy ask",
+        "other hosts can reach this address of web.listen without authentication: text of logs is "
+        "not served there; listen on 127.0.0.1 behind a proxy that authenticates",
         {{"address", address}});
   }
   Publish(loop_.Now(), 0);
@@ -141,17 +141,20 @@ Status Agent::Start() {
       options, [this] { return state_.Current(); }, http::Router(std::move(router)));
   if (!listener) return Error{listener.error()};
   listener_ = std::move(*listener);
-  if (!listener_->trouble().empty()) log_.Warn("http", {{"reason", listener_->trouble()}});
+  if (!listener_->trouble().empty())
+    log_.Warn("HTTP listener works with a restriction", {{"reason", listener_->trouble()}});
 
   // Broken or foreign state costs memory of the past, not the present.
   const Status recordings = recordings_.Open();
   const Status verdicts = recordings.ok() ? verdicts_.Open(config_.state.dir + "/verdicts",
                                                            run::WallNowNs(), config_.state.keep)
                                           : recordings;
-  if (recordings.ok() && !verdicts.ok()) log_.Warn("state", {{"reason", verdicts.error()}});
+  if (recordings.ok() && !verdicts.ok())
+    log_.Warn("stored verdicts were not all read", {{"reason", verdicts.error()}});
   const Status summaries =
       recordings.ok() ? summaries_.Open(config_.state.dir + "/summaries") : recordings;
-  if (recordings.ok() && !summaries.ok()) log_.Warn("state", {{"reason", summaries.error()}});
+  if (recordings.ok() && !summaries.ok())
+    log_.Warn("stored job summaries were not all read", {{"reason", summaries.error()}});
   CheckTrouble();
 
   engine_.Accept(OfAgent(epoch));
@@ -261,8 +264,10 @@ void Agent::TakeRest(const LeftRun& run, LeftRest& rest, bool last) {
   if (!awaited_.contains(run.job_id)) return;  // it has come back, or was given up
   if (!rest.ended && !last) return;
   if (!rest.observations.empty()) {
-    log_.Info("a run ended while nobody was here: the rest is read from its folder",
-              {{"job_id", run.job_id}, {"observations", std::to_string(rest.observations.size())}});
+    log_.Info(
+        "a run ended while the daemon was down: the rest of its recording was read from its "
+        "directory",
+        {{"job_id", run.job_id}, {"observations", std::to_string(rest.observations.size())}});
     recordings_.NoteWrapperSeq(run.job_id, rest.last_seq);
   }
   for (Observation& observation : rest.observations) {
@@ -278,7 +283,10 @@ void Agent::TakeRest(const LeftRun& run, LeftRest& rest, bool last) {
 void Agent::LoseWrapper(const std::string& job_id) {
   const auto found = awaited_.find(job_id);
   if (found == awaited_.end()) return;
-  log_.Warn("the wrapper of a job did not come back", {{"job_id", job_id}});
+  log_.Warn(
+      "`rankscope run` did not reconnect after the daemon's restart: the job's later output is not "
+      "observed",
+      {{"job_id", job_id}});
   RunMark lost;
   lost.job_id = job_id;
   lost.what = RunMark::What::kLost;
@@ -465,8 +473,10 @@ void Agent::Handle(const engine::Output& output) {
     recordings_.Drop(job_id);
   }
   if (!output.shed.empty()) {
-    log_.Warn("jobs are no longer watched: others needed their places",
-              {{"jobs", std::to_string(output.shed.size())}, {"first", output.shed.front()}});
+    log_.Warn(
+        "jobs are no longer watched: the limit of jobs is reached and other users' jobs were "
+        "admitted; raise state.max_jobs",
+        {{"jobs", std::to_string(output.shed.size())}, {"first", output.shed.front()}});
   }
   for (const std::string& job_id : output.ended) {
     recordings_.Forget(job_id);

@@ -26,9 +26,11 @@ void Agent::CheckTrouble() {
   if (refused != document_trouble_) {
     document_trouble_ = refused;
     if (refused.empty()) {
-      log_.Info("all verdicts are on the disk");
+      log_.Info("all verdicts are written to disk again");
     } else {
-      log_.Warn("verdicts wait for room on the disk", {{"reason", refused}});
+      log_.Warn(
+          "verdicts cannot be written to disk and are kept in memory; free space in state.dir",
+          {{"reason", refused}});
     }
   }
   const std::string trouble = recordings_.trouble();
@@ -37,7 +39,8 @@ void Agent::CheckTrouble() {
   if (trouble.empty()) {
     log_.Info("recording works again");
   } else {
-    log_.Warn("recording fails, everything else goes on", {{"reason", trouble}});
+    log_.Warn("recordings cannot be written; verdicts and metrics are still served",
+              {{"reason", trouble}});
   }
 }
 
@@ -48,7 +51,9 @@ void Agent::CheckMemory() {
   engine_.SetMaxJobs(static_cast<int32_t>(allowed), "memory is short: " + memory_.Words());
   const bool is_short = allowed < most;
   if (is_short == std::exchange(memory_short_, is_short)) return;
-  log_.Warn(is_short ? "memory is short: fewer jobs are watched" : "memory is no longer short",
+  log_.Warn(is_short ? "memory limit nearly reached: fewer jobs are watched; raise state.memory or "
+                       "the limit of the daemon's cgroup"
+                     : "memory is sufficient again: up to state.max_jobs jobs are watched",
             {{"limit", std::to_string(memory_.limit())},
              {"used", std::to_string(memory_.used())},
              {"jobs", std::to_string(allowed)}});

@@ -328,7 +328,8 @@ void JobRecordings::OnScanned(std::vector<RecordingFolder> folders) {
   std::set<std::string> names;
   for (const RecordingFolder& folder : gone) {
     names.insert(folder.name);
-    log_.Info("removed a recording to stay within state.total_bytes", {{"recording", folder.path}});
+    log_.Info("recording removed: all recordings exceed state.total_bytes",
+              {{"recording", folder.path}});
   }
   std::vector<std::string> resting;
   for (const auto& [job_id, job] : resting_) {
@@ -405,7 +406,7 @@ std::string JobRecordings::trouble() const {
   if (!trouble_.empty()) return trouble_;
   if (frames_.behind().ns > kSlow.ns) {
     return "state: the disk of " + options_.directory +
-           " does not answer; what is recorded waits in memory";
+           " does not respond; observations to be recorded are kept in memory";
   }
   for (const auto& [job_id, job] : live_) {
     const std::string why = job.writer ? job.writer->trouble() : std::string();

@@ -40,7 +40,7 @@ bool Touch(const std::string& path) {
 
 std::string Remedy(const std::string& what) {
   return what + ": " + std::strerror(errno) +
-         "; nothing is recorded; make state.dir writable or name another with --state.dir";
+         "; nothing is recorded; make state.dir writable, or choose another with --state.dir";
 }
 
 // An observation with the borrowed texts of its line.
@@ -76,14 +76,14 @@ std::string Stranger(const std::string& directory) {
       "state: " + directory + " belongs to uid " + std::to_string(info.st_uid);
   if (info.st_uid != geteuid() && info.st_uid != 0)
     return whose +
-           ", who could change what is kept there; nothing is recorded; chown it, or name "
-           "another with --state.dir";
+           ", who could change its contents; nothing is recorded; chown it, or choose another with "
+           "--state.dir";
   // Nobody has put anything there yet, and nobody will, once its mode is set.
   std::error_code error;
   const bool empty = fs::is_empty(directory, error);
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !(empty && !error))
     return "state: others may write to " + directory +
-           "; nothing is recorded; chmod it to 0700, or name another with --state.dir";
+           "; nothing is recorded; chmod it to 0700, or choose another with --state.dir";
   return {};
 }
 
@@ -143,7 +143,7 @@ void JobRecordings::CheckSuspects(const std::function<void(const std::string&)>&
       fs::create_directories(quarantine, error);
       fs::remove_all(quarantine / fs::path(directory).filename(), error);
       fs::rename(directory, quarantine / fs::path(directory).filename(), error);
-      log_.Error("a recording crashed the engine twice and is set aside",
+      log_.Error("recording moved to quarantine: the daemon crashed twice while it read it",
                  {{"recording", directory}, {"to", quarantine.string()}});
       continue;
     }
@@ -176,9 +176,9 @@ void JobRecordings::Restore(const std::function<void(const Observation&)>& deliv
       // Of an earlier boot: its clock means nothing now and its processes are gone. It stays to be
       // replayed by hand.
       Touch(directory + "/finished");
-      log_.Warn("a recording cannot be continued",
+      log_.Warn("recording cannot be continued; it remains for `rankscope replay`",
                 {{"recording", directory},
-                 {"why", result.readable ? "the machine was restarted" : result.error}});
+                 {"reason", result.readable ? "the machine was restarted" : result.error}});
     }
   }
   std::stable_sort(all.begin(), all.end(),
@@ -219,7 +219,7 @@ void JobRecordings::Restore(const std::function<void(const Observation&)>& deliv
     deliver(observation);
   }
   fs::remove(mark, error);
-  log_.Info("took up the jobs of an earlier run",
+  log_.Info("jobs restored from their recordings",
             {{"jobs", std::to_string(live_.size())}, {"observations", std::to_string(all.size())}});
 }
 

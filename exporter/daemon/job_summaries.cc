@@ -45,7 +45,7 @@ Status JobSummaries::Open(const std::string& directory) {
   fs::create_directories(directory, error);
   if (error) {
     return Error{"cannot create " + directory + ": " + error.message() +
-                 "; what is left of jobs lives in memory only; check state.dir"};
+                 "; job summaries are kept in memory only; check state.dir"};
   }
   files_.Open(directory);
   std::string named;
@@ -73,8 +73,8 @@ Status JobSummaries::Open(const std::string& directory) {
   lines_ = std::make_shared<const Lines>(std::move(lines));
   for (const std::string& job_id : gone) files_.Changed(job_id);
   if (damaged_ == 0) return {};
-  return Error{"skipped " + std::to_string(damaged_) +
-               " files that are no job's summary as written, one is " + named + "; remove it"};
+  return Error{"skipped " + std::to_string(damaged_) + " damaged job summaries, one of them " +
+               named + "; remove it"};
 }
 
 void JobSummaries::Put(const JobSummary& summary) {

@@ -122,7 +122,7 @@ LeftRest ReadLeftRun(const LeftRun& run) {
   LeftRest rest;
   const size_t slash = run.log.rfind('/');
   if (run.log.empty() || run.log.front() != '/' || slash == 0) {
-    rest.problem = "its folder is not known";
+    rest.problem = "its directory is not known";
     return rest;
   }
   const std::string path = run.log.substr(0, slash);

@@ -86,7 +86,7 @@ void RecordingWriter::Open(RecordedFrames preamble) {
     bool moved = rename(directory_.c_str(), aside.c_str()) == 0;
     for (int i = 1; !moved && (errno == ENOTEMPTY || errno == EEXIST) && i < 1000; ++i)
       moved = rename(directory_.c_str(), (aside + '.' + std::to_string(i)).c_str()) == 0;
-    if (!moved) Fail("cannot put aside " + directory_);
+    if (!moved) Fail("cannot rename " + directory_);
   }
   TryOpen(preamble_.frames.empty() ? Timestamp{} : preamble_.frames.back().t);
   Note();

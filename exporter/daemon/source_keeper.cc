@@ -147,7 +147,7 @@ void SourceKeeper::OnState(Kept& kept, const SourceState& state) {
   if (kept.state == Availability::kUp && kept.reason.empty()) {
     log_.Info("source is up", {{"source", kept.name}});
   } else if (kept.state == Availability::kUp) {
-    log_.Warn("source is up, in part", {{"source", kept.name}, {"reason", kept.reason}});
+    log_.Warn("source is partly up", {{"source", kept.name}, {"reason", kept.reason}});
   } else {
     log_.Warn("source is not up",
               {{"source", kept.name}, {"state", Word(kept.state)}, {"reason", kept.reason}});

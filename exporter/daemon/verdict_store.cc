@@ -52,7 +52,7 @@ Status VerdictStore::Open(const std::string& directory, int64_t wall_ns, Duratio
   fs::create_directories(directory, error);
   if (error) {
     return Error{"cannot create " + directory + ": " + error.message() +
-                 "; verdicts live in memory only; check state.dir"};
+                 "; verdicts are kept in memory only; check state.dir"};
   }
   files_.Open(directory);
   std::string named;
@@ -84,8 +84,8 @@ Status VerdictStore::Open(const std::string& directory, int64_t wall_ns, Duratio
   Expire(wall_ns, keep);
   while (entries_.size() > kMaxVerdicts) MakeRoom();
   if (damaged_ == 0) return {};
-  return Error{"skipped " + std::to_string(damaged_) +
-               " verdicts that are not as written, one is " + named + "; remove it"};
+  return Error{"skipped " + std::to_string(damaged_) + " damaged verdicts, one of them " + named +
+               "; remove it"};
 }
 
 void VerdictStore::Put(const JobStatus& job, int64_t wall_ns) {

@@ -11,7 +11,7 @@ namespace {
 // 16 cards with all 7 parts of each, 60 metrics of 400 bytes: 3 MiB.
 constexpr size_t kMostBytes = size_t{8} << 20;
 
-constexpr char kMend[] = "; gpu.dcgm_url names it";
+constexpr char kMend[] = "; check gpu.dcgm_url";
 
 // A rate that DCGM tells, as what has gone by since the page before.
 void AddRate(GpuValue rate, double seconds, GpuValue& total) {
@@ -21,9 +21,8 @@ void AddRate(GpuValue rate, double seconds, GpuValue& total) {
 std::string StaleWords(size_t stale, size_t all, Duration after) {
   if (stale == 0) return {};
   return std::to_string(stale) + " of " + std::to_string(all) +
-         " cards: its values have not changed for " +
-         std::to_string(static_cast<int64_t>(after.seconds())) +
-         " s, how old they are is not known: not shown";
+         " GPUs omitted: their values have not changed for " +
+         std::to_string(static_cast<int64_t>(after.seconds())) + " s, so their age is unknown";
 }
 
 }  // namespace
@@ -47,7 +46,7 @@ Status Dcgm::Start(exporter::EventLoop& loop, Sink& sink) {
   url_ = std::move(*url);
   worker_ = std::make_unique<exporter::Worker>(loop);
   timer_ = loop.Every(interval_, [this] { Look(); });
-  TellState(Availability::kNotApplicable, "looking for dcgm-exporter at " + url_text_);
+  TellState(Availability::kNotApplicable, "no answer yet from dcgm-exporter at " + url_text_);
   Look();
   return {};
 }
@@ -107,8 +106,9 @@ void Dcgm::Apply(const HttpPage& page, const DcgmPage& content) {
   }
   if (content.dcgm_samples + content.part_samples == 0) {
     Forget();
-    const char* const what = content.samples > 0 ? " has no DCGM_FI_ metrics: not dcgm-exporter's"
-                                                 : " is no page of metrics";
+    const char* const what = content.samples > 0
+                                 ? " has no DCGM_FI_ metrics, so it is not dcgm-exporter"
+                                 : " serves no metrics";
     TellState(Availability::kDown, url_text_ + what + kMend);
     return;
   }
@@ -148,9 +148,9 @@ void Dcgm::Take(const DcgmPage& content) {
   if (known == 0) {
     const bool parts = content.part_samples > 0 && content.dcgm_samples == 0;
     TellState(Availability::kUnsupported,
-              url_text_ + (parts ? " tells of parts of cards only"
-                                 : " has none of DCGM_FI_PROF_*; name them in the file of counters "
-                                   "that dcgm-exporter is started with"));
+              url_text_ + (parts ? " has metrics of MIG instances only"
+                                 : " has no DCGM_FI_PROF_* metrics; add them to the file of "
+                                   "counters of dcgm-exporter (--collectors)"));
     return;
   }
   TellState(stale == known ? Availability::kStale : Availability::kUp,

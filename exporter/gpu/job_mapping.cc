@@ -81,8 +81,7 @@ Status JobMapping::Start(exporter::EventLoop& loop, Sink& sink) {
   sink_ = &sink;
   state_ = Availability::kUnspecified;
   if (directory_.empty()) {
-    TellState(Availability::kNotApplicable,
-              "slurm.mapping_dir names no directory that a prolog writes");
+    TellState(Availability::kNotApplicable, "slurm.mapping_dir is empty");
     return {};
   }
   worker_ = std::make_unique<exporter::Worker>(loop);
@@ -106,20 +105,22 @@ void JobMapping::Look() {
       },
       kLookDeadline,
       [this] {
-        TellState(Availability::kDown, "job_mapping: reading " + directory_ +
-                                           " does not return; is it on a file server?");
+        TellState(Availability::kDown,
+                  "job_mapping: reading " + directory_ +
+                      " does not return; use a local directory, not a file server");
       });
 }
 
 void JobMapping::Apply(const Reading& reading) {
   if (!reading.readable) {
     // What was told stands: a directory that is gone says nothing about who has which card.
-    TellState(Availability::kDown, "job_mapping: cannot read " + directory_ +
-                                       "; is slurm.mapping_dir where the prolog writes?");
+    TellState(Availability::kDown,
+              "job_mapping: cannot read " + directory_ +
+                  "; set slurm.mapping_dir to the directory that the prolog writes");
     return;
   }
   if (reading.open_to_all) {
-    TellState(Availability::kDown, "job_mapping: not only root can write to " + directory_ +
+    TellState(Availability::kDown, "job_mapping: users other than root can write to " + directory_ +
                                        "; give it to root, with mode 0755");
     return;
   }

@@ -61,7 +61,7 @@ Status Nvml::Start(exporter::EventLoop& loop, Sink& sink) {
   loop_ = &loop;
   sink_ = &sink;
   reopen_after_ = patience_.first_reopen;
-  TellState(Availability::kNotApplicable, "looking for a GPU");
+  TellState(Availability::kNotApplicable, "NVML has not listed the GPUs yet");
   opener_ = std::make_unique<exporter::Worker>(loop);
   Open();
   return {};
@@ -108,7 +108,8 @@ void Nvml::Open() {
       },
       patience_.open,
       [this] {
-        TellState(Availability::kDown, "NVML: nvmlInit does not return; see dmesg for the driver");
+        TellState(Availability::kDown,
+                  "NVML: nvmlInit does not return; check the driver's messages in dmesg");
       });
   if (!submitted) OpenLater();
 }

@@ -80,7 +80,7 @@ Opening Refused(Return error) {
           "NVML: no permission; give this user access to /dev/nvidiactl and /dev/nvidia*");
     case kDriverNotLoaded:
       return Failed(Availability::kDown,
-                    "NVML: the NVIDIA driver is not loaded; modprobe nvidia, and see dmesg");
+                    "NVML: the NVIDIA driver is not loaded; run modprobe nvidia and check dmesg");
     case kLibraryMismatch:
       return Failed(Availability::kDown,
                     "NVML: library and driver are of different versions; reboot, or reload the "
@@ -88,7 +88,7 @@ Opening Refused(Return error) {
     case kGpuNotFound:
       return Failed(Availability::kNotApplicable, "no NVIDIA GPU on this node");
     default:
-      return Failed(Availability::kDown, "NVML does not start: " + Words(error));
+      return Failed(Availability::kDown, "NVML cannot be initialised: " + Words(error));
   }
 }
 
@@ -103,8 +103,9 @@ Opening Library::Open(const std::string& path) {
   const Functions& functions = library->functions_;
   if (functions.init == nullptr || functions.device_count == nullptr ||
       functions.handle_by_index == nullptr || functions.uuid == nullptr) {
-    return Failed(Availability::kUnsupported,
-                  path + " lacks nvmlInit_v2 or what finds a device; update the driver");
+    return Failed(
+        Availability::kUnsupported,
+        path + " lacks nvmlInit_v2 or the functions that find a device; update the driver");
   }
   if (const Return error = functions.init(); error != kSuccess) return Refused(error);
   std::array<char, kTextBytes> version{};

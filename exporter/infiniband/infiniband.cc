@@ -71,7 +71,8 @@ void Infiniband::Look() {
       [this] {
         late_ = true;
         TellState(Availability::kDown,
-                  "reading the ports' counters does not return: a card does not answer its driver");
+                  "a read of the ports' counters does not return: an adapter does not respond to "
+                  "its driver");
       });
   if (!submitted) return;  // cannot be: nothing was pending
 }

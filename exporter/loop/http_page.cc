@@ -90,7 +90,7 @@ HttpPage Failed(std::string why) {
 
 HttpPage FailedAs(const char* what, int error) {
   if (error == ETIMEDOUT) return Failed("does not answer in time");
-  if (error == EMSGSIZE) return Failed("answers with more than a page of metrics can have");
+  if (error == EMSGSIZE) return Failed("answers with a page that is too large");
   HttpPage page = Failed(std::string(what) + ": " + std::strerror(error));
   page.refused = error == ECONNREFUSED;
   return page;

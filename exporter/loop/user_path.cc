@@ -190,7 +190,7 @@ bool UserMounts::IsMountedByRoot(const MountFacts& mount) {
 
 std::string UserMounts::Refusal(int fd) {
   const Looked looked = Look(fd);
-  if (!looked.told) return "on a file system that tells nothing of it";
+  if (!looked.told) return "on a file system whose mount cannot be determined";
   for (size_t i = 0; i < owners_.size(); ++i) {
     const List& list = Load(i);
     if (looked.has_mount) {
@@ -203,13 +203,13 @@ std::string UserMounts::Refusal(int fd) {
     }
   }
   if (looked.device == DeviceOfMemory()) return {};
-  return "on a file system that is mounted nowhere here";
+  return "on a file system that is not mounted in the daemon's or the process's mount namespace";
 }
 
 Result<OwnedFd> WalkUserPath(int root, int working_directory, std::string_view path,
                              UserMounts& mounts) {
   if (path.empty() || path.size() >= PATH_MAX || path.find('\0') != path.npos)
-    return Error{"no path of a file"};
+    return Error{"not the path of a file"};
   const Looked top = Look(root);
   const auto at = [](int fd) { return OwnedFd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); };
   OwnedFd now = at(path[0] == '/' ? root : working_directory);
@@ -219,7 +219,7 @@ Result<OwnedFd> WalkUserPath(int root, int working_directory, std::string_view p
   std::vector<std::string> left;
   Prepend(path, left);
   for (int links = 0; !left.empty();) {
-    if (left.size() > kMaxSteps) return Error{"a path of too many steps"};
+    if (left.size() > kMaxSteps) return Error{"a path with too many components"};
     const std::string step = std::move(left.back());
     left.pop_back();
     if (step == "." || (step == ".." && here.Same(top))) continue;

@@ -26,7 +26,7 @@ UserWorkers::Entry* UserWorkers::Find(const UserIdentity& who) {
       loop_, [&who](std::function<void()> body) { return StartAs(who, std::move(body)); });
   if (!worker->works()) {
     obstacle_ = "files of user " + std::to_string(who.uid) +
-                " are not read: that takes root with CAP_SETUID and CAP_SETGID";
+                " are not read; run the daemon as root with CAP_SETUID and CAP_SETGID";
     return nullptr;
   }
   obstacle_.clear();

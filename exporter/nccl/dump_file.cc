@@ -34,7 +34,7 @@ Result<DumpFile> DumpFile::Find(const PathStart& start, const std::string& path,
   if (!S_ISREG(status.st_mode)) return Failed(path, "not a regular file, not read");
   if (status.st_uid != owner) return Failed(path, "owned by another user, not read");
   if (owner == 0 && (status.st_mode & S_IROTH) == 0)
-    return Failed(path, "root's file that others may not read, not read");
+    return Failed(path, "a file of root's that other users may not read, not read");
   const FileStamp stamp = {status.st_dev, status.st_ino, status.st_size,
                            status.st_mtim.tv_sec * int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
   return DumpFile(std::move(*found), stamp);

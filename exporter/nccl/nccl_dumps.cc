@@ -172,11 +172,13 @@ void NcclDumps::TellState() {
   SourceState state;
   state.state = stuck_ ? Availability::kDown : Availability::kUp;
   if (stuck_) {
-    state.reason = "a process's environment is not to be read: it is stuck in the kernel";
+    state.reason =
+        "the environment of a process cannot be read: the process is stuck in the kernel";
   } else if (!late_.empty()) {
-    state.reason = "looking for dumps of user " + std::to_string(*late_.begin()) +
-                   (late_.size() > 1 ? " and others" : "") +
-                   " does not return: the file system that a rank names for them hangs";
+    state.reason =
+        "a search for the dumps of user " + std::to_string(*late_.begin()) +
+        (late_.size() > 1 ? " and others" : "") +
+        " does not return: the file system of the directory that a rank names for them hangs";
   } else {
     state.reason = users_->obstacle();
   }

@@ -136,7 +136,8 @@ void NcclRas::Ask() {
         late_ = true;
         SourceState state;
         state.state = Availability::kDown;
-        state.reason = "asking NCCL's RAS does not return: a process is stuck in the kernel";
+        state.reason =
+            "a query of NCCL's RAS service does not return: a process is stuck in the kernel";
         Tell(std::move(state), {});
       });
   if (!submitted) return;  // cannot be: nothing was pending

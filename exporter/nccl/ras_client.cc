@@ -209,7 +209,7 @@ RasAnswer AskRas(const RasQuestion& question) {
     answer.cut = true;
   }
   answer.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  if (answer.text.empty()) answer.error = "STATUS: the service said nothing";
+  if (answer.text.empty()) answer.error = "STATUS: the service sent an empty answer";
   return answer;
 }
 

@@ -76,8 +76,9 @@ std::string RefusalOfRoot(const std::string& proc_root, const ProcessKey& key,
                           const OutputReader& reader, const struct stat& facts) {
   if (facts.st_uid != 0) return "a process of root writes to another user's file";
   if (reader.all_roots) return {};
-  if ((facts.st_mode & S_IROTH) == 0) return "root's file that others may not read";
-  if (!IsRootsOwn(proc_root, key)) return "root's file, and a user may have made root write to it";
+  if ((facts.st_mode & S_IROTH) == 0) return "a file of root's that other users may not read";
+  if (!IsRootsOwn(proc_root, key))
+    return "a file of root's that a user may have made root write to";
   return {};
 }
 
@@ -117,7 +118,7 @@ Result<FoundOutput> Open(const std::string& proc_root, const ProcessKey& key,
     if (!refusal.empty()) return Error{std::move(refusal)};
   }
   OwnedFd file = exporter::OpenLooked(candidate.fd.get());
-  if (!file) return Error{std::string("its user may not read it: ") + std::strerror(errno)};
+  if (!file) return Error{std::string("its user cannot read it: ") + std::strerror(errno)};
   FoundOutput output;
   output.file = std::make_shared<OutputFile>(std::move(file));
   // What is appended to is where others may have written before, unless it was made for this job;

@@ -105,7 +105,7 @@ void StdoutTail::PlanLooks(Rounds& rounds) {
     if (process.who && busy_.contains(*process.who)) continue;
     process.looked = now;
     if (!process.who) {
-      process.refusal = "a process acts for two users";  // or has ended
+      process.refusal = "a process runs with the ids of two users";  // or has ended
       continue;
     }
     Look look;
@@ -162,7 +162,7 @@ void StdoutTail::Submit(Round planned) {
   if (submitted) {
     busy_.insert(who);
   } else {
-    unread_[who.uid] = workers_->obstacle().empty() ? "all threads for users' files are busy"
+    unread_[who.uid] = workers_->obstacle().empty() ? "all threads that read users' files are busy"
                                                     : workers_->obstacle();
   }
 }
@@ -178,7 +178,7 @@ void StdoutTail::Run(const std::string& proc_root, Round& round) {
     if (look.other_user) continue;
     look.files = FindOutputFiles(proc_root, look.key, {round.who, look.all_roots}, round.known);
     look.other_user = look.files.closed && has_changed(look);
-    if (look.files.closed) look.files.refusal = "a process hides what it has open";
+    if (look.files.closed) look.files.refusal = "a process's open files cannot be listed";
   }
   for (Read& read : round.reads) {
     if (round.budget == 0) break;
@@ -389,7 +389,7 @@ std::map<uint32_t, std::set<std::string>> StdoutTail::Troubles() const {
     const TrackedProcess* const tracked = table_->Find(key.pid);
     if (tracked != nullptr) troubles[tracked->uid].insert(process.refusal);
   }
-  for (const uint32_t uid : late_) troubles[uid] = {"reading them does not return"};
+  for (const uint32_t uid : late_) troubles[uid] = {"a read does not return"};
   return troubles;
 }
 
@@ -399,7 +399,7 @@ void StdoutTail::TellState() {
   size_t told = 0;
   for (const auto& [uid, reasons] : troubles) {
     if (++told > kMaxTold) {
-      reason += "; and so of " + std::to_string(troubles.size() - kMaxTold) + " others";
+      reason += "; and the same for " + std::to_string(troubles.size() - kMaxTold) + " others";
       break;
     }
     reason += (reason.empty() ? "not all output files of user " : "; of user ") +

@@ -17,7 +17,7 @@ namespace {
 constexpr Duration kPollDeadline = Seconds(20);
 constexpr size_t kMaxJobs = 256;
 constexpr char kNoPressure[] =
-    "no /proc/pressure: a kernel without CONFIG_PSI, or one that must be booted with psi=1";
+    "/proc/pressure is missing; use a kernel with CONFIG_PSI, and boot it with psi=1";
 
 struct ResourceRow {
   const char* name;  // of the file
@@ -143,7 +143,7 @@ void Pressure::Poll() {
         return [this, batches = std::move(batches)] { Apply(batches); };
       },
       kPollDeadline,
-      [this] { ReportState(Availability::kDown, "reading /proc/pressure does not return"); });
+      [this] { ReportState(Availability::kDown, "a read of /proc/pressure does not return"); });
   if (!submitted) return;  // cannot be: nothing was pending
 }
 

@@ -84,8 +84,8 @@ Status ProcConnector::Start(exporter::EventLoop& loop, Sink& sink) {
   worker_ = std::make_unique<exporter::Worker>(loop);
   ack_timer_ = loop.After(kAckPatience, [this] {
     TellState(Availability::kUnsupported,
-              "proc_connector: the kernel does not acknowledge; run rankscope in the machine's own "
-              "pid and user namespace");
+              "proc_connector: the kernel does not confirm the subscription; run rankscope in the "
+              "host's pid and user namespace");
   });
   return {};
 }

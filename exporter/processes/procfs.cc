@@ -23,7 +23,7 @@ Procfs::~Procfs() {
 
 Status Procfs::Start(exporter::EventLoop& loop, Sink& sink) {
   if (reader_.Pids().empty()) {
-    return Error{"procfs: no process is visible in /proc; mount it, without hidepid"};
+    return Error{"procfs: /proc shows no process; mount it without hidepid"};
   }
   loop_ = &loop;
   sink_ = &sink;
@@ -61,8 +61,8 @@ void Procfs::Scan() {
         SourceState state;
         state.state = Availability::kDown;
         state.reason =
-            "reading /proc does not return: a process is stuck in the kernel and holds its memory "
-            "map; look for state D in ps";
+            "a read of /proc does not return: a process is stuck in the kernel and holds the lock "
+            "of its memory map; find it in state D with ps";
         Tell(std::move(state));
       });
   if (!submitted) ++unseen_;  // there is no thread

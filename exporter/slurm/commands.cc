@@ -49,7 +49,7 @@ Status Commands::Find() {
   if (asked() == Asked::kRest) {
     curl_ = FindProgram("curl", {"/usr/bin", "/usr/local/bin"});
     if (!curl_.empty()) return {};
-    return Error{"slurm.restd_url is asked by curl, which is not installed"};
+    return Error{"curl, which queries slurm.restd_url, is not installed; install it"};
   }
   scontrol_ = FindProgram("scontrol", folders_);
   sdiag_ = FindProgram("sdiag", folders_);
@@ -172,9 +172,9 @@ std::string Complaint(Call call, const CommandOutcome& outcome, Asked asked) {
   using End = CommandOutcome::End;
   const std::string name(NameOf(call, asked));
   const bool accounting = call == Call::kAccounting || call == Call::kComment;
-  const std::string remedy = asked == Asked::kRest ? "; slurm.restd_url names it"
-                             : accounting ? "; `sacctmgr show cluster` says whether it answers"
-                                          : "; `scontrol ping` says who answers";
+  const std::string remedy = asked == Asked::kRest ? "; check slurm.restd_url"
+                             : accounting          ? "; check with `sacctmgr show cluster`"
+                                                   : "; check with `scontrol ping`";
   switch (outcome.end) {
     case End::kDone:
       return {};
@@ -186,7 +186,7 @@ std::string Complaint(Call call, const CommandOutcome& outcome, Asked asked) {
     case End::kLate:
       return name + ": no answer in time" + remedy;
     case End::kTooLong:
-      return name + ": more text than anybody can use";
+      return name + ": the output is too large";
     case End::kNotStarted:
       break;
   }

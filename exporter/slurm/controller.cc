@@ -48,7 +48,7 @@ bool IsEnd(const SlurmEvent& event) {
 void FailUnlessWhole(bool whole, CommandOutcome& call) {
   if (whole) return;
   call.end = CommandOutcome::End::kFailed;
-  call.complaint = "the answer is not JSON, or is cut";
+  call.complaint = "the answer is not JSON, or is truncated";
 }
 
 struct Accounts {
@@ -220,7 +220,7 @@ void Controller::Ask() {
       // Each call has its own deadline: this one is for a command that cannot even be killed.
       {4 * kDeadline.ns},
       [this] {
-        TellState(Availability::kDown, "a call of Slurm's does not come back, not even killed");
+        TellState(Availability::kDown, "a command of Slurm's does not end, not even after SIGKILL");
       });
   if (!submitted) return;  // cannot be: nothing was pending
 }

@@ -101,8 +101,9 @@ Status NodeAgent::Start(EventLoop& loop, Sink& sink) {
     url_ = std::move(*url);
   } else {
     if (!found) {
-      TellState(Availability::kNotApplicable,
-                found.error() + "; slurm.controller_url may name who knows");
+      TellState(
+          Availability::kNotApplicable,
+          found.error() + "; or set slurm.controller_url to the instance with role controller");
       return {};
     }
   }
@@ -290,8 +291,8 @@ void NodeAgent::OnPage(Pending pending, const collectors::HttpPage& page) {
   const auto events = page.error.empty() ? EventsFromJson(page.body) : std::nullopt;
   if (!events) {
     TellState(Availability::kDown, url_text_ + " " +
-                                       (page.error.empty() ? "tells no events" : page.error) +
-                                       "; slurm.controller_url names it");
+                                       (page.error.empty() ? "serves no /events" : page.error) +
+                                       "; check slurm.controller_url");
     Again(std::move(pending));
     return;
   }

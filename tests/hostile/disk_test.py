@@ -127,7 +127,7 @@ class SlowDisk(HostileTest, DiskTest):
         self.failing_runs(ATTACKER, daemon, 4)
         wait_for("the gauge", lambda: (daemon.metric("rankscope_disk_behind_seconds") or 0) > 2)
         notes = wait_for("the note", lambda: daemon.verdicts()[job]["data_quality"].get("notes"))
-        self.assertTrue(any("does not answer" in note for note in notes), notes)
+        self.assertTrue(any("does not respond" in note for note in notes), notes)
         self.let_go()
         self.assertEqual(victim.wait(PATIENCE), 1)
         self.assertEqual(daemon.verdict(job)["code"], "X1")
@@ -185,7 +185,7 @@ class FullDisk(HostileTest, DiskTest):
         for i in range(12):
             self.start_as(ATTACKER, self.program, "run", "--socket", daemon.socket, "--dir", self.home(ATTACKER) / f"full{i}", "--",
                           "/bin/sh", "-c", chatter).wait(PATIENCE)
-        wait_for("the attacker's oldest to go", lambda: re.search("removed .*recording", daemon.text()))
+        wait_for("the attacker's oldest to go", lambda: re.search("recording removed", daemon.text()))
         self.assertTrue((state / "jobs" / job).exists(), daemon.text())
 
 
@@ -217,7 +217,7 @@ class KilledDaemon(HostileTest, DiskTest):
         daemon = self.daemon()
         self.assertEqual(set(self.finals(daemon)), {whole.stem})
         self.assertEqual(daemon.metric("rankscope_documents_damaged_total"), 2)
-        self.assertRegex(daemon.text(), re.escape("verdicts that are not as written"))
+        self.assertRegex(daemon.text(), re.escape("damaged verdicts"))
 
 
 class Ending(HostileTest, DiskTest):

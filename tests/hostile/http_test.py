@@ -186,7 +186,7 @@ class Clients(HostileTest):
         self.assertIn("X1", self.ask(daemon, "/verdict", None, address)[1])
         self.assertEqual(self.ask(daemon, "/metrics", {"Host": "node7.cluster.example"}, address)[0], 200)
         self.assertEqual(self.ask(daemon, "/verdict", {"Host": "node7.cluster.example"}, address)[0], 421)
-        self.assertIn("no text of logs is served there", daemon.text())
+        self.assertIn("text of logs is not served there", daemon.text())
         checked = subprocess.run([BINARY, "check", "--web.listen-address", "0.0.0.0:1"], capture_output=True, text=True,
                                  timeout=PATIENCE).stdout
         self.assertRegex(checked, r"web +partly +reachable from the network at 0\.0\.0\.0:1")

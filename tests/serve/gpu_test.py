@@ -309,7 +309,7 @@ class AmpereWithDcgmExporter(ServeTest, GpuTest):
 
         # Somebody else's page, then nobody's: absent, and said so, never 0.
         self.exporter.type, self.exporter.body = "text/html", "<html><body>It works!</body></html>"
-        wait_for("the reason", lambda: "is no page of metrics" in daemon.text())
+        wait_for("the reason", lambda: "serves no metrics" in daemon.text())
         wait_for("its absence", lambda: daemon.metric(name("sm_active_ratio", 0)) is None)
         self.assertEqual(daemon.metric('rankscope_source_up{source="dcgm"}'), 0)
         self.assertEqual(daemon.metric('rankscope_source_up{source="nvml"}'), 1)

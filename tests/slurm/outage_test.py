@@ -228,8 +228,8 @@ class AccountingAway(Story):
     def test_it_is_up_in_part_with_its_reason_and_the_rest_goes_on(self):
         told = self.controller.told()
         self.assertEqual(len(told), 3, told)
-        self.assertIn("up, in part", told[1])
-        self.assertNotIn("in part", told[2])
+        self.assertIn("partly up", told[1])
+        self.assertNotIn("partly", told[2])
         self.assertEqual(self.up_meanwhile, 1)
         self.assertIn("requeued", self.kinds_meanwhile[0])
         self.assertIn("started", self.kinds_meanwhile[1])

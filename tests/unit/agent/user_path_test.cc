@@ -106,9 +106,9 @@ TEST_F(UserPathTest, LinksOfProcAreNotFollowed) {
 }
 
 TEST_F(UserPathTest, NoPaths) {
-  EXPECT_EQ(Read(""), "no path of a file");
-  EXPECT_EQ(Read(std::string("a\0b", 3)), "no path of a file");
-  EXPECT_EQ(Read(std::string(5000, 'a')), "no path of a file");
+  EXPECT_EQ(Read(""), "not the path of a file");
+  EXPECT_EQ(Read(std::string("a\0b", 3)), "not the path of a file");
+  EXPECT_EQ(Read(std::string(5000, 'a')), "not the path of a file");
   std::string deep;
   for (int i = 0; i < 2000; ++i) deep += "b/";
   EXPECT_NE(Read(deep), "inside");
@@ -118,7 +118,9 @@ TEST_F(UserPathTest, WhatIsMountedNowhereIsNotTouched) {
   EXPECT_EQ(mounts_.Refusal(here_.get()), "");
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  EXPECT_EQ(mounts_.Refusal(ends[0]), "on a file system that is mounted nowhere here");
+  EXPECT_EQ(
+      mounts_.Refusal(ends[0]),
+      "on a file system that is not mounted in the daemon's or the process's mount namespace");
   close(ends[0]);
   close(ends[1]);
   const OwnedFd memory(memfd_create("code", MFD_CLOEXEC));

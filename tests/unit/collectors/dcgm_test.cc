@@ -189,9 +189,9 @@ TEST_F(DcgmTest, ANumberOfOthersIsNotTaken) {
     const char* reason;
   };
   const Case cases[] = {
-      {"another exporter", Page("node_load1 0.2\n"), Availability::kDown, "not dcgm-exporter's"},
+      {"another exporter", Page("node_load1 0.2\n"), Availability::kDown, "not dcgm-exporter"},
       {"a page for people", Page("<html><body>It works</body></html>"), Availability::kDown,
-       "no page of metrics"},
+       "serves no metrics"},
       {"an error", "HTTP/1.0 503 Service Unavailable\r\n\r\n", Availability::kDown, "status 503"},
       {"no HTTP", "220 mail.example.org ESMTP\r\n", Availability::kDown, "does not speak HTTP"},
       {"half of it", "HTTP/1.0 200 OK\r\nContent-Length: 999\r\n\r\nDCGM_FI_PROF_SM_A",
@@ -199,8 +199,8 @@ TEST_F(DcgmTest, ANumberOfOthersIsNotTaken) {
       {"no counters", Page("DCGM_FI_DEV_GPU_TEMP{UUID=\"GPU-1\"} 40\n"), Availability::kUnsupported,
        "DCGM_FI_PROF_"},
       {"parts only", Page("DCGM_FI_PROF_SM_ACTIVE{UUID=\"GPU-1\",GPU_I_ID=\"1\"} 0.4\n"),
-       Availability::kUnsupported, "parts"},
-      {"too much", Page(std::string(9 << 20, '#')), Availability::kDown, "more than a page"},
+       Availability::kUnsupported, "MIG instances"},
+      {"too much", Page(std::string(9 << 20, '#')), Availability::kDown, "too large"},
   };
   Server server(CardPage("0.82", "300.5"));
   Start(server.url());

@@ -182,7 +182,7 @@ TEST_F(SlurmCommands, AControllerThatIsBegunAnewIsAskedWhenItIsThere) {
   EXPECT_EQ(facts_.states[1].state, Availability::kDown);
   EXPECT_EQ(facts_.states[1].reason,
             "scontrol show job of one: slurm_load_jobs error: Unable to contact slurm controller "
-            "(connect failure); `scontrol ping` says who answers");
+            "(connect failure); check with `scontrol ping`");
   EXPECT_EQ(facts_.states[2].state, Availability::kUp);
   EXPECT_EQ(agent.lost(), 0);
 }
@@ -398,14 +398,14 @@ TEST_F(SlurmCommands, APageInPlaceOfAnAnswerEndsNoJob) {
   Run(controller, 3);
   EXPECT_EQ(facts_.states.back().state, Availability::kUp);
   EXPECT_THAT(facts_.states.back().reason,
-              testing::HasSubstr("slurmrestd diag: the answer is not JSON, or is cut"));
+              testing::HasSubstr("slurmrestd diag: the answer is not JSON, or is truncated"));
   const int asked = rest.connections();
   for (const char* page : {"<html>Sign in</html>", "", "{\"jobs\": [{\"job_id\": 8"}) {
     body = page;
     Run(controller, 2);
     EXPECT_EQ(facts_.states.back().state, Availability::kDown);
     EXPECT_THAT(facts_.states.back().reason,
-                testing::HasSubstr("slurmrestd jobs: the answer is not JSON, or is cut"));
+                testing::HasSubstr("slurmrestd jobs: the answer is not JSON, or is truncated"));
   }
   EXPECT_EQ(rest.connections(), asked + 3);  // nothing else of it, and nobody about the end of 7
 }
