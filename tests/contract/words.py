@@ -36,5 +36,9 @@ def test_help_of_metrics():
     return findings_in(rows_of("metrics"))
 
 
+def test_sources_and_probes():
+    return findings_in([*rows_of("sources"), *rows_of("probes")])
+
+
 if __name__ == "__main__":
     main(globals())

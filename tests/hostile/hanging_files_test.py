@@ -219,7 +219,7 @@ class HangingLibraries(HostileTest, Fuse):
         yield
         if self.watching.metric('rankscope_source_up{source="nccl"}') != 1:
             self.skipTest("the kernel takes no programs for libraries")
-        wait_for(f"the reason; {self.watching.text()[-2000:]}", lambda: re.search(r"nccl: partly: .* are not all seen", self.watching.text()))
+        wait_for(f"the reason; {self.watching.text()[-2000:]}", lambda: re.search(r"nccl: not all calls of .* are seen", self.watching.text()))
         self.nobody_was_kept()
         self.ends_in_time()
 

@@ -114,9 +114,10 @@ class Reader {
 
   Result<ElfFile> Run() {
     const auto header = ReadOne<Elf64_Ehdr>(read_, 0);
-    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return Error{"no ELF file"};
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
+      return Error{"not an ELF file"};
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB) {
-      return Error{"no 64-bit little-endian ELF file"};
+      return Error{"not a 64-bit little-endian ELF file"};
     }
     if (header->e_shentsize != sizeof(Elf64_Shdr) || header->e_phentsize != sizeof(Elf64_Phdr)) {
       return Error{"no section or program headers"};

@@ -72,25 +72,27 @@ constexpr Version kMultiAttach = {6, 6};
 // overwrites; reproduced on preemptible kernels.
 constexpr Version kPrivateStack = {6, 13};
 
-constexpr std::string_view kSeeTracepoints = "see ebpf.tracepoints";
+constexpr std::string_view kSeeTracepoints =
+    "not available for the same reason as ebpf.tracepoints";
 // Cookies, which tell a program what function it stands on.
 constexpr Version kCookies = {5, 15};
 
 Capability Tracepoints(const KernelFacts& facts) {
   Capability row{"ebpf.tracepoints", "no", {}, false};
   if (ParseVersion(facts.release) < kOldest) {
-    row.text = "kernel " + facts.release + " is older than 5.8, which brought ring buffers";
+    row.text = "kernel " + facts.release + " has no BPF ring buffers; use kernel 5.8 or later";
   } else if (!facts.btf) {
     row.text =
-        "no /sys/kernel/btf/vmlinux; needs a kernel with CONFIG_DEBUG_INFO_BTF, or /sys mounted";
+        "/sys/kernel/btf/vmlinux is missing; mount /sys, or use a kernel with "
+        "CONFIG_DEBUG_INFO_BTF";
   } else if (facts.lockdown == "confidentiality") {
     row.text =
-        "lockdown is confidentiality: programs may not read kernel memory; boot with "
-        "lockdown=integrity";
+        "kernel lockdown is confidentiality: BPF programs cannot read kernel memory; boot "
+        "with lockdown=integrity";
   } else if (facts.own_pid_namespace) {
     row.text =
-        "this is not the machine's own pid namespace, and programs see the machine's pids; "
-        "run rankscope on the host or with hostPID";
+        "this is not the host's pid namespace, but BPF programs report the host's pids; run "
+        "rankscope on the host or with hostPID";
   } else if (!MayTrace(facts)) {
     row.text = "needs CAP_BPF and CAP_PERFMON, or root";
     row.denied = true;
@@ -107,22 +109,23 @@ Capability Uprobes(const KernelFacts& facts, const Capability& tracepoints) {
     row.text = kSeeTracepoints;
     row.denied = tracepoints.denied;
   } else if (ParseVersion(facts.release) < kCookies) {
-    row.text = "kernel " + facts.release +
-               " is older than 5.15, which brought what tells a program its function";
+    row.text =
+        "kernel " + facts.release +
+        " has no BPF cookies, by which a program knows its function; use kernel 5.15 or later";
   } else if (!facts.uprobes) {
     row.text = "no uprobe event source; needs a kernel with CONFIG_UPROBE_EVENTS";
   } else if (ParseVersion(facts.release) < kMultiAttach && !Has(facts, CAP_SYS_ADMIN)) {
-    row.text = "kernel " + facts.release +
-               ": a uprobe by perf event needs CAP_SYS_ADMIN; from 6.6 on CAP_BPF and CAP_PERFMON "
-               "are enough";
+    row.text =
+        "kernel " + facts.release +
+        " requires CAP_SYS_ADMIN for uprobes; from 6.6 on, CAP_BPF and CAP_PERFMON are enough";
     row.denied = true;
   } else {
     row.state = "yes";
     row.text = "calls into CUDA and NCCL are counted";
     if (ParseVersion(facts.release) >= kPrivateStack) {
       row.text +=
-          "; from 6.13 on a program with 64 bytes of stack or more can crash a preemptible "
-          "kernel: these have less";
+          "; from 6.13 on, a program with 64 bytes of stack or more can crash a preemptible "
+          "kernel, but these programs use less";
     }
   }
   return row;
@@ -175,24 +178,24 @@ std::vector<Capability> JudgeKernel(const KernelFacts& facts) {
   rows.push_back(Uprobes(facts, rows.front()));
   const Version version = ParseVersion(facts.release);
   rows.push_back({"ebpf.multi", version < kMultiAttach ? "no" : "yes",
-                  version < kMultiAttach
-                      ? "kernel " + facts.release +
-                            " is older than 6.6: many probes take long to detach, few are used"
-                      : "many probes attach and detach at once",
+                  version < kMultiAttach ? "kernel " + facts.release +
+                                               " detaches probes one by one, which takes long, so "
+                                               "fewer are used; from 6.6 on all are used"
+                                         : "probes are attached and detached all at once",
                   false});
-  rows.push_back({"ebpf.kprobes", facts.kprobes ? "yes" : "no",
-                  facts.kprobes
-                      ? "offered, and not needed: tracepoints are used"
-                      : "no kprobe event source (CONFIG_KPROBES); not needed: tracepoints "
-                        "are used",
-                  false});
+  rows.push_back(
+      {"ebpf.kprobes", facts.kprobes ? "yes" : "no",
+       facts.kprobes
+           ? "available, but not needed: tracepoints are used"
+           : "no kprobe event source (CONFIG_KPROBES), but none is needed: tracepoints are used",
+       false});
   rows.push_back({"ebpf.tracefs", facts.tracefs ? "yes" : "no",
                   facts.tracefs
-                      ? "mounted; tracepoints of single system calls are found there"
-                      : "not mounted or not readable; root looks at it through a mount of its own",
+                      ? "mounted; it lists the tracepoints of single system calls"
+                      : "not mounted or not readable; as root, rankscope mounts it privately",
                   false});
   std::string text = "kernel.perf_event_paranoid ";
-  text += facts.perf_paranoid ? "is " + std::to_string(*facts.perf_paranoid) : "is not there";
+  text += facts.perf_paranoid ? "is " + std::to_string(*facts.perf_paranoid) : "is missing";
   const bool perf = Has(facts, CAP_SYS_ADMIN) || Has(facts, CAP_PERFMON) ||
                     (facts.perf_paranoid && *facts.perf_paranoid < 0);
   rows.push_back(
@@ -201,7 +204,7 @@ std::vector<Capability> JudgeKernel(const KernelFacts& facts) {
        !perf});
   if (!facts.lockdown.empty()) {
     rows.push_back({"ebpf.lockdown", facts.lockdown == "confidentiality" ? "no" : "yes",
-                    "lockdown is " + facts.lockdown, false});
+                    "kernel lockdown is " + facts.lockdown, false});
   }
   return rows;
 }

@@ -27,7 +27,7 @@ using LinkHandle = std::unique_ptr<bpf_link, DestroyBy<bpf_link__destroy>>;
 // `error`: errno; `source` begins the sentence.
 inline Error KernelRefusal(std::string_view source, const char* what, int error) {
   return Error{std::string(source) + ": " + what + ": " + std::strerror(error) +
-               "; `rankscope check` says what this kernel offers"};
+               "; `rankscope check` reports what this kernel supports"};
 }
 
 }  // namespace rankscope::probes

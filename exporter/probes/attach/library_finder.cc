@@ -119,7 +119,7 @@ LibraryFinder::Round LibraryFinder::Look(const std::vector<ProcessKey>& processe
       Charge();
     } else {
       if (next_ == ProcessKey{}) next_ = process;
-      round.trouble = "a user's processes and libraries take longer to read than he is given";
+      round.trouble = "reading a user's processes and libraries takes longer than allowed";
       if (now_ns - known.looked_ns > kOldNs) known.complete = false;
     }
     if (known.looked_ns != 0) round.seen.emplace(process, known);
@@ -162,7 +162,7 @@ bool LibraryFinder::Examine(int32_t pid, const Mapping& mapping, exporter::UserM
                             const Settled& settled, Known& known, Round& round) {
   const OwnedFd place = FindMapped(proc_, pid, mapping, mounts);
   if (!place && (errno == EMFILE || errno == ENFILE)) {
-    round.trouble = "no descriptor is left for a library";
+    round.trouble = "no file descriptor is left to open a library; raise the limit of open files";
     return false;
   }
   if (!place || !IsRegular(place.get())) return true;
@@ -170,7 +170,7 @@ bool LibraryFinder::Examine(int32_t pid, const Mapping& mapping, exporter::UserM
   // kernel/events/uprobes.c) and reads the file's page: whoever serves that could keep it so.
   if (!mounts.Refusal(place.get()).empty()) {
     known.unread = true;
-    round.trouble = "a library is on a file system of a user's own";
+    round.trouble = "a library is on a file system that a user mounted";
     return true;
   }
   OwnedFd file = exporter::OpenLooked(place.get());
@@ -190,7 +190,7 @@ bool LibraryFinder::Examine(int32_t pid, const Mapping& mapping, exporter::UserM
   if (content == Content::kWanted) known.mapped.push_back(KeyOf(*version));
   if (content == Content::kUnread) {
     known.unread = true;
-    round.trouble = "a library has more symbols than are read";
+    round.trouble = "a library has too many symbols";
   }
   return true;
 }

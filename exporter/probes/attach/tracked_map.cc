@@ -30,8 +30,8 @@ Result<int> TrackedMap::Open() {
   fd_ = bpf_map_create(BPF_MAP_TYPE_HASH, "rs_tracked", sizeof(uint32_t), sizeof(uint64_t),
                        RS_TRACKED_MAX, nullptr);
   if (fd_ < 0) {
-    return Error{std::string("the kernel gives no map: ") + std::strerror(errno) +
-                 "; `rankscope check` says what this kernel offers"};
+    return Error{std::string("cannot create a BPF map: ") + std::strerror(errno) +
+                 "; `rankscope check` reports what this kernel supports"};
   }
   for (const auto& [pid, process] : table_->processes()) Track(pid);
   table_->set_on_change([this](const ProcessKey& key, bool tracked) {

@@ -122,7 +122,8 @@ void CallAttacher::LookAt(uint32_t uid, std::vector<ProcessKey> processes) {
     auto round = std::make_shared<LibraryFinder::Round>(hands.finder.Look(processes, *settled));
     return [this, uid, round] { OnLooked(uid, *round); };
   });
-  if (!user.looking) troubles_[uid] = "more users than the daemon has threads for";
+  if (!user.looking)
+    troubles_[uid] = "more users run jobs than the daemon has threads to read their files";
 }
 
 void CallAttacher::OnLooked(uint32_t uid, LibraryFinder::Round& round) {
@@ -182,7 +183,7 @@ void CallAttacher::Offer(uint32_t uid, const Found& found) {
   }
   User& user = UserOf(uid);
   if (!user.new_files.Left(loop_.Now().ns)) {
-    Refuse(found->version, "a user brings new libraries faster than they are probed");
+    Refuse(found->version, "a user loads new libraries faster than they can be probed");
     return;
   }
   user.new_files.Spend(1);
@@ -220,7 +221,7 @@ void CallAttacher::Attach(uint32_t uid, const Found& found) {
   if (!submitted) {
     targets_.Erase(file);
     pending_.erase(file);
-    Refuse(found->version, "more users than the daemon has threads for");
+    Refuse(found->version, "more users run jobs than the daemon has threads to read their files");
   }
 }
 
@@ -356,8 +357,8 @@ std::string CallAttacher::Trouble() const {
   for (const auto& [uid, trouble] : troubles_) {
     if (!trouble.empty()) why = trouble;
   }
-  return "partly: the calls of " + std::to_string(state_.unprobed.size()) +
-         " processes are not all seen" + (why.empty() ? "" : ": " + why);
+  return "not all calls of " + std::to_string(state_.unprobed.size()) + " processes are seen" +
+         (why.empty() ? "" : ": " + why);
 }
 
 }  // namespace rankscope::probes

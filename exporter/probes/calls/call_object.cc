@@ -23,20 +23,20 @@ namespace rankscope::probes {
 namespace {
 
 constexpr std::array kPrograms = {
-    ProgramRow{
-        "cuda_launch", "uprobe: launches of kernels and graphs, runtime and driver",
-        "counts, gaps between launches by length",
-        "every launch: 0.7 us where the prologue lets the kernel emulate; within `ebpf.budget`"},
-    ProgramRow{"cuda_launch_end", "uretprobe: the same, in short windows", "time inside launches",
-               "every launch in the window: 0.4 us more"},
-    ProgramRow{"cuda_begin", "uprobe: synchronisation, copies, allocations", "what is asked for",
-               "every such call: 0.7 us"},
-    ProgramRow{"cuda_end", "uretprobe: the same", "time inside, bytes, results",
+    ProgramRow{"cuda_launch", "uprobe: launches of kernels and graphs, runtime and driver",
+               "number of launches, gaps between launches by length",
+               "every launch: 0.7 us if the kernel can emulate the probed instruction; within "
+               "`ebpf.budget`"},
+    ProgramRow{"cuda_launch_end", "uretprobe: the same functions, in short windows",
+               "duration of launches", "every launch in the window: 0.4 us more"},
+    ProgramRow{"cuda_begin", "uprobe: synchronizations, copies, allocations",
+               "arguments of the call", "every such call: 0.7 us"},
+    ProgramRow{"cuda_end", "uretprobe: the same", "duration, bytes, results",
                "every such call: 0.4 us more; a failed one: 72 bytes"},
     ProgramRow{"nccl_begin",
                "uprobe: collectives, groups, communicators; event queries of the watchdog",
-               "counts, bytes", "every such call: 0.8 us"},
-    ProgramRow{"nccl_end", "uretprobe: the same", "time inside, results, new communicators",
+               "number of calls, bytes", "every such call: 0.8 us"},
+    ProgramRow{"nccl_end", "uretprobe: the same", "duration, results, new communicators",
                "every such call: 0.5 us more; of a communicator: 72 bytes"},
 };
 
@@ -99,7 +99,7 @@ Result<std::shared_ptr<CallObject>> CallObject::Load(CallObjectKind kind, int tr
     impl->nccl.reset(nccl_bpf__open());
     impl->object = impl->nccl ? impl->nccl->obj : nullptr;
   }
-  if (impl->object == nullptr) return Failed("cannot open the programs", errno);
+  if (impl->object == nullptr) return Failed("cannot open the BPF programs", errno);
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, impl->object) {
     bpf_program__set_expected_attach_type(program,
@@ -110,10 +110,10 @@ Result<std::shared_ptr<CallObject>> CallObject::Load(CallObjectKind kind, int tr
   const int error =
       impl->cuda ? cuda_bpf__load(impl->cuda.get()) : nccl_bpf__load(impl->nccl.get());
   if (error != 0) {
-    return Failed("the kernel does not take the programs", -error);
+    return Failed("the kernel rejects the BPF programs", -error);
   }
   impl->ring.reset(ring_buffer__new(impl->MapFd("rs_events"), &Impl::Take, impl.get(), nullptr));
-  if (!impl->ring) return Failed("no ring buffer", errno);
+  if (!impl->ring) return Failed("cannot create the ring buffer", errno);
   return std::shared_ptr<CallObject>(new CallObject(std::move(impl)));
 }
 

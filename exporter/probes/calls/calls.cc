@@ -96,7 +96,8 @@ void Calls::OnTimer() {
 
 std::string Calls::Reason() const {
   if (attacher_->late()) {
-    return name_ + ": a process's memory map is not to be read; new libraries are not seen";
+    return name_ +
+           ": the memory map of a process cannot be read, so its new libraries are not seen";
   }
   const std::string& trouble = attacher_->state().trouble;
   return trouble.empty() ? Shortcoming() : name_ + ": " + trouble;

@@ -81,11 +81,11 @@ void Cuda::OnAttached() {
 std::string Cuda::Shortcoming() const {
   if (!windows_) return {};
   if (!windows_->plan().times_all()) {
-    return "synchronisations, copies and allocations are not all seen: timing each would cost a "
-           "rank more than ebpf.budget";
+    return "not all synchronizations, copies and allocations are timed: the cost would exceed "
+           "ebpf.budget";
   }
   if (windows_->plan().share >= 1) return {};
-  return "launches are counted part of the time: counting all would cost a rank more than "
+  return "launches are counted only part of the time: the cost of counting all would exceed "
          "ebpf.budget";
 }
 

@@ -96,7 +96,7 @@ Status Io::Start(exporter::EventLoop& loop, Sink& sink) {
   users_ = std::make_unique<exporter::UserWorkers>(loop);
   timer_ = loop.Every(kInterval, [this] { Look(); });
   if (!programs_->missing().empty())
-    TellState(Availability::kUp, "io: without " + programs_->missing());
+    TellState(Availability::kUp, "io: cannot attach " + programs_->missing());
   return {};
 }
 

@@ -23,23 +23,24 @@ namespace {
 
 constexpr std::array kPrograms = {
     ProgramRow{"io_opened", "tracepoint/syscalls/sys_exit_openat",
-               "a checkpoint opened for writing; one looked for and not found",
-               "every openat(): one look-up; of a tracked process: the names of what it opens"},
+               "checkpoints opened for writing, or looked for and not found",
+               "every openat(): one map lookup; of a tracked process: the names of the files that "
+               "it opens"},
     ProgramRow{"io_looked", "tracepoint/syscalls/sys_exit_newfstatat",
-               "a checkpoint looked for and not found",
-               "every stat() of a path: one comparison; of what is not there: one look-up"},
+               "checkpoints looked for and not found",
+               "every stat() of a path: one comparison; of a missing file: one map lookup"},
     ProgramRow{"io_failed",
                "tracepoint/syscalls/sys_exit_{write,pwrite64,writev,pwritev2,ftruncate,fallocate,"
                "fsync,fdatasync,close,sendfile64}",
-               "which file, which error", "every such call: one comparison"},
+               "the file and the error", "every such call: one comparison"},
     ProgramRow{"io_closing", "tracepoint/syscalls/sys_enter_close",
-               "a checkpoint or data closed: bytes, time",
-               "every close(): one look-up; of a file of interest: 200 bytes"},
+               "bytes and time of checkpoints and data files",
+               "every close(): one map lookup; of a checkpoint or data file: 200 bytes"},
     ProgramRow{"io_sync_begins", "tracepoint/syscalls/sys_enter_{fsync,fdatasync}",
-               "nothing: the time", "every such call: one look-up"},
-    ProgramRow{"io_sync_ends", "tracepoint/syscalls/sys_exit_{fsync,fdatasync}",
-               "time, per process", "every such call: one look-up"},
-    ProgramRow{"io_bus_error", "tp_btf/signal_generate", "how full the shared memory is",
+               "nothing; keeps the time", "every such call: one map lookup"},
+    ProgramRow{"io_sync_ends", "tracepoint/syscalls/sys_exit_{fsync,fdatasync}", "time per process",
+               "every such call: one map lookup"},
+    ProgramRow{"io_bus_error", "tp_btf/signal_generate", "free space of the shared memory",
                "every signal: one comparison"},
 };
 
@@ -103,19 +104,19 @@ Result<std::unique_ptr<IoPrograms>> IoPrograms::Load(int tracked, OnEvent on_eve
   auto impl = std::make_unique<Impl>();
   impl->on_event = std::move(on_event);
   impl->skeleton.reset(io_bpf__open());
-  if (!impl->skeleton) return Failed("cannot open the programs", errno);
+  if (!impl->skeleton) return Failed("cannot open the BPF programs", errno);
   bpf_map__reuse_fd(impl->skeleton->maps.rs_tracked, tracked);
   if (const int error = io_bpf__load(impl->skeleton.get()); error != 0) {
-    return Failed("the kernel does not take the programs (5.15 or later)", -error);
+    return Failed("the kernel rejects the BPF programs (5.15 or later)", -error);
   }
   impl->ring.reset(ring_buffer__new(bpf_map__fd(impl->skeleton->maps.rs_io_events), &Impl::Take,
                                     impl.get(), nullptr));
-  if (!impl->ring) return Failed("no ring buffer", errno);
+  if (!impl->ring) return Failed("cannot create the ring buffer", errno);
   impl->AttachAll();
   if (impl->places.empty()) {
     return Error{
-        "io: no tracepoint of a system call: tracefs is neither mounted nor to be opened; "
-        "mount it at /sys/kernel/tracing"};
+        "io: the tracepoints of system calls are not readable; mount tracefs at "
+        "/sys/kernel/tracing"};
   }
   return std::unique_ptr<IoPrograms>(new IoPrograms(std::move(impl)));
 }

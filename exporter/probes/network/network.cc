@@ -98,7 +98,7 @@ Status Network::Start(exporter::EventLoop& loop, Sink& sink) {
   libraries_ = std::make_shared<Libraries>();
   timer_ = loop.Every(kInterval, [this] { Look(); });
   if (!programs_->missing().empty())
-    TellState(Availability::kUp, "network: without " + programs_->missing());
+    TellState(Availability::kUp, "network: cannot attach " + programs_->missing());
   return {};
 }
 
@@ -244,7 +244,8 @@ void Network::Examine(const ProcessKey& key) {
           if (links) {
             programs_->Add(std::move(*links));
           } else {
-            TellState(Availability::kUp, "network: names are not watched: " + links.error());
+            TellState(Availability::kUp,
+                      "network: name lookups are not observed: " + links.error());
           }
         };
       },

@@ -23,32 +23,34 @@ namespace {
 
 constexpr std::array kPrograms = {
     ProgramRow{"net_state", "tp_btf/inet_sock_set_state",
-               "what became of each connection that was asked for; listeners",
+               "outcome of each connection attempt; listeners",
                "every TCP connection: three comparisons; of a tracked process: two map updates"},
-    ProgramRow{"net_retransmit", "tp_btf/tcp_retransmit_skb", "count, per process",
-               "every retransmitted segment: one look-up"},
-    ProgramRow{"net_reset", "tp_btf/tcp_receive_reset", "count, per process; the peer",
-               "every reset: two look-ups"},
-    ProgramRow{"net_gone", "tp_btf/tcp_destroy_sock", "nothing: forgets the socket's owner",
-               "every end of a TCP socket: one look-up"},
-    ProgramRow{"net_sent", "tp_btf/sock_send_length", "bytes, per process; kernels from 6.3",
-               "every message sent on a socket: one look-up; of a tracked process: two more"},
-    ProgramRow{"net_received", "tp_btf/sock_recv_length", "bytes, per process; kernels from 6.3",
-               "every message received on a socket: one look-up; of a tracked process: two more"},
-    ProgramRow{"net_enter_connect", "tracepoint/syscalls/sys_enter_connect", "nothing: the address",
-               "every connect(): one look-up; and as for all tracepoints of system calls, the "
-               "kernel's slow path for every system call of the machine"},
+    ProgramRow{"net_retransmit", "tp_btf/tcp_retransmit_skb", "number per process",
+               "every retransmitted segment: one map lookup"},
+    ProgramRow{"net_reset", "tp_btf/tcp_receive_reset", "number per process; the peer",
+               "every reset: two map lookups"},
+    ProgramRow{"net_gone", "tp_btf/tcp_destroy_sock", "nothing; forgets the socket's owner",
+               "every end of a TCP socket: one map lookup"},
+    ProgramRow{"net_sent", "tp_btf/sock_send_length", "bytes per process; on kernels from 6.3 on",
+               "every message sent on a socket: one map lookup; of a tracked process: two more"},
+    ProgramRow{
+        "net_received", "tp_btf/sock_recv_length", "bytes per process; on kernels from 6.3 on",
+        "every message received on a socket: one map lookup; of a tracked process: two more"},
+    ProgramRow{"net_enter_connect", "tracepoint/syscalls/sys_enter_connect",
+               "nothing; keeps the address",
+               "every connect(): one map lookup; as with all tracepoints of system calls, every "
+               "system call of the host takes the kernel's slow path"},
     ProgramRow{"net_exit_connect", "tracepoint/syscalls/sys_exit_connect",
-               "failures before a packet was sent", "every connect(): one look-up"},
-    ProgramRow{"net_enter_bind", "tracepoint/syscalls/sys_enter_bind", "nothing: the address",
-               "every bind(): one look-up"},
+               "failures before a packet is sent", "every connect(): one map lookup"},
+    ProgramRow{"net_enter_bind", "tracepoint/syscalls/sys_enter_bind", "nothing; keeps the address",
+               "every bind(): one map lookup"},
     ProgramRow{"net_exit_bind", "tracepoint/syscalls/sys_exit_bind", "ports in use",
-               "every bind(): one look-up"},
-    ProgramRow{"net_enter_lookup", "uprobe/libc:getaddrinfo", "nothing: the name",
-               "every look-up of a name: a trap and one look-up"},
+               "every bind(): one map lookup"},
+    ProgramRow{"net_enter_lookup", "uprobe/libc:getaddrinfo", "nothing; keeps the name",
+               "every name lookup: a trap and one map lookup"},
     ProgramRow{"net_exit_lookup", "uretprobe/libc:getaddrinfo",
-               "names that did not resolve, or took longer than a second",
-               "every look-up of a name: a trap and one look-up"},
+               "names that did not resolve or took longer than a second",
+               "every name lookup: a trap and one map lookup"},
 };
 
 using Skeleton = std::unique_ptr<net_bpf, DestroyBy<net_bpf__destroy>>;
@@ -146,7 +148,7 @@ Result<std::unique_ptr<NetworkPrograms>> NetworkPrograms::Load(int tracked, OnLo
   auto impl = std::make_unique<Impl>();
   impl->on_lookup = std::move(on_lookup);
   impl->skeleton.reset(net_bpf__open());
-  if (!impl->skeleton) return Failed("cannot open the programs", errno);
+  if (!impl->skeleton) return Failed("cannot open the BPF programs", errno);
   bpf_map__reuse_fd(impl->skeleton->maps.rs_tracked, tracked);
   impl->missing = LeaveOut(*impl->skeleton);
   if (HasMultiLink()) {
@@ -156,13 +158,13 @@ Result<std::unique_ptr<NetworkPrograms>> NetworkPrograms::Load(int tracked, OnLo
     }
   }
   if (const int error = net_bpf__load(impl->skeleton.get()); error != 0) {
-    return Failed("the kernel does not take the programs", -error);
+    return Failed("the kernel rejects the BPF programs", -error);
   }
   impl->ring.reset(ring_buffer__new(bpf_map__fd(impl->skeleton->maps.rs_net_events), &Impl::Take,
                                     impl.get(), nullptr));
-  if (!impl->ring) return Failed("no ring buffer", errno);
+  if (!impl->ring) return Failed("cannot create the ring buffer", errno);
   if (const int attached = impl->AttachAll(); attached <= 0) {
-    return Failed("the programs cannot be attached", -attached);
+    return Failed("cannot attach the BPF programs", -attached);
   }
   return std::unique_ptr<NetworkPrograms>(new NetworkPrograms(std::move(impl)));
 }

@@ -22,15 +22,15 @@ namespace rankscope::probes {
 namespace {
 
 constexpr std::array kPrograms = {
-    ProgramRow{"process_fork", "tp_btf/sched_process_fork", "child, parent",
-               "every fork: one map look-up; of a tracked process: 80 bytes, 2 us"},
+    ProgramRow{"process_fork", "tp_btf/sched_process_fork", "child and parent",
+               "every fork: one map lookup; of a tracked process: 80 bytes, 2 us"},
     ProgramRow{"process_exec", "tp_btf/sched_process_exec", "arguments, environment, cgroup",
                "every exec: 1 KiB and a copy of its arguments and environment; 7 us"},
     ProgramRow{"process_exit", "tp_btf/sched_process_exit", "wait status",
-               "every thread's end: one comparison, every process's: one map look-up; of a tracked "
+               "every exit of a thread: one comparison; of a process: one map lookup; of a tracked "
                "process: 32 bytes, 1.5 us"},
     ProgramRow{"process_signal", "tp_btf/signal_generate",
-               "sender with cgroup, or the memory limit reached",
+               "sender and its cgroup, or the memory limit that was reached",
                "every signal: one comparison; a fatal one to a tracked process: 1 KiB"},
     ProgramRow{"process_oom", "raw_tp/mark_victim", "victim", "every out-of-memory kill"},
 };
@@ -70,16 +70,16 @@ Result<std::unique_ptr<ProcessPrograms>> ProcessPrograms::Load(int tracked, OnEv
   auto impl = std::make_unique<Impl>();
   impl->on_event = std::move(on_event);
   impl->skeleton.reset(process_bpf__open());
-  if (!impl->skeleton) return Failed("cannot open the programs", errno);
+  if (!impl->skeleton) return Failed("cannot open the BPF programs", errno);
   bpf_map__reuse_fd(impl->skeleton->maps.rs_tracked, tracked);
   if (const int error = process_bpf__load(impl->skeleton.get()); error != 0) {
-    return Failed("the kernel does not take the programs", -error);
+    return Failed("the kernel rejects the BPF programs", -error);
   }
   impl->ring.reset(ring_buffer__new(bpf_map__fd(impl->skeleton->maps.rs_events), &Impl::Take,
                                     impl.get(), nullptr));
-  if (!impl->ring) return Failed("no ring buffer", errno);
+  if (!impl->ring) return Failed("cannot create the ring buffer", errno);
   if (const int error = process_bpf__attach(impl->skeleton.get()); error != 0) {
-    return Failed("the programs cannot be attached", -error);
+    return Failed("cannot attach the BPF programs", -error);
   }
   return std::unique_ptr<ProcessPrograms>(new ProcessPrograms(std::move(impl)));
 }

@@ -27,22 +27,21 @@ namespace {
 constexpr std::array kPrograms = {
     ProgramRow{"stdio_write_fexit", "fexit of write, writev, sendfile, splice, copy_file_range",
                "what was written to a standard stream",
-               "kernels with function tracing for BPF; each of these calls: one map look-up"},
-    ProgramRow{
-        "stdio_write_trace",
-        "tracepoint/syscalls/sys_exit_{write,writev,sendfile64,splice,copy_file_range}",
-        "what was written to a standard stream",
-        "where tracefs can be read; every system call 20 to 35 ns, each of these calls 150 ns, "
-        "of a tracked process 450 ns"},
+               "on kernels with function tracing for BPF; each of these calls: one map lookup"},
+    ProgramRow{"stdio_write_trace",
+               "tracepoint/syscalls/sys_exit_{write,writev,sendfile64,splice,copy_file_range}",
+               "what was written to a standard stream",
+               "if tracefs can be read; every system call: 20 to 35 ns; each of these calls: 150 "
+               "ns, of a tracked process 450 ns"},
     ProgramRow{"stdio_any_syscall", "tp_btf/sys_exit", "what was written to a standard stream",
-               "where neither is possible; every system call 80 ns"},
-    ProgramRow{"stdio_exec", "tp_btf/sched_process_exec", "its standard files",
+               "if neither is possible; every system call: 80 ns"},
+    ProgramRow{"stdio_exec", "tp_btf/sched_process_exec", "standard files of the process",
                "every exec: 0.5 us"},
-    ProgramRow{"stdio_fork", "tp_btf/sched_process_fork", "its standard files",
-               "every fork: one map look-up"},
+    ProgramRow{"stdio_fork", "tp_btf/sched_process_fork", "standard files of the process",
+               "every fork: one map lookup"},
     ProgramRow{"stdio_exit", "tp_btf/sched_process_exit",
-               "nothing: its standard files, kept for a moment",
-               "every thread's end: one comparison, every process's: one map look-up"},
+               "nothing; keeps the standard files of the process for a moment",
+               "every exit of a thread: one comparison; of a process: one map lookup"},
 };
 
 // Ways of meeting a write, cheapest first: the end of the names of their programs.
@@ -97,7 +96,7 @@ Result<Loaded> LoadBy(const Way& way, int tracked, const SpeechBudget& budget) {
   Loaded loaded;
   Skeleton& skeleton = loaded.skeleton;
   skeleton.reset(stdio_bpf__open());
-  if (!skeleton) return Failed("cannot open the programs", errno);
+  if (!skeleton) return Failed("cannot open the BPF programs", errno);
   skeleton->rodata->rs_bytes_per_second = static_cast<uint64_t>(budget.bytes_per_second);
   skeleton->rodata->rs_burst_bytes = static_cast<uint64_t>(budget.burst_bytes);
   skeleton->rodata->rs_share_seed = std::random_device()();
@@ -113,10 +112,10 @@ Result<Loaded> LoadBy(const Way& way, int tracked, const SpeechBudget& budget) {
   }
   bpf_map__reuse_fd(skeleton->maps.rs_tracked, tracked);
   if (const int error = stdio_bpf__load(skeleton.get()); error != 0) {
-    return Failed("the kernel does not take the programs", -error);
+    return Failed("the kernel rejects the BPF programs", -error);
   }
   if (const int error = stdio_bpf__attach(skeleton.get()); error != 0) {
-    return Failed("the programs cannot be attached", -error);
+    return Failed("cannot attach the BPF programs", -error);
   }
   if (way.suffix != kTracepoints) return loaded;
   bpf_object__for_each_program(program, skeleton->obj) {
@@ -180,7 +179,7 @@ Result<std::unique_ptr<StdioPrograms>> StdioPrograms::Load(int tracked, const Sp
   if (!impl->skeleton) return Error{why};
   impl->ring.reset(ring_buffer__new(bpf_map__fd(impl->skeleton->maps.rs_ring), &Impl::Take,
                                     impl.get(), nullptr));
-  if (!impl->ring) return Failed("no ring buffer", errno);
+  if (!impl->ring) return Failed("cannot create the ring buffer", errno);
   return std::unique_ptr<StdioPrograms>(new StdioPrograms(std::move(impl)));
 }
 

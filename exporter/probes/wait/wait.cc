@@ -62,7 +62,8 @@ Status Wait::Start(exporter::EventLoop& loop, Sink& sink) {
   if (!why_not.empty()) {
     SourceState state;
     state.state = Availability::kUp;
-    state.reason = "looks into /proc each second, not counted in the kernel: " + why_not;
+    state.reason =
+        "waits are sampled from /proc every second, not counted in the kernel: " + why_not;
     Tell(std::move(state));
   }
   return {};

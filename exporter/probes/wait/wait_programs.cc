@@ -28,13 +28,13 @@ namespace rankscope::probes {
 namespace {
 
 constexpr std::array kPrograms = {
-    ProgramRow{
-        "sched_switch", "tp_btf/sched_switch", "none: time per thread and wait class",
-        "while there are ranks, every switch: a look at two bits, less than the noise of one "
-        "of 2.5 us; of a tracked thread: two map look-ups, the call it waits in and that "
-        "call's file, 0.2 us"},
-    ProgramRow{"sched_wakeup", "tp_btf/sched_wakeup", "none: the same",
-               "only where the kernel does not count time in run queues: every wake-up, the same"},
+    ProgramRow{"sched_switch", "tp_btf/sched_switch",
+               "none; adds up time per thread and kind of wait",
+               "while there are ranks, every switch: a check of two bits, not measurable beside "
+               "the 2.5 us of a switch; of a tracked thread: two map lookups, the call it waits in "
+               "and that call's file, 0.2 us"},
+    ProgramRow{"sched_wakeup", "tp_btf/sched_wakeup", "none; adds up the same times",
+               "only if the kernel does not count time in run queues; every wakeup: the same"},
 };
 
 using Skeleton = std::unique_ptr<sched_bpf, DestroyBy<sched_bpf__destroy>>;
@@ -92,7 +92,7 @@ Result<std::unique_ptr<WaitPrograms>> WaitPrograms::Load(int tracked) {
   libbpf_set_print(nullptr);
   auto impl = std::make_unique<Impl>();
   impl->skeleton.reset(sched_bpf__open());
-  if (!impl->skeleton) return Failed("cannot open the programs", errno);
+  if (!impl->skeleton) return Failed("cannot open the BPF programs", errno);
   bpf_map__reuse_fd(impl->skeleton->maps.rs_tracked, tracked);
   const std::array<uint8_t, RS_CALLS> calls = WaitCalls();
   std::memcpy(const_cast<uint8_t*>(impl->skeleton->rodata->rs_calls), calls.data(), calls.size());
@@ -103,7 +103,7 @@ Result<std::unique_ptr<WaitPrograms>> WaitPrograms::Load(int tracked) {
     bpf_program__set_autoload(impl->skeleton->progs.sched_wakeup, false);
   }
   if (const int error = sched_bpf__load(impl->skeleton.get()); error != 0)
-    return Failed("the kernel does not take the programs", -error);
+    return Failed("the kernel rejects the BPF programs", -error);
   return std::unique_ptr<WaitPrograms>(new WaitPrograms(std::move(impl)));
 }
 
@@ -111,7 +111,7 @@ Status WaitPrograms::Attach() {
   if (impl_->attached) return {};
   if (const int error = sched_bpf__attach(impl_->skeleton.get()); error != 0) {
     sched_bpf__detach(impl_->skeleton.get());
-    return Failed("the programs cannot be attached", -error);
+    return Failed("cannot attach the BPF programs", -error);
   }
   impl_->attached = true;
   return {};
