@@ -67,13 +67,17 @@ int ClassifyCommand(int argc, char** argv) {
   std::string format = "json";
   std::optional<int> exit_code;
   bool job = false;
-  CLI::App app("Judges log files: one JSON object per file, in order.", "rankscope classify");
-  app.add_option("FILE", files, "log files; - for standard input")->required();
-  app.add_option("--exit-code", exit_code, "what the job's command ended with, where known")
+  CLI::App app(
+      "Judge log files and print one JSON object per file, in their order. Exit status: 0; 1 if a "
+      "file cannot be read; 2 for wrong usage.",
+      "rankscope classify");
+  app.add_option("FILE", files, "Log files; - for standard input")->required();
+  app.add_option("--exit-code", exit_code, "Exit status of the job's command, if known")
       ->check(CLI::Range(0, 255));
-  app.add_option("--format", format, "json or text")->check(CLI::IsMember({"json", "text"}));
+  app.add_option("--format", format, "Output format: json or text")
+      ->check(CLI::IsMember({"json", "text"}));
   app.add_flag("--job", job,
-               "all files, and the files below directories, are the logs of one job's ranks");
+               "Judge all files, and all files below directories, as the logs of one job's ranks");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -41,7 +41,8 @@ int CompanionCommand(int argc, char** argv) {
   arguments.insert(arguments.end(), argv, argv + argc);
   arguments.push_back(nullptr);
   execv(path.c_str(), arguments.data());
-  std::fprintf(stderr, "rankscope %s: %s: %s; keep both files of the program in one folder\n",
+  std::fprintf(stderr,
+               "rankscope %s: %s: %s; keep rankscope and rankscope_serve in one directory\n",
                argv[0], path.c_str(), std::strerror(errno));
   return 1;
 }

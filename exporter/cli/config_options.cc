@@ -16,20 +16,24 @@ ConfigOptions::ConfigOptions(CLI::App& app) : app_(app) {
     const char* what;
   };
   static constexpr Flag kFlags[] = {
-      {"--ebpf", "ebpf.mode", "auto, off or force: programs in the kernel"},
-      {"--ebpf.budget", "ebpf.budget", "what counting calls may cost each rank, of one core: 1%"},
-      {"--log.level", "log.level", "debug, info, warn or error"},
-      {"--log.format", "log.format", "logfmt or json"},
-      {"--state.dir", "state.dir", "recordings and verdicts"},
-      {"--state.max-jobs", "state.max_jobs", "jobs watched at once"},
-      {"--state.memory", "state.memory", "memory to keep within: 96MiB; 0: what the cgroup allows"},
-      {"--run.socket", "run.socket", "where `rankscope run` finds this daemon"},
-      {"--metrics.max-series", "metrics.max_series", "cap of series on /metrics"},
-      {"--web.max-requests", "web.max_requests", "requests served at once"},
+      {"--ebpf", "ebpf.mode", "Whether programs are loaded into the kernel: auto, off or force"},
+      {"--ebpf.budget", "ebpf.budget",
+       "Maximum cost of counting calls for each rank, as a share of one core, such as 1%"},
+      {"--log.level", "log.level", "Log level: debug, info, warn or error"},
+      {"--log.format", "log.format", "Log format: logfmt or json"},
+      {"--state.dir", "state.dir", "Directory of recordings and final verdicts"},
+      {"--state.max-jobs", "state.max_jobs", "Maximum number of jobs watched at once"},
+      {"--state.memory", "state.memory",
+       "Memory limit of the daemon, such as 96MiB; 0: the limit of its cgroup, or 2GiB without "
+       "one"},
+      {"--run.socket", "run.socket", "Socket on which the daemon listens for `rankscope run`"},
+      {"--metrics.max-series", "metrics.max_series", "Maximum number of series on /metrics"},
+      {"--web.max-requests", "web.max_requests", "Maximum number of requests served at once"},
   };
-  app.add_option("--config.file,--config", file_, "YAML configuration");
+  app.add_option("--config.file,--config", file_, "Configuration file, in YAML");
   app.add_flag("--print-config", print_config_, "Print the effective configuration and exit");
-  app.add_option("--web.listen-address", listen_, "IPv4:PORT; may be given several times")
+  app.add_option("--web.listen-address", listen_,
+                 "Address to listen on, IPv4:PORT; may be given several times")
       ->take_all();
   flags_.reserve(std::size(kFlags));
   for (const Flag& flag : kFlags) {

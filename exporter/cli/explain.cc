@@ -20,8 +20,8 @@ int ExplainCommand(int argc, char** argv) {
       "rankscope explain");
   int32_t pid = 0;
   std::string address = kDefaultAddress;
-  app.add_option("PID", pid, "Process id")->required()->check(CLI::PositiveNumber);
-  app.add_option("--address", address, "HOST:PORT of the daemon")->capture_default_str();
+  app.add_option("PID", pid, "Id of the process")->required()->check(CLI::PositiveNumber);
+  app.add_option("--address", address, "Address of the daemon, HOST:PORT")->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -191,11 +191,11 @@ constexpr std::array<Table, 11> kTables = {{{"families", Families},
 }  // namespace
 
 int ListCommand(int argc, char** argv) {
-  CLI::App app("Print one of the tables as Markdown.", "rankscope list");
+  CLI::App app("Print one of rankscope's tables as Markdown.", "rankscope list");
   std::string name;
   std::vector<std::string> names;
   for (const Table& table : kTables) names.emplace_back(table.name);
-  app.add_option("TABLE", name, "Which table")->required()->check(CLI::IsMember(names));
+  app.add_option("TABLE", name, "Name of the table")->required()->check(CLI::IsMember(names));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -61,22 +61,21 @@ constexpr Column kFacts[] = {
 };
 
 constexpr std::string_view kHelp =
-    "The default output is a TSV table: step, loss, grad_norm, lr, numbers as printed, empty "
-    "where\n"
-    "the record does not print them.\n"
-    "\n"
-    "--facts prints one row per record with, behind format (the dialect that read it) and those\n"
-    "four: total_steps, epoch, step_seconds, elapsed_seconds (since the loop's begin), batch_size\n"
-    "(samples per step), consumed_samples, consumed_tokens, samples_per_second, "
-    "tokens_per_second,\n"
-    "tflops, mfu (0 to 1), loss_scale, skipped_iterations, nan_iterations, num_zeros, "
-    "params_norm,\n"
-    "reward, reward_std, zero_std_share (0 to 1), kl, and loss_key_missing (1 where the dialect\n"
-    "left its loss out). Empty: not printed.\n"
-    "\n"
-    "--events prints, in order, offset (bytes from the log's begin), kind, name (the row of\n"
-    "`rankscope list formats` that read it), step (where the line says one) and text (a path, a\n"
-    "version, an evaluation's loss, the total of steps).\n";
+    R"(The default output is a TSV table with the columns step, loss, grad_norm and lr. Numbers are as
+the log prints them; a cell is empty if the record does not print its value.
+
+--facts prints one row per record: the name of its log format, those four columns, and
+total_steps, epoch, step_seconds, elapsed_seconds (since training began), batch_size (samples
+per step), consumed_samples, consumed_tokens, samples_per_second, tokens_per_second, tflops,
+mfu (0 to 1), loss_scale, skipped_iterations, nan_iterations, num_zeros, params_norm, reward,
+reward_std, zero_std_share (0 to 1), kl, and loss_key_missing (1 if the record should have a
+loss and has none).
+
+--events prints checkpoints, evaluations, the start and the end of training, in order: offset
+(in bytes from the start of the log), kind, name (of the rule that recognised the line), step
+(if the line has one) and text (a path, a version, the loss of an evaluation, the total number
+of steps).
+)";
 
 // Indexed by logs::MarkerKind.
 constexpr std::string_view kEventKinds[] = {
@@ -235,17 +234,18 @@ int ReadAll(int fd, Table& table) {
 
 int ProgressCommand(int argc, char** argv) {
   CLI::App app{
-      "Print the training records of a log: step, loss, gradient norm, learning rate, as printed "
-      "there.",
+      "Print the training records of a log: step, loss, gradient norm and learning rate. Exit "
+      "status: 0; 1 if the log cannot be read; 2 for wrong usage.",
       "rankscope progress"};
   std::string file;
   std::string format = "tsv";
-  app.add_option("FILE", file, "the log; '-' reads standard input")->required();
-  app.add_option("--format", format, "output format")->check(CLI::IsMember({"tsv"}));
+  app.add_option("FILE", file, "Log file; - for standard input")->required();
+  app.add_option("--format", format, "Output format")->check(CLI::IsMember({"tsv"}));
   bool facts = false;
   bool events = false;
-  auto* facts_flag = app.add_flag("--facts", facts, "print all that the records say");
-  app.add_flag("--events", events, "print checkpoints, evaluations, begin and end")
+  auto* facts_flag = app.add_flag("--facts", facts, "Print all values of the records");
+  app.add_flag("--events", events,
+               "Print checkpoints, evaluations, the start and the end of training")
       ->excludes(facts_flag);
   app.footer(std::string(kHelp));
   try {

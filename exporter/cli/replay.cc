@@ -52,17 +52,19 @@ int ReplayCommand(int argc, char** argv) {
   std::string format = "json";
   double speed = 0;
   bool timeline = false;
-  CLI::App app("Judges a recording again and prints the verdict of each job in it.",
+  CLI::App app("Judge a recording again and print the verdict of each job in it.",
                "rankscope replay");
   app.add_option("RECORDING", recording,
-                 "a recording's directory, one of its files, JSON Lines, or - for standard input")
+                 "Directory of a recording, one of its files, a file of JSON Lines, or - for "
+                 "standard input")
       ->required();
-  app.add_option("--format", format, "json or text")->check(CLI::IsMember({"json", "text"}));
+  app.add_option("--format", format, "Output format: json or text")
+      ->check(CLI::IsMember({"json", "text"}));
   app.add_option("--speed", speed,
-                 "speed relative to the recording; without it, as fast as possible")
+                 "Speed relative to the recording; without it, as fast as possible")
       ->check(CLI::Range(0.001, 1e6));
   app.add_flag("--timeline", timeline,
-               "print each change of a verdict with its time, instead of the verdicts");
+               "Print each change of a verdict with its time, instead of the verdicts");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -99,8 +99,8 @@ int Serve(const exporter::Config& config) {
 
 int ServeCommand(int argc, char** argv) {
   CLI::App app(
-      "Watch this node and serve /metrics and /verdict until SIGTERM. Exit status: 0, 1 cannot "
-      "start, 2 configuration or usage.",
+      "Watch this node and serve /metrics and /verdict until SIGTERM. Exit status: 0; 1 if it "
+      "cannot start; 2 for an error in the configuration or usage.",
       "rankscope serve");
   ConfigOptions options(app);
   const std::variant<exporter::Config, int> settled = options.Settle(argc, argv);

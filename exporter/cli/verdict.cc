@@ -57,8 +57,8 @@ int VerdictCommand(int argc, char** argv) {
   std::string address = kDefaultAddress;
   std::string format = "text";
   app.add_option("JOB", job, "Job id; without it, all known jobs");
-  app.add_option("--address", address, "HOST:PORT of the daemon")->capture_default_str();
-  app.add_option("--format", format, "text or json")
+  app.add_option("--address", address, "Address of the daemon, HOST:PORT")->capture_default_str();
+  app.add_option("--format", format, "Output format: text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   try {

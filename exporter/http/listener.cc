@@ -245,7 +245,7 @@ void Connection::Refuse(error_code why) {
   keep_alive_ = head_only_ = false;
   Enter(Phase::kAnswering, {});
   if (why != error::header_limit && why != error::buffer_overflow) {
-    return Write(Refusal(400, "this is no request of HTTP/1.1: " + why.message()));
+    return Write(Refusal(400, "not a valid HTTP/1.1 request: " + why.message()));
   }
   const bool in_line = parser_->get().target().empty();  // its end has not been seen
   Write(Refusal(in_line ? 414 : 431,
@@ -448,7 +448,7 @@ void Server::Answer(const std::shared_ptr<Connection>& connection, Request reque
   if (lane == Lane::kProbe) return connection->Write(router_.Handle(request, *state_()));
   if (lane == Lane::kGeneral && !connection->TakePlace()) {
     Response response = Refusal(503, "more than " + std::to_string(max_requests_) +
-                                         " requests at once; ask again, or raise web.max_requests");
+                                         " requests at once; try again, or raise web.max_requests");
     response.headers.push_back({"Retry-After", "1"});
     return connection->Write(std::move(response));
   }

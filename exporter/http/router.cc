@@ -52,7 +52,7 @@ JobStatus Seen(const Question& question, const JobDocument& document) {
 Response OfOneJob(const Question& question, std::string (*document)(const JobStatus&)) {
   const Result<std::optional<std::string>> job_id = JobIdOf(question.parameters);
   if (!job_id) return Problem(400, job_id.error());
-  if (!*job_id) return Problem(400, "no job is named; ask with ?job_id=");
+  if (!*job_id) return Problem(400, "the request names no job; add ?job_id=");
   const JobDocument* job = FindJob(question.state, **job_id);
   if (job == nullptr) return UnknownJob(question.state, **job_id);
   return Tagged(question.request, kJson, document(Seen(question, *job)) + "\n");
@@ -77,12 +77,12 @@ Result<exporter::slurm::EventQuery> QueryOf(const Parameters& parameters) {
       const std::optional<int64_t> since = ParseWallTime(value);
       if (!since)
         return Error{"since: '" + value.substr(0, 60) +
-                     "' is no time; write seconds since 1970 or 2026-11-20T16:00:50Z"};
+                     "' is not a time; write seconds since 1970 or 2026-11-20T16:00:50Z"};
       query.since_ns = *since;
     } else if (name == "after") {
       const auto parsed = std::from_chars(value.data(), value.data() + value.size(), query.after);
       if (parsed.ec != std::errc() || parsed.ptr != value.data() + value.size())
-        return Error{"after: '" + value.substr(0, 60) + "' is no event's number"};
+        return Error{"after: '" + value.substr(0, 60) + "' is not the number of an event"};
     }
   }
   return query;
@@ -107,13 +107,13 @@ Response Events(const Question& question) {
 Response Summary(const Question& question) {
   const Result<std::optional<std::string>> job_id = JobIdOf(question.parameters);
   if (!job_id) return Problem(400, job_id.error());
-  if (!*job_id) return Problem(400, "no job is named; ask with ?job_id=");
+  if (!*job_id) return Problem(400, "the request names no job; add ?job_id=");
   const auto& lines = question.state.published().summaries;
   const std::string_view line = lines == nullptr ? std::string_view() : LineOfJob(*lines, **job_id);
   const std::optional<JobSummary> summary = ReadJobSummary(line);
   if (!summary) {
-    return Problem(404, "nothing is left of job '" + (*job_id)->substr(0, 100) +
-                            "' here; a job leaves something when its verdict is final");
+    return Problem(404, "no summary of job '" + (*job_id)->substr(0, 100) +
+                            "' here; a summary is kept when a job's verdict is final");
   }
   constexpr std::array<Offer, 2> kOffers = {{{kJson}, {"text/plain"}}};
   if (Choose(question.request.JoinedHeader("Accept"), kOffers).offer == 1)
@@ -129,9 +129,10 @@ Response Explain(const Question& question) {
     const auto parsed = std::from_chars(value.data(), value.data() + value.size(), pid);
     if (parsed.ec != std::errc() || parsed.ptr != value.data() + value.size()) pid = 0;
   }
-  if (pid <= 0) return Problem(400, "no process is named; ask with ?pid= and a positive number");
+  if (pid <= 0)
+    return Problem(400, "the request names no process; add ?pid= with a positive number");
   const std::optional<std::string> text = question.options.explain(pid, question.request.deadline);
-  if (!text) return Problem(503, "the event loop did not answer in time; ask again");
+  if (!text) return Problem(503, "the event loop did not answer in time; try again");
   if (text->empty()) {
     return Problem(404, "process " + std::to_string(pid) + " belongs to no job known here");
   }
@@ -145,9 +146,9 @@ std::string Stale(const Question& question, Duration age) {
   const Duration since = question.options.now() - published.tick;
   const Duration granted = published.agent.ready ? age : kLongestStart;
   if (since <= granted) return {};
-  return (published.agent.ready ? "the last tick was " : "starting: nothing has happened for ") +
+  return (published.agent.ready ? "the daemon's last tick was " : "starting: no progress for ") +
          std::to_string(since.ns / 1'000'000'000) +
-         (published.agent.ready ? " s ago, and one is due each second" : " s");
+         (published.agent.ready ? " s ago; one is due each second" : " s");
 }
 
 Response Healthy(const Question& question) {
@@ -216,8 +217,8 @@ bool AnyNameWillDo(const Request& request, std::string_view path) {
 
 Response WrongName(std::string_view host) {
   return Refusal(421, "'" + std::string(host.substr(0, 100)) +
-                          "' is no name of this server; ask for its address (127.0.0.1 on the "
-                          "machine itself), or add the name to web.hosts");
+                          "' is not a name of this server; use its address (127.0.0.1 on the host "
+                          "itself), or add the name to web.hosts");
 }
 
 Response Dispatch(const Request& request, const State& state, const RouterOptions& options) {
@@ -230,7 +231,7 @@ Response Dispatch(const Request& request, const State& state, const RouterOption
   const auto route = std::find_if(std::begin(kRoutes), std::end(kRoutes),
                                   [&](const Route& r) { return r.path == *path; });
   if (route == std::end(kRoutes)) {
-    return Refusal(404, "nothing is served at this path; see / for what is");
+    return Refusal(404, "no such path; / links to the paths that exist");
   }
   const std::string_view wrong = WrongHost(request, options.names);
   if (!wrong.empty() && !AnyNameWillDo(request, *path)) return WrongName(wrong);

@@ -116,8 +116,8 @@ Status RestrictThread() {
   // Of this thread only, as is the filter: what others start stays as it is.
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
-    return Error{"threads of HTTP are not restricted: " + std::string(std::strerror(errno)) +
-                 "; needs a kernel with CONFIG_SECCOMP_FILTER"};
+    return Error{"cannot restrict the HTTP threads with seccomp: " +
+                 std::string(std::strerror(errno)) + "; needs a kernel with CONFIG_SECCOMP_FILTER"};
   }
   return {};
 }

@@ -28,7 +28,7 @@ Result<size_t> LimitOf(const Parameters& parameters) {
     const auto parsed = std::from_chars(value.data(), value.data() + value.size(), limit);
     if (parsed.ec != std::errc() || parsed.ptr != value.data() + value.size() || limit < 1 ||
         limit > kMostJobsOfPage) {
-      return Error{"limit: '" + value.substr(0, 60) + "' is no number from 1 to " +
+      return Error{"limit: '" + value.substr(0, 60) + "' is not a number from 1 to " +
                    std::to_string(kMostJobsOfPage)};
     }
   }

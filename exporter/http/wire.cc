@@ -16,7 +16,7 @@ std::string_view Ambiguity(const Request& request, int version) {
   for (const Header& header : request.headers) {
     const auto is = [&](const char* name) { return strcasecmp(header.name.c_str(), name) == 0; };
     if (header.name.empty() || header.name.find_first_of(" \t") != std::string::npos) {
-      return "a header's name has a blank in it";
+      return "the name of a header contains a space";
     }
     if (is("Host")) ++hosts;
     if (!is("Content-Length")) continue;

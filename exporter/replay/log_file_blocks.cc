@@ -24,7 +24,8 @@ Status LogBlocks::Open() {
                                : open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   struct stat status = {};
   if (fd_.get() < 0 || fstat(fd_.get(), &status) != 0) return Error{std::strerror(errno)};
-  if (S_ISDIR(status.st_mode)) return Error{"is a directory; --job takes directories"};
+  if (S_ISDIR(status.st_mode))
+    return Error{"is a directory; use --job to judge its files as one job"};
   regular_ = S_ISREG(status.st_mode) && !standard_input;
   if (!opened_once_ && regular_) end_ = 0;
   opened_once_ = true;

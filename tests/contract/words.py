@@ -3,6 +3,7 @@
 """What users read has no word of the column "not" in the table of CONTRIBUTING.md."""
 import re
 
+from command_line import COMMANDS
 from contract import main, output_of, read
 
 
@@ -38,6 +39,11 @@ def test_help_of_metrics():
 
 def test_sources_and_probes():
     return findings_in([*rows_of("sources"), *rows_of("probes")])
+
+
+def test_help_of_commands_and_configuration():
+    calls = [["--help"], ["serve", "--print-config"], *([command, "--help"] for command in COMMANDS)]
+    return findings_in((f"`rankscope {' '.join(call)}`", line) for call in calls for line in output_of(*call).splitlines())
 
 
 if __name__ == "__main__":

@@ -343,10 +343,11 @@ TEST_F(RouterTest, ProbesFollowTheAgeOfTheLastTick) {
   EXPECT_EQ(probes(), (std::vector<int>{200, 200, 200}));
   now = tick + kReadyAge + Seconds(1);
   EXPECT_EQ(probes(), (std::vector<int>{503, 200, 200}));
-  EXPECT_THAT(Ask("/-/ready").body, HasSubstr("the last tick was 11 s ago"));
+  EXPECT_THAT(Ask("/-/ready").body, HasSubstr("the daemon's last tick was 11 s ago"));
   now = tick + kHealthyAge + Seconds(1);
   EXPECT_EQ(probes(), (std::vector<int>{503, 503, 503}));
-  EXPECT_THAT(Ask("/-/healthy").body, HasSubstr("not healthy: the last tick was 61 s ago"));
+  EXPECT_THAT(Ask("/-/healthy").body,
+              HasSubstr("not healthy: the daemon's last tick was 61 s ago"));
   EXPECT_EQ(Ask("/metrics").status, 200) << "what is known is told";
   // Who reads his recordings is not to be restarted for it.
   metrics::Published starting = state_->published();
