@@ -100,7 +100,7 @@ bool Knows(std::span<const float> values) {
 }
 
 void AppendMemory(const GpuHistory& gpu, const JobTimeline& timeline, std::string& out) {
-  if (!Knows(gpu.memory_bytes)) return AppendRow("memory", "not told", out);
+  if (!Knows(gpu.memory_bytes)) return AppendRow("memory", "not reported", out);
   float peak = 0;
   for (const float value : gpu.memory_bytes)
     peak = std::isfinite(value) ? std::max(peak, value) : peak;
@@ -163,8 +163,8 @@ std::string Told(const GpuHistory& gpu, const std::vector<Mark>& marks) {
                                      [](float share) { return share > 0; });
   std::string said;
   if (minutes > 0) {
-    said += "<span class=\"warning\">held down by heat or power in " + std::to_string(minutes) +
-            (minutes == 1 ? " minute" : " minutes") + "</span>";
+    said += "<span class=\"warning\">clocks limited by heat or power in " +
+            std::to_string(minutes) + (minutes == 1 ? " minute" : " minutes") + "</span>";
   }
   if (marks.empty()) return said;
   said += said.empty() ? "" : ", ";
@@ -177,11 +177,12 @@ void AppendActivity(const GpuHistory& gpu, const JobTimeline& timeline,
                     const std::vector<metrics::SourceStatus>& sources, std::string& out) {
   const std::vector<Mark> marks = MarksOf(gpu, sources);
   const bool known = Knows(gpu.engine) || Knows(gpu.sm);
-  if (!known && marks.empty()) return AppendRow("engine and SMs", "not told", out);
+  if (!known && marks.empty()) return AppendRow("engine and SMs", "not reported", out);
   const std::string now = "engine " + Share(Newest(gpu.engine)) + ", SMs " + Share(Newest(gpu.sm));
   AppendRow("<span class=\"engine\">engine</span> and <span class=\"sm\">SMs</span>",
             Share(Newest(gpu.engine)) + " and " + Share(Newest(gpu.sm)), out);
-  OpenPicture("engine and SMs in the last hour; in the last minute " + now, kHeight + kStrip, out);
+  OpenPicture("activity of engine and SMs in the last hour; in the last minute " + now,
+              kHeight + kStrip, out);
   const double newest = gpu.minutes_end_wall_seconds;
   AppendPath("suspended",
              SuspendedBands(timeline, newest - 60.0 * GpuHistory::kMinutes, newest, kWidth,
@@ -192,8 +193,9 @@ void AppendActivity(const GpuHistory& gpu, const JobTimeline& timeline,
   AppendMarks(gpu, marks, out);
   out.append("</svg>");
   const std::string end = Clock(gpu.minutes_end_wall_seconds);
-  AppendTimes(Clock(gpu.minutes_end_wall_seconds - 60.0 * GpuHistory::kMinutes) + " an hour before",
-              end, out);
+  AppendTimes(
+      Clock(gpu.minutes_end_wall_seconds - 60.0 * GpuHistory::kMinutes) + " one hour earlier", end,
+      out);
   const std::string told = Told(gpu, marks);
   if (!told.empty()) out.append("<p class=\"told\">").append(told).append("</p>");
 }

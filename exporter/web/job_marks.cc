@@ -114,7 +114,7 @@ void AppendStrip(const JobTimeline& timeline, const Range& range, double now, st
   const std::string said = Summary(timeline, now);
   out.append("<svg class=\"strip\" viewBox=\"0 0 ").append(Print("%g", kWidth)).append(" ");
   out.append(Print("%g", kHeight)).append("\" preserveAspectRatio=\"none\" role=\"img\"><title>");
-  out.append("the job's time: ").append(said).append("; listed below</title>");
+  out.append("timeline of the job: ").append(said).append("; listed below</title>");
   AppendBands(timeline, range, now, out);
   std::string lines;
   for (const JobMark& mark : timeline.marks) {
@@ -216,7 +216,7 @@ std::string SuspendedBands(const JobTimeline& timeline, double from, double unti
 
 void AppendTimeline(const JobTimeline& timeline, double now_wall_seconds, std::string& out) {
   if (timeline.marks.empty()) return;
-  out.append("<h3>Its time</h3>\n");
+  out.append("<h3>Timeline</h3>\n");
   AppendStripAndWords(timeline, now_wall_seconds, out);
 }
 
@@ -230,7 +230,7 @@ void AppendSlurmJobs(const SlurmReport& report, double now_wall_seconds, std::st
     jobs.push_back(id);
   }
   if (jobs.empty()) return;
-  out.append("<h2>Slurm's jobs</h2>\n");
+  out.append("<h2>Jobs of Slurm</h2>\n");
   for (const std::string_view id : jobs) {
     std::vector<const SlurmEvent*> events;
     for (const auto& event : *report.events) {

@@ -165,7 +165,7 @@ void AppendClaims(const proto::Verdict& verdict, std::string& out) {
   for (const auto& test : verdict.next_tests()) {
     lines.push_back("<code>" + Escaped(test.command()) + "</code> " + Escaped(test.expects()));
   }
-  AppendList("Would decide", std::exchange(lines, {}), out);
+  AppendList("Tests that would decide", std::exchange(lines, {}), out);
   for (const auto& warning : verdict.warnings()) {
     lines.push_back("<span class=\"warning\">" + Escaped(warning.kind()) + "</span> " +
                     Escaped(warning.text()));
@@ -226,7 +226,8 @@ void AppendJob(const JobStatus& job, size_t index, bool drawn, const metrics::Pu
   if (drawn) {
     AppendGpuCharts(job, published.agent.sources, out);
   } else {
-    out.append("<p class=\"soft\">Its GPUs are not drawn: too many jobs have some.</p>\n");
+    out.append(
+        "<p class=\"soft\">GPU charts of this job are omitted: too many jobs use GPUs.</p>\n");
   }
   const std::string id = PercentEncode(job.job_id);
   out.append("<p>");

@@ -117,7 +117,7 @@ TEST(StatusPage, DrawsTheCardsOfAJob) {
   EXPECT_THAT(page, HasSubstr("<b>GPU 3</b> rank 3 <code>GPU-fa4e0003</code>"));
   EXPECT_THAT(page, HasSubstr("at most 39.0 GiB of 80.0 GiB"));
   EXPECT_THAT(page, HasSubstr("in the last minute engine 97 %, SMs 12 %"));
-  EXPECT_THAT(page, HasSubstr("held down by heat or power in 2 minutes"));
+  EXPECT_THAT(page, HasSubstr("clocks limited by heat or power in 2 minutes"));
   EXPECT_THAT(page, HasSubstr("<span class=\"critical\">Xid 79</span>")) << "of this hour and card";
   EXPECT_THAT(page, HasSubstr("<path class=\"xid\" d=\"M180.0 0V52\"/>"))
       << "a quarter from its end";
@@ -135,7 +135,7 @@ TEST(StatusPage, WhatACardDoesNotTellIsNotDrawn) {
   silent.sm.clear();
   silent.throttled.clear();
   silent.state = "lost";
-  EXPECT_THAT(StatusPage(OnCards({silent})), HasSubstr("not told"));
+  EXPECT_THAT(StatusPage(OnCards({silent})), HasSubstr("not reported"));
   EXPECT_THAT(StatusPage(OnCards({silent})), HasSubstr("<span class=\"critical\">lost</span>"));
   EXPECT_THAT(StatusPage(OnCards({silent})), Not(HasSubstr("<path")));
   EXPECT_THAT(StatusPage(OnCards({GpuHistory{}})), HasSubstr("GPU ?"));
@@ -169,7 +169,7 @@ TEST(StatusPage, CardsAreEscapedAndBounded) {
   }();
   const std::string with = StatusPage(test::OnNode(jobs));
   EXPECT_LT(with.size(), without.size() + 128 * 6000);
-  EXPECT_LT(with.find("<figure>"), with.find("not drawn")) << "the running one comes first";
+  EXPECT_LT(with.find("<figure>"), with.find("are omitted")) << "the running one comes first";
 }
 
 TEST(StatusPage, OfManyJobsTheRunningAndTheNewestAreShownAndTheOthersCounted) {
@@ -208,8 +208,8 @@ JobStatus WithTime(double begin) {
 
 TEST(StatusPage, AJobsTimeIsAStripAndTheSameInWords) {
   const std::string page = StatusPage(test::OnNode({WithTime(test::kWallSeconds - 240)}));
-  EXPECT_THAT(page,
-              HasSubstr("<title>the job's time: 2 attempts, suspended for 60 s; listed below"));
+  EXPECT_THAT(
+      page, HasSubstr("<title>timeline of the job: 2 attempts, suspended for 60 s; listed below"));
   // 300 s in 240 units: from a minute before its begin to now.
   EXPECT_THAT(page, HasSubstr("<path class=\"failed\" d=\"M48.0 5H192.0V20H48.0Z\"/>"));
   EXPECT_THAT(page, HasSubstr("<path class=\"went\" d=\"M208.0 5H240.0V20H208.0Z\"/>"));
@@ -219,7 +219,7 @@ TEST(StatusPage, AJobsTimeIsAStripAndTheSameInWords) {
               HasSubstr("<b>suspended</b> <span class=\"soft\">its cgroup was frozen</span>"));
   EXPECT_THAT(page, HasSubstr("&lt;b&gt;RUNNING &quot;x&#39;&amp;</span>"));
   EXPECT_THAT(page, Not(HasSubstr(" style=")));
-  EXPECT_THAT(StatusPage(test::OnNode({test::HealthyJob("1")})), Not(HasSubstr("Its time")));
+  EXPECT_THAT(StatusPage(test::OnNode({test::HealthyJob("1")})), Not(HasSubstr("Timeline")));
 }
 
 TEST(StatusPage, ALongLifeIsFoldedAndTimesThatAreNoneAreNot) {
@@ -264,7 +264,7 @@ TEST(StatusPage, BesideTheControllerSlurmsJobsHaveTheirTime) {
   published.agent.sources.emplace_back().name = "slurm";
   published.agent.sources.back().slurm = report;
   const std::string page = StatusPage(published);
-  EXPECT_THAT(page, HasSubstr("<h2>Slurm's jobs</h2>"));
+  EXPECT_THAT(page, HasSubstr("<h2>Jobs of Slurm</h2>"));
   EXPECT_THAT(page, HasSubstr("<b>blocked</b> <span class=\"soft\">Resources</span>"));
   EXPECT_THAT(page, HasSubstr("&lt;Preempted&gt;"));
   EXPECT_THAT(page, HasSubstr("1 attempt, suspended for 50 s"));
