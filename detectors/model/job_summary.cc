@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "detectors/model/ascii.h"
+
 namespace rankscope {
 namespace {
 
@@ -16,9 +18,6 @@ constexpr double kMostNumber = 1e18;  // no step, loss or size; sums of such sta
 
 bool IsSmall(char c) {
   return c >= 'a' && c <= 'z';
-}
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
 }
 bool IsPlain(char c) {
   return IsSmall(c) || IsDigit(c) || c == '/' || c == '.' || c == '_' || c == '+' || c == '-';

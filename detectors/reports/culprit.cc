@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
@@ -43,11 +44,6 @@ std::string CommonOperation(const GroupStandings& group) {
   return best == votes.end() ? std::string() : std::string(best->first);
 }
 
-// More than half cannot be the exception; of two, one can.
-bool IsFew(size_t count, size_t of) {
-  return count > 0 && (2 * count < of || (of == 2 && count == 1));
-}
-
 Culprits Absent(std::span<const GroupStandings> groups, std::span<const int32_t> told) {
   Culprits found;
   std::set<int32_t> ranks;
@@ -64,7 +60,7 @@ Culprits Absent(std::span<const GroupStandings> groups, std::span<const int32_t>
       if (IsIn(told, member)) absent.push_back(member);
     }
     // Where most of a group are absent, its name means another group to them.
-    if (!IsFew(absent.size(), absent.size() + here.size())) continue;
+    if (!IsFew(std::ssize(absent), std::ssize(absent) + std::ssize(here))) continue;
     ranks.insert(absent.begin(), absent.end());
     if (waiting <= found.waiting) continue;
     found.group = group.name;
@@ -140,7 +136,7 @@ Culprits Laggards(std::span<const GroupStandings> groups) {
     found.waiting = Waiting(*lag.group);
     found.operation = CommonOperation(*lag.group);
   }
-  if (!IsFew(found.ranks.size(), lags.size())) return {};
+  if (!IsFew(std::ssize(found.ranks), std::ssize(lags))) return {};
   found.by = Culprits::By::kLag;
   return found;
 }

@@ -22,6 +22,11 @@
 
 namespace rankscope::reports {
 
+// More than half cannot be the exception; of two, one can.
+constexpr bool IsFew(int64_t count, int64_t of) {
+  return count > 0 && (2 * count < of || (of == 2 && count == 1));
+}
+
 // How far one rank has come in one group.
 struct Standing {
   int32_t rank = -1;  // global

@@ -5,16 +5,14 @@
 
 #include <string_view>
 
+#include "detectors/model/ascii.h"
+
 namespace rankscope::windows {
 namespace {
 
 // "8841", "8841.0" and "8841.batch", "12_3", "12+0": the job that a step is of.
 std::string_view JobOfStep(std::string_view id) {
   return id.substr(0, id.find('.'));
-}
-
-bool IsNumber(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 }  // namespace
@@ -29,12 +27,12 @@ bool OfAnotherJob(const logs::Incident& incident, const JobNumbers& job) {
     if (field.key == "job" || field.key == "step") named = JobOfStep(field.value);
   }
   const std::string_view own = job.job_id;
-  if (named.empty() || !IsNumber(own) || named == own || named == job.array_task) return false;
+  if (named.empty() || !IsDigits(own) || named == own || named == job.array_task) return false;
   // "12_3" of an array is not told apart where this job does not know whether it is of one.
   const size_t mark = named.find_first_of("_+");
   const std::string_view base = named.substr(0, mark);
   const std::string_view array = job.array_task.substr(0, job.array_task.find('_'));
-  if (!IsNumber(base) || job.heterogeneous) return false;
+  if (!IsDigits(base) || job.heterogeneous) return false;
   if (mark == std::string_view::npos) return base != array;
   return named[mark] == '_' ? !array.empty() : base != own;
 }

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "detectors/model/ascii.h"
+
 namespace rankscope::windows {
 namespace {
 
@@ -21,10 +23,6 @@ constexpr std::string_view kStepWords[] = {"step",      "steps",      "iter",
 bool IsLetter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 }  // namespace
 
 double StepOfCheckpointName(std::string_view path) {

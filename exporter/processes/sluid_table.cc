@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "detectors/attribution/cgroup_path.h"
+#include "detectors/model/ascii.h"
 #include "exporter/loop/small_file.h"
 #include "exporter/processes/proc_text.h"
 
@@ -31,10 +32,6 @@ std::vector<std::string> StepsIn(const std::string& directory) {
     if (steps.size() == kMaxSteps) break;
   }
   return steps;
-}
-
-bool IsDigits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 }  // namespace

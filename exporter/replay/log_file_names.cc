@@ -10,12 +10,11 @@
 #include <set>
 #include <string_view>
 
+#include "detectors/model/ascii.h"
+
 namespace rankscope::replay {
 namespace {
 
-bool Digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool Letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -29,7 +28,7 @@ int32_t Whole(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   constexpr int32_t kMostRanks = 1'000'000;
   const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && !text.empty() && Digit(text.front()) && value < kMostRanks ? value : -1;
+  return whole && !text.empty() && IsDigit(text.front()) && value < kMostRanks ? value : -1;
 }
 
 std::vector<std::string_view> Split(std::string_view path) {
@@ -57,7 +56,7 @@ bool NamedRank(std::string_view text, LogName& name) {
     size_t begin = at + kRank.size();
     if (begin < text.size() && Separator(text[begin])) ++begin;
     size_t end = begin;
-    while (end < text.size() && Digit(text[end])) ++end;
+    while (end < text.size() && IsDigit(text[end])) ++end;
     const int32_t number = Whole(text.substr(begin, end - begin));
     if (number < 0 || (end < text.size() && Letter(text[end]))) continue;
     const size_t before = at > 0 && Separator(text[at - 1]) ? at - 1 : at;
@@ -107,15 +106,15 @@ Masked Mask(std::string_view path) {
                          dot + 1 < path.size() && Letter(path[dot + 1]);
   const std::string_view stem = extension ? path.substr(0, dot) : path;
   for (size_t i = 0; i < stem.size();) {
-    if (!Digit(stem[i])) {
+    if (!IsDigit(stem[i])) {
       masked.form.push_back(stem[i++]);
       continue;
     }
     size_t end = i;
-    while (end < stem.size() && Digit(stem[end])) ++end;
+    while (end < stem.size() && IsDigit(stem[end])) ++end;
     const size_t before = i > 0 && Separator(stem[i - 1]) ? i - 1 : i;
     const std::string_view word = WordBefore(stem, before);
-    const bool after_number = before < i && before > 0 && Digit(stem[before - 1]);
+    const bool after_number = before < i && before > 0 && IsDigit(stem[before - 1]);
     const bool alone = word.empty() && (before == 0 || stem[before - 1] == '/');
     masked.may_be_rank.push_back(
         (slash == path.npos || i > slash) && (end == stem.size() || !Letter(stem[end])) &&

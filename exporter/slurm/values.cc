@@ -11,6 +11,8 @@
 #include <limits>
 #include <system_error>
 
+#include "detectors/model/ascii.h"
+
 namespace rankscope::exporter::slurm {
 namespace {
 
@@ -22,10 +24,6 @@ constexpr std::array<std::string_view, 9> kNothing = {
 constexpr int64_t kMostSeconds = 315'360'000'000;
 
 constexpr size_t kMaxStateWords = 32;  // Slurm has 24 flags of nodes
-
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 char Upper(char c) {
   return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;

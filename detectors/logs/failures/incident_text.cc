@@ -6,12 +6,11 @@
 #include <charconv>
 #include <cmath>
 
+#include "detectors/logs/text/number.h"
+
 namespace rankscope::logs {
 namespace {
 
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool IsSpace(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }

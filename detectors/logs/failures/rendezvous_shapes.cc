@@ -5,13 +5,10 @@
 #include "detectors/logs/failures/exception_text.h"
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/model/ascii.h"
 
 namespace rankscope::logs {
 namespace {
-
-bool IsDigits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
 
 // "(node7, 29500)", "[node7]:29500", "node7:29500", "10.0.0.7<29500>"
 std::pair<std::string_view, std::string_view> HostAndPort(std::string_view text) {

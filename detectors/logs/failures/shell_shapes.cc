@@ -7,6 +7,7 @@
 
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/model/ascii.h"
 
 namespace rankscope::logs {
 namespace {
@@ -41,10 +42,6 @@ struct WordRow {
 constexpr WordRow kZsh[] = {
     {"killed ", 9},    {"segmentation fault ", 11},          {"abort ", 6},
     {"bus error ", 7}, {"illegal hardware instruction ", 4}, {"terminated ", 15}};
-
-bool IsNumber(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
 
 // What scripts start beside a run and stop when it is over: the shell reports their end in the same
 // words.
@@ -91,7 +88,7 @@ int64_t TakePid(std::string_view& text) {
 
 // "[1]+  " and "[1]  + " of job control; false where the line has none.
 bool TakeJob(std::string_view& text) {
-  if (!text.starts_with("[") || !IsNumber(Between(text, "[", "]"))) return false;
+  if (!text.starts_with("[") || !IsDigits(Between(text, "[", "]"))) return false;
   text = TrimLeft(After(text, "]"));
   if (text.starts_with("+") || text.starts_with("-")) text = TrimLeft(text.substr(1));
   return true;
@@ -113,7 +110,7 @@ void ParseShell(const CleanLine& line, RecordList& out) {
   if (marker != std::string_view::npos && text.find(' ') == marker + 1) {
     const std::string_view rest = text.substr(marker + 7);
     const size_t colon = rest.find(": ");
-    if (colon != std::string_view::npos && IsNumber(rest.substr(0, colon))) {
+    if (colon != std::string_view::npos && IsDigits(rest.substr(0, colon))) {
       text = TrimLeft(rest.substr(colon + 2));
       from_shell = true;
     }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "detectors/model/ascii.h"
+
 namespace rankscope::logs {
 namespace {
 
@@ -14,16 +16,12 @@ constexpr size_t kReach = 64;
 // What is further ahead than this is a date in a message: an expiry, an estimate.
 constexpr int64_t kFarAhead = int64_t{30} * 24 * 3600 * 1000;
 
-bool Digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // The number of `size` digits at `at`; -1 where they are not all digits.
 int32_t Number(std::string_view text, size_t at, size_t size) {
   if (at + size > text.size()) return -1;
   int32_t number = 0;
   for (size_t i = at; i < at + size; ++i) {
-    if (!Digit(text[i])) return -1;
+    if (!IsDigit(text[i])) return -1;
     number = number * 10 + (text[i] - '0');
   }
   return number;
@@ -47,11 +45,11 @@ Date DateBefore(std::string_view text, size_t end) {
     if (separated(at + 2, '/') && separated(at + 5, '/'))
       return {Number(text, at + 6, 4), Number(text, at, 2), Number(text, at + 3, 2)};
   }
-  if (end >= 5 && separated(end - 3, '/') && (end == 5 || !Digit(text[end - 6])))
+  if (end >= 5 && separated(end - 3, '/') && (end == 5 || !IsDigit(text[end - 6])))
     return {0, Number(text, end - 5, 2), Number(text, end - 2, 2)};
   // A level's letter, the month with one digit or two, the day with two.
   size_t begin = end;
-  while (begin > 0 && end - begin < 5 && Digit(text[begin - 1])) --begin;
+  while (begin > 0 && end - begin < 5 && IsDigit(text[begin - 1])) --begin;
   const size_t digits = end - begin;
   if ((digits == 3 || digits == 4) && begin > 0 &&
       std::string_view("IWEFCDV").find(text[begin - 1]) != std::string_view::npos)

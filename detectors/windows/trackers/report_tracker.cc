@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "detectors/model/event_types.h"
+#include "detectors/reports/culprit.h"
 
 namespace rankscope::windows {
 namespace {
@@ -65,11 +66,6 @@ std::array<Spread, kOperations> Spreads(const RasCommunicator& communicator) {
   return spreads;
 }
 
-// More than half cannot be the exception; of two, one can.
-bool IsFew(int64_t count, int64_t of) {
-  return count > 0 && (2 * count < of || (of == 2 && count == 1));
-}
-
 RasSuspect Describe(const RasCommunicator& communicator, const RasRank& rank, RasSuspect::Kind kind,
                     Timestamp t) {
   RasSuspect suspect;
@@ -93,7 +89,8 @@ void AddBehind(const RasCommunicator& communicator, Timestamp t,
   for (size_t operation = 0; operation < kOperations; ++operation) {
     const Spread& spread = spreads[operation];
     if (spread.all < 2 || spread.least == spread.most) continue;
-    if (!IsFew(spread.at_least, std::max<int64_t>(communicator.size, spread.all))) continue;
+    if (!reports::IsFew(spread.at_least, std::max<int64_t>(communicator.size, spread.all)))
+      continue;
     std::vector<const RasRank*> behind;
     for (const RasRank& rank : communicator.ranks) {
       if (rank.launched[operation] == spread.least) behind.push_back(&rank);
@@ -109,7 +106,7 @@ void AddBehind(const RasCommunicator& communicator, Timestamp t,
         const Spread& another = spreads[other];
         if (other == operation || rank->launched[other] < 0) continue;
         if (another.least == another.most || rank->launched[other] != another.most) continue;
-        if (!IsFew(another.at_most, another.all)) continue;
+        if (!reports::IsFew(another.at_most, another.all)) continue;
         suspect.kind = RasSuspect::Kind::kOutOfOrder;
         suspect.other_operation = static_cast<int32_t>(other);
       }

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <fstream>
-#include <sstream>
 #include <utility>
+
+#include "exporter/loop/small_file.h"
 
 namespace rankscope::probes {
 namespace {
@@ -19,13 +19,6 @@ namespace {
 constexpr int CAP_PERFMON = 38;
 constexpr int CAP_BPF = 39;
 #endif
-
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // The bracketed word of "none [integrity] confidentiality".
 std::string Chosen(const std::string& text) {
@@ -156,9 +149,9 @@ KernelFacts ReadKernel(const std::string& root) {
     return access((root + path).c_str(), R_OK) == 0;
   };
   facts.btf = readable("/sys/kernel/btf/vmlinux");
-  facts.lockdown = Chosen(ReadText(root + "/sys/kernel/security/lockdown"));
-  facts.capabilities = EffectiveCapabilities(ReadText(root + "/proc/self/status"));
-  const std::string paranoid = ReadText(root + "/proc/sys/kernel/perf_event_paranoid");
+  facts.lockdown = Chosen(ReadSmallFile(root + "/sys/kernel/security/lockdown"));
+  facts.capabilities = EffectiveCapabilities(ReadSmallFile(root + "/proc/self/status"));
+  const std::string paranoid = ReadSmallFile(root + "/proc/sys/kernel/perf_event_paranoid");
   if (!paranoid.empty())
     facts.perf_paranoid = static_cast<int>(std::strtol(paranoid.c_str(), nullptr, 10));
   char link[64] = {};
