@@ -34,7 +34,7 @@ def attacks():
 
 
 def table():
-    lines = ["| test | what is done, and what holds |", "| --- | --- |"]
+    lines = ["| test | attack, and what holds |", "| --- | --- |"]
     lines += [f"| `{test}` | {text.replace('|', chr(92) + '|')} |" for test, _, text in sorted(attacks())]
     return "\n".join(lines)
 

@@ -6,7 +6,7 @@ from hostile_case import PATIENCE, VICTIM, HostileTest, run_tests
 
 class Bystander(HostileTest):
     def test_the_victims_job_is_judged_when_nobody_attacks(self):
-        """Nobody does anything: the victim's failure is named."""
+        """No attack: the victim's failure is named."""
         daemon = self.daemon()
         run = self.train_as(VICTIM, daemon, None)
         self.let_go()

@@ -37,7 +37,7 @@ class Descriptors(HostileTest):
             wait_for("a tick", lambda before=before: self.metric(client, "rankscope_last_tick_timestamp_seconds") > before)
 
     def test_without_a_descriptor_no_job_ends_and_no_core_burns(self):
-        """Every descriptor is taken while the attacker connects again and again: the victim's job is not said to have ended."""
+        """All file descriptors are in use while the attacker connects again and again: the victim's job is not reported as ended."""
         daemon = self.daemon()
         victim = self.train_as(VICTIM, daemon, None)
         (job,) = wait_for("the victim's job", lambda: self.runs(daemon))
@@ -76,7 +76,8 @@ class Descriptors(HostileTest):
         self.assertEqual(daemon.verdict(job)["code"], "X1")
 
     def test_the_last_descriptors_are_not_for_wrappers(self):
-        """The attacker connects until the daemon takes no more, on a node with few descriptors: pages and the victim's job go on."""
+        """The attacker connects until the daemon accepts no more, with a low limit of file descriptors: pages are served and the
+        victim's job is judged."""
         daemon = self.daemon(preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512)))
         attacker = self.python_as(ATTACKER, "import socket, sys, time\n"
                                   "held = []\n"

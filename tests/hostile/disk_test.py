@@ -97,7 +97,7 @@ class SlowDisk(HostileTest, DiskTest):
         Path(str(self.control) + ".hang").unlink(missing_ok=True)
 
     def test_24_runs_that_end_at_once_on_a_slow_disk_stop_no_tick(self):
-        """The attacker lets 24 runs end at once while each write and sync takes 200 ms: ticks go on and the victim is judged."""
+        """The attacker ends 24 runs at once while each write and sync takes 200 ms: ticks continue, and the victim is judged."""
         daemon = self.daemon(state=str(self.state))
         victim = self.train_as(VICTIM, daemon, None)
         (job,) = wait_for("the victim's job", lambda: self.runs(daemon))
@@ -118,7 +118,7 @@ class SlowDisk(HostileTest, DiskTest):
         self.assertEqual(self.finals(self.daemon(state=str(self.state))), told)
 
     def test_a_disk_that_hangs_stops_no_tick_and_is_said(self):
-        """The disk stops answering while the attacker's runs end: ticks go on, the victim is judged, and SIGTERM ends the daemon."""
+        """The disk stops responding while the attacker's runs end: ticks continue, the victim is judged, and SIGTERM ends the daemon."""
         daemon = self.daemon(state=str(self.state))
         victim = self.train_as(VICTIM, daemon, None)
         (job,) = wait_for("the victim's job", lambda: self.runs(daemon))
@@ -149,7 +149,7 @@ class SlowDisk(HostileTest, DiskTest):
 
 class FullDisk(HostileTest, DiskTest):
     def test_verdicts_missed_on_a_full_disk_are_written_when_there_is_room(self):
-        """Somebody fills the disk of state.dir while runs end: their verdicts are served, and kept as soon as there is room."""
+        """The disk of state.dir fills up while runs end: their verdicts are served, and stored as soon as there is space."""
         state = self.mount("-t", "tmpfs", "-o", "size=8m", "none")
         daemon = self.daemon(state=str(state))
         ballast = state / "ballast"
@@ -174,7 +174,7 @@ class FullDisk(HostileTest, DiskTest):
         self.assertEqual(self.finals(self.daemon(state=str(state))), told)
 
     def test_one_users_recordings_do_not_push_out_anothers(self):
-        """The attacker fills the recordings' budget of the node: his own go, and the victim's, though older, stays."""
+        """The attacker fills the budget of recordings of the node: his own are removed, and the victim's older one stays."""
         state = Path(self.folder) / "state"
         config = Path(self.folder) / "config.yaml"
         config.write_text("state: {job_bytes: 1MiB, total_bytes: 1MiB}\n")
@@ -191,7 +191,7 @@ class FullDisk(HostileTest, DiskTest):
 
 class KilledDaemon(HostileTest, DiskTest):
     def test_what_was_said_is_found_again_after_kill_9(self):
-        """The daemon is killed in the moment in which a verdict is served: the next one serves the same."""
+        """The daemon is killed at the moment at which a verdict is served: the restarted daemon serves the same verdict."""
         daemon = self.daemon()
         for i in range(3):
             self.failing_runs(VICTIM, daemon, 4, first=4 * i)
@@ -202,7 +202,8 @@ class KilledDaemon(HostileTest, DiskTest):
             self.assertEqual({job: found.get(job) for job in told}, told)
 
     def test_a_verdict_that_the_disk_has_changed_is_not_served(self):
-        """A byte of a kept verdict changes on the disk, another loses its end: they are named and counted, and no wrong verdict is served."""
+        """One byte of a stored verdict changes on the disk, and another verdict is truncated: both are reported and counted, and no
+        wrong verdict is served."""
         daemon = self.daemon()
         self.failing_runs(VICTIM, daemon, 3)
         told = self.wait_for_finals(daemon, 3)
@@ -222,7 +223,7 @@ class KilledDaemon(HostileTest, DiskTest):
 
 class Ending(HostileTest, DiskTest):
     def test_sigterm_ends_it_amid_sessions_and_clients_that_stall(self):
-        """The attacker holds 24 sessions and 100 HTTP connections open and says nothing: SIGTERM still ends the daemon."""
+        """The attacker holds 24 sessions and 100 HTTP connections open and sends nothing: SIGTERM still ends the daemon."""
         daemon = self.daemon()
         runs = [self.start_as(ATTACKER, self.program, "run", "--socket", daemon.socket, "--dir", self.home(ATTACKER) / f"e{i}", "--",
                               "/bin/sh", "-c", "sleep 600") for i in range(24)]

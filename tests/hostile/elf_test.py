@@ -168,8 +168,8 @@ class CallSources(HostileTest):
         wait_for("the daemon to come to rest", rests)
 
     def test_symbol_tables_without_end(self):
-        """Runs code of twenty files of 264 kB with 4,000 overlapping tables of 512 MB each: the daemon reads so much and no
-        more, the victim's launches are all counted, and the attacker's calls are said to be unknown, not none."""
+        """The attacker runs code from twenty files of 264 kB, each with 4,000 overlapping tables of 512 MB: the daemon reads a bounded
+        amount, all launches of the victim are counted, and the attacker's calls are reported as unknown, not as zero."""
         daemon = self.daemon()
         attacker = self.attack(self.endless(20))
         self.counted(daemon, self.victim())
@@ -178,7 +178,7 @@ class CallSources(HostileTest):
         self.assertTrue(self.reasons(daemon))
 
     def test_a_hundred_copies_of_a_library(self):
-        """Runs code of a hundred copies of libcuda: the victim, who comes later, is counted to the last launch."""
+        """The attacker runs code from a hundred copies of libcuda: every launch of the victim, who starts later, is counted."""
         daemon = self.daemon()
         attackers = [self.attack(self.copies(25)) for _ in range(4)]
         self.wait_for_ticks(daemon, 4)
@@ -187,7 +187,7 @@ class CallSources(HostileTest):
         self.assertGreater(daemon.metric('rankscope_source_lost_total{source="cuda"}'), 0)
 
     def test_copies_beside_a_victim_that_is_counted_already(self):
-        """Brings a hundred copies while the victim's libraries are probed: they stay so."""
+        """The attacker runs a hundred copies of libcuda while the victim's libraries are probed: these probes stay."""
         daemon = self.daemon()
         victim = self.victim()
         wait_for("the victim's libraries to be seen", lambda: "kernel_launches" in self.seen(daemon, victim, "770"))
@@ -202,8 +202,9 @@ class CallSources(HostileTest):
                 f"-o lowerdir={self.libraries},upperdir=upper,workdir=work merged && exec \"$@\"", "sh", *command]
 
     def test_an_overlay_of_ones_own(self):
-        """Mounts an overlay in a user namespace, below which a file system could hang while every fork of the machine waits
-        for a probe: no probe is placed there, and his calls are said to be unknown; the same mounted by root is counted."""
+        """The attacker runs code from an overlay mounted in a user namespace, whose file system could hang and so block every fork of
+        the host while a probe is placed: no probe is placed there, and the attacker's calls are reported as unknown. On an overlay that
+        root mounted they are counted."""
         daemon = self.daemon()
         merged = self.home(ATTACKER) / "merged"
         attacker = self.start_as(
@@ -222,8 +223,8 @@ class CallSources(HostileTest):
         self.counted(daemon, victim)
 
     def test_libraries_that_change_all_the_time(self):
-        """Touches forty libraries twenty times a second and calls itself another name each time: the daemon's work is
-        bounded, and the victim is counted."""
+        """The attacker touches forty libraries twenty times a second under a new process name each time: the daemon's work stays
+        bounded, and the victim's calls are counted."""
         daemon = self.daemon()
         self.attack(self.copies(40), "rewrite")
         self.wait_for_ticks(daemon, 5)

@@ -44,7 +44,7 @@ class LeftRuns:
 
 class Gaps(HostileTest, LeftRuns):
     def test_the_end_that_nobody_saw_is_in_the_runs_own_folder(self):
-        """Nobody attacks: a run that ended while the daemon was away is judged from its own folder, and the verdict says so."""
+        """No attack: a run that ended while the daemon was down is judged from its own directory, and the verdict says so."""
         daemon = self.daemon()
         self.away(daemon, self.begin(daemon, "1001", VICTIM))
         verdict = self.daemon().verdict("1001")
@@ -53,7 +53,7 @@ class Gaps(HostileTest, LeftRuns):
         self.assertIn("from the recording in the run's own folder", self.notes(verdict))
 
     def test_a_recording_of_another_user_is_not_read(self):
-        """The folder of his run leads by a link to the victim's recording of the same name: nothing of it is read."""
+        """The directory of the attacker's run is a symbolic link to the victim's recording of the same name: nothing of it is read."""
         secret = self.foreign_recording(VICTIM, "1002", "print('the victims secret', flush=True); raise KeyError('secret')")
         daemon = self.daemon()
         run = self.begin(daemon, "1002", ATTACKER)
@@ -67,7 +67,7 @@ class Gaps(HostileTest, LeftRuns):
         self.assertNotIn("secret", self.everything_served(daemon))
 
     def test_a_folder_that_is_another_users_is_not_read(self):
-        """The victim's recording itself is moved to the place where his was: it is not his, and not read."""
+        """The attacker moves the victim's recording to where his own was: it is not read, because it is not his."""
         secret = self.foreign_recording(VICTIM, "1003", "print('the victims secret', flush=True); raise KeyError('secret')")
         daemon = self.daemon()
         run = self.begin(daemon, "1003", ATTACKER)
@@ -85,7 +85,7 @@ class Gaps(HostileTest, LeftRuns):
 
 class Folders(HostileTest, LeftRuns):
     def test_a_recording_speaks_of_no_other_job(self):
-        """A recording that speaks of the victim's job is put into the attacker's folder: the victim's job hears nothing of it."""
+        """The attacker puts a recording about the victim's job into his own run's directory: the victim's verdict does not change."""
         daemon = self.daemon()
         victims = self.wrapped_as(VICTIM, daemon, "1004", "/usr/bin/sleep", "600")
         wait_for("the victim's job", lambda: "1004" in daemon.verdicts())
@@ -102,7 +102,7 @@ class Folders(HostileTest, LeftRuns):
         self.assertIsNone(victims.poll())
 
     def test_a_recording_accuses_no_card(self):
-        """His own recording is exchanged for one that accuses a card: no more is believed than of text."""
+        """The attacker replaces the recording of his own run by one that blames a GPU: it counts no more than text."""
         daemon = self.daemon()
         run = self.begin(daemon, "1006", ATTACKER)
         self.away(daemon, run)
@@ -115,7 +115,8 @@ class Folders(HostileTest, LeftRuns):
         self.assertNotEqual(verdict["tier"], "P")
 
     def test_a_folder_that_hangs_or_is_none_holds_nobody_up(self):
-        """A pipe, a loop of links or nothing stands where the recording was: ticks go on, and the end is said to be unseen."""
+        """A pipe, a loop of symbolic links or nothing replaces a recording: ticks continue, and the end of the run is reported as not
+        observed."""
         daemon = self.daemon()
         run = self.begin(daemon, "1007", ATTACKER)
         self.away(daemon, run)
@@ -132,7 +133,7 @@ class Folders(HostileTest, LeftRuns):
         self.assertIn("how the command ended was not told", self.notes(verdict))
 
     def test_a_crash_in_a_gap_is_never_healthy(self):
-        """His run learns, is killed while nobody listens, and its folder is gone: it is not called healthy."""
+        """The attacker's run trains, is killed while the daemon is down, and its directory is removed: the run is not called healthy."""
         daemon = self.daemon()
         run = self.begin(daemon, "1008", ATTACKER)
         daemon.kill()
@@ -148,7 +149,7 @@ class Folders(HostileTest, LeftRuns):
 
 class Stopped(HostileTest):
     def test_a_daemon_that_was_stopped_accuses_nobody(self):
-        """The daemon is stopped for some time and goes on: no job hangs or was paused for that, and the gap is told."""
+        """The daemon is stopped for some time and continues: no job is called hung or paused, and the gap is reported."""
         daemon = self.daemon()
         run = self.train_as(VICTIM, daemon, "1010", "end")
         wait_for("its lines", lambda: daemon.lines("1010") >= 20)
@@ -170,7 +171,7 @@ class Stopped(HostileTest):
         self.assertIs(verdict["data_quality"]["exact"], False)
 
     def test_a_replay_tells_the_same_gaps(self):
-        """Nobody attacks: a recording with a gap comes to the same verdict and tells the same gap."""
+        """No attack: the replay of a recording with a gap gives the same verdict and reports the same gap."""
         daemon = self.daemon()
         run = self.train_as(VICTIM, daemon, "1011", "raise")
         wait_for("its lines", lambda: daemon.lines("1011") >= 20)

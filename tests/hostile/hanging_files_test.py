@@ -93,7 +93,7 @@ class HangingFiles(HostileTest, Fuse):
             self.skipTest(f"overlays by users: {errors.read_text()}")
 
     def test_output_on_a_file_system_that_hangs(self):
-        """Standard output is a file on the attacker's FUSE, which takes requests and answers none: it is asked for nothing."""
+        """The attacker's standard output is a file on his FUSE file system, which never answers: it gets no request."""
         with open(self.fuse / "out", "wb") as out:
             self.waiting_rank(out, "fuse-output")
         yield
@@ -101,21 +101,21 @@ class HangingFiles(HostileTest, Fuse):
         self.nobody_was_kept()
 
     def test_output_on_an_overlay_over_it(self):
-        """As before, on an overlay that he has mounted over it in namespaces of his own."""
+        """As before, on an overlay that the attacker mounted over it in his own namespaces."""
         self.overlay_rank("os.dup2(os.open('merged/out', os.O_WRONLY | os.O_APPEND), 1)", "overlay-output")
         yield
         self.wait_until_heard("overlay-output")
         self.nobody_was_kept()
 
     def test_dumps_on_a_file_system_that_hangs(self):
-        """A rank names the attacker's FUSE as the place of its Flight Recorder's dumps: the path is not walked onto it."""
+        """A rank names the attacker's FUSE file system as the directory of its Flight Recorder dumps: the daemon does not enter it."""
         self.dumping_rank(ATTACKER, f"{self.fuse}/a/trace_", "fuse-dumps")
         yield
         self.wait_until_heard("fuse-dumps")
         self.nobody_was_kept()
 
     def test_dumps_beyond_a_link_to_it(self):
-        """As before, by a link in the attacker's own folder."""
+        """As before, through a symbolic link in the attacker's own directory."""
         link = self.home(ATTACKER) / "link"
         link.symlink_to(self.fuse / "a")
         self.dumping_rank(ATTACKER, f"{link}/trace_", "linked-dumps")
@@ -124,7 +124,7 @@ class HangingFiles(HostileTest, Fuse):
         self.nobody_was_kept()
 
     def test_dumps_below_a_working_directory_on_it(self):
-        """As before, by a path that begins in the rank's working directory."""
+        """As before, with a path relative to the rank's working directory."""
         self.rank_as(ATTACKER, subprocess.DEVNULL, "/usr/bin/python3", "-c", f"import os; os.chdir({str(self.fuse)!r})\n" + WAITS, "relative",
                      environment={"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": "trace_"})
         yield
@@ -132,7 +132,7 @@ class HangingFiles(HostileTest, Fuse):
         self.nobody_was_kept()
 
     def test_dumps_on_an_overlay_over_it(self):
-        """As before, on an overlay that he has mounted over it in namespaces of his own."""
+        """As before, on an overlay that the attacker mounted over it in his own namespaces."""
         self.overlay_rank("", "overlay-dumps",
                           environment={"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": str(self.home(ATTACKER) / "overlay-dumps/merged/trace_")})
         yield
@@ -140,14 +140,14 @@ class HangingFiles(HostileTest, Fuse):
         self.nobody_was_kept()
 
     def test_the_folder_of_inspector_on_it(self):
-        """A rank names the attacker's FUSE as NCCL Inspector's folder: it is not listed."""
+        """A rank names the attacker's FUSE file system as the directory of NCCL Inspector: it is not listed."""
         self.waiting_rank(subprocess.DEVNULL, "inspector", environment={"NCCL_INSPECTOR_ENABLE": "1", "NCCL_INSPECTOR_DUMP_DIR": str(self.fuse)})
         yield
         self.wait_until_heard("inspector")
         self.nobody_was_kept()
 
     def test_a_lease_on_the_output_file(self):
-        """The attacker holds a lease on his output file, so that who opens it would wait for 45 s: it is not waited for."""
+        """The attacker holds a lease on his output file, so that opening it blocks for 45 s: the daemon does not wait."""
         script = "import fcntl; fcntl.fcntl(1, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n" + WAITS.replace("import os", "import signal; "
                                                                                                   "signal.signal(29, signal.SIG_IGN)\nimport os")
         with open(self.common / "leased", "wb") as out:
@@ -158,7 +158,7 @@ class HangingFiles(HostileTest, Fuse):
         self.nobody_was_kept()
 
     def test_a_file_of_terabytes(self):
-        """Standard output is a sparse file of 8 TB: its end alone is read, and what is passed over is counted."""
+        """The attacker's standard output is a sparse file of 8 TB: only its end is read, and the skipped bytes are counted."""
         with open(self.common / "sparse", "ab") as out:
             os.truncate(out.fileno(), 8 << 40)
             os.fchown(out.fileno(), ATTACKER, ATTACKER)
@@ -168,7 +168,7 @@ class HangingFiles(HostileTest, Fuse):
         self.nobody_was_kept()
 
     def test_a_file_that_is_rewritten_all_the_time(self):
-        """The attacker cuts his output file short and writes it anew, as fast as he can: he has one new text a second at most."""
+        """The attacker truncates and rewrites his output file as fast as he can: it counts as a new text at most once a second."""
         script = ("import os, sys\nos.write(2, b'rewritten step 1 loss 2.5\\n')\n"
                   "while os.getppid() > 1:\n    os.ftruncate(1, 0); os.pwrite(1, b'step 2 loss 1.5\\n' * 100, 0); os.sched_yield()")
         with open(self.common / "rewritten", "wb") as out:
@@ -179,7 +179,7 @@ class HangingFiles(HostileTest, Fuse):
         self.nobody_was_kept()
 
     def test_three_hundred_output_files(self):
-        """The attacker's processes have 600 output files: those beyond his share are not read, and that is said."""
+        """The attacker's processes have 600 output files: those beyond his share are not read, and the verdict says so."""
         script = ("import os, sys, time\nhome = sys.argv[1]\n"
                   "for number in range(300):\n"
                   "    if os.fork() == 0:\n"
@@ -197,7 +197,7 @@ class HangingFiles(HostileTest, Fuse):
         self.nobody_was_kept()
 
     def test_when_all_of_it_is_there_the_daemon_ends_in_time(self):
-        """With all of these at once the daemon ends within a second of SIGTERM."""
+        """All of these at once: the daemon ends within a second after SIGTERM."""
         yield
         self.ends_in_time()
 
@@ -210,7 +210,7 @@ class HangingLibraries(HostileTest, Fuse):
     SOURCES = "nccl_dumps: {interval: 1s}, stdio: {enabled: false}"
 
     def test_a_library_on_a_file_system_that_hangs(self):
-        """The attacker's rank runs code from the attacker's FUSE: no byte of it is asked for, and the daemon ends in time."""
+        """The attacker's rank runs code from his FUSE file system: the daemon does not read it, and ends in time."""
         script = ("import mmap, sys\nwith open(sys.argv[2], 'rb') as library:\n"
                   "    code = mmap.mmap(library.fileno(), 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE)\n" + WAITS)
         said = self.common / "runs-code"

@@ -104,7 +104,8 @@ class Clients(HostileTest):
             client.close()
 
     def test_stalled_clients_keep_nobody_waiting(self):
-        """1,200 clients connect and say nothing, half a head, a byte a second, or never read: scrapes and probes are answered."""
+        """1,200 clients connect and send nothing, half a request head, one byte per second, or never read: scrapes and health checks are
+        answered."""
         daemon = self.daemon_with_kept(200)
         before = resident_mib(daemon)
         stalled = self.python_as(ATTACKER, STALL, *daemon.address.split(":"), "300", stdout=subprocess.PIPE)
@@ -124,7 +125,7 @@ class Clients(HostileTest):
         self.assertLess(resident_mib(daemon) - before, 64)
 
     def test_a_thousand_verdicts_asked_for_by_forty_cost_no_memory(self):
-        """40 connections ask for all of 1,000 kept verdicts again and again: memory stays, ticks go on."""
+        """40 connections request all of 1,000 stored verdicts again and again: memory does not grow, and ticks continue."""
         daemon = self.daemon_with_kept(KEPT)
         self.ask(daemon, "/verdict?limit=1000")
         before = resident_mib(daemon)
@@ -149,7 +150,7 @@ class Clients(HostileTest):
         self.assertLess(len(page), 2 << 20)
 
     def test_a_page_of_another_site_reads_nothing(self):
-        """A name of the attacker's resolves to 127.0.0.1 (DNS rebinding): no verdict, no page, no number is served to it."""
+        """A host name of the attacker's resolves to 127.0.0.1 (DNS rebinding): no verdict, page or metric is served under that name."""
         daemon = self.daemon()
         self.let_go()
         run = self.train_as(VICTIM, daemon, "8841")
@@ -168,7 +169,7 @@ class Clients(HostileTest):
         self.assertEqual(self.ask(allowed, "/verdict", {"Host": "proxy.example"})[0], 200)
 
     def test_the_network_reads_no_text_of_logs(self):
-        """A client from the network asks for everything: what a job printed is not in it, and a scrape is."""
+        """A client from the network requests every route: no answer contains what a job printed, and a scrape is served."""
         address = own_address()
         if address is None:
             self.skipTest("this machine has loopback only")

@@ -116,7 +116,7 @@ class NamedPrograms:
 
 class KernelNamesOfCards(HostileTest, NamedPrograms):
     def test_a_program_named_like_an_xid_of_the_victims_card(self):
-        """A program named like an Xid line of the victim's card and process crashes: the victim's job is not B2."""
+        """A program named like an Xid line about the victim's GPU and process crashes: the victim's job is not B2."""
         self.begin()
         self.assert_nothing_came_of_it(
             f"NVRM: Xid (PCI:{BUS}): 79, pid={self.pid}, name=python3, GPU has fallen off the bus.",
@@ -128,7 +128,8 @@ class KernelNamesOfCards(HostileTest, NamedPrograms):
         self.assert_nothing_came_of_it("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 24007, Fatal, Link 28 sourcing buffer")
 
     def test_without_a_driver_even_roots_line_is_only_counted(self):
-        """A whole Xid line about the victim's process, on a node without NVIDIA's driver: counted as unconfirmed, believed by nobody."""
+        """A complete Xid line about the victim's process, on a node without NVIDIA's driver: it is counted as unconfirmed and otherwise
+        ignored."""
         if Path("/proc/driver/nvidia").exists():
             self.skipTest("the driver is here")
         self.begin(cards=False)
@@ -143,20 +144,20 @@ class KernelNamesOfCards(HostileTest, NamedPrograms):
 
 class KernelNamesOfTheHost(HostileTest, NamedPrograms):
     def test_a_program_named_like_a_poisoned_page(self):
-        """A program named like a page of the victim's that failed crashes: the victim's job is not X15."""
+        """A program named like the kernel's report of a failed memory page of the victim's crashes: the victim's job is not X15."""
         self.begin(cards=False)
         self.assert_nothing_came_of_it(
             f"Memory failure: 0x3a1c2: Killing python3:{self.pid} due to hardware memory corruption",
             "mce: [Hardware Error]: Machine check events logged", "EDAC MC0: 1 UE memory read error on D#0 (channel:1)")
 
     def test_a_program_named_like_a_hung_task(self):
-        """A program named like a task of the victim's that hangs crashes: nothing is said of the victim's job."""
+        """A program named like the kernel's report of a hung task of the victim's crashes: the victim's job is not affected."""
         self.begin(cards=False)
         self.assert_nothing_came_of_it(f"INFO: task python3:{self.pid} blocked for more than 122 seconds.",
                                        f"INFO: task a:{self.pid} blocked for more than 122 seconds.")
 
     def test_a_program_named_like_storage_that_fails(self):
-        """Programs named like disks that fail and file servers that are silent crash: no warning, no X21."""
+        """Programs named like reports of failing disks and unresponsive file servers crash: there is no warning and no X21."""
         self.begin(cards=False)
         # A file's name holds no "/".
         self.assert_nothing_came_of_it("nvme nvme0: controller is down; will reset: CSTS=0xffffffff",
@@ -165,7 +166,7 @@ class KernelNamesOfTheHost(HostileTest, NamedPrograms):
                                        "XFS (sda1): Corruption of in-memory data detected.  Shutting down filesystem.")
 
     def test_a_program_named_like_an_error_of_the_bus(self):
-        """A program named like fatal errors of the PCIe bus crashes: no warning of the bus."""
+        """A program named like fatal errors of the PCIe bus crashes: there is no warning about the bus."""
         self.begin(cards=False)
         self.assert_nothing_came_of_it(f"nvidia {BUS}.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=X",
                                        f"pcieport {BUS}.0: AER: Uncorrectable (Fatal) error message received from {BUS}.0",

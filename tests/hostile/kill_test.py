@@ -11,7 +11,8 @@ SEED = int(os.environ.get("RANKSCOPE_TEST_SEED", "1"))
 
 class Kills(HostileTest):
     def test_a_daemon_that_is_killed_says_what_it_has_missed(self):
-        """The daemon is killed twelve times beside four runs: no verdict is wrong, each gap is told, none is called exact wrongly."""
+        """The daemon is killed twelve times during four runs: no verdict is wrong, each gap is reported, and no verdict is wrongly
+        called exact."""
         told = []
         print(f"seed {SEED}", flush=True)
         total = rounds(self.folder, SEED, kills=12, runs_in_round=4, number_of_rounds=1, steps=220, report=told.append)

@@ -104,7 +104,7 @@ class Signs:
 
 class LeftOutput(HostileTest, Signs):
     def test_a_rank_is_read_from_where_hearing_stopped(self):
-        """Nobody attacks: what a rank wrote to its file while the daemon was away is read from there, each line once."""
+        """No attack: what a rank wrote to its file while the daemon was down is read from the file, each line once."""
         daemon = self.start()
         path, out = self.output_of(VICTIM)
         process = self.rank(VICTIM, "2001", out)
@@ -122,7 +122,7 @@ class LeftOutput(HostileTest, Signs):
         self.assertIs(verdict["data_quality"]["exact"], False)  # its processes were not observed
 
     def test_a_file_that_ranks_share_is_read_once(self):
-        """Nobody attacks: two ranks write to one file; while the daemon is away, and again, and no line is told twice."""
+        """No attack: two ranks write to one file, also while the daemon is down: no line is reported twice."""
         daemon = self.start()
         path, out = self.output_of(VICTIM)
         processes = [self.rank(VICTIM, "2002", out, str(rank), "2") for rank in (0, 1)]
@@ -144,7 +144,7 @@ class LeftOutput(HostileTest, Signs):
         self.assertEqual(verdict["data_quality"]["lost_bytes"], 0)
 
     def test_what_went_to_a_pipe_is_a_gap(self):
-        """Nobody attacks: what was written to a pipe meanwhile is not to be had, and said to be unknown."""
+        """No attack: what was written to a pipe while the daemon was down is lost, and reported as unknown."""
         daemon = self.start()
         process = self.rank(VICTIM, "2003", subprocess.PIPE)
         self.addCleanup(process.stdout.close)
@@ -160,7 +160,7 @@ class LeftOutput(HostileTest, Signs):
         self.assertLess(daemon.lines("2003"), 25)
 
     def test_what_is_not_his_is_not_read(self):
-        """His file becomes root's own while the daemon is away, with a secret in it: it is not read for him, and the gap is told."""
+        """While the daemon is down, the attacker's file becomes root's and gets a secret: it is not read, and the gap is reported."""
         daemon = self.start()
         path, out = self.output_of(ATTACKER)
         process = self.rank(ATTACKER, "2004", out)
@@ -177,7 +177,7 @@ class LeftOutput(HostileTest, Signs):
         self.assertIn("how much the job printed meanwhile is not known", self.notes(verdict))
 
     def test_another_file_in_its_place_is_not_read(self):
-        """While the daemon is away his path leads to root's secret, and another file is put in place: neither is read."""
+        """While the daemon is down, the attacker makes his path lead to a secret of root's, or to another file: neither is read."""
         daemon = self.start()
         path, out = self.output_of(ATTACKER)
         secret = self.secret_file(Path(self.folder) / "secret", f"step 9 loss {SECRET}\n" * 100)
@@ -199,7 +199,7 @@ class LeftOutput(HostileTest, Signs):
         self.assertIn("how much the job printed meanwhile is not known", self.notes(verdict))
 
     def test_a_file_that_was_cut_short_is_a_gap(self):
-        """He cuts his file short while the daemon is away: what is there now is another text, and the gap is told."""
+        """The attacker truncates his file while the daemon is down: its content counts as another text, and the gap is reported."""
         daemon = self.start()
         _, out = self.output_of(ATTACKER)
         process = self.rank(ATTACKER, "2006", out, meanwhile="os.ftruncate(1, 0)\nsys.stdout.flush()\nstep = lambda i: None\n")
@@ -222,7 +222,7 @@ class LeftFiles(HostileTest, Signs):
         self.FLAGS = ("--config", str(config))
 
     def test_files_are_read_on_after_a_restart(self):
-        """Nobody attacks: where files are read because the kernel does not tell, a restart doubles no line and leaves none out."""
+        """No attack: when files are read because BPF programs are not available, a restart repeats no line and omits none."""
         daemon = self.start()
         path, out = self.output_of(VICTIM)
         process = self.rank(VICTIM, "2007", out)

@@ -53,7 +53,7 @@ class PrivateFiles(HostileTest, Files):
     # What must go on.
 
     def test_the_users_own_private_file_is_heard(self):
-        """Nobody attacks: a user's own output file of mode 0600 is read."""
+        """No attack: a user's own output file of mode 0600 is read."""
         path = self.secret("own", uid=VICTIM, folder=self.common)
         with open(path, "ab") as out:
             self.rank_as(VICTIM, out, "/usr/bin/python3", "-c", WAITS, "marker")
@@ -61,7 +61,7 @@ class PrivateFiles(HostileTest, Files):
         self.wait_until_heard(SECRET + "own")
 
     def test_a_groups_file_is_heard_by_its_members(self):
-        """Nobody attacks: a group's log is read for a user who is in the group."""
+        """No attack: a group's log is read for a user who is in the group."""
         def member():
             os.setgroups([GROUP])
             os.setresgid(VICTIM, VICTIM, VICTIM)
@@ -72,7 +72,7 @@ class PrivateFiles(HostileTest, Files):
         self.wait_until_heard(SECRET + "members")
 
     def test_a_file_of_roots_own_job_is_heard(self):
-        """Nobody attacks: root trains, and its output, which all may read, is read."""
+        """No attack: root trains, and its world-readable output is read."""
         with open(self.secret("roots-job", mode=0o644, folder=self.common), "ab") as out:
             self.start_with_rights(None, out, "/usr/bin/python3", "-c", WAITS, "root")
         yield
@@ -81,7 +81,7 @@ class PrivateFiles(HostileTest, Files):
     # Attacks.
 
     def test_a_file_of_a_group_that_he_is_not_in(self):
-        """The attacker was handed the writing end of a group's log, and is not in the group: it is not read."""
+        """The attacker has a write-only descriptor of a group's log and is not in the group: it is not read."""
         out = os.open(self.secret("strangers", mode=0o640, gid=GROUP, folder=self.common), os.O_WRONLY | os.O_APPEND)
         self.addCleanup(os.close, out)
         self.hand_over(out, "a-stranger")
@@ -99,7 +99,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("effective")
 
     def test_a_program_that_became_root_writes_to_its_private_file(self):
-        """As before, and the program takes on root's ids altogether: the file is not read."""
+        """As before, and the program takes on all of root's ids: the file is not read."""
         path = self.secret("became-root")
         process = self.helper("import os, sys, time; os.setresuid(0, 0, 0); os.dup2(os.open(sys.argv[1], os.O_RDWR | os.O_APPEND), 1); time.sleep(600)",
                               str(path))
@@ -108,7 +108,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("became-root")
 
     def test_a_program_that_became_root_and_lost_its_parent(self):
-        """As before, detached from the attacker's processes, with a file that all might read in a folder that only root may enter."""
+        """As before, detached from the attacker's processes, with a world-readable file in a directory that only root may enter."""
         path = self.secret("orphan", mode=0o644)
         pid_file = self.common / "pid"
         self.helper("import os, sys, time\n"
@@ -126,7 +126,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("orphan")
 
     def test_a_program_of_root_that_a_set_user_id_program_started(self):
-        """A program that root's rights were handed on to (as sudo does) writes to a private file of root's: it is not read."""
+        """A program that got root's rights (as from sudo) writes to a private file of root's: it is not read."""
         path = self.secret("sudo")
         process = self.helper("import os, subprocess, sys\n"
                               "os.setresuid(0, 0, 0); os.setresgid(0, 0, 0)\n"
@@ -141,7 +141,7 @@ class PrivateFiles(HostileTest, Files):
         self.assertIsNone(process.poll())
 
     def test_a_private_file_that_a_set_user_id_program_left_open(self):
-        """A set-user-ID program gives its rights up and leaves a private file of root's as standard output: it is not read."""
+        """A set-user-ID program drops its privileges and leaves a private file of root's as standard output: it is not read."""
         path = self.secret("inherited")
         self.helper("import os, sys\n"
                     "os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND), 1); own = os.getuid()\n"
@@ -152,7 +152,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("inherited")
 
     def test_a_descriptor_that_root_handed_over(self):
-        """Root hands the attacker the writing end of a private file: that he may write does not make it read."""
+        """Root passes the attacker a write-only descriptor of a private file: it is not read, although he can write to it."""
         out = os.open(self.secret("handed"), os.O_WRONLY | os.O_APPEND)
         self.addCleanup(os.close, out)
         self.hand_over(out, "handed-over")
@@ -161,7 +161,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("handed")
 
     def test_the_writing_end_of_the_victims_file(self):
-        """The attacker has the writing end of a file that the victim keeps to himself: it is not read for him."""
+        """The attacker has a write-only descriptor of a private file of the victim's: it is not read."""
         out = os.open(self.secret("victims", uid=VICTIM, folder=self.home(VICTIM)), os.O_WRONLY | os.O_APPEND)
         self.addCleanup(os.close, out)
         self.hand_over(out, "of-the-victim")
@@ -170,7 +170,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("victims")
 
     def test_a_deleted_private_file(self):
-        """As before, of a file that has no name any more."""
+        """As before, with a file that has been unlinked."""
         path = self.secret("deleted")
         out = os.open(path, os.O_WRONLY | os.O_APPEND)
         path.unlink()
@@ -181,7 +181,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("deleted")
 
     def test_a_descriptor_that_only_names_the_file(self):
-        """The attacker's standard output names a private file (O_PATH) and opens nothing: it is not read."""
+        """The attacker's standard output refers to a private file by O_PATH, without opening it: it is not read."""
         out = os.open(self.secret("named"), os.O_PATH)
         self.addCleanup(os.close, out)
         self.hand_over(out, "only-named")
@@ -190,7 +190,8 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("named")
 
     def test_a_name_that_is_replaced_after_it_was_opened(self):
-        """The attacker replaces the name of his output file by a link to a private file: the descriptor leads to the file, no name."""
+        """The attacker replaces his output file by a symbolic link to a private file: it is not followed, since the daemon reads the
+        open descriptor."""
         path = self.secret("replaced")
         own = self.common / "output"
         script = WAITS.replace("os.write(2", "os.rename(sys.argv[2], sys.argv[3]); os.write(2")
@@ -205,7 +206,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("replaced")
 
     def test_root_of_a_container_is_no_root(self):
-        """The attacker is root of a user namespace of his own, and has the writing end of root's private file: it is not read."""
+        """The attacker is root in his own user namespace and has a write-only descriptor of a private file of root's: it is not read."""
         out = os.open(self.secret("container"), os.O_WRONLY | os.O_APPEND)
         self.addCleanup(os.close, out)
         process = self.hand_over(out, "container-root", command=("/usr/bin/unshare", "-r", "/usr/bin/python3"))
@@ -222,7 +223,7 @@ class PrivateFiles(HostileTest, Files):
     # Dumps of the Flight Recorder, at places that the rank's environment names.
 
     def test_the_users_own_dump_is_heard(self):
-        """Nobody attacks: a dump of mode 0600 in its user's own folder is read."""
+        """No attack: a dump of mode 0600 in its user's own directory is read."""
         self.dumping_rank(VICTIM, self.home(VICTIM) / "own_", "own-dump")
         self.dump(self.home(VICTIM) / "own_0", "own-dump", VICTIM)
         os.chmod(self.home(VICTIM) / "own_0", 0o600)
@@ -230,7 +231,7 @@ class PrivateFiles(HostileTest, Files):
         self.wait_until_heard(SECRET + "own-dump")
 
     def test_a_dump_in_a_container_is_heard(self):
-        """Nobody attacks: a rank with a root of its own names a folder by a link that begins there; the dump is read there."""
+        """No attack: a rank with its own root directory names a directory by a symbolic link that is valid there: the dump is read."""
         root = self.home(VICTIM) / "container"
         (root / "real").mkdir(parents=True)
         (root / "dumps").symlink_to("/real")
@@ -246,7 +247,7 @@ class PrivateFiles(HostileTest, Files):
         self.wait_until_heard(SECRET + "chroot-dump")
 
     def test_the_victims_dump(self):
-        """The attacker's rank names the victim's folder as the place of its dumps: the victim's dump is not read for him."""
+        """The attacker's rank names the victim's directory as that of its dumps: the victim's dump is not read."""
         self.dumping_rank(ATTACKER, self.home(VICTIM) / "his_", "names-the-victims")
         self.dump(self.home(VICTIM) / "his_0", "victims-dump", VICTIM)
         yield
@@ -254,7 +255,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("victims-dump")
 
     def test_a_dump_of_his_own_beyond_a_closed_folder(self):
-        """The attacker's rank names a folder that only root may enter, where a file of his own lies: it is not read."""
+        """The attacker's rank names a directory that only root may enter, in which a file of his own lies: it is not read."""
         self.dumping_rank(ATTACKER, self.private / "closed_", "beyond-a-closed-folder")
         self.dump(self.private / "closed_0", "closed-dump", ATTACKER)
         yield
@@ -262,7 +263,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("closed-dump")
 
     def test_a_dump_beyond_links_of_proc(self):
-        """As before, by way of the root of another process (/proc/1/root), which the daemon could follow."""
+        """As before, through the root directory of another process (/proc/1/root), which the daemon could follow."""
         self.dumping_rank(ATTACKER, f"/proc/1/root{self.private}/proc_", "by-way-of-proc")
         self.dump(self.private / "proc_0", "proc-dump", ATTACKER)
         yield
@@ -270,7 +271,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("proc-dump")
 
     def test_a_link_to_the_victims_dump(self):
-        """The place of the attacker's dump is a link to the victim's: it is not followed."""
+        """The attacker's dump is a symbolic link to the victim's: it is not followed."""
         (self.common / "link_0").symlink_to(self.home(VICTIM) / "linked_0")
         self.dumping_rank(ATTACKER, self.common / "link_", "by-a-link")
         self.dump(self.home(VICTIM) / "linked_0", "linked-dump", VICTIM)
@@ -279,7 +280,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("linked-dump")
 
     def test_a_hard_link_to_the_victims_dump(self):
-        """As before, by a second name of the victim's file."""
+        """As before, through a hard link to the victim's file."""
         self.dumping_rank(ATTACKER, self.common / "hard_", "by-a-hard-link")
         self.dump(self.home(VICTIM) / "hard_0", "hard-dump", VICTIM)
         os.link(self.home(VICTIM) / "hard_0", self.common / "hard_0")
@@ -288,7 +289,7 @@ class PrivateFiles(HostileTest, Files):
         self.assert_not_told("hard-dump")
 
     def test_roots_dump_by_a_set_user_id_program(self):
-        """A set-user-ID program that has become root carries the attacker's variables, which name a place of root's: it is not read."""
+        """A set-user-ID program that runs as root has the attacker's environment, which names a directory of root's: it is not read."""
         process = self.helper("import os, time; os.setresuid(0, 0, 0); time.sleep(600)",
                               environment={"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": str(self.private / "root_")})
         self.dump(self.private / "root_0", "roots-dump", 0)
@@ -299,7 +300,8 @@ class PrivateFiles(HostileTest, Files):
     # The daemon's threads.
 
     def test_the_thread_that_has_his_rights(self):
-        """The attacker signals, traces and slows the daemon's threads, of which one has his ids for files: nothing is allowed."""
+        """The attacker tries to signal, trace and slow down the daemon's threads, one of which has his file system ids: nothing is
+        permitted."""
         yield
         threads = {}
         for status in Path(f"/proc/{self.watching.process.pid}/task").glob("*/status"):

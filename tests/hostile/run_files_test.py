@@ -18,7 +18,7 @@ class RunFiles(HostileTest, RunSocket):
     """Things that are no recording."""
 
     def test_descriptors_that_are_no_files(self):
-        """A stranger hands over devices, sockets, FIFOs and closed ends where a folder, a log and pipes belong: he is shown out."""
+        """The attacker passes devices, sockets, FIFOs and closed pipes instead of a directory, a log and pipes: he is disconnected."""
         daemon = self.daemon()
         self.attack(daemon, """
 Recording("recording")
@@ -47,7 +47,8 @@ done("refused")
         self.victim_is_judged(daemon, self.victim_trains(daemon))
 
     def test_segments_that_are_no_files(self):
-        """The recording's segments are a FIFO, a link to a private file of root's, a folder, a device's link: nothing of it is read."""
+        """The segments of a recording are a FIFO, a symbolic link to a private file of root's or to a device, or a directory: nothing of
+        them is read."""
         daemon = self.daemon()
         secret = self.secret_file(Path(self.folder) / "secret", "RuntimeError: of root alone\n")
         self.attack(daemon, """
@@ -73,7 +74,8 @@ done("sent")
         self.victim_is_judged(daemon, self.victim_trains(daemon))
 
     def test_a_sparse_segment_and_one_that_grows_for_ever(self):
-        """A segment of a terabyte without a byte in it, and one that grows as fast as it is read: ticks go on, the victim is judged."""
+        """A recording has a sparse segment of a terabyte, or one that grows as fast as it is read: ticks continue, and the victim is
+        judged."""
         daemon = self.daemon()
         run = self.victim_trains(daemon)
         self.attack(daemon, """
@@ -98,7 +100,8 @@ done("sent")
         self.victim_is_judged(daemon, run)
 
     def test_frames_that_lie_about_their_size(self):
-        """Frames that say that they are empty, endless or a gigabyte, and ones cut in the middle: the recording is left, and it is said."""
+        """A recording has frames with a length of zero, a gigabyte or no end, and truncated frames: the daemon stops reading it and
+        reports that."""
         daemon = self.daemon()
         self.attack(daemon, """
 clients = []
@@ -116,7 +119,7 @@ done("sent")
         self.victim_is_judged(daemon, self.victim_trains(daemon))
 
     def test_a_log_that_is_written_behind_its_end_after_the_wrappers_death(self):
-        """A wrapper dies and leaves a recording whose offsets are beyond all bounds: its log is not read from there."""
+        """A wrapper dies and leaves a recording with offsets out of bounds: its log is not read at these offsets."""
         daemon = self.daemon()
         self.attack(daemon, """
 recording = Recording("recording")
@@ -136,7 +139,7 @@ done("dead")
         self.victim_is_judged(daemon, self.victim_trains(daemon))
 
     def test_connections_that_linger(self):
-        """A stranger hands over, in refused packets too, TCP connections whose closing takes a minute: ticks go on."""
+        """The attacker passes TCP connections whose closing takes a minute, in refused packets too: ticks continue."""
         daemon = self.daemon()
         run = self.victim_trains(daemon)
         self.attack(daemon, """
@@ -197,7 +200,8 @@ class RunHangingFiles(HostileTest, RunSocket):
         return home / "top"
 
     def test_a_folder_that_does_not_answer_stops_nobody_else(self):
-        """The recording's folder is on overlayfs over a file system of the attacker's that hangs: ticks go on, it is said, the victim is judged."""
+        """The directory of a recording is an overlay over a file system of the attacker's that hangs: ticks continue, the daemon reports
+        it, and the victim is judged."""
         daemon = self.daemon()
         folder = self.hanging_folder()  # goes first: no process ends while a thread of it hangs there
         run = self.victim_trains(daemon)

@@ -18,7 +18,8 @@ class RunClaims(HostileTest, RunSocket):
     """Names of jobs."""
 
     def test_the_victims_live_job_is_not_ended(self):
-        """A stranger says Hello with the victim's job id, tells its end and ends it: the victim's job goes on, and is judged by its own."""
+        """The attacker connects with the victim's job id and reports the end of the job: the victim's job continues, and is judged by
+        its own observations."""
         daemon = self.daemon()
         run = self.victim_trains(daemon)
         said = self.attack(daemon, """
@@ -42,7 +43,7 @@ done("refused" if client.refused() else "heard")
         self.assertNotIn("OutOfMemory", json.dumps(verdict))
 
     def test_the_victims_ended_job_stays_as_it_was_judged(self):
-        """A stranger opens the victim's job again after its end: its verdict stays."""
+        """The attacker opens the victim's job again after its end: the verdict does not change."""
         daemon = self.daemon()
         before = self.victim_is_judged(daemon, self.victim_trains(daemon))
         self.assertEqual(self.attack(daemon, """
@@ -56,7 +57,7 @@ done("refused" if client.refused() else "heard")
         self.assertEqual(daemon.verdict("victim")["shows"], before["shows"])
 
     def test_a_name_that_run_makes_is_its_makers(self):
-        """A stranger says Hello with a name that the victim's `run` could have made: it is refused; the maker's is not."""
+        """The attacker connects with a job id that the victim's `run` could have generated: he is refused; the victim is not."""
         daemon = self.daemon()
         script = """
 Recording("recording").mark(sys.argv[2], BEGIN)
@@ -74,7 +75,7 @@ done("refused" if client.refused() else "heard")
         self.assertEqual(self.attack(daemon, script, f"run-{VICTIM}-deadbee0", uid=VICTIM), "heard")
 
     def test_the_owner_is_not_locked_out_of_a_name_that_run_has_made(self):
-        """Who runs without a name gets one with his user's number, and is heard."""
+        """No attack: a run without a job id gets one that contains its user id, and is observed."""
         daemon = self.daemon()
         run = self.train_as(VICTIM, daemon, None)
         self.let_go()
@@ -84,7 +85,8 @@ done("refused" if client.refused() else "heard")
         self.assertEqual(daemon.verdict(job)["code"], "X1")
 
     def test_after_a_restart_the_job_is_still_the_victims(self):
-        """A stranger comes with the victim's job id before the victim's wrapper is back from a restart of the daemon: he is refused."""
+        """The attacker connects with the victim's job id after a restart of the daemon, before the victim's wrapper reconnects: he is
+        refused."""
         daemon = self.daemon()
         run = self.victim_trains(daemon)
         self.wait_for_ticks(daemon)
@@ -102,7 +104,7 @@ done("refused" if client.refused() else "heard")
         self.victim_is_judged(daemon, run)
 
     def test_a_name_by_hand_belongs_to_who_has_opened_it(self):
-        """Two runs of one user share a name by hand, as tasks of srun do: both are heard, and the last one ends the job."""
+        """No attack: two runs of one user have the same job id, as tasks of srun do: both are observed, and the last one ends the job."""
         daemon = self.daemon()
         first = self.wrapped_as(VICTIM, daemon, "shared", "sh", "-c", f"echo one; while [ ! -e {self.go} ]; do sleep 0.05; done")
         wait_for("the first", lambda: daemon.lines("shared") == 1)
@@ -158,7 +160,7 @@ done("refused" if client.refused() else "heard")
                                environment={"SLURM_JOB_ID": self.JOB})
 
     def test_the_owner_in_the_jobs_cgroup_evicts_a_squatter(self):
-        """A stranger has opened the victim's Slurm job before it began: the victim's wrapper, in the job's cgroup, takes it over."""
+        """The attacker has opened the victim's Slurm job before it began: the victim's wrapper, in the job's cgroup, takes it over."""
         daemon = self.daemon()
         self.assertEqual(self.attack(daemon, self.SQUAT, self.JOB), "heard")
         wait_for("the squatter's text", lambda: daemon.lines(self.JOB) == 1)
@@ -168,7 +170,8 @@ done("refused" if client.refused() else "heard")
         wait_for("the count", lambda: self.count(daemon, "evicted") == 1)
 
     def test_a_process_of_the_jobs_evicts_a_squatter(self):
-        """A stranger has opened the victim's Slurm job, which runs without a wrapper: its first process in the cgroup ends that."""
+        """The attacker has opened the victim's Slurm job, which runs without a wrapper: its first process in the job's cgroup ends his
+        session."""
         daemon = self.daemon()
         self.assertEqual(self.attack(daemon, self.SQUAT, self.JOB), "heard")
         wait_for("the squatter's text", lambda: daemon.lines(self.JOB) == 1)
@@ -181,7 +184,7 @@ done("refused" if client.refused() else "heard")
         self.assertEqual(daemon.lines(self.JOB), 0)
 
     def test_a_stranger_comes_too_late(self):
-        """A stranger says Hello with the id of a Slurm job whose processes are known: he is refused, also with its environment."""
+        """The attacker connects with the id of a Slurm job whose processes are known: he is refused, also with the job's environment."""
         daemon = self.daemon()
         rank = self.in_the_job("sleep", "600", environment={"RANK": "0", "WORLD_SIZE": "1", "SLURM_JOB_ID": self.JOB})
         wait_for("the rank", lambda: self.JOB in daemon.get(f"/explain?pid={rank.pid}")[1])
@@ -189,7 +192,7 @@ done("refused" if client.refused() else "heard")
         self.assertEqual(said, "refused")
 
     def test_the_owner_outside_of_the_jobs_cgroup(self):
-        """The victim's wrapper names his own job in its environment, from outside of its cgroup: it is heard."""
+        """No attack: the victim's wrapper names its own job in its environment, from outside the job's cgroup: it is observed."""
         daemon = self.daemon()
         rank = self.in_the_job("sleep", "600", environment={"RANK": "0", "WORLD_SIZE": "1", "SLURM_JOB_ID": self.JOB})
         wait_for("the rank", lambda: self.JOB in daemon.get(f"/explain?pid={rank.pid}")[1])
@@ -221,7 +224,7 @@ done("sent")
         return daemon.get(f"/explain?pid={pid}")[1]
 
     def test_the_victims_launcher_is_not_anothers_command(self):
-        """A stranger names the victim's launcher as the root of a job of his own: it stays the victim's."""
+        """The attacker names the victim's launcher as the root of his own job: it remains the victim's."""
         daemon = self.daemon()
         run = self.victim_trains(daemon)
         launcher = int(Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()[0])
@@ -232,7 +235,7 @@ done("sent")
         self.victim_is_judged(daemon, run)
 
     def test_process_1_is_nobodys_command(self):
-        """A stranger names process 1 as the root of his job: what is below it is not his."""
+        """The attacker names process 1 as the root of his job: its descendants are not attributed to him."""
         daemon = self.daemon()
         run = self.victim_trains(daemon)
         self.attack(daemon, self.CLAIM, 1, 0)
@@ -241,21 +244,21 @@ done("sent")
         self.victim_is_judged(daemon, run)
 
     def test_a_process_that_it_has_not_forked_is_not_its_command(self):
-        """A wrapper names another process of its own user as its root: it is not believed."""
+        """A wrapper names another process of its own user as the root of its job: the claim is ignored."""
         daemon = self.daemon()
         other = self.start_as(ATTACKER, "sleep", "600")
         self.attack(daemon, self.CLAIM, other.pid, 0)
         self.assertNotIn("evil", self.job_of(daemon, other.pid))
 
     def test_a_pid_that_was_used_again_is_not_its_command(self):
-        """A wrapper names a process that began at another time than it says: it is not believed."""
+        """A wrapper names a process with a wrong start time: the claim is ignored."""
         daemon = self.daemon()
         self.attack(daemon, "import subprocess\nsys.argv[2:] = [str(subprocess.Popen(['sleep', '600']).pid), '1']" + self.CLAIM)
         self.assertNotIn("evil", self.job_of(daemon, self.attacker.pid))
         self.assertEqual(daemon.verdicts()["evil"]["ranks"], [])
 
     def test_what_it_says_of_others_is_dropped_and_counted(self):
-        """A recording tells another job's mark and line, the victim's exit, and a death of the whole job: all is dropped and counted."""
+        """A recording contains records of another job, the victim's exit and the death of a whole job: all are dropped and counted."""
         daemon = self.daemon()
         run = self.victim_trains(daemon)
         launcher = int(Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()[0])
@@ -280,7 +283,7 @@ done("sent")
         self.assertNotIn("OutOfMemory", json.dumps(verdict))
 
     def test_a_wrappers_own_command_is_known_in_a_pid_namespace(self):
-        """The victim runs in a container with pids of its own: its command is known all the same, by the kernel's numbers."""
+        """No attack: the victim runs in a container with its own pid namespace: its command is found, by the host's pids."""
         daemon = self.daemon()
         run = subprocess.Popen(
             ["unshare", "--pid", "--fork", "--mount-proc", "setpriv", "--reuid", str(VICTIM), "--regid", str(VICTIM), "--clear-groups",
@@ -304,7 +307,7 @@ class RunCrowd(HostileTest, RunSocket):
     """Many of one user."""
 
     def test_silent_connections_take_nobodys_place(self):
-        """A stranger connects 200 times and says nothing: the victim's run is heard."""
+        """The attacker connects 200 times and sends nothing: the victim's run is observed."""
         daemon = self.daemon()
         self.attack(daemon, """
 clients = []
@@ -316,7 +319,7 @@ done("connected")
         self.victim_is_judged(daemon, self.victim_trains(daemon))
 
     def test_one_users_runs_leave_room(self):
-        """A stranger opens 300 runs: the victim's run is heard."""
+        """The attacker opens 300 runs: the victim's run is observed."""
         daemon = self.daemon()
         self.attack(daemon, """
 Recording("recording")
@@ -333,7 +336,8 @@ done("connected")
         self.victim_is_judged(daemon, self.victim_trains(daemon))
 
     def test_malformed_packets_are_counted_and_shown_out(self):
-        """A stranger sends packets that are too long, too short, of no type, with too many descriptors and of another version."""
+        """The attacker sends packets that are too long or too short, of an unknown type or version, or with too many descriptors: they
+        are refused."""
         daemon = self.daemon()
         self.attack(daemon, """
 Recording("recording")
@@ -361,7 +365,7 @@ done("sent")
         self.victim_is_judged(daemon, self.victim_trains(daemon))
 
     def test_large_recordings_do_not_stop_ticks(self):
-        """A stranger hands over 24 recordings of 30 MB at once: ticks go on, and the victim's failure is named beside them."""
+        """The attacker hands over 24 recordings of 30 MB at once: ticks continue, and the victim's failure is named meanwhile."""
         daemon = self.daemon()
         run = self.victim_trains(daemon)
         self.attack(daemon, """

@@ -62,7 +62,7 @@ done("refused" if client.refused() else "heard")
         return daemon
 
     def test_slurm_knows_the_owner(self):
-        """A stranger names the victim's Slurm job, which waits in the queue or is over, in his environment: he is refused each time."""
+        """The attacker names the victim's Slurm job, which is pending or has ended, in his environment: he is refused each time."""
         daemon = self.daemon()
         for count, job in enumerate(("884110", "884111", "884110")):
             said = self.attack(daemon, self.SPEAK, job, environment={"SLURM_JOB_ID": job, "SLURM_JOB_UID": str(VICTIM)})
@@ -72,7 +72,7 @@ done("refused" if client.refused() else "heard")
         self.assertNotIn("squatted", json.dumps(daemon.verdicts()))
 
     def test_the_owner_by_slurms_record(self):
-        """Nobody attacks: the owner's wrapper, in no cgroup of the job's, is heard, and from its first line."""
+        """No attack: the owner's wrapper, outside the job's cgroup, is observed from its first line."""
         daemon = self.daemon()
         run = self.start_as(VICTIM, self.program, "run", "--socket", daemon.socket, "--dir", self.home(VICTIM) / "r", "--",
                             "/usr/bin/python3", Path(self.folder) / "train.py", self.go, "raise", environment={"SLURM_JOB_ID": "884110"})
@@ -82,7 +82,7 @@ done("refused" if client.refused() else "heard")
         self.assertNotIn("squatted", json.dumps(verdict))
 
     def test_a_number_that_slurm_does_not_know(self):
-        """Nobody attacks: a run under a number that Slurm does not know is heard, as where there is no Slurm."""
+        """No attack: a run with a number that Slurm does not know is observed, as on a node without Slurm."""
         daemon = self.daemon()
         run = self.start_as(VICTIM, self.program, "run", "--socket", daemon.socket, "--dir", self.home(VICTIM) / "r", "--", "echo", "hi",
                             environment={"SLURM_JOB_ID": "884112"})

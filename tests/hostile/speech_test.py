@@ -100,7 +100,7 @@ class Speech(HostileTest, RunSocket):
         self.assertEqual(verdict["data_quality"]["lost_bytes"], 0, verdict["data_quality"])
 
     def test_short_lines_of_many_ranks(self):
-        """Forty ranks print short lines as fast as they can: ticks go on, and what is lost is their own."""
+        """Forty ranks of the attacker's print short lines as fast as they can: ticks continue, and only their own lines are lost."""
         daemon = self.daemon()
         self.flood(WRITERS, 40, r"loss nan\n")
         wait_for("more than can be heard", lambda: self.output(daemon, "over_budget") > 0)
@@ -110,21 +110,21 @@ class Speech(HostileTest, RunSocket):
         self.assertFalse(daemon.verdict("666", "live")["data_quality"].get("exact"))
 
     def test_empty_lines(self):
-        """Forty ranks print nothing but ends of lines: ticks go on, and the victim is heard."""
+        """Forty ranks of the attacker's print nothing but newlines: ticks continue, and the victim's output is read."""
         daemon = self.daemon()
         self.flood(WRITERS, 40, r"\n")
         wait_for("more than can be heard", lambda: self.output(daemon, "over_budget") > 0)
         self.victim_is_heard(daemon)
 
     def test_streams_without_end(self):
-        """Twelve hundred processes write to two files each, more than can be followed at once: the victim's are followed."""
+        """1,200 processes of the attacker's write to two files each, more than can be followed at once: the victim's files are followed."""
         daemon = self.daemon()
         self.flood(TALKERS, 1200)
         wait_for("what is not followed", lambda: daemon.metric('rankscope_source_lost_total{source="stdio"}') > 0)
         self.victim_is_heard(daemon)
 
     def test_one_user_alone_is_heard(self):
-        """Nobody attacks: eight ranks print half a megabyte each at once, and all of it is heard."""
+        """No attack: eight ranks print half a megabyte each at once, and all of it is read."""
         daemon = self.daemon()
         line = "step 1 loss 2.5 " + "x" * 1000
         ranks = [self.python_as(VICTIM, f"for _ in range(500): print({line!r})", stdout=subprocess.PIPE,

@@ -79,7 +79,8 @@ class Tenants(HostileTest):
                 if any("watched" in note for note in verdict.get("data_quality", {}).get("notes", []))}
 
     def test_jobs_without_end(self):
-        """Starts thousands of programs, each of another job by its environment: the victim's job is watched, and the disk not filled."""
+        """The attacker starts thousands of programs, each of another job by its environment: the victim's job is watched, and the disk
+        is not filled."""
         daemon = self.daemon("--state.max-jobs", "32")
         attack = self.attack(JOBS_WITHOUT_END)
         wait_for("more jobs than there are places", lambda: (daemon.metric("rankscope_jobs_dropped_total") or 0) > 500)
@@ -88,7 +89,7 @@ class Tenants(HostileTest):
         self.assertLess(folders, 1000, "a folder on disk for each of thousands")
 
     def test_seventy_wrapped_runs(self):
-        """Starts 70 runs under the wrapper, more than there are places: the victim's runs, with and without a wrapper, are judged."""
+        """The attacker starts 70 runs under the wrapper, more than the limit: the victim's runs, with and without a wrapper, are judged."""
         daemon = self.daemon("--state.max-jobs", "48")
         runs = [self.wrapped_as(ATTACKER, daemon, f"mine-{number}", "/bin/sleep", "600", start_new_session=True) for number in range(70)]
         for run in runs:
@@ -103,7 +104,7 @@ class Tenants(HostileTest):
         self.assertIsNone(runs[0].poll())
 
     def test_whose_job_gives_up_its_place_is_told(self):
-        """Holds every place: the newest of his jobs makes room for the victim's, and its document says so."""
+        """The attacker's jobs reach the limit: his newest job is dropped to watch the victim's, and its verdict says so."""
         daemon = self.daemon("--state.max-jobs", "8")
         attack = self.attack(SLEEPERS, "12", "jobs")
         refused = rf"^not watched: user {ATTACKER} has [4-8] of the 8 places"
@@ -114,7 +115,7 @@ class Tenants(HostileTest):
         self.assertEqual(sum(bool(re.search(made_room, why)) for why in self.not_watched(daemon).values()), 1)
 
     def test_three_hundred_ranks(self):
-        """Fills the page of metrics with 300 ranks: every series of the victim's job is still there."""
+        """The attacker fills /metrics with 300 ranks: every series of the victim's job is still there."""
         daemon = self.daemon("--metrics.max-series", "1000")
         rank = self.start_rank("4711")
         wait_for_state(daemon, "4711", "live")
@@ -134,7 +135,7 @@ class Tenants(HostileTest):
         self.assertEqual(wait_for_state(daemon, "4711")["code"], "A2")
 
     def test_a_user_alone_may_use_what_is_free(self):
-        """Near miss: nobody else needs the places, and one user has 100 jobs; all are watched."""
+        """No attack: one user has 100 jobs and nobody else needs the room: all are watched."""
         daemon = self.daemon()
         self.attack(SLEEPERS, "100", "jobs")
         wait_for("a hundred jobs", lambda: sum(job.startswith("2000") for job in all_verdicts(daemon)) == 100)
@@ -175,7 +176,8 @@ class Memory(HostileTest):
         return 0
 
     def test_more_jobs_than_memory_allows(self):
-        """Starts jobs until the daemon's memory is short: it is not killed, says what it no longer watches, and judges the victim's."""
+        """The attacker starts jobs until the daemon's memory is short: the daemon is not killed, reports which jobs it no longer
+        watches, and judges the victim's."""
         folder = str(self.cgroup)
         daemon = self.daemon(preexec=lambda: Path(folder, "cgroup.procs").write_text(str(os.getpid())))
         self.assertEqual(daemon.metric("rankscope_memory_limit_bytes"), self.LIMIT_MIB << 20)

@@ -35,28 +35,28 @@ class Words(HostileTest):
         return daemon.verdict(job)
 
     def test_a_card_that_the_kernel_does_not_know_of(self):
-        """A job prints the driver's lines itself and then fails: the kernel's log is up and silent, so it is no B2."""
+        """A job prints the driver's lines itself and then fails: the kernel log is read and has no such line, so the verdict is not B2."""
         verdict = self.verdict_of(XID, "raise")
         self.assertEqual((verdict["code"], verdict["exception_type"]), ("X1", "KeyError"))
         self.assertIn("kernel", next(state["by"] for state in verdict["ruled_out"] if state["code"] == "B2"))
 
     def test_an_error_of_memory_that_nobody_saw(self):
-        """A job prints an uncorrectable memory error and ends with 1: no card is accused."""
+        """A job prints an uncorrectable memory error and exits with 1: no GPU is blamed."""
         self.assertNotIn(self.verdict_of(ECC, "1")["code"], ("B2", "X16"))
 
     def test_words_of_every_failure_and_a_good_end(self):
-        """A job prints of ECC, an Xid, a lost peer and an OOM kill, and finishes with 0: it is healthy."""
+        """A job prints ECC errors, an Xid, a lost peer and an OOM kill, and exits with 0: it is healthy."""
         verdict = self.verdict_of("\n".join((ECC, XID, WARN, "Memory cgroup out of memory: Killed process 5521 (python3) "
                                              "total-vm:90112kB, anon-rss:65536kB")), "finish")
         self.assertEqual((verdict["code"], verdict["domain"]), ("G1", verdict["domain"]))
 
     def test_the_notice_of_another_job(self):
-        """A job prints that another job was cancelled at its time limit, and fails: the failure is its own."""
+        """A job prints that another job was cancelled at its time limit, and fails: the verdict names its own failure."""
         verdict = self.verdict_of(NOTICE, "raise", job=str(9_000_000 + os.getpid()))
         self.assertEqual((verdict["code"], verdict["exception_type"]), ("X1", "KeyError"))
 
     def test_the_notice_of_another_job_and_an_exit(self):
-        """A job prints that another job was cancelled, and exits with 3: nobody cancelled it."""
+        """A job prints that another job was cancelled, and exits with 3: the verdict does not say that it was cancelled."""
         self.assertNotIn(self.verdict_of(NOTICE, "3", job=str(9_000_000 + os.getpid()))["code"], ("X20", "F1", "F2", "F3"))
 
 
