@@ -22,7 +22,7 @@ class ConfigOptions {
   ConfigOptions& operator=(const ConfigOptions&) = delete;
 
   // Parses the arguments and settles the configuration: it, or the exit status when there is
-  // nothing left to do (usage, every mistake told on stderr, `--print-config` done).
+  // nothing left to do (usage, every mistake reported on stderr, `--print-config` done).
   std::variant<exporter::Config, int> Settle(int argc, char** argv);
 
  private:

@@ -17,7 +17,7 @@ inline constexpr char kDefaultAddress[] = "127.0.0.1:10177";
 struct HttpAnswer {
   int status = 0;
   std::string body;
-  std::string next;  // target of the page behind this one, as a Link header tells; empty: none
+  std::string next;  // target of the next page, from the Link header; empty: none
 };
 
 // `address`: HOST:PORT. `target`: path and query. An error names the address and the remedy.

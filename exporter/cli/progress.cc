@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // `rankscope progress FILE`: the training records of a log, one row each, numbers as printed; with
-// --facts all that the records say; with --events what the log says about the run's life.
+// --facts all values of the records; with --events the events of the run.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -92,7 +92,7 @@ void AppendNumber(std::string& out, double value) {
   out.append(buffer, end);
 }
 
-// What a record of reinforcement learning without a loss of the whole says is in --facts only.
+// Of reinforcement learning, without a loss of the whole: printed with --facts only.
 bool IsRewardOnly(const logs::Progress& progress) {
   return progress.loss_text.empty() && !std::isnan(progress.reward);
 }

@@ -26,7 +26,7 @@ void PrintChange(Duration since_start, const proto::Verdict& verdict) {
   const char* state = verdict.state() == proto::FINAL         ? "final"
                       : verdict.state() == proto::PROVISIONAL ? "provisional"
                                                               : "live";
-  // A job names itself; what it says must not steer the terminal.
+  // A job names itself; its name must not control the terminal.
   std::string job_id = verdict.job_id();
   std::replace_if(
       job_id.begin(), job_id.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7F; }, '?');

@@ -57,7 +57,7 @@ int Serve(const exporter::Config& config) {
   exporter::Logger log(config.log.level, config.log.format);
   const int signals = OpenSignals();
   RaiseFileLimit();
-  if (config.ebpf.mode != "off") probes::SyscallTracepoints();  // while there are rights to look
+  if (config.ebpf.mode != "off") probes::SyscallTracepoints();  // while there are rights to read it
   exporter::PrepareUserThreads();                               // keeps what is given up below
   const std::vector<std::string> kept =
       exporter::NeededCapabilities(config, !probes::HasMultiAttach(probes::ReadKernel()));

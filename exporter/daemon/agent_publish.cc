@@ -16,7 +16,7 @@ namespace rankscope::exporter {
 namespace {
 
 // How long an HTTP thread may wait for the loop: less than the daemon has to end in.
-constexpr Duration kExplainPatience = Milliseconds(500);
+constexpr Duration kExplainTimeout = Milliseconds(500);
 
 }  // namespace
 
@@ -114,8 +114,8 @@ std::optional<std::string> Agent::Explain(int32_t pid, Duration deadline) {
   const auto answer = std::make_shared<std::promise<std::string>>();
   auto future = answer->get_future();
   loop_.Post([this, pid, answer] { answer->set_value(engine_.Explain(pid)); });
-  const Duration patience = std::min(deadline, kExplainPatience);
-  if (future.wait_for(std::chrono::nanoseconds(patience.ns)) != std::future_status::ready) {
+  const Duration timeout = std::min(deadline, kExplainTimeout);
+  if (future.wait_for(std::chrono::nanoseconds(timeout.ns)) != std::future_status::ready) {
     return std::nullopt;
   }
   return future.get();

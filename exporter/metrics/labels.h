@@ -38,7 +38,7 @@ class LabelCache {
     bool used = true;
   };
   std::unordered_map<std::string, Entry> entries_;
-  std::string key_;  // scratch: no allocation per look-up
+  std::string key_;  // scratch: no allocation per lookup
 };
 
 }  // namespace rankscope::metrics

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a row of the catalogue says. For catalog.h and the files whose rows it takes together. Any
+// The columns of the catalogue. For catalog.h and the files whose rows it takes together. Any
 // thread.
 #pragma once
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The process_* metrics that every Prometheus client library has, as a prometheus-cpp Collectable.
-// What /proc does not say is left out. Loop thread, once per tick.
+// What /proc does not report is left out. Loop thread, once per tick.
 #pragma once
 
 #include <prometheus/collectable.h>

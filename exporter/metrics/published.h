@@ -52,8 +52,8 @@ struct SourceStatus {
   double last_event_wall_seconds = kUnknown;
   std::vector<std::pair<std::string_view, int64_t>> counts;  // of its own, by name
   std::vector<ProbeStatus> probes{};
-  std::shared_ptr<const std::vector<GpuStatus>> gpus = nullptr;  // null: it looks at none
-  bool xids_heard = false;  // somebody tells of Xids, and it is this source that passes it on
+  std::shared_ptr<const std::vector<GpuStatus>> gpus = nullptr;  // null: it polls none
+  bool xids_heard = false;  // Xids are reported, and this source passes them on
   std::vector<XidStatus> xids{};
   std::vector<XidPending> xids_pending{};
   std::vector<SxidCount> sxids{};

@@ -46,7 +46,7 @@ class SelfMetrics {
 };
 
 // What a Collectable gives, series by series. A family that is no row, or whose labels or type are
-// not the row's, is told to `dropped` with the number of its series.
+// not the row's, is passed to `dropped` with the number of its series.
 void ForEachSeries(const prometheus::Collectable& collectable,
                    const std::function<void(MetricId id, LabelPointer labels, double value)>& take,
                    const std::function<void(size_t series)>& dropped);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The catalogue's rows of what Slurm says. Counts of a whole cluster's jobs and nodes are Slurm's
-// own to tell (25.11 does): here is what it does not tell - what happened, why a node is out and
+// The catalogue's rows of Slurm. Counts of a whole cluster's jobs and nodes are reported by Slurm
+// itself (from 25.11 on): here is what it does not report - what happened, why a node is out and
 // for how long - and how the controller is. Sorted by name; catalog.h merges them. Any thread.
 #pragma once
 

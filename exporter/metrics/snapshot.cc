@@ -371,7 +371,7 @@ std::shared_ptr<const Snapshot> SnapshotBuilder::Impl::Build(const Published& pu
 
   // What matters most takes its room first, for every job, before anything that matters less. Of
   // jobs that have ended the verdict is what somebody still looks for; a node whose jobs end by the
-  // minute does not lose sight of its cards and its live ranks for them.
+  // minute does not lose sight of its GPUs and its live ranks for them.
   const std::vector<ShownJob> shown = Shown(published);
   CountGpuJobs(shown);
   const size_t taken = used + of_nobody;

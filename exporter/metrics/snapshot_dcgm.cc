@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Series under dcgm-exporter's names, of what is known of a card.
+// Series under dcgm-exporter's names, of what is known of a GPU.
 #include <cmath>
 #include <optional>
 #include <string>
@@ -79,7 +79,7 @@ constexpr ValueRow kValueRows[] = {
 
 // Absent where nobody reads the kernel's log.
 GpuValue NewestXid(const AgentStatus& agent, const GpuStatus& gpu) {
-  if (gpu.identity.bus_id.empty()) return std::nullopt;  // never looked at: no place to look for
+  if (gpu.identity.bus_id.empty()) return std::nullopt;  // never polled: its address is not known
   const std::string card = PciCard(gpu.identity.bus_id);
   GpuValue code;
   double newest = -1;
@@ -99,7 +99,8 @@ GpuValue NewestXid(const AgentStatus& agent, const GpuStatus& gpu) {
 void SnapshotBuilder::Impl::AddDcgmNames(const AgentStatus& agent, const GpuStatus& gpu) {
   const GpuIdentity& who = gpu.identity;
   const std::string index = std::to_string(who.index);
-  // By the driver's order, which is that of the device files but on machines that say otherwise.
+  // By the driver's order, which is that of the device files except on machines configured
+  // otherwise.
   const LabelPointer labels =
       agent_labels.Get(kDcgmLabels, {index, who.uuid, who.bus_id,
                                      "nvidia" + (who.minor < 0 ? index : std::to_string(who.minor)),

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Series of the node's GPUs. One that is not up has no numbers: those of before would look as if it
-// were.
+// Series of the node's GPUs. One that is not up has no numbers: older ones would look
+// current.
 #include <algorithm>
 #include <array>
 #include <initializer_list>
@@ -116,7 +116,7 @@ class SnapshotBuilder::Impl::GpuSeries {
     }
   }
 
-  // Of a card that does not answer, too: that is when they matter.
+  // Of a GPU that does not answer, too: that is when they matter.
   void AddXids(const SourceStatus& source) {
     const std::string card = PciCard(gpu_.identity.bus_id);
     if (source.xids_heard) AddPending(source, card);
@@ -331,7 +331,7 @@ void SnapshotBuilder::Impl::CountGpuJobs(const std::vector<ShownJob>& shown) {
   }
 }
 
-// Until the job ends: then the card is another's.
+// Until the job ends: then the GPU is another's.
 void SnapshotBuilder::Impl::AddJobGpus(const JobStatus& job) {
   if (!job.running) return;
   LabelCache& cache = jobs[job.job_id].labels;
@@ -372,7 +372,7 @@ void SnapshotBuilder::Impl::AddSwitches(const SourceStatus& source) {
 
 namespace {
 
-// What another program counts of the card with this uuid; null: nobody does.
+// What another program counts of the GPU with this uuid; null: no program does.
 const GpuProfile* ProfileOf(const AgentStatus& agent, const std::string& uuid) {
   for (const SourceStatus& source : agent.sources) {
     if (source.gpu_profiles == nullptr) continue;
@@ -412,23 +412,23 @@ void SnapshotBuilder::Impl::AddGpus(const Published& published, Keep keep) {
   for (const SourceStatus& source : agent.sources) {
     if (keep == Keep::kGpu) AddSwitches(source);
     if (source.gpus == nullptr) continue;
-    for (const GpuStatus& looked_at : *source.gpus) {
-      constexpr size_t kMaxRemembered = 256;  // a node has 16; whoever changes cards starts anew
-      if (TellsBytes(looked_at.reading)) {
+    for (const GpuStatus& polled : *source.gpus) {
+      constexpr size_t kMaxRemembered = 256;  // a node has 16; whoever replaces GPUs starts anew
+      if (TellsBytes(polled.reading)) {
         if (count_own_bytes.size() >= kMaxRemembered) count_own_bytes.clear();
-        count_own_bytes.insert(looked_at.identity.uuid);
+        count_own_bytes.insert(polled.identity.uuid);
       }
       GpuStatus filled;
-      const GpuProfile* const profile = ProfileOf(agent, looked_at.identity.uuid);
+      const GpuProfile* const profile = ProfileOf(agent, polled.identity.uuid);
       if (profile != nullptr) {
-        filled = looked_at;
+        filled = polled;
         FillFrom(*profile, !count_own_bytes.contains(filled.identity.uuid), filled.reading);
       }
-      const GpuStatus& gpu = profile == nullptr ? looked_at : filled;
-      GpuSeries card(*this, gpu, keep);
-      card.AddAll();
-      for (const SourceStatus& told : agent.sources) card.AddXids(told);
-      card.AddRankMemory(ranks);
+      const GpuStatus& gpu = profile == nullptr ? polled : filled;
+      GpuSeries shown(*this, gpu, keep);
+      shown.AddAll();
+      for (const SourceStatus& reporter : agent.sources) shown.AddXids(reporter);
+      shown.AddRankMemory(ranks);
       if (keep == Keep::kGpuDetail && options.dcgm_names) AddDcgmNames(agent, gpu);
     }
     if (keep == Keep::kGpuDetail) AddLibraryCalls(source.library_calls);

@@ -105,10 +105,11 @@ struct SnapshotBuilder::Impl {
   std::array<std::vector<Histogram>, kCatalog.size()> histograms;
   size_t used = 0;
   SeriesShares shares;
-  const JobStatus* of_job = nullptr;                 // whose series are being added; null: nobody's
-  size_t of_nobody = 0;                              // series, at the tick before
-  bool cuda_up = false;                              // the source
-  std::map<std::string, int, std::less<>> gpu_jobs;  // running jobs whose the card is, by uuid
+  const JobStatus* of_job = nullptr;  // whose series are being added; null: nobody's
+  size_t of_nobody = 0;               // series, at the tick before
+  bool cuda_up = false;               // the source
+  std::map<std::string, int, std::less<>>
+      gpu_jobs;  // running jobs to which the GPU belongs, by uuid
 };
 
 }  // namespace rankscope::metrics

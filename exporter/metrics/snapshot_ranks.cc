@@ -98,7 +98,7 @@ void SnapshotBuilder::Impl::AddRanks(const JobStatus& job) {
     AddPlace(job, *rank);
     AddRankSignals(job, *rank, labels);
     AddGaps(*rank, labels);
-    // Of what a source does not look at any more nothing is known.
+    // A source that no longer observes reports no current state.
     if (cuda_up) Add(MetricNamed("rankscope_cuda_attached"), labels, rank->cuda_attached);
   }
 }

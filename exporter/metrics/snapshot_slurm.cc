@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What Slurm says, as series.
+// Reports of Slurm, as series.
 
 #include <numeric>
 #include <string_view>
@@ -54,8 +54,8 @@ void SnapshotBuilder::Impl::AddSlurmCalls(const std::vector<LibraryCall>& calls)
   }
 }
 
-// A cluster has thousands that are up, and Slurm says which: a state has its series from the first
-// time that it is another.
+// A cluster has thousands that are up, and Slurm reports which: a state has its series from the
+// first time that it is another.
 void SnapshotBuilder::Impl::AddSlurmNode(const SlurmNodeState& node) {
   const LabelPointer& labels = agent_labels.Get("node", {node.name});
   Add(MetricNamed("rankscope_slurm_node_cpu_load"), labels, Known(node.cpu_load));

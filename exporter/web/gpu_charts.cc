@@ -133,7 +133,7 @@ std::vector<Mark> MarksOf(const GpuHistory& gpu,
       if (gpu.card.empty() || xid.card != gpu.card) continue;
       const double age = gpu.minutes_end_wall_seconds - xid.last_wall_seconds;
       constexpr size_t kMost = 16;
-      // A card that has answered no more is not looked at, and the driver still reports of it.
+      // A GPU that does not answer is no longer polled, but the driver still reports its errors.
       if (age < kHour && marks.size() < kMost)
         marks.push_back({std::clamp(1 - age / kHour, 0.0, 1.0), xid.code});
     }
@@ -157,7 +157,7 @@ void AppendMarks(const GpuHistory& gpu, const std::vector<Mark>& marks, std::str
   AppendPath("xid", lines, out);
 }
 
-// What the marks mean, in words: a colour alone tells nobody.
+// What the marks mean, in words: a colour alone explains nothing.
 std::string Told(const GpuHistory& gpu, const std::vector<Mark>& marks) {
   const auto minutes = std::count_if(gpu.throttled.begin(), gpu.throttled.end(),
                                      [](float share) { return share > 0; });
@@ -200,7 +200,7 @@ void AppendActivity(const GpuHistory& gpu, const JobTimeline& timeline,
   if (!told.empty()) out.append("<p class=\"told\">").append(told).append("</p>");
 }
 
-// As much of it as tells cards apart: GPU-fa4e0003.
+// As much of it as identifies a GPU: GPU-fa4e0003.
 std::string Short(std::string_view uuid) {
   constexpr size_t kPrefix = 12;
   std::string out;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The cards of a job as pictures: memory over the run, engine against SMs over the last hour, and
-// below them when heat or power supply held the card down and when the driver reported an error;
-// behind them when the job was suspended.
-// SVG inside the page, without scripts, attributes of style or references. About 4 kB a card. Pure.
+// The GPUs of a job as pictures: memory over the run, engine against SMs over the last hour, and
+// below them when heat or power supply limited the GPU's clocks and when the driver reported an
+// error; behind them when the job was suspended. SVG inside the page, without scripts, attributes
+// of style or references. About 4 kB per GPU. Pure.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace rankscope::web {
 
-// Nothing at all where the job has no card.
+// Nothing at all if the job has no GPU.
 void AppendGpuCharts(const JobStatus& job, const std::vector<metrics::SourceStatus>& sources,
                      std::string& out);
 

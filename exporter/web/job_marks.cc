@@ -157,7 +157,7 @@ void AppendWords(const std::vector<JobMark>& marks, bool days, std::string& out)
 }
 
 void AppendStripAndWords(const JobTimeline& timeline, double now, std::string& out) {
-  constexpr double kDay = 20 * 3600;  // of longer ones the hour alone would not tell the day
+  constexpr double kDay = 20 * 3600;  // in longer ones the hour alone does not identify the day
   const Range range = RangeOf(timeline, now);
   AppendStrip(timeline, range, now, out);
   AppendWords(timeline.marks, range.until - range.from > kDay, out);

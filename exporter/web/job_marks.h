@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What a job has come to, as a strip of time with marks and as a list in words: attempts,
-// suspensions, what the scheduler told. SVG inside the page, without scripts or attributes of
+// suspensions, reports of the scheduler. SVG inside the page, without scripts or attributes of
 // style. Below 8 kB a job. Pure.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace rankscope::web {
 // `now`: what goes on ends there. Nothing at all of a job without marks.
 void AppendTimeline(const JobTimeline& timeline, double now_wall_seconds, std::string& out);
 
-// The newest jobs that Slurm's controller told of.
+// The newest jobs that Slurm's controller reported.
 void AppendSlurmJobs(const SlurmReport& report, double now_wall_seconds, std::string& out);
 
 // Where the job was suspended between the two times, as a path of bands in a picture so wide and so

@@ -48,7 +48,7 @@ std::string Percent(double ratio) {
   return text.data();
 }
 
-// A class of the style sheet; what the verdict says is never used as one directly.
+// A class of the style sheet; the words of a verdict are never used as one directly.
 std::string_view SeverityClass(const proto::Verdict& verdict) {
   for (const std::string_view known : {"ok", "info", "warning", "critical"}) {
     if (verdict.triage().severity() == known) return known;
@@ -189,17 +189,17 @@ void AppendRuledOut(const proto::Verdict& verdict, std::string& out) {
   out.append(lines).append("</ul></details>\n");
 }
 
-// Whose cards are drawn: those of running jobs first, then the others as long as there is room.
-// A card takes about 4 kB.
+// Whose GPUs are drawn: those of running jobs first, then the others as long as there is room.
+// A GPU takes about 4 kB.
 std::vector<bool> Drawn(const Jobs& jobs) {
-  constexpr size_t kMostCards = 128;
+  constexpr size_t kMaxGpus = 128;
   std::vector<bool> drawn(jobs.size(), false);
-  size_t cards = 0;
+  size_t gpus = 0;
   for (const bool running : {true, false}) {
     for (size_t i = 0; i < jobs.size(); ++i) {
       const size_t its = jobs[i]->gpu_history.size();
-      if (jobs[i]->running != running || cards + its > kMostCards) continue;
-      cards += its;
+      if (jobs[i]->running != running || gpus + its > kMaxGpus) continue;
+      gpus += its;
       drawn[i] = true;
     }
   }
