@@ -58,7 +58,7 @@ class Source {
   // The node's GPUs as last looked at, if it looks at them; else null.
   virtual std::shared_ptr<const std::vector<GpuStatus>> gpus() const { return nullptr; }
 
-  // What is known of the cards' Xids, by the one source that tells of it; nothing for the others.
+  // What is known of the GPUs' Xids, by the one source that tells of it; nothing for the others.
   virtual XidReport xids() const { return {}; }
 
   // What another program counts of the node's GPUs, if this source asks one; else null.

@@ -28,7 +28,7 @@ namespace rankscope::exporter {
 namespace {
 
 constexpr Duration kTick = Seconds(1);
-// From an abnormal end, or an error of a card, to its judgement: what the kernel says of a kill
+// From an abnormal end, or an error of a GPU, to its judgement: what the kernel says of a kill
 // follows it by some milliseconds, and of many ends at once one judgement is enough.
 constexpr Duration kJudgeDelay = Milliseconds(150);
 // House-keeping of files, in ticks: expired verdicts, the node's budget.

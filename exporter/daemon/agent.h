@@ -136,7 +136,7 @@ class Agent {
   std::map<std::string, uint32_t> holders_;  // whose wrappers have spoken for restored jobs
   EventLoop::TimerId tick_timer_ = 0;
   EventLoop::TimerId judge_timer_ = 0;  // of JudgeSoon; 0 = none runs
-  Timestamp hurried_;                   // when an error of a card was last judged before its tick
+  Timestamp hurried_;                   // when an error of a GPU was last judged before its tick
   int64_t ticks_ = 0;
   int64_t seq_ = 0;
   std::string trouble_;           // as last logged

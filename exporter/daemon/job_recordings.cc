@@ -39,7 +39,7 @@ bool IsSchedulersWord(const Observation& observation) {
   return fact != nullptr && fact->origin != "mapping";
 }
 
-// Every job on the node judges by whose card it is, and by who else computes there.
+// Every job on the node judges by whose GPU it is, and by who else computes there.
 bool IsOfGpu(const Observation& observation) {
   const auto* event = std::get_if<Event>(&observation.kind);
   return event != nullptr && (event->type == WireType(EventType::kGpuIdentity) ||

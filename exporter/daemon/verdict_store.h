@@ -23,7 +23,7 @@ namespace rankscope::exporter {
 
 class VerdictStore {
  public:
-  // A verdict is some 10 kB, and so are the curves of eight cards: 1024 of them are 20 MB of
+  // A verdict is some 10 kB, and so are the curves of eight GPUs: 1024 of them are 20 MB of
   // memory. The oldest of the user with the most of them goes first.
   static constexpr size_t kMaxVerdicts = 1024;
 

@@ -8,7 +8,7 @@
 namespace rankscope::collectors {
 namespace {
 
-// 16 cards with all 7 parts of each, 60 metrics of 400 bytes: 3 MiB.
+// 16 GPUs with all 7 parts of each, 60 metrics of 400 bytes: 3 MiB.
 constexpr size_t kMostBytes = size_t{8} << 20;
 
 constexpr char kMend[] = "; check gpu.dcgm_url";

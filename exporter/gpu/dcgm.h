@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The source of what an own dcgm-exporter of the node counts of cards whose driver does not count
+// The source of what an own dcgm-exporter of the node counts of GPUs whose driver does not count
 // it for us (GPM is Hopper's and later): read from its page, and shown beside what NVML tells. It
 // repeats its newest values until it has others, so a page that stands still for kStale is not
 // believed any more. For /metrics alone: its values are means over its own period (30 s, as it
@@ -28,7 +28,7 @@ namespace rankscope::collectors {
 struct DcgmPatience {
   Duration answer = Seconds(5);
   // Four of dcgm-exporter's own periods. Its default page has power and energy, which never stand
-  // still on a card that is powered; without them, an idle card's is given up as well.
+  // still on a GPU that is powered; without them, an idle GPU's is given up as well.
   Duration stale = Seconds(120);
 };
 

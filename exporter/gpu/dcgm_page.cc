@@ -16,7 +16,7 @@ constexpr size_t kMaxUuid = 64;
 
 // A ratio of a mean over DCGM's period may be a little above 1 by rounding.
 constexpr double kMostRatio = 1.01;
-// Ten times what the widest NVLink of a card carries; blank values of DCGM (2^47, 2^63-16) are
+// Ten times what the widest NVLink of a GPU carries; blank values of DCGM (2^47, 2^63-16) are
 // above.
 constexpr double kMostRate = 1e13;
 
@@ -159,7 +159,7 @@ void Note(std::string_view name, double value, DcgmCard& card) {
   for (const ValueRow& row : kValueRows) {
     if (row.name != name) continue;
     GpuValue& known = card.values.*row.value;
-    // Where pods share a card, it stands there once for each of them, with the same value.
+    // Where pods share a GPU, it stands there once for each of them, with the same value.
     if (known || !std::isfinite(value) || value < 0 || value > row.most) return;
     known = row.most == kMostRatio ? std::min(value, 1.0) : value;
     card.any = true;

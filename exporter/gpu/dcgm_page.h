@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a page of dcgm-exporter (Prometheus' text format 0.0.4) says of each whole card: the values
+// What a page of dcgm-exporter (Prometheus' text format 0.0.4) says of each whole GPU: the values
 // of the hardware's counters, and a mark of everything it says, by which one page is told from the
-// next. Parts of a card (MIG, links) are not the card and are left out. Any bytes may come; what is
+// next. Parts of a GPU (MIG, links) are not the GPU and are left out. Any bytes may come; what is
 // not understood is counted. Pure; any thread.
 #pragma once
 
@@ -29,8 +29,8 @@ struct DcgmCard {
 struct DcgmPage {
   std::vector<DcgmCard> cards;  // in the order in which they are named first
   int64_t samples = 0;          // lines that are one, of whatever
-  int64_t dcgm_samples = 0;     // of these, such as DCGM_FI_* of a whole card
-  int64_t part_samples = 0;     // of parts of cards
+  int64_t dcgm_samples = 0;     // of these, such as DCGM_FI_* of a whole GPU
+  int64_t part_samples = 0;     // of parts of GPUs
   int64_t malformed = 0;        // lines that are none and no comment
 };
 

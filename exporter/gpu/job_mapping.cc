@@ -113,7 +113,7 @@ void JobMapping::Look() {
 
 void JobMapping::Apply(const Reading& reading) {
   if (!reading.readable) {
-    // What was told stands: a directory that is gone says nothing about who has which card.
+    // What was told stands: a directory that is gone says nothing about who has which GPU.
     TellState(Availability::kDown,
               "job_mapping: cannot read " + directory_ +
                   "; set slurm.mapping_dir to the directory that the prolog writes");
@@ -144,7 +144,7 @@ void JobMapping::TellJob(const std::string& job, const std::set<std::string>& gp
   fact.origin = "mapping";
   for (const std::string& gpu : gpus) fact.value += (fact.value.empty() ? "" : ",") + gpu;
   Tell(std::move(fact));
-  if (!told_.contains(job)) table_->NoteBegun();  // whose cards are told anew
+  if (!told_.contains(job)) table_->NoteBegun();  // whose GPUs are told anew
 }
 
 void JobMapping::TellState(Availability state, std::string reason) {

@@ -4,7 +4,7 @@
 // The source of which job was given which GPU, as a prolog writes it for dcgm-exporter's
 // --hpc-job-mapping-dir: a directory of files named by a GPU's index, or by an index and an
 // instance ("0", "0.3"), each with a job id per line; an epilog empties or removes them. So an
-// allocated card is its job's although no process of the job stands on the node. Loop thread only;
+// allocated GPU is its job's although no process of the job stands on the node. Loop thread only;
 // the files are read on a worker.
 #pragma once
 

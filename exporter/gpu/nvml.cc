@@ -268,7 +268,7 @@ void Nvml::NoteReset(Gpu& gpu) {
 void Nvml::Listen() {
   listen_ = 0;
   const auto count = static_cast<uint32_t>(gpus_.size());
-  // The first of a set asks each card; a lost one may take its time.
+  // The first of a set asks each GPU; a lost one may take its time.
   const Duration deadline = patience_.first_look + patience_.listen;
   const bool submitted = listener_worker_->Submit(
       [this, listener = listener_, anew = std::exchange(listen_anew_, false), count,
@@ -287,10 +287,10 @@ void Nvml::OnHeard(const nvml::Hearing& hearing) {
   const bool listened = xids_->heard(XidLedger::Teller::kLibrary);
   xids_->SetHeard(XidLedger::Teller::kLibrary, hearing.listens);
   for (const nvml::XidHeard& xid : hearing.xids) OnXid(xid);
-  if (hearing.listens || listened) {  // a card was lost: at once again, for the others
+  if (hearing.listens || listened) {  // a GPU was lost: at once again, for the others
     Listen();
   } else {
-    // Of a library or cards that cannot tell, nothing is expected soon.
+    // Of a library or GPUs that cannot tell, nothing is expected soon.
     const bool never =
         hearing.error == nvml::kFunctionNotFound || hearing.error == nvml::kNotSupported;
     ListenLater(never ? patience_.recount : patience_.retry);

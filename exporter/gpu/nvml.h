@@ -30,7 +30,7 @@
 
 namespace rankscope::collectors {
 
-// How long the driver is waited for. Without persistence mode it wakes a card at the first call,
+// How long the driver is waited for. Without persistence mode it wakes a GPU at the first call,
 // which takes seconds; a look at one that is awake takes some ten milliseconds.
 struct NvmlPatience {
   Duration open = Seconds(30);
@@ -58,9 +58,9 @@ class Nvml final : public exporter::Source {
   Status Start(exporter::EventLoop& loop, Sink& sink) override;
   void Stop() override;
   std::shared_ptr<const std::vector<GpuStatus>> gpus() const override { return published_; }
-  // Of the kernel's log as well: it has no cards to show them by.
+  // Of the kernel's log as well: it has no GPUs to show them by.
   XidReport xids() const override { return xids_->Report(); }
-  // Xids of more cards and kinds than are kept apart.
+  // Xids of more GPUs and kinds than are kept apart.
   int64_t lost() const override { return xids_->lost(); }
   std::vector<LibraryCall> library_calls() const override {
     return library_ == nullptr ? std::vector<LibraryCall>() : library_->calls();
@@ -103,7 +103,7 @@ class Nvml final : public exporter::Source {
   std::unique_ptr<exporter::Worker> listener_worker_;
   std::shared_ptr<nvml::XidListener> listener_;
   exporter::EventLoop::TimerId listen_ = 0;
-  bool listen_anew_ = false;  // a card has come
+  bool listen_anew_ = false;  // a GPU has come
   std::map<std::pair<std::string, int32_t>, Timestamp> xids_told_;
   std::set<exporter::EventLoop::TimerId> xids_held_;  // for the log to come first
   std::shared_ptr<const std::vector<GpuStatus>> published_;

@@ -33,7 +33,7 @@ constexpr ErrorName kNames[] = {
     {kUnknownError, "unknown"},
 };
 
-// How a card says that it has no such thing, and a list that it does not fit yet.
+// How a GPU says that it has no such thing, and a list that it does not fit yet.
 bool IsAnAnswer(Return result) {
   return result == kSuccess || result == kNotSupported || result == kFunctionNotFound ||
          result == kInsufficientSize || result == kNotFound;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The book of all calls into NVML: how long each took and how it failed. A call that hangs is in no
-// bucket until it returns; that it hangs, the card's state says. Many threads add, any reads.
+// bucket until it returns; that it hangs, the GPU's state says. Many threads add, any reads.
 #pragma once
 
 #include <array>

@@ -29,7 +29,7 @@ std::string Text(const Library& library, Device device,
   return text.data();
 }
 
-// Throttling that the card counts by a field of its own.
+// Throttling that the GPU counts by a field of its own.
 struct DurationField {
   Field field;
   size_t reason;  // place in kGpuThrottleReasons

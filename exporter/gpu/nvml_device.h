@@ -45,10 +45,10 @@ class DeviceReader {
   int64_t looks_ = 0;
   Timestamp last_look_;
   std::array<double, kGpuThrottleReasons.size()> seen_throttled_{};
-  // Once the card has counted a reason, what was seen never takes its place: a counter does not
+  // Once the GPU has counted a reason, what was seen never takes its place: a counter does not
   // fall.
   std::array<bool, kGpuThrottleReasons.size()> card_counts_{};
-  bool bytes_by_link_ = false;  // this card counts NVLink's bytes for each link only
+  bool bytes_by_link_ = false;  // this GPU counts NVLink's bytes for each link only
 };
 
 }  // namespace rankscope::collectors::nvml

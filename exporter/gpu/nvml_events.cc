@@ -64,7 +64,7 @@ Event Events::OfCard(EventType type, const GpuStatus& gpu) const {
   return event;
 }
 
-// With the card's own facts: a run that has just begun has heard nothing of it yet.
+// With the GPU's own facts: a run that has just begun has heard nothing of it yet.
 Event Events::OfHolder(const GpuStatus& gpu, const ProcessKey& key) const {
   Event event = OfCard(EventType::kGpuProcess, gpu);
   event.process = key;

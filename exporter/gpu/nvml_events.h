@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What is told of one GPU besides its numbers: which card it is, whether it answers and what its
+// What is told of one GPU besides its numbers: which GPU it is, whether it answers and what its
 // Xids ask for, and who computes on it. At once when it changes, and again for each run that
 // begins, which has heard none of it, and now and then for one that begins anew. Loop thread only.
 #pragma once
@@ -41,7 +41,7 @@ class Events {
   bool known_ = false;
   GpuIdentity identity_;
   GpuState state_{};
-  int32_t xid_ = 0;  // the card waits for what it asks for; 0 = for nothing
+  int32_t xid_ = 0;  // the GPU waits for what it asks for; 0 = for nothing
   Timestamp xid_since_;
   std::vector<IntKeyValue> facts_;  // as they were told last
   int64_t begun_ = 0;               // runs, by then

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What the counters of the hardware say of the time between two looks: NVML's GPM, on Hopper and
-// later and not in MIG mode. Takes no lock that a profiler would miss, as older cards' counters do.
+// later and not in MIG mode. Takes no lock that a profiler would miss, as older GPUs' counters do.
 // The device's worker only.
 #pragma once
 
@@ -21,11 +21,11 @@ class GpmReader {
   GpmReader(const GpmReader&) = delete;
   GpmReader& operator=(const GpmReader&) = delete;
 
-  // Fills what is of the counters; leaves the rest absent at the first look, and where the card has
+  // Fills what is of the counters; leaves the rest absent at the first look, and where the GPU has
   // none.
   void Read(Session& session, Timestamp now, GpuReading& reading);
 
-  // After a card has been away its samples are of no use.
+  // After a GPU has been away its samples are of no use.
   void Forget() { state_ = State::kUnknown; }
 
  private:
@@ -38,7 +38,7 @@ class GpmReader {
   State state_ = State::kUnknown;
   std::array<GpmSample, 2> samples_{};  // the older, the newer
   Timestamp last_;
-  // Summed up, for cards that count no bytes of their own.
+  // Summed up, for GPUs that count no bytes of their own.
   double pcie_received_bytes_ = 0, pcie_sent_bytes_ = 0;
   double nvlink_received_bytes_ = 0, nvlink_sent_bytes_ = 0;
 };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Parts of a look at a GPU: what says how the hardware is, rather than what it does. Each fills its
-// part of the reading and leaves absent what the card does not tell. The device's worker only.
+// part of the reading and leaves absent what the GPU does not tell. The device's worker only.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ class FieldReader {
  public:
   void Add(Field field, uint32_t scope = 0);
   void Read(Session& session);
-  // The first of this field; absent if the card does not have it.
+  // The first of this field; absent if the GPU does not have it.
   GpuValue Get(Field field) const;
   GpuValue Sum(Field field) const;
 

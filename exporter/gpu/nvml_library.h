@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// NVIDIA's management library, found at run time: a machine without a card has none, and one with
+// NVIDIA's management library, found at run time: a machine without a GPU has none, and one with
 // an older driver has fewer functions. Opening and every call may wait for the driver, so all of
 // this is for workers; several threads may call at once.
 #pragma once

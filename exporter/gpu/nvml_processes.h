@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Who computes on a card. The entries of the list have had 16, 24 and 32 bytes, the last under an
+// Who computes on a GPU. The entries of the list have had 16, 24 and 32 bytes, the last under an
 // unchanged symbol (drivers 535.43 to 535.86): which, is seen from how much of the list the library
 // has written. The device's worker only.
 #pragma once
@@ -16,12 +16,12 @@
 
 namespace rankscope::collectors::nvml {
 
-// More than share a card: MPS serves 48.
+// More than share a GPU: MPS serves 48.
 inline constexpr size_t kMaxProcesses = 256;
 
 using ProcessFunction = Return (*)(Device, uint32_t*, void*);
 
-// Absent where the card does not tell; empty where nobody computes.
+// Absent where the GPU does not tell; empty where nobody computes.
 std::optional<std::vector<GpuProcess>> ReadProcesses(Session& session,
                                                      ProcessFunction Functions::*member);
 

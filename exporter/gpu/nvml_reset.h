@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether a card was brought back to order between two looks, by what only that does: its energy is
+// Whether a GPU was brought back to order between two looks, by what only that does: its energy is
 // counted from 0 again, which nobody can ask for; it was gone, and what it counts has begun anew;
 // or the driver, which had asked for something, asks for nothing. Counters of memory errors and of
 // links can be cleared by hand and say nothing by themselves. Loop thread only.

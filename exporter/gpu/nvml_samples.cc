@@ -27,7 +27,7 @@ GpuValue ThrottleBits(const GpuReading& r) {
   return static_cast<double>(*r.throttle_bits);
 }
 
-// For heat or want of power. The hardware's slowdown is of one of the two, and on some cards all
+// For heat or want of power. The hardware's slowdown is of one of the two, and on some GPUs all
 // that is told.
 GpuValue SevereSeconds(const GpuReading& r) {
   const auto& by = r.throttled_seconds;  // 3 hw_slowdown, 5 sw, 6 hw_thermal, 7 power brake

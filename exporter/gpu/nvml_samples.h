@@ -16,7 +16,7 @@ namespace rankscope::collectors::nvml {
 
 class Samples {
  public:
-  // Only what the card tells.
+  // Only what the GPU tells.
   SampleBatch Of(const GpuStatus& gpu);
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One look at one device: passes its calls on until one says that the card is gone, and remembers
-// what they have come to. What a card does not support is absent, not an error. The device's worker
+// One look at one device: passes its calls on until one says that the GPU is gone, and remembers
+// what they have come to. What a GPU does not support is absent, not an error. The device's worker
 // only.
 #pragma once
 

@@ -37,7 +37,7 @@ inline GpuValue Times(GpuValue value, double factor) {
   return value;
 }
 
-// Degrees; what no card survives is no temperature.
+// Degrees; what no GPU survives is no temperature.
 inline GpuValue Degrees(GpuValue value) {
   constexpr double kAbsurd = 1000;
   if (value && std::abs(*value) > kAbsurd) return std::nullopt;

@@ -15,7 +15,7 @@ void XidListener::End() {
   cards_.clear();
 }
 
-// Why nothing is listened to, if so: a card that does not tell of Xids, or is lost, is left out.
+// Why nothing is listened to, if so: a GPU that does not tell of Xids, or is lost, is left out.
 Return XidListener::Begin(uint32_t count) {
   if (const Return error = library_->Call(&Functions::event_set_create, &set_); error != kSuccess) {
     set_ = nullptr;
@@ -61,7 +61,7 @@ Hearing XidListener::Listen(bool anew, uint32_t count, Duration wait) {
         library_->Call(&Functions::event_wait, set_, &data, std::exchange(milliseconds, 0));
     if (error == kTimeout) break;
     if (error != kSuccess) {
-      // Lost cards stay in the set and end each wait; the next one is without them.
+      // Lost GPUs stay in the set and end each wait; the next one is without them.
       hearing.error = error;
       hearing.listens = false;
       End();

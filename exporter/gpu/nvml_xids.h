@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Waits for the Xids that the driver tells its library of, where the kernel's log may not be read
-// or has lost them. The library keeps a set of cards to wait for; it is made anew when a card of it
+// or has lost them. The library keeps a set of GPUs to wait for; it is made anew when a GPU of it
 // is lost, or is there again. A worker of its own only: the wait sleeps in the library, and every
 // call may hang in the driver.
 #pragma once
@@ -25,7 +25,7 @@ struct XidHeard {
 
 // What one wait has come to.
 struct Hearing {
-  bool listens = false;  // to one card at least
+  bool listens = false;  // to one GPU at least
   Return error = kSuccess;
   std::vector<XidHeard> xids;
 };
@@ -39,7 +39,7 @@ class XidListener {
   XidListener& operator=(const XidListener&) = delete;
 
   // For at most so long, and not longer than until the first has come; then all that wait, kMost
-  // together. `anew`: with a new set, of the first `count` cards.
+  // together. `anew`: with a new set, of the first `count` GPUs.
   Hearing Listen(bool anew, uint32_t count, Duration wait);
 
   static constexpr size_t kMost = 1000;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The Xids of the node's cards, whoever tells them, and what each card waits for since. The
+// The Xids of the node's GPUs, whoever tells them, and what each GPU waits for since. The
 // kernel's log and the driver's library tell of the same error, in either order and sometimes only
 // one of them: it is counted once. What an error asks for stands until something shows that it was
 // done: silence does not. Shared by the sources kmsg and nvml; loop thread only.
@@ -20,7 +20,7 @@
 
 namespace rankscope::collectors {
 
-// Told by the driver itself, in the words of an Xid 154 or as a value of the card.
+// Told by the driver itself, in the words of an Xid 154 or as a value of the GPU.
 enum class RecoveryAction : int8_t {
   kUntold = -1,
   kNone,
@@ -44,11 +44,11 @@ class XidLedger {
 
   // How far apart the two may tell of one error. The driver prints it and wakes the library's
   // waiters from one function, so what lies between is the waiters' delay: a loop that works
-  // through a burst of the log (some 100 ms), a library that is waited for again after a card was
+  // through a burst of the log (some 100 ms), a library that is waited for again after a GPU was
   // lost. Each telling of one is set off against one of the other, so two errors within the window
   // that one teller tells are two; of two that each teller missed one of, one is counted.
   static constexpr Duration kSame = Seconds(5);
-  // Sixteen cards with as many kinds of errors each; what does not fit is lost().
+  // Sixteen GPUs with as many kinds of errors each; what does not fit is lost().
   static constexpr size_t kMaxXids = 256;
   static constexpr size_t kMaxCards = 64;
   static constexpr size_t kMaxSxids = 64;
@@ -57,13 +57,13 @@ class XidLedger {
   bool Add(Teller teller, const XidTold& xid, Timestamp t);
   // Of before this program began: known, and not counted. In the order of the log.
   void AddOld(const XidTold& xid, Timestamp t);
-  // A card that is gone, without a code.
+  // A GPU that is gone, without a code.
   void AddLoss(std::string_view card, Timestamp t, bool old);
 
   // Of an NVSwitch; only the log tells of these.
   void AddSxid(int32_t code, bool fatal);
 
-  // A card that the driver's library has named. What it has once named stays a card, lost or not.
+  // A GPU that the driver's library has named. What it has once named stays a GPU, lost or not.
   void AddCard(std::string_view card);
   bool IsCard(std::string_view card) const { return known_.find(card) != known_.end(); }
   bool any_card() const { return !known_.empty(); }
@@ -71,11 +71,11 @@ class XidLedger {
   // Whether the library told of an error within kSame that the log has not.
   bool OnlyLibrary(std::string_view card, int32_t code, Timestamp t) const;
 
-  // The card was reset; `returned`: it had been gone, and is there again.
+  // The GPU was reset; `returned`: it had been gone, and is there again.
   void OnReset(std::string_view card, bool returned);
-  // The driver says of the card, which had asked for something, that it asks for nothing more.
+  // The driver says of the GPU, which had asked for something, that it asks for nothing more.
   void OnSettled(std::string_view card);
-  // The driver says now that the card asks for nothing: what stands only from before this program
+  // The driver says now that the GPU asks for nothing: what stands only from before this program
   // began was settled in between.
   void OnNothingAsked(std::string_view card);
 
@@ -83,7 +83,7 @@ class XidLedger {
   bool heard(Teller teller) const { return heard_[static_cast<size_t>(teller)]; }
 
   XidReport Report() const;
-  // What the card waits for; needs are all false where it waits for nothing.
+  // What the GPU waits for; needs are all false where it waits for nothing.
   XidPending PendingOf(std::string_view card) const;
   int64_t lost() const { return lost_; }
 
@@ -113,7 +113,7 @@ class XidLedger {
     int32_t code = 0;
     Timestamp since;
   };
-  using Key = std::pair<std::string, int32_t>;  // card and code
+  using Key = std::pair<std::string, int32_t>;  // GPU and code
 
   Entry* FindOrAdd(const XidTold& xid);
   void Ask(const XidTold& xid, Timestamp t, bool old);

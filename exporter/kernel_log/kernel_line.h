@@ -3,7 +3,7 @@
 
 // One record of /dev/kmsg, and whether it tells of hardware or of something that holds processes
 // up. What the line means is decided where all text is read; here only its kind, its process and
-// its card, which is what a line is addressed by. Anybody can have the kernel write a line with
+// its GPU, which is what a line is addressed by. Anybody can have the kernel write a line with
 // words of his own, in the name of a program that crashes: a record is one of these only by its
 // form from the first byte on. Pure, any thread.
 #pragma once
@@ -19,9 +19,9 @@
 namespace rankscope::collectors {
 
 enum class KernelLineKind : uint8_t {
-  kXid,           // the NVIDIA driver reports an error of a card
+  kXid,           // the NVIDIA driver reports an error of a GPU
   kSxid,          // and one of an NVSwitch
-  kGpuLost,       // a card that has fallen off the bus, without an Xid
+  kGpuLost,       // a GPU that has fallen off the bus, without an Xid
   kPcie,          // Advanced Error Reporting of PCIe
   kMachineCheck,  // CPU and memory: MCE, GHES, poisoned pages
   kMemory,        // EDAC
@@ -43,7 +43,7 @@ struct KernelLine {
   RecoveryAction recovery = RecoveryAction::kUntold;  // that an Xid 154 has come to
   bool nonfatal = false;  // an error of an NVLink or of an NVSwitch that it survived
   bool detail = false;    // of an error of an NVSwitch whose line came before
-  std::string bus_id;     // domain:bus:device in lower case; empty = no card is named
+  std::string bus_id;     // domain:bus:device in lower case; empty = no GPU is named
   std::string text;       // without the head, at most kTextCap
 
   static constexpr size_t kTextCap = 512;
@@ -52,7 +52,7 @@ struct KernelLine {
 // The number of a record ("6,1234,99999,-;text\n KEY=value"); nullopt for what is none.
 std::optional<int64_t> SequenceOf(std::string_view record);
 
-// The card of the first line of "NVRM: The NVIDIA GPU 0000:03:00.0 (PCI ID: ..)", "NVRM: installed
+// The GPU of the first line of "NVRM: The NVIDIA GPU 0000:03:00.0 (PCI ID: ..)", "NVRM: installed
 // in this system has", "NVRM: fallen off the bus ..", which the driver prints as three records;
 // empty for other records.
 std::string CardOfLongLoss(std::string_view record);

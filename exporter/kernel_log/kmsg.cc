@@ -104,7 +104,7 @@ void Kmsg::Take(std::string_view record) {
     line->bus_id = long_loss_;
   }
   const Timestamp now = loop_->Now();
-  // The library may not be open yet when the old lines are read: of them only what is of a card
+  // The library may not be open yet when the old lines are read: of them only what is of a GPU
   // that it then knows is shown.
   if (!old_ && !IsConfirmed(*line, now)) {
     ++unconfirmed_;
@@ -127,8 +127,8 @@ void Kmsg::Take(std::string_view record) {
   Tell(*line);
 }
 
-// nv-procfs.c: the driver's module has a folder of its own, and in it one for each card, which
-// stays when the card is lost.
+// nv-procfs.c: the driver's module has a folder of its own, and in it one for each GPU, which
+// stays when the GPU is lost.
 bool Kmsg::AsksDriver(const std::string& card) const {
   if (card.empty() || access((driver_ + "/gpus").c_str(), F_OK) != 0)
     return access((driver_ + "/version").c_str(), F_OK) == 0;
@@ -139,7 +139,7 @@ bool Kmsg::AsksDriver(const std::string& card) const {
 bool Kmsg::IsConfirmed(const KernelLine& line, Timestamp now) {
   const bool of_card = line.kind == KernelLineKind::kXid || line.kind == KernelLineKind::kGpuLost;
   if (!of_card && line.kind != KernelLineKind::kSxid) return true;
-  // A switch is no card of the library's.
+  // A switch is no GPU of the library's.
   const std::string card = of_card ? line.bus_id : std::string();
   if (card.empty() ? xids_->any_card() : xids_->IsCard(card)) return true;
   if (answers_.size() >= kMaxSubjects) answers_.clear();

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The source that reads the kernel's log: Xids, machine checks, hung tasks, file servers that do
-// not answer. Every line of a kind is counted; the engine is told of each card's and each process's
+// not answer. Every line of a kind is counted; the engine is told of each GPU's and each process's
 // first one at once, and of those that follow at most one a second: a driver in trouble writes
-// thousands. What the NVIDIA driver says is believed where that driver is there, and of a card that
+// thousands. What the NVIDIA driver says is believed where that driver is there, and of a GPU that
 // is one of its own. Of what was logged before the source began only the Xids are kept, for what
-// the cards carry along: nothing of it is counted or told. Loop thread only; never waits.
+// the GPUs carry along: nothing of it is counted or told. Loop thread only; never waits.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ class Kmsg final : public exporter::Source {
 
   Status Start(exporter::EventLoop& loop, Sink& sink) override;
   void Stop() override;
-  // Records that the kernel overwrote before they were read, or of more cards and processes than
+  // Records that the kernel overwrote before they were read, or of more GPUs and processes than
   // are told of.
   int64_t lost() const override { return lost_; }
   // Lines by kind, all of them, and "unconfirmed" ones.
@@ -43,7 +43,7 @@ class Kmsg final : public exporter::Source {
 
  private:
   using Subject =
-      std::tuple<KernelLineKind, int32_t, std::string, int32_t>;  // kind, code, card, pid
+      std::tuple<KernelLineKind, int32_t, std::string, int32_t>;  // kind, code, GPU, pid
 
   void Read();
   void Take(std::string_view record);
@@ -64,14 +64,14 @@ class Kmsg final : public exporter::Source {
   std::array<int64_t, kKernelLineNames.size()> lines_{};
   std::map<Subject, Timestamp> told_;
   int64_t unconfirmed_ = 0;
-  // Whether a card is the driver's, and when that was asked.
+  // Whether a GPU is the driver's, and when that was asked.
   struct Answer {
     bool its = false;
     Timestamp asked;
   };
   std::map<std::string, Answer> answers_;
   bool old_ = true;        // what is read was logged before the source began
-  std::string long_loss_;  // the card of a message in several records
+  std::string long_loss_;  // the GPU of a message in several records
   int64_t long_loss_sequence_ = 0;
 };
 
