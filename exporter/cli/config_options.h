@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The configuration flags that `serve` and `check` share. Flags beat the file, the file beats the
-// defaults.
+// The configuration flags that `serve` and `check` share. Flags override the file, the file
+// overrides the defaults.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -62,11 +62,11 @@ class Reader {
     try {
       const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
       if (documents.size() > 1) {
-        Add(documents[1].Mark().line, "", "a second document; a configuration is one");
+        Add(documents[1].Mark().line, "", "a second YAML document; a configuration has one");
       }
       if (!documents.empty() && !documents[0].IsNull()) ReadMap(documents[0], "");
     } catch (const YAML::Exception& error) {
-      Add(error.mark.line, "", "this is not YAML: " + error.msg);
+      Add(error.mark.line, "", "not valid YAML: " + error.msg);
     }
     CheckTogether();
   }
@@ -105,7 +105,7 @@ class Reader {
     for (size_t i = 0; i <= text.size(); ++i) {
       const char c = i < text.size() ? text[i] : '\n';
       if (c == '\0') {
-        Add(line, "", "a NUL byte; this is not a text file");
+        Add(line, "", "a NUL byte, so this is not a text file");
         return false;
       }
       if (c == '[' || c == '{') ++depth;
@@ -147,7 +147,7 @@ class Reader {
       const std::string path = prefix.empty() ? word : prefix + '.' + word;
       const int line = entry.first.Mark().line;
       if (std::find(seen.begin(), seen.end(), word) != seen.end()) {
-        Add(line, path, "stands here twice; keep one");
+        Add(line, path, "is given twice; keep one");
         continue;
       }
       seen.push_back(word);
@@ -257,7 +257,8 @@ std::string PrintConfig(const Config& config) {
   std::string text =
       "# SPDX-FileCopyrightText: The rankscope authors\n"
       "# SPDX-License-Identifier: Apache-2.0\n"
-      "# rankscope serve: every key there is, with the value in effect. Flags beat this file.\n";
+      "# rankscope serve: every key there is, with the value in effect. Flags override this "
+      "file.\n";
   std::vector<std::string> open;
   for (const Key& key : Bind(copy)) {
     std::vector<std::string> words;

@@ -50,11 +50,12 @@ std::optional<int64_t> TakeNumber(std::string_view& text) {
 }
 
 Error BadDuration(std::string_view text) {
-  return Error{"'" + std::string(text) + "' is no duration; write 30s, 1m30s, 500ms or 24h"};
+  return Error{"'" + std::string(text) + "' is not a duration; write 30s, 1m30s, 500ms or 24h"};
 }
 
 Error BadSize(std::string_view text) {
-  return Error{"'" + std::string(text) + "' is no size; write 64MiB, 2GiB, 512KiB or plain bytes"};
+  return Error{"'" + std::string(text) +
+               "' is not a size; write 64MiB, 2GiB, 512KiB or plain bytes"};
 }
 
 }  // namespace
@@ -124,7 +125,7 @@ Result<double> ParseShare(std::string_view text) {
       std::from_chars(text.data(), text.data() + text.size(), percent, std::chars_format::fixed);
   if (error != std::errc() || std::string_view(end, text.data() + text.size()) != "%" ||
       !(percent >= 0) || !std::isfinite(percent)) {
-    return Error{"'" + std::string(text) + "' is no share; write 1% or 0.5%"};
+    return Error{"'" + std::string(text) + "' is not a share; write 1% or 0.5%"};
   }
   return percent / 100;
 }

@@ -23,9 +23,9 @@ Result<ListenAddress> ParseListenAddress(const std::string& text) {
   if (parsed.ec != std::errc() || parsed.ptr != end) return bad("has no port between 0 and 65535");
   const std::string host = text.substr(0, colon);
   // All interfaces are not meant by leaving something out: who reads it sees what it opens.
-  if (host.empty()) return bad("names no address, and 0.0.0.0 is all of the machine's");
+  if (host.empty()) return bad("names no address; write 0.0.0.0 for all addresses of the host");
   if (host.find(':') != std::string::npos)
-    return bad("is an IPv6 address, and this server speaks IPv4");
+    return bad("is an IPv6 address, but only IPv4 is supported");
   ListenAddress address{text};
   address.socket.sin_family = AF_INET;
   if (inet_pton(AF_INET, host.c_str(), &address.socket.sin_addr) != 1)
@@ -44,7 +44,7 @@ std::string Remedy(int error, const ListenAddress& address) {
       return "not permitted; choose a port from 1024 on in web.listen, or give "
              "CAP_NET_BIND_SERVICE";
     case EADDRNOTAVAIL:
-      return "no interface of this machine has this address; correct web.listen";
+      return "no interface of this host has this address; correct web.listen";
     default:
       return std::string(std::strerror(error)) + "; correct web.listen";
   }

@@ -66,7 +66,7 @@ std::shared_ptr<JobStatus> Agent::NoteRecording(const JobStatus& job) const {
   proto::DataQuality& quality = *noted->verdict.mutable_data_quality();
   if (!exact) {
     quality.set_exact(false);
-    quality.add_notes("the recording does not have all that was heard");
+    quality.add_notes("the recording is incomplete: observations are missing from it");
   }
   if (!trouble_.empty()) quality.add_notes("not recorded: " + trouble_);
   return noted;
@@ -81,7 +81,7 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   agent.node = node_;
   agent.start_wall_seconds = start_wall_seconds_;
   agent.ready = ready_;
-  if (!ready_) agent.not_ready_reason = "starting: reading the recordings of running jobs";
+  if (!ready_) agent.not_ready_reason = "starting: the recordings of running jobs are being read";
   agent.sources = sources_.Status(wall_offset_ns_);
   agent.engine = engine_.counters();
   agent.max_jobs = static_cast<int64_t>(engine_.max_jobs());

@@ -32,13 +32,14 @@ TEST(Config, FiveMistakesAreFiveProblemsWithTheirLines) {
       "  job_bytes: 64MB\n"
       "metrics:\n"
       "  max_serie: 10\n");
-  EXPECT_THAT(outcome.problems,
-              ElementsAre(StartsWith("c.yaml:2: web.listen: 'localhost' has no port"),
-                          StartsWith("c.yaml:3: web.max_requests: 'many'"),
-                          StartsWith("c.yaml:5: state.keep: '24 hours' is no duration; write"),
-                          StartsWith("c.yaml:6: state.job_bytes: '64MB' is no size; write 64MiB"),
-                          AllOf(StartsWith("c.yaml:8: metrics.max_serie: unknown key"),
-                                HasSubstr("did you mean metrics.max_series?"))));
+  EXPECT_THAT(
+      outcome.problems,
+      ElementsAre(StartsWith("c.yaml:2: web.listen: 'localhost' has no port"),
+                  StartsWith("c.yaml:3: web.max_requests: 'many'"),
+                  StartsWith("c.yaml:5: state.keep: '24 hours' is not a duration; write"),
+                  StartsWith("c.yaml:6: state.job_bytes: '64MB' is not a size; write 64MiB"),
+                  AllOf(StartsWith("c.yaml:8: metrics.max_serie: unknown key"),
+                        HasSubstr("did you mean metrics.max_series?"))));
 }
 
 TEST(Config, EveryKeyOfTheDocumentIsRead) {
@@ -114,7 +115,7 @@ TEST(Config, WrongShapesAreNamed) {
   EXPECT_THAT(Parse("log: {level: loud}\n").problems,
               ElementsAre(HasSubstr("not one of debug, info, warn, error")));
   EXPECT_THAT(Parse("log: {level: info}\nlog: {level: info}\n").problems,
-              ElementsAre(HasSubstr("c.yaml:2: log: stands here twice")));
+              ElementsAre(HasSubstr("c.yaml:2: log: is given twice")));
   EXPECT_THAT(Parse("a: 1\n---\nb: 2\n").problems, testing::SizeIs(2));
   EXPECT_THAT(
       Parse("gpu: {dcgm_url: \"127.0.0.1:9400\"}").problems,
@@ -127,7 +128,7 @@ TEST(Config, WrongShapesAreNamed) {
 
 TEST(Config, BrokenYamlIsOneProblemWithItsLine) {
   EXPECT_THAT(Parse("web:\n  listen: [\n").problems,
-              ElementsAre(AllOf(StartsWith("c.yaml:"), HasSubstr("not YAML"))));
+              ElementsAre(AllOf(StartsWith("c.yaml:"), HasSubstr("not valid YAML"))));
 }
 
 TEST(Config, HostileTextsAreRefusedBeforeTheYamlReader) {

@@ -324,8 +324,7 @@ TEST_F(ListenerTest, BindErrorsNameTheAddressAndTheRemedy) {
   };
   const std::string taken = "127.0.0.1:" + std::to_string(port_);
   EXPECT_THAT(error(taken), StartsWith("cannot listen on " + taken + ": port in use; "));
-  EXPECT_THAT(error("203.0.113.7:10177"),
-              HasSubstr("no interface of this machine has this address"));
+  EXPECT_THAT(error("203.0.113.7:10177"), HasSubstr("no interface of this host has this address"));
   for (const char* bad : {"", "10177", ":10177", "localhost:10177", "127.0.0.1:", "127.0.0.1:99999",
                           "127.0.0.1:1x", "[::1]:10177", "127.0.0.1:80s,1"}) {
     EXPECT_THAT(error(bad), HasSubstr("write it like 127.0.0.1:10177")) << bad;
