@@ -271,7 +271,7 @@ Result<std::vector<std::string>> LogFilesOf(std::span<const std::string> files_a
       if (it->is_regular_file(gone) && !gone) below.push_back(it->path().string());
       if (below.size() > kMostFiles) {
         return Error{path + ": holds more than " + std::to_string(kMostFiles) +
-                     " files; name the job's own folder"};
+                     " files; name the job's own directory"};
       }
     }
     if (error) return Error{path + ": " + error.message()};

@@ -129,7 +129,7 @@ void Observer::TellLogHealth(bool at_end) {
   state.name = "run_log";
   state.state = Availability::kDown;
   state.reason = facts_.log_path + ": " + std::strerror(tap_.log_error()) +
-                 "; the log ends there, the command went on; make room on that file system";
+                 "; the log ends there, the command continued; free space on that file system";
   state.lost = lost;
   EmitKind(std::move(state), MonotonicNow());
 }

@@ -96,7 +96,7 @@ constexpr std::array<Flag, 6> kFlags = {
 };
 
 Error Usage(const std::string& problem) {
-  return {problem + "; `rankscope run --help` says more"};
+  return {problem + "; see `rankscope run --help`"};
 }
 
 // Takes the flag at `argv`, "--name value" or "--name=value"; returns how many arguments it was.

@@ -25,7 +25,7 @@ constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 Error Failure(const std::string& what, const std::string& path, int error) {
   return {what + " " + path + ": " + std::strerror(error) +
-          "; name a writable folder with --dir or RANKSCOPE_RUN_DIR"};
+          "; name a writable directory with --dir or RANKSCOPE_RUN_DIR"};
 }
 
 void AppendJsonText(std::string_view text, std::string& out) {
@@ -144,7 +144,7 @@ Result<RunDirectory> CreateRunDirectory(const std::string& wanted, const RunHead
     std::string path = sibling == 1 ? base : base + "." + std::to_string(sibling);
     Claimed claimed = Claim(path);
     if (claimed.error == EEXIST) continue;
-    if (claimed.error != 0) return Failure("cannot write the run's folder", path, claimed.error);
+    if (claimed.error != 0) return Failure("cannot write the run's directory", path, claimed.error);
 
     const int directory = claimed.directory.get();
     const OwnedFd file(
@@ -160,7 +160,7 @@ Result<RunDirectory> CreateRunDirectory(const std::string& wanted, const RunHead
     }
     return RunDirectory{std::move(path), std::move(claimed.directory), std::move(claimed.log)};
   }
-  return Error{"no free name for the run's folder: " + base + " to " + base + "." +
+  return Error{"no free name for the run's directory: " + base + " to " + base + "." +
                std::to_string(kMaxSiblings) + " exist; remove old runs"};
 }
 
@@ -195,7 +195,7 @@ RunPlace FindOtherPlace(const std::string& problem, const RunHeader& header,
     std::string note = problem + "; the log is in " + run->path;
     return {*std::move(run), std::move(note)};
   }
-  return {{}, problem + "; there is no other place for a log either, so there is none"};
+  return {{}, problem + "; no other directory is writable either, so no log is kept"};
 }
 
 RunPlace FindRunPlace(const std::string& wanted, const RunHeader& header,

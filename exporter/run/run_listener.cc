@@ -52,7 +52,7 @@ Result<sockaddr_un> AddressOf(const std::string& path) {
 
 Error Failure(const std::string& path, const char* what) {
   return {"run.socket " + path + ": " + what + ": " + std::strerror(errno) +
-          "; make its folder or name another path"};
+          "; create its directory, or choose another path"};
 }
 
 // Removes the socket that a killed daemon left behind; one that answers belongs to a living daemon.

@@ -194,7 +194,7 @@ class Run {
       judgement_ = observer_->Run();
       return;
     } catch (const std::bad_alloc&) {
-      Say("no memory for a verdict; the command goes on without one");
+      Say("not enough memory for a verdict; the command continues without one");
     }
     for (int stream = 0; stream < kStreams; ++stream) link_->Release(stream);
     for (bool finished = false; !finished;) {

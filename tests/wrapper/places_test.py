@@ -57,7 +57,7 @@ class Places(WrapperTest):
         done = self.bare("sh", "-c", "echo out; exit 7", before=before, flags=["--dir", self.path("r"), "--verdict", "stderr"],
                          TMPDIR=self.path("tmp"))
         self.assertEqual((done.returncode, done.stdout), (7, b"out\n"))
-        self.assertIn(b"so there is none", done.stderr)
+        self.assertIn(b"so no log is kept", done.stderr)
         self.assertIn(b"exit", done.stderr)  # and still a verdict
 
     def test_few_descriptors(self):
