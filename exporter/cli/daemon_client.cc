@@ -3,98 +3,52 @@
 
 #include "exporter/cli/daemon_client.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <charconv>
-#include <cstring>
+#include <cstddef>
 #include <string_view>
+#include <utility>
+
+#include "exporter/loop/http_client.h"
 
 namespace rankscope::cli {
 namespace {
 
 constexpr size_t kMaxAnswer = 64 << 20;
-constexpr timeval kPatience{10, 0};
+constexpr Duration kTimeout = Seconds(60);  // of an answer from another node
 
-Error Unreachable(const std::string& address, const std::string& why) {
-  return Error{"no rankscope daemon answers at " + address + ": " + why +
-               "; start `rankscope serve` or name it with --address HOST:PORT"};
+// Of `</verdict?after=7>; rel="next"`; only a target of the same daemon is followed.
+std::string NextOf(std::string_view link) {
+  const size_t end = link.find('>');
+  if (!link.starts_with("</") || end == std::string_view::npos) return {};
+  return link.substr(end) == ">; rel=\"next\"" ? std::string(link.substr(1, end - 1))
+                                               : std::string();
 }
 
-// Of `Link: </verdict?after=7>; rel="next"`; only a target of the same daemon is followed.
-std::string NextOf(std::string_view head) {
-  constexpr std::string_view kLink = "\r\nLink: </";
-  const size_t begin = head.find(kLink);
-  if (begin == std::string_view::npos) return {};
-  const std::string_view line = head.substr(begin + kLink.size() - 1);
-  const size_t end = line.find_first_of(">\r");
-  if (!line.substr(std::min(end, line.size())).starts_with(">; rel=\"next\"")) return {};
-  return std::string(line.substr(0, end));
+// HOST:PORT as the place of a URL; without a host, this node. An IPv6 address may lack its
+// brackets.
+Result<std::string> PlaceOf(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return Error{"'" + address + "' has no port; write HOST:PORT"};
+  std::string host = colon == 0 ? "127.0.0.1" : address.substr(0, colon);
+  if (host.find(':') != std::string::npos && host.front() != '[') host = "[" + host + "]";
+  return host + address.substr(colon);
 }
-
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) {}
-  ~Socket() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 }  // namespace
 
-Result<HttpAnswer> HttpGet(const std::string& address, const std::string& target,
-                           const std::string& accept) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return Error{"'" + address + "' has no port; write HOST:PORT"};
-  const std::string host = colon == 0 ? "127.0.0.1" : address.substr(0, colon);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int failure = getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &found);
-  if (failure != 0) return Unreachable(address, gai_strerror(failure));
-  const Socket socket(
-      ::socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol));
-  setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
-  setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
-  const bool connected = connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0;
-  freeaddrinfo(found);
-  if (!connected) return Unreachable(address, std::strerror(errno));
-
-  const std::string request = "GET " + target + " HTTP/1.1\r\nHost: " + address +
-                              "\r\nAccept: " + accept + "\r\nConnection: close\r\n\r\n";
-  if (send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
-      static_cast<ssize_t>(request.size())) {
-    return Unreachable(address, std::strerror(errno));
-  }
-  std::string text;
-  char block[65536];
-  while (text.size() < kMaxAnswer) {
-    const ssize_t n = recv(socket.get(), block, sizeof block, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Unreachable(address, std::strerror(errno));
-    if (n == 0) break;
-    text.append(block, static_cast<size_t>(n));
-  }
-  HttpAnswer answer;
-  const size_t end = text.find("\r\n\r\n");
-  const size_t space = text.find(' ');
-  if (text.rfind("HTTP/1.", 0) != 0 || end == std::string::npos || space > end ||
-      std::from_chars(text.data() + space + 1, text.data() + end, answer.status).ec !=
-          std::errc()) {
-    return Error{address + " does not speak HTTP; name rankscope's own address with --address"};
-  }
-  answer.next = NextOf(std::string_view(text).substr(0, end));
-  answer.body = text.substr(end + 4);
-  return answer;
+Result<DaemonAnswer> AskDaemon(const std::string& address, const std::string& target,
+                               const std::string& accept) {
+  const Result<std::string> place = PlaceOf(address);
+  if (!place) return Error{place.error()};
+  exporter::HttpRequest request;
+  request.url = "http://" + *place + target;
+  request.accept = accept;
+  request.timeout = kTimeout;
+  request.max_bytes = kMaxAnswer;
+  exporter::HttpAnswer answer = exporter::HttpGet(request);
+  if (answer.end != exporter::HttpAnswer::End::kAnswered)
+    return Error{"no rankscope daemon answers: " + address + " " + answer.error +
+                 "; start `rankscope serve` or name it with --address HOST:PORT"};
+  return DaemonAnswer{answer.status, std::move(answer.body), NextOf(answer.link)};
 }
 
 std::string QueryValue(const std::string& text) {

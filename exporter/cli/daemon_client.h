@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Asks a running daemon one thing over plain HTTP and waits for the answer: for `verdict` and
-// `explain`, which must start quickly and need no HTTP library. Blocks, with a deadline. Any
-// thread.
+// `explain`. Blocks, with a deadline. Any thread.
 #pragma once
 
 #include <string>
@@ -14,15 +13,15 @@ namespace rankscope::cli {
 
 inline constexpr char kDefaultAddress[] = "127.0.0.1:10177";
 
-struct HttpAnswer {
+struct DaemonAnswer {
   int status = 0;
   std::string body;
   std::string next;  // target of the next page, from the Link header; empty: none
 };
 
 // `address`: HOST:PORT. `target`: path and query. An error names the address and the remedy.
-Result<HttpAnswer> HttpGet(const std::string& address, const std::string& target,
-                           const std::string& accept);
+Result<DaemonAnswer> AskDaemon(const std::string& address, const std::string& target,
+                               const std::string& accept);
 
 // Percent-encodes a query value.
 std::string QueryValue(const std::string& text);

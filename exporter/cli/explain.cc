@@ -27,7 +27,7 @@ int ExplainCommand(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const auto answer = HttpGet(address, "/explain?pid=" + std::to_string(pid), "text/plain");
+  const auto answer = AskDaemon(address, "/explain?pid=" + std::to_string(pid), "text/plain");
   if (!answer) {
     std::fprintf(stderr, "rankscope explain: %s\n", answer.error().c_str());
     return 1;

@@ -33,11 +33,11 @@ std::string Join(std::string page, const std::string& next) {
 }
 
 // All pages, one behind the other.
-Result<HttpAnswer> GetAll(const std::string& address, const std::string& target, bool json) {
+Result<DaemonAnswer> GetAll(const std::string& address, const std::string& target, bool json) {
   const char* const accept = json ? "application/json" : "text/plain";
-  Result<HttpAnswer> answer = HttpGet(address, target, accept);
+  Result<DaemonAnswer> answer = AskDaemon(address, target, accept);
   for (int page = 1; answer && !answer->next.empty() && page < kMostPages; ++page) {
-    Result<HttpAnswer> next = HttpGet(address, answer->next, accept);
+    Result<DaemonAnswer> next = AskDaemon(address, answer->next, accept);
     if (!next || next->status != 200) return next;
     next->body =
         json ? Join(std::move(answer->body), next->body) : answer->body + "\n" + next->body;

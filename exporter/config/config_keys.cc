@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-#include "exporter/loop/http_page.h"
+#include "exporter/loop/http_url.h"
 
 namespace rankscope::exporter {
 namespace {
@@ -152,7 +152,7 @@ Key PageKey(std::string path, std::string& value, std::string comment) {
   return {std::move(path), std::move(comment),
           [&value](const std::string& text) -> Status {
             if (!text.empty()) {
-              const auto url = collectors::ParseHttpUrl(text);
+              const Status url = CheckHttpUrl(text);
               if (!url) return Error{url.error() + ", or \"\" for none"};
             }
             value = text;
@@ -277,8 +277,8 @@ std::vector<Key> Bind(Config& c) {
              "With role controller: http://HOST:PORT/slurm/v0.0.NN of slurmrestd, which is used "
              "instead of scontrol, sdiag and sacct."),
       PathOrNoneKey("slurm.restd_curl_config", c.slurm.restd_curl_config,
-                    "File with options for the curl that talks to slurmrestd: the header with a "
-                    "token, a socket."),
+                    "File with options for requests to slurmrestd, in the format of a curl "
+                    "configuration file: the header with a token, a socket, certificates."),
       PathOrNoneKey("slurm.conf", c.slurm.conf,
                     "SLURM_CONF for Slurm's commands; empty: their default."),
       PathOrNoneKey("slurm.mapping_dir", c.slurm.mapping_dir,

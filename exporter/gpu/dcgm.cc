@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "exporter/loop/http_url.h"
+
 namespace rankscope::collectors {
 namespace {
 
@@ -41,9 +43,8 @@ Status Dcgm::Start(exporter::EventLoop& loop, Sink& sink) {
     TellState(Availability::kNotApplicable, "switched off: gpu.dcgm_url is empty");
     return {};
   }
-  auto url = ParseHttpUrl(url_text_);
-  if (!url) return Error{"gpu.dcgm_url: " + url.error()};
-  url_ = std::move(*url);
+  if (const Status url = exporter::CheckHttpUrl(url_text_); !url)
+    return Error{"gpu.dcgm_url: " + url.error()};
   worker_ = std::make_unique<exporter::Worker>(loop);
   timer_ = loop.Every(interval_, [this] { Look(); });
   TellState(Availability::kNotApplicable, "no answer yet from dcgm-exporter at " + url_text_);
@@ -74,6 +75,15 @@ void Dcgm::Forget() {
   published_.reset();
 }
 
+exporter::HttpRequest Dcgm::Request() const {
+  exporter::HttpRequest request;
+  request.url = url_text_;
+  request.accept = "text/plain;version=0.0.4";
+  request.connect_timeout = request.timeout = patience_.answer;
+  request.max_bytes = kMostBytes;
+  return request;
+}
+
 void Dcgm::Look() {
   if (worker_->pending() > 0) return;  // the last page is still under way
   const auto late = [this] {
@@ -81,26 +91,26 @@ void Dcgm::Look() {
     TellState(Availability::kDown, url_text_ + " does not answer in time" + kMend);
   };
   const bool submitted = worker_->Submit(
-      [this, url = url_, patience = std::chrono::milliseconds(patience_.answer.ns / 1'000'000)]()
-          -> std::function<void()> {
-        HttpPage page = FetchPage(url, patience, kMostBytes);
-        DcgmPage content = ReadDcgmPage(page.body);
-        page.body.clear();
-        return
-            [this, page = std::move(page), content = std::move(content)] { Apply(page, content); };
+      [this, request = Request()]() -> std::function<void()> {
+        exporter::HttpAnswer answer = exporter::HttpGet(request);
+        DcgmPage content = ReadDcgmPage(answer.body);
+        answer.body.clear();
+        return [this, answer = std::move(answer), content = std::move(content)] {
+          Apply(answer, content);
+        };
       },
       // Names are resolved without a deadline of ours.
       {patience_.answer.ns + Seconds(1).ns}, late);
   if (!submitted) return;  // cannot be: nothing was pending
 }
 
-void Dcgm::Apply(const HttpPage& page, const DcgmPage& content) {
-  if (!page.error.empty()) {
+void Dcgm::Apply(const exporter::HttpAnswer& answer, const DcgmPage& content) {
+  if (!answer.error.empty()) {
     Forget();
-    if (page.refused && !answered_) {
+    if (answer.end == exporter::HttpAnswer::End::kRefused && !answered_) {
       TellState(Availability::kNotApplicable, "no dcgm-exporter at " + url_text_);
     } else {
-      TellState(Availability::kDown, url_text_ + " " + page.error + kMend);
+      TellState(Availability::kDown, url_text_ + " " + answer.error + kMend);
     }
     return;
   }

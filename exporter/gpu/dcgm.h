@@ -19,7 +19,7 @@
 #include "detectors/model/observation.h"
 #include "exporter/gpu/dcgm_page.h"
 #include "exporter/loop/event_loop.h"
-#include "exporter/loop/http_page.h"
+#include "exporter/loop/http_client.h"
 #include "exporter/loop/worker.h"
 #include "exporter/source.h"
 
@@ -52,8 +52,9 @@ class Dcgm final : public exporter::Source {
     GpuProfile profile;  // bytes: since the first page
   };
 
+  exporter::HttpRequest Request() const;
   void Look();
-  void Apply(const HttpPage& page, const DcgmPage& content);
+  void Apply(const exporter::HttpAnswer& answer, const DcgmPage& content);
   void Take(const DcgmPage& content);
   void Forget();
   void TellState(Availability state, std::string reason);
@@ -61,7 +62,6 @@ class Dcgm final : public exporter::Source {
   std::string url_text_;
   Duration interval_;
   DcgmPatience patience_;
-  HttpUrl url_;
   exporter::EventLoop* loop_ = nullptr;
   Sink* sink_ = nullptr;
   std::unique_ptr<exporter::Worker> worker_;

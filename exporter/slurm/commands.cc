@@ -3,8 +3,16 @@
 
 #include "exporter/slurm/commands.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <utility>
+
+#include "exporter/loop/http_client.h"
+#include "exporter/loop/small_file.h"
 
 namespace rankscope::exporter::slurm {
 namespace {
@@ -35,6 +43,45 @@ std::string LastLine(std::string_view text) {
   return line;
 }
 
+// The controller's part and that of accounting lie beside each other: /slurm/v*, /slurmdb/v*.
+std::string RestUrl(std::string url, Call call, std::string_view job) {
+  constexpr std::string_view kPart = "/slurm/";
+  constexpr std::string_view kPaths[kCalls] = {"/jobs", "/nodes", "/diag",
+                                               "/job/", "/job/",  "/job/"};
+  while (url.ends_with('/')) url.pop_back();
+  if (const size_t at = url.rfind(kPart);
+      (call == Call::kAccounting || call == Call::kComment) && at != std::string::npos)
+    url.replace(at, kPart.size(), "/slurmdb/");
+  return url.append(kPaths[static_cast<size_t>(call)]).append(job);
+}
+
+// Tokens are renewed while the daemon runs, so the file is read for each request.
+Result<HttpOptions> OptionsIn(const std::string& file) {
+  constexpr size_t kMostBytes = 64 << 10;
+  if (access(file.c_str(), R_OK) != 0) return Error{file + ": " + std::strerror(errno)};
+  auto options = ReadHttpOptions(ReadSmallFile(file, kMostBytes));
+  if (!options) return Error{file + ": " + options.error()};
+  return options;
+}
+
+CommandOutcome::End EndOfRequest(const HttpAnswer& answer) {
+  using End = CommandOutcome::End;
+  switch (answer.end) {
+    case HttpAnswer::End::kAnswered:
+      return answer.error.empty() ? End::kDone : End::kFailed;
+    case HttpAnswer::End::kLate:
+      return End::kLate;
+    case HttpAnswer::End::kTooLong:
+      return End::kTooLong;
+    case HttpAnswer::End::kNotLoaded:
+      return End::kNotStarted;
+    case HttpAnswer::End::kRefused:
+    case HttpAnswer::End::kFailed:
+      break;
+  }
+  return End::kFailed;
+}
+
 }  // namespace
 
 std::string_view NameOf(Call call, Asked asked) {
@@ -46,11 +93,7 @@ Commands::Commands(std::vector<std::string> folders, std::vector<std::string> en
     : folders_(std::move(folders)), environment_(std::move(environment)), rest_(std::move(rest)) {}
 
 Status Commands::Find() {
-  if (asked() == Asked::kRest) {
-    curl_ = FindProgram("curl", {"/usr/bin", "/usr/local/bin"});
-    if (!curl_.empty()) return {};
-    return Error{"curl, which queries slurm.restd_url, is not installed; install it"};
-  }
+  if (asked() == Asked::kRest) return {};
   scontrol_ = FindProgram("scontrol", folders_);
   sdiag_ = FindProgram("sdiag", folders_);
   sacct_ = FindProgram("sacct", folders_);
@@ -60,46 +103,36 @@ Status Commands::Find() {
   return Error{"no Slurm on this node: scontrol is not in " + where};
 }
 
-CommandLine Commands::RestLine(Call call, std::string_view job, Duration deadline) const {
-  // The controller's part and that of accounting lie beside each other: /slurm/v*, /slurmdb/v*.
-  constexpr std::string_view kPart = "/slurm/";
-  std::string url = rest_.url;
-  while (url.ends_with('/')) url.pop_back();
-  if (const size_t at = url.rfind(kPart);
-      (call == Call::kAccounting || call == Call::kComment) && at != std::string::npos)
-    url.replace(at, kPart.size(), "/slurmdb/");
-  constexpr std::string_view kPaths[kCalls] = {"/jobs", "/nodes", "/diag",
-                                               "/job/", "/job/",  "/job/"};
-  url += kPaths[static_cast<size_t>(call)];
-  url += job;
-  CommandLine line;
-  line.deadline = deadline;
-  // No .curlrc of whoever runs this, no proxy; what curl itself gives up it says why.
-  line.argv = {curl_,
-               "--disable",
-               "--silent",
-               "--show-error",
-               "--fail",
-               "--noproxy",
-               "*",
-               "--proto",
-               "=http,https",
-               "--max-time",
-               std::to_string(std::max<int64_t>(1, static_cast<int64_t>(deadline.seconds()) - 1))};
-  if (!rest_.curl_config.empty())
-    line.argv.insert(line.argv.end(), {"--config", rest_.curl_config});
-  line.argv.insert(line.argv.end(), {"--header", "Accept: application/json", "--url", url});
-  return line;
+CommandOutcome Commands::AskRest(Call call, std::string_view job, Duration deadline,
+                                 size_t expects) const {
+  CommandOutcome outcome;
+  HttpRequest request;
+  request.url = RestUrl(rest_.url, call, job);
+  request.accept = "application/json";
+  request.connect_timeout = request.timeout = deadline;
+  request.max_bytes = CommandLine().most;
+  request.expected_bytes = expects;
+  if (!rest_.options_file.empty()) {
+    auto options = OptionsIn(rest_.options_file);
+    if (!options) {
+      outcome.complaint = "slurm.restd_curl_config: " + options.error();
+      return outcome;
+    }
+    request.options = std::move(*options);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  HttpAnswer answer = HttpGet(request);
+  outcome.took = Duration{(std::chrono::steady_clock::now() - begin).count()};
+  outcome.end = EndOfRequest(answer);
+  outcome.output = std::move(answer.body);
+  outcome.complaint = std::move(answer.error);
+  return outcome;
 }
 
 CommandOutcome Commands::Run(Call call, std::string_view jobs, Duration deadline,
                              size_t expects) const {
+  if (asked() == Asked::kRest) return AskRest(call, jobs, deadline, expects);
   CommandLine line;
-  if (asked() == Asked::kRest) {
-    line = RestLine(call, jobs, deadline);
-    line.expects = expects;
-    return RunCommand(line);
-  }
   line.expects = expects;
   line.environment = environment_;
   line.deadline = deadline;

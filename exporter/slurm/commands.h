@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Slurm's own commands, by name and with a deadline: every one of them waits for seconds where the
-// controller is down. Beside the controller slurmrestd may be asked instead, by curl, which knows
-// its sockets, tokens and certificates. No libslurm: its structures change with each release.
-// `Commands` is for a worker's thread, `CallBook` for the loop's.
+// controller is down. Beside the controller slurmrestd may be asked instead. No libslurm: its
+// structures change with each release. `Commands` is for a worker's thread, `CallBook` for the
+// loop's.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ enum class Call : uint8_t { kJobs, kNodes, kDiagnostics, kAccounting, kOneJob, k
 inline constexpr size_t kCalls = 6;
 
 struct RestService {
-  std::string url;          // http://HOST:PORT/slurm/v0.0.*; empty: there is none
-  std::string curl_config;  // a file of curl's options: a token's header, unix-socket; empty: none
+  std::string url;           // http://HOST:PORT/slurm/v0.0.*; empty: there is none
+  std::string options_file;  // for ReadHttpOptions, read by each request; empty: none
 };
 
 enum class Asked : uint8_t { kCommands, kRest };
@@ -52,11 +52,11 @@ class Commands {
   CommandOutcome Run(Call call, std::string_view jobs, Duration deadline, size_t expects = 0) const;
 
  private:
-  CommandLine RestLine(Call call, std::string_view job, Duration deadline) const;
+  CommandOutcome AskRest(Call call, std::string_view job, Duration deadline, size_t expects) const;
 
   std::vector<std::string> folders_, environment_;
   RestService rest_;
-  std::string scontrol_, sdiag_, sacct_, curl_;
+  std::string scontrol_, sdiag_, sacct_;
 };
 
 // How the calls have gone, as NVML's are counted.

@@ -6,7 +6,6 @@
 #include <pwd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <limits>
 #include <span>
@@ -14,6 +13,7 @@
 
 #include "detectors/logs/text/redactor.h"
 #include "detectors/model/job_summary.h"
+#include "exporter/loop/http_url.h"
 #include "exporter/slurm/comment_queue.h"
 #include "exporter/slurm/event_json.h"
 #include "exporter/slurm/job_ledger.h"
@@ -96,9 +96,8 @@ Status NodeAgent::Start(EventLoop& loop, Sink& sink) {
   const Status found = commands_.Find();
   has_commands_ = found.ok();
   if (!url_text_.empty()) {
-    auto url = collectors::ParseHttpUrl(url_text_);
-    if (!url) return Error{"slurm.controller_url: " + url.error()};
-    url_ = std::move(*url);
+    if (const Status url = CheckHttpUrl(url_text_); !url)
+      return Error{"slurm.controller_url: " + url.error()};
   } else {
     if (!found) {
       TellState(
@@ -189,16 +188,23 @@ void NodeAgent::Again(Pending pending) {
   pending_.push_back(std::move(pending));
 }
 
+// A path of the instance beside the controller; one that its URL has is that of a reverse proxy.
+HttpRequest NodeAgent::PageRequest(std::string_view path, const std::string& job_id) const {
+  HttpRequest request;
+  request.url = url_text_;
+  if (request.url.ends_with('/')) request.url.pop_back();
+  request.url.append(path).append("?job_id=").append(job_id);
+  request.accept = "text/plain;version=0.0.4";
+  request.connect_timeout = request.timeout = patience_.call;
+  request.max_bytes = kMostBytes;
+  return request;
+}
+
 void NodeAgent::AskPage(const Pending& pending) {
-  collectors::HttpUrl url = url_;
-  // A path before ours is that of a proxy.
-  if (url.path.ends_with('/')) url.path.pop_back();
-  url.path += "/events?job_id=" + pending.question.job_id;
   const bool submitted = worker_->Submit(
-      [this, url, pending, patience = std::chrono::milliseconds(patience_.call.ns / 1'000'000)]()
-          -> std::function<void()> {
-        auto page = std::make_shared<collectors::HttpPage>(
-            collectors::FetchPage(url, patience, kMostBytes));
+      [this, pending,
+       request = PageRequest("/events", pending.question.job_id)]() -> std::function<void()> {
+        auto page = std::make_shared<HttpAnswer>(HttpGet(request));
         return [this, page, pending] { OnPage(pending, *page); };
       },
       {2 * patience_.call.ns}, {});
@@ -207,15 +213,13 @@ void NodeAgent::AskPage(const Pending& pending) {
 
 void NodeAgent::AskParent(const Pending& pending) {
   const bool submitted = worker_->Submit(
-      [this, pending, commands = commands_, url = url_, by_page = !url_text_.empty(),
-       by_command = has_commands_, deadline = patience_.call]() mutable -> std::function<void()> {
+      [this, pending, commands = commands_, by_page = !url_text_.empty(),
+       request = PageRequest("/summary", pending.question.parent), by_command = has_commands_,
+       deadline = patience_.call]() -> std::function<void()> {
         const std::string& parent = pending.question.parent;
         std::string line;
         if (by_page) {
-          if (url.path.ends_with('/')) url.path.pop_back();
-          url.path += "/summary?job_id=" + parent;
-          const auto page = collectors::FetchPage(
-              url, std::chrono::milliseconds(deadline.ns / 1'000'000), kMostBytes);
+          const HttpAnswer page = HttpGet(request);
           if (page.error.empty()) line = FindJobSummary(page.body);
         }
         std::string_view origin = "controller";
@@ -287,7 +291,7 @@ void NodeAgent::OnParent(Pending pending, const std::string& line, std::string_v
   TellFact(pending.question.job_id, "parent_summary", parent + " unknown", origin, 0, {});
 }
 
-void NodeAgent::OnPage(Pending pending, const collectors::HttpPage& page) {
+void NodeAgent::OnPage(Pending pending, const HttpAnswer& page) {
   const auto events = page.error.empty() ? EventsFromJson(page.body) : std::nullopt;
   if (!events) {
     TellState(Availability::kDown, url_text_ + " " +

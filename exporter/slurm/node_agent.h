@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "exporter/loop/event_loop.h"
-#include "exporter/loop/http_page.h"
+#include "exporter/loop/http_client.h"
 #include "exporter/loop/worker.h"
 #include "exporter/slurm/commands.h"
 #include "exporter/slurm/questions.h"
@@ -61,12 +61,13 @@ class NodeAgent final : public Source {
 
   void Beat();
   void Next();
+  HttpRequest PageRequest(std::string_view path, const std::string& job_id) const;
   void AskPage(const Pending& pending);
   void AskSlurm(const Pending& pending);
   void AskParent(const Pending& pending);
   void AskOwner(const std::string& job_id);
   void OnParent(Pending pending, const std::string& line, std::string_view origin);
-  void OnPage(Pending pending, const collectors::HttpPage& page);
+  void OnPage(Pending pending, const HttpAnswer& page);
   void OnAnswer(Pending pending, Call call, const CommandOutcome& outcome,
                 const std::vector<SlurmJob>& jobs);
   void Again(Pending pending);
@@ -81,7 +82,6 @@ class NodeAgent final : public Source {
   const std::shared_ptr<Questions> questions_;
   const Patience patience_;
   const OnOwner on_owner_;
-  collectors::HttpUrl url_;
   bool has_commands_ = false;
   EventLoop* loop_ = nullptr;
   Sink* sink_ = nullptr;

@@ -41,7 +41,7 @@ def test_the_table_is_what_is_linked():
     findings = []
     for program in PROGRAMS:
         listed = {library: set(how[program].split(" and ")) for library, (_, _, how) in rows().items()
-                  if how[program] not in ("", "header") and library not in COMPILER}
+                  if how[program] not in ("", "header", "loaded") and library not in COMPILER}
         found = linked(program)
         findings += [f"{program} is linked with {library} ({', '.join(sorted(kinds))}); THIRD_PARTY.md says {listed.get(library, 'nothing')}"
                      for library, kinds in sorted(found.items()) if listed.get(library) != kinds]
@@ -49,12 +49,21 @@ def test_the_table_is_what_is_linked():
     return findings
 
 
+def test_libraries_that_are_loaded_are_those_that_are_opened():
+    opened = {library for path in sources("detectors", "exporter") if "dlopen(" in read(path)
+              for library in re.findall(r'"(lib[\w+-]+)\.so[.\d]*"', read(path))}
+    driver = {"libnvidia-ml"}  # of whoever has a GPU; no package of the distribution
+    listed = {library for library, (_, _, how) in rows().items() if "loaded" in how.values()}
+    return [f"{library} is opened and not in THIRD_PARTY.md as loaded" for library in sorted(opened - driver - listed)] + \
+        [f"{library} is in THIRD_PARTY.md as loaded and not opened" for library in sorted(listed - opened)]
+
+
 def test_header_libraries_are_those_that_are_included():
     included = {header for path in sources("detectors", "exporter")
                 for header in re.findall(r"^#include <(\w+/)[^>]*>", read(path), re.M)}
     listed = {library for library in rows() if library.endswith("/")}
     ours = {"sys/", "linux/", "netinet/", "arpa/", "net/", "asm/", "bpf/"}  # of the C library and the kernel; libbpf is linked
-    compiled = {"google/", "re2/", "spdlog/", "fmt/", "yaml-cpp/", "prometheus/"}  # of libraries that are linked
+    compiled = {"google/", "re2/", "spdlog/", "fmt/", "yaml-cpp/", "prometheus/", "curl/"}  # of libraries that are linked
     return [f"{library} is included and not in THIRD_PARTY.md" for library in sorted(included - listed - ours - compiled)] + \
         [f"{library} is in THIRD_PARTY.md and not included" for library in sorted(listed - included)]
 

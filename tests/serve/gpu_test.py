@@ -314,7 +314,7 @@ class AmpereWithDcgmExporter(ServeTest, GpuTest):
         self.assertEqual(daemon.metric('rankscope_source_up{source="dcgm"}'), 0)
         self.assertEqual(daemon.metric('rankscope_source_up{source="nvml"}'), 1)
         self.exporter.close()
-        wait_for("the reason", lambda: "connect: Connection refused" in daemon.text())
+        wait_for("the reason", lambda: "cannot be reached: Connection refused" in daemon.text())
         self.assertEqual(daemon.stop(), 0)
 
 

@@ -9,12 +9,9 @@
 
 #include <string>
 
-#include "exporter/loop/http_page.h"
-
 namespace rankscope::collectors {
 namespace {
 
-using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -146,34 +143,6 @@ TEST(DcgmPage, TheMarkChangesWithAnyValueAndNotWithTheTime) {
   };
   EXPECT_NE(mark("61.2", ""), mark("61.3", ""));
   EXPECT_EQ(mark("61.2", " 1700000000000"), mark("61.2", " 1700000010000"));
-}
-
-TEST(HttpUrl, IsReadOrRefused) {
-  const auto url = ParseHttpUrl("http://127.0.0.1:9400/metrics");
-  ASSERT_TRUE(url);
-  EXPECT_EQ(url->host, "127.0.0.1");
-  EXPECT_EQ(url->port, "9400");
-  EXPECT_EQ(url->path, "/metrics");
-  EXPECT_EQ(ParseHttpUrl("http://n1")->port, "80");
-  EXPECT_EQ(ParseHttpUrl("http://n1")->path, "/");
-  EXPECT_EQ(ParseHttpUrl("http://[::1]:9400/m?a=b")->host, "::1");
-  for (const char* wrong : {"", "127.0.0.1:9400", "https://n1/metrics", "http://", "http://:9400/",
-                            "http://n1:0/", "http://n1:65536/", "http://n1:94 00/",
-                            "http://n1/\r\nX: y", "http://u@n1/", "http://n1:/"})
-    EXPECT_FALSE(ParseHttpUrl(wrong)) << wrong;
-  EXPECT_FALSE(ParseHttpUrl("http://" + std::string(600, 'a')));
-}
-
-TEST(HttpAnswer, IsWholeOrSaysWhyNot) {
-  EXPECT_EQ(ReadAnswer("HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc").body, "abc");
-  EXPECT_EQ(ReadAnswer("HTTP/1.0 200 OK\r\n\r\nabc").body, "abc");
-  EXPECT_THAT(ReadAnswer("HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nabc").error,
-              HasSubstr("breaks off"));
-  EXPECT_THAT(ReadAnswer("HTTP/1.1 404 Not Found\r\n\r\n").error, HasSubstr("404"));
-  EXPECT_THAT(ReadAnswer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n").error,
-              HasSubstr("encoding"));
-  for (const char* wrong : {"", "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.0 x\r\n\r\n", "HTTP/1.0 200 OK"})
-    EXPECT_THAT(ReadAnswer(wrong).error, HasSubstr("HTTP")) << wrong;
 }
 
 }  // namespace

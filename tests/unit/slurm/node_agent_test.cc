@@ -410,6 +410,38 @@ TEST_F(SlurmCommands, APageInPlaceOfAnAnswerEndsNoJob) {
   EXPECT_EQ(rest.connections(), asked + 3);  // nothing else of it, and nobody about the end of 7
 }
 
+// The token is in the file, is read anew for each request, and is in no reason.
+TEST_F(SlurmCommands, AFileHoldsTheTokenOfRequests) {
+  std::string heard;
+  const LoopbackService rest([&heard](int fd) {
+    for (std::string line; line != "\r" && line != "(end)"; line = LoopbackService::Hear(fd))
+      heard += line;
+    LoopbackService::Say(fd, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+  });
+  const std::string url = "http://127.0.0.1:" + std::to_string(rest.port()) + "/slurm/v0.0.42/";
+  const std::string file = folder_.path() + "/token";
+  const Commands commands({}, {}, {url, file});
+  const auto ask = [&commands](Call call) {
+    const CommandOutcome outcome = commands.Run(call, "7", Seconds(5));
+    EXPECT_NE(outcome.end, CommandOutcome::End::kDone);
+    return Complaint(call, outcome, Asked::kRest);
+  };
+  EXPECT_EQ(ask(Call::kJobs),
+            "slurmrestd jobs: slurm.restd_curl_config: " + file + ": No such file or directory");
+  std::ofstream(file) << "header = \"X-SLURM-USER-TOKEN: first\"\n";
+  EXPECT_EQ(ask(Call::kJobs),
+            "slurmrestd jobs: answers with HTTP status 401; check slurm.restd_url");
+  EXPECT_THAT(heard, testing::HasSubstr("GET /slurm/v0.0.42/jobs"));
+  EXPECT_THAT(heard, testing::HasSubstr("X-SLURM-USER-TOKEN: first"));
+  std::ofstream(file) << "header = \"X-SLURM-USER-TOKEN: second\"\n";
+  EXPECT_THAT(ask(Call::kAccounting), testing::Not(testing::HasSubstr("second")));
+  EXPECT_THAT(heard, testing::HasSubstr("GET /slurmdb/v0.0.42/job/7"));
+  EXPECT_THAT(heard, testing::HasSubstr("X-SLURM-USER-TOKEN: second"));
+  std::ofstream(file) << "locaton = third\n";
+  EXPECT_THAT(ask(Call::kJobs), testing::AllOf(testing::HasSubstr("line 1: 'locaton'"),
+                                               testing::Not(testing::HasSubstr("third"))));
+}
+
 // A look each time that it is begun.
 TEST_F(SlurmCommands, WhatAccountingDidNotAnswerItIsAskedAgain) {
   const std::string nodes = "test $2 = node && exit 0\n";
