@@ -9,10 +9,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "detectors/model/gpu_reading.h"
 #include "detectors/model/library_call.h"
+#include "detectors/model/observation.h"
 #include "detectors/model/result.h"
 #include "detectors/model/sink.h"
 #include "detectors/model/slurm_report.h"
@@ -69,6 +71,27 @@ class Source {
 
   // How its calls into a library that may be slow have gone; nothing for most.
   virtual std::vector<LibraryCall> library_calls() const { return {}; }
+
+ protected:
+  // One observation; `t` zero: the door stamps it.
+  template <typename T>
+  void Tell(T kind, Timestamp t = {}) const {
+    Observation observation;
+    observation.t = t;
+    observation.kind = std::move(kind);
+    sink_->Accept(observation);
+  }
+
+  // What the agent adds: the source's name, number, interval and losses.
+  void TellState(Availability state, std::string reason = {}) const {
+    SourceState told;
+    told.state = state;
+    told.reason = std::move(reason);
+    Tell(std::move(told));
+  }
+
+  EventLoop* loop_ = nullptr;  // while it runs
+  Sink* sink_ = nullptr;       // since it was first started
 };
 
 }  // namespace rankscope::exporter

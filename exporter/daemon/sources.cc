@@ -162,12 +162,8 @@ std::unique_ptr<Source> MakeStdoutTail(const SourceContext& context) {
 class NoSlurm final : public Source {
  public:
   Status Start(EventLoop&, Sink& sink) override {
-    SourceState told;
-    told.state = Availability::kNotApplicable;
-    told.reason = "switched off: slurm.role is off";
-    Observation observation;
-    observation.kind = std::move(told);
-    sink.Accept(observation);
+    sink_ = &sink;
+    TellState(Availability::kNotApplicable, "switched off: slurm.role is off");
     return {};
   }
   void Stop() override {}

@@ -60,15 +60,6 @@ void Dcgm::Stop() {
   loop_ = nullptr;
 }
 
-void Dcgm::TellState(Availability state, std::string reason) {
-  SourceState told;
-  told.state = state;
-  told.reason = std::move(reason);
-  Observation observation;
-  observation.kind = std::move(told);
-  sink_->Accept(observation);
-}
-
 // What it said before is nothing that holds now.
 void Dcgm::Forget() {
   last_ = {};

@@ -57,13 +57,10 @@ class Dcgm final : public exporter::Source {
   void Apply(const exporter::HttpAnswer& answer, const DcgmPage& content);
   void Take(const DcgmPage& content);
   void Forget();
-  void TellState(Availability state, std::string reason);
 
   std::string url_text_;
   Duration interval_;
   DcgmPatience patience_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<exporter::Worker> worker_;
   exporter::EventLoop::TimerId timer_ = 0;
   bool answered_ = false;  // once, as dcgm-exporter does

@@ -81,7 +81,7 @@ Status JobMapping::Start(exporter::EventLoop& loop, Sink& sink) {
   sink_ = &sink;
   state_ = Availability::kUnspecified;
   if (directory_.empty()) {
-    TellState(Availability::kNotApplicable, "slurm.mapping_dir is empty");
+    TellNewState(Availability::kNotApplicable, "slurm.mapping_dir is empty");
     return {};
   }
   worker_ = std::make_unique<exporter::Worker>(loop);
@@ -105,28 +105,28 @@ void JobMapping::Look() {
       },
       kLookDeadline,
       [this] {
-        TellState(Availability::kDown,
-                  "job_mapping: reading " + directory_ +
-                      " does not return; use a local directory, not a file server");
+        TellNewState(Availability::kDown,
+                     "job_mapping: reading " + directory_ +
+                         " does not return; use a local directory, not a file server");
       });
 }
 
 void JobMapping::Apply(const Reading& reading) {
   if (!reading.readable) {
     // What was told stands: a directory that is gone says nothing about who has which GPU.
-    TellState(Availability::kDown,
-              "job_mapping: cannot read " + directory_ +
-                  "; set slurm.mapping_dir to the directory that the prolog writes");
+    TellNewState(Availability::kDown,
+                 "job_mapping: cannot read " + directory_ +
+                     "; set slurm.mapping_dir to the directory that the prolog writes");
     return;
   }
   if (reading.open_to_all) {
-    TellState(Availability::kDown, "job_mapping: users other than root can write to " + directory_ +
-                                       "; give it to root, with mode 0755");
+    TellNewState(Availability::kDown, "job_mapping: users other than root can write to " +
+                                          directory_ + "; give it to root, with mode 0755");
     return;
   }
   lost_ = reading.foreign;
   if (state_ != Availability::kUp) told_.clear();  // the state makes whoever hears it forget
-  TellState(Availability::kUp, {});
+  TellNewState(Availability::kUp, {});
   for (const auto& [job, gpus] : told_) {
     if (!reading.jobs.contains(job)) TellJob(job, {});
   }
@@ -147,18 +147,9 @@ void JobMapping::TellJob(const std::string& job, const std::set<std::string>& gp
   if (!told_.contains(job)) table_->NoteBegun();  // whose GPUs are told anew
 }
 
-void JobMapping::TellState(Availability state, std::string reason) {
+void JobMapping::TellNewState(Availability state, std::string reason) {
   if (std::exchange(state_, state) == state) return;
-  SourceState told;
-  told.state = state;
-  told.reason = std::move(reason);
-  Tell(std::move(told));
-}
-
-void JobMapping::Tell(auto kind) {
-  Observation observation;
-  observation.kind = std::move(kind);
-  sink_->Accept(observation);
+  TellState(state, std::move(reason));
 }
 
 }  // namespace rankscope::collectors

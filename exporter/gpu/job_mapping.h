@@ -48,15 +48,12 @@ class JobMapping final : public exporter::Source {
  private:
   void Look();
   void Apply(const Reading& reading);
+  void TellNewState(Availability state, std::string reason);
   void TellJob(const std::string& job, const std::set<std::string>& gpus);
-  void TellState(Availability state, std::string reason);
-  void Tell(auto kind);
 
   std::string directory_;
   Duration interval_;
   std::shared_ptr<ProcessTable> table_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<exporter::Worker> worker_;
   exporter::EventLoop::TimerId timer_ = 0;
   Availability state_ = Availability::kUnspecified;

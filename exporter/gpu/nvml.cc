@@ -86,15 +86,6 @@ void Nvml::Stop() {
   loop_ = nullptr;
 }
 
-void Nvml::TellState(Availability state, std::string reason) {
-  SourceState told;
-  told.state = state;
-  told.reason = std::move(reason);
-  Observation observation;
-  observation.kind = std::move(told);
-  sink_->Accept(observation);
-}
-
 void Nvml::Open() {
   const bool submitted = opener_->Submit(
       [this, path = library_path_]() -> std::function<void()> {
@@ -188,9 +179,7 @@ void Nvml::OnLook(Gpu& gpu, GpuStatus status) {
   NoteReset(gpu);
   TellEvents(gpu);
   if (gpu.status.state == GpuState::kUp) {
-    Observation observation;
-    observation.kind = gpu.samples.Of(gpu.status);
-    sink_->Accept(observation);
+    Tell(gpu.samples.Of(gpu.status));
   } else {
     gpu.next_try = {loop_->Now().ns + patience_.retry.ns};
   }
@@ -209,10 +198,7 @@ void Nvml::OnLate(Gpu& gpu) {
 void Nvml::TellEvents(Gpu& gpu) {
   const XidPending pending = xids_->PendingOf(PciCard(gpu.status.identity.bus_id));
   for (Event& event : gpu.events.Of(gpu.status, pending, *table_, loop_->Now())) {
-    Observation observation;
-    observation.t = loop_->Now();
-    observation.kind = std::move(event);
-    sink_->Accept(observation);
+    Tell(std::move(event), loop_->Now());
   }
 }
 
@@ -321,10 +307,7 @@ void Nvml::TellXid(const nvml::XidHeard& xid) {
   event.type = "xid";
   event.gpu_bus_id = xid.card;
   event.code = xid.code;
-  Observation observation;
-  observation.t = loop_->Now();
-  observation.kind = std::move(event);
-  sink_->Accept(observation);
+  Tell(std::move(event), loop_->Now());
 }
 
 }  // namespace rankscope::collectors

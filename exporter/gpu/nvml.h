@@ -86,14 +86,11 @@ class Nvml final : public exporter::Source {
   void OnXid(const nvml::XidHeard& xid);
   void TellXid(const nvml::XidHeard& xid);
   void NoteReset(Gpu& gpu);
-  void TellState(Availability state, std::string reason);
 
   Duration interval_;
   std::string library_path_;
   NvmlPatience patience_;
   std::shared_ptr<ProcessTable> table_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<exporter::Worker> opener_;
   std::shared_ptr<const nvml::Library> library_;
   std::vector<std::unique_ptr<Gpu>> gpus_;

@@ -48,19 +48,6 @@ void Infiniband::Stop() {
   loop_ = nullptr;
 }
 
-void Infiniband::Tell(auto kind) {
-  Observation observation;
-  observation.kind = std::move(kind);
-  sink_->Accept(observation);
-}
-
-void Infiniband::TellState(Availability state, std::string reason) {
-  SourceState told;
-  told.state = state;
-  told.reason = std::move(reason);
-  Tell(std::move(told));
-}
-
 void Infiniband::Look() {
   if (worker_->pending() > 0) return;  // the last look is still under way
   const bool submitted = worker_->Submit(

@@ -60,14 +60,10 @@ class Infiniband final : public exporter::Source {
   void Look();
   void Apply(const std::vector<PortReading>& readings);
   void TellPorts();
-  void TellState(Availability state, std::string reason);
-  void Tell(auto kind);
 
   std::shared_ptr<ProcessTable> table_;
   Duration interval_;
   std::string sys_root_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<exporter::Worker> worker_;
   exporter::EventLoop::TimerId timer_ = 0;
   bool late_ = false;

@@ -39,16 +39,12 @@ Kmsg::~Kmsg() {
 Status Kmsg::Start(exporter::EventLoop& loop, Sink& sink) {
   sink_ = &sink;
   OwnedFd fd(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  Observation observation;
-  SourceState state;
   if (!fd) {
     const bool denied = errno == EPERM || errno == EACCES;
-    state.state = denied ? Availability::kDenied : Availability::kUnsupported;
-    state.reason =
+    std::string reason =
         path_ + ": " + std::strerror(errno) + (denied ? "; needs CAP_SYSLOG (root)" : "");
-    observation.kind = state;
-    sink.Accept(observation);
-    return Error{state.reason};
+    TellState(denied ? Availability::kDenied : Availability::kUnsupported, reason);
+    return Error{std::move(reason)};
   }
   if (const Status status = loop.Watch(fd.get(), EPOLLIN, [this](uint32_t) { Read(); });
       !status.ok()) {
@@ -58,9 +54,7 @@ Status Kmsg::Start(exporter::EventLoop& loop, Sink& sink) {
   loop_ = &loop;
   xids_->SetHeard(XidLedger::Teller::kKernelLog, true);
   Read();  // what is there now, or its beginning
-  state.state = Availability::kUp;
-  observation.kind = state;
-  sink.Accept(observation);
+  TellState(Availability::kUp);
   return {};
 }
 
@@ -174,10 +168,7 @@ void Kmsg::Tell(const KernelLine& line) {
   event.code = line.code;
   if (const TrackedProcess* const process = line.pid > 0 ? table_->Find(line.pid) : nullptr)
     event.victim = process->key;
-  Observation observation;
-  observation.t = loop_->Now();
-  observation.kind = std::move(event);
-  sink_->Accept(observation);
+  Source::Tell(std::move(event), loop_->Now());
 }
 
 std::vector<exporter::Source::Count> Kmsg::counts() const {

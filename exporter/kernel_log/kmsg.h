@@ -56,8 +56,6 @@ class Kmsg final : public exporter::Source {
   std::shared_ptr<XidLedger> xids_;
   std::string path_;
   std::string driver_;  // a folder that its module makes
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   OwnedFd fd_;
   int64_t sequence_ = -1;  // of the newest record; -1 = none was read yet
   int64_t lost_ = 0;

@@ -77,7 +77,7 @@ void NcclDumps::Look() {
       kLookDeadline,
       [this] {
         stuck_ = true;
-        TellState();
+        TellTroubles();
       });
   if (!submitted) return;  // cannot be: nothing was pending
 }
@@ -98,7 +98,7 @@ void NcclDumps::OnSeen(const Seen& seen) {
   });
   std::erase_if(budgets_, [&](const auto& entry) { return !groups.contains(entry.first.second); });
   for (auto& [who, round] : rounds) Submit(who, std::move(round));
-  TellState();
+  TellTroubles();
 }
 
 void NcclDumps::PlanLook(const RankProcess& process, bool gone,
@@ -137,7 +137,7 @@ void NcclDumps::Submit(const exporter::UserIdentity& who, Round planned) {
       kLookDeadline,
       [this, uid = who.uid] {
         late_.insert(uid);
-        TellState();
+        TellTroubles();
       });
   for (DumpLook& look : round->looks) {
     const auto rank = ranks_.find(look.process.tracked.key);
@@ -168,29 +168,20 @@ void NcclDumps::OnLook(DumpLook& look) {
   }
 }
 
-void NcclDumps::TellState() {
-  SourceState state;
-  state.state = stuck_ ? Availability::kDown : Availability::kUp;
+void NcclDumps::TellTroubles() {
+  std::string reason;
   if (stuck_) {
-    state.reason =
-        "the environment of a process cannot be read: the process is stuck in the kernel";
+    reason = "the environment of a process cannot be read: the process is stuck in the kernel";
   } else if (!late_.empty()) {
-    state.reason =
-        "a search for the dumps of user " + std::to_string(*late_.begin()) +
-        (late_.size() > 1 ? " and others" : "") +
-        " does not return: the file system of the directory that a rank names for them hangs";
+    reason = "a search for the dumps of user " + std::to_string(*late_.begin()) +
+             (late_.size() > 1 ? " and others" : "") +
+             " does not return: the file system of the directory that a rank names for them hangs";
   } else {
-    state.reason = users_->obstacle();
+    reason = users_->obstacle();
   }
-  if (told_ == state.reason) return;
-  told_ = state.reason;
-  Tell(std::move(state));
-}
-
-void NcclDumps::Tell(auto kind) {
-  Observation observation;
-  observation.kind = std::move(kind);
-  sink_->Accept(observation);
+  if (told_ == reason) return;
+  told_ = reason;
+  TellState(stuck_ ? Availability::kDown : Availability::kUp, std::move(reason));
 }
 
 }  // namespace rankscope::collectors

@@ -57,15 +57,12 @@ class NcclDumps final : public exporter::Source {
                 std::map<exporter::UserIdentity, Round>& rounds);
   void Submit(const exporter::UserIdentity& who, Round planned);
   void OnLook(DumpLook& look);
-  void TellState();
-  void Tell(auto kind);
+  void TellTroubles();
 
   std::shared_ptr<ProcessTable> table_;
   Duration interval_;
   std::string proc_root_;
   std::shared_ptr<Scout> scout_;  // the worker's, while it works
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<exporter::Worker> worker_;
   std::unique_ptr<exporter::UserWorkers> users_;
   exporter::EventLoop::TimerId timer_ = 0;

@@ -134,28 +134,15 @@ void NcclRas::Ask() {
       kRoundDeadline,
       [this] {
         late_ = true;
-        SourceState state;
-        state.state = Availability::kDown;
-        state.reason =
-            "a query of NCCL's RAS service does not return: a process is stuck in the kernel";
-        Tell(std::move(state), {});
+        TellState(
+            Availability::kDown,
+            "a query of NCCL's RAS service does not return: a process is stuck in the kernel");
       });
   if (!submitted) return;  // cannot be: nothing was pending
 }
 
-void NcclRas::Tell(auto kind, Timestamp t) {
-  Observation observation;
-  observation.t = t;
-  observation.kind = std::move(kind);
-  sink_->Accept(observation);
-}
-
 void NcclRas::Apply(Round& round) {
-  if (std::exchange(late_, false)) {
-    SourceState state;
-    state.state = Availability::kUp;
-    Tell(std::move(state), {});
-  }
+  if (std::exchange(late_, false)) TellState(Availability::kUp);
   lost_ = round.lost;
   for (Round::Answer& answer : round.answers) {
     Event event;
@@ -166,13 +153,13 @@ void NcclRas::Apply(Round& round) {
       event.begin = round.t;
       event.str = {{"address", answer.address}, {"error", answer.answer.error}};
       event.num = {{"microseconds", microseconds}, {"silences", answer.silences}};
-      Tell(event, {});
+      Tell(event);
     }
     for (NcclRasDiary::Entry& entry : answer.told) {
       event.begin = entry.t;
       event.str = {{"address", answer.address}, {"text", std::move(entry.text)}};
       event.num = {{"microseconds", microseconds}, {"cut", answer.answer.cut ? 1 : 0}};
-      Tell(event, {});
+      Tell(event);
     }
   }
 }

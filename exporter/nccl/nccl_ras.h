@@ -36,14 +36,11 @@ class NcclRas final : public exporter::Source {
   struct Round;
   void Ask();
   void Apply(Round& round);
-  void Tell(auto kind, Timestamp t);
 
   std::shared_ptr<ProcessTable> table_;
   Duration interval_;
   std::string proc_root_;
   std::shared_ptr<Poll> poll_;  // the worker's, while it works
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<exporter::Worker> worker_;
   exporter::EventLoop::TimerId timer_ = 0;
   int64_t lost_ = 0;

@@ -71,7 +71,7 @@ void StdoutTail::Poll() {
   CloseAbandoned();
   unread_.clear();
   for (auto& [who, round] : Plan()) Submit(std::move(round));
-  TellState();
+  TellTroubles();
 }
 
 StdoutTail::Rounds StdoutTail::Plan() {
@@ -349,10 +349,7 @@ void StdoutTail::Emit(const File& file, const logs::AssembledLine& assembled) {
   }
   line.stream_name = name;
   logs::FillLine(assembled, line, masked_);
-  Observation observation;
-  observation.t = loop_->Now();
-  observation.kind = line;
-  sink_->Accept(observation);
+  Source::Tell(line, loop_->Now());
 }
 
 // Of whom nobody is left, and that was read to its end.
@@ -393,7 +390,7 @@ std::map<uint32_t, std::set<std::string>> StdoutTail::Troubles() const {
   return troubles;
 }
 
-void StdoutTail::TellState() {
+void StdoutTail::TellTroubles() {
   const auto troubles = Troubles();
   std::string reason;
   size_t told = 0;
@@ -408,12 +405,7 @@ void StdoutTail::TellState() {
       reason += (trouble == *reasons.begin() ? ": " : ", ") + trouble;
   }
   if (std::exchange(told_, reason) == reason) return;
-  SourceState state;
-  state.state = Availability::kUp;
-  state.reason = std::move(reason);
-  Observation observation;
-  observation.kind = std::move(state);
-  sink_->Accept(observation);
+  TellState(Availability::kUp, std::move(reason));
 }
 
 }  // namespace rankscope::collectors

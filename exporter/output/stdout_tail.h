@@ -138,14 +138,12 @@ class StdoutTail final : public exporter::Source {
   void CloseAbandoned();
   // Why files are not read, by user.
   std::map<uint32_t, std::set<std::string>> Troubles() const;
-  void TellState();
+  void TellTroubles();
 
   std::string proc_root_;
   std::shared_ptr<ProcessTable> table_;
   Who who_;
   Duration interval_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   exporter::EventLoop::TimerId timer_ = 0;
   std::unique_ptr<exporter::UserWorkers> workers_;
   std::map<FileKey, File> files_;

@@ -112,15 +112,6 @@ void Pressure::Stop() {
   loop_ = nullptr;
 }
 
-void Pressure::ReportState(Availability state, std::string reason) {
-  SourceState source;
-  source.state = state;
-  source.reason = std::move(reason);
-  Observation observation;
-  observation.kind = std::move(source);
-  sink_->Accept(observation);
-}
-
 // Cgroups of version 1 have no pressure files. What only the environment of a process names may be
 // anybody's: its cgroup is not the job's.
 Pressure::Jobs Pressure::JobDirectories() const {
@@ -143,21 +134,19 @@ void Pressure::Poll() {
         return [this, batches = std::move(batches)] { Apply(batches); };
       },
       kPollDeadline,
-      [this] { ReportState(Availability::kDown, "a read of /proc/pressure does not return"); });
+      [this] { TellState(Availability::kDown, "a read of /proc/pressure does not return"); });
   if (!submitted) return;  // cannot be: nothing was pending
 }
 
 void Pressure::Apply(const std::vector<SampleBatch>& batches) {
   if (batches.front().samples.empty()) {
-    ReportState(Availability::kUnsupported, kNoPressure);
+    TellState(Availability::kUnsupported, kNoPressure);
     return;
   }
-  ReportState(Availability::kUp, {});
+  TellState(Availability::kUp, {});
   for (const SampleBatch& batch : batches) {
     if (batch.samples.empty()) continue;
-    Observation observation;
-    observation.kind = batch;
-    sink_->Accept(observation);
+    Tell(batch);
   }
 }
 

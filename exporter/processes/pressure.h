@@ -49,14 +49,11 @@ class Pressure final : public exporter::Source {
   void Poll();
   Jobs JobDirectories() const;
   void Apply(const std::vector<SampleBatch>& batches);
-  void ReportState(Availability state, std::string reason);
 
   std::shared_ptr<ProcessTable> table_;
   Duration interval_;
   std::string proc_root_;
   std::string cgroup_root_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   exporter::EventLoop::TimerId timer_ = 0;
   std::unique_ptr<exporter::Worker> worker_;
 };

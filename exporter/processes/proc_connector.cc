@@ -213,18 +213,4 @@ void ProcConnector::OnExit(const ProcEvent& event) {
   Tell(std::move(exit));
 }
 
-void ProcConnector::TellState(Availability state, std::string reason) {
-  SourceState observation;
-  observation.state = state;
-  observation.reason = std::move(reason);
-  observation.lost = lost_;
-  Tell(std::move(observation));
-}
-
-void ProcConnector::Tell(auto kind) {
-  Observation observation;
-  observation.kind = std::move(kind);
-  sink_->Accept(observation);
-}
-
 }  // namespace rankscope::collectors

@@ -38,13 +38,9 @@ class ProcConnector final : public exporter::Source {
   void OnExit(const ProcEvent& event);
   void AskFacts(StatLine stat);
   void OnFacts(const ProcessKey& key, std::optional<ProcessFacts> facts);
-  void TellState(Availability state, std::string reason);
-  void Tell(auto kind);
 
   ProcReader reader_;
   std::shared_ptr<ProcessTable> table_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<exporter::Worker> worker_;
   exporter::EventLoop::TimerId ack_timer_ = 0;
   int fd_ = -1;

@@ -58,29 +58,17 @@ void Procfs::Scan() {
       kScanDeadline,
       [this] {
         late_ = true;
-        SourceState state;
-        state.state = Availability::kDown;
-        state.reason =
+        TellState(
+            Availability::kDown,
             "a read of /proc does not return: a process is stuck in the kernel and holds the lock "
-            "of its memory map; find it in state D with ps";
-        Tell(std::move(state));
+            "of its memory map; find it in state D with ps");
       });
   if (!submitted) ++unseen_;  // there is no thread
 }
 
-void Procfs::Tell(auto kind) {
-  Observation observation;
-  observation.kind = std::move(kind);
-  sink_->Accept(observation);
-}
-
 void Procfs::Apply(ScanResult result) {
   unseen_ += result.unseen;
-  if (std::exchange(late_, false)) {
-    SourceState state;
-    state.state = Availability::kUp;
-    Tell(std::move(state));
-  }
+  if (std::exchange(late_, false)) TellState(Availability::kUp);
   for (ScanResult::Started& started : result.started) {
     if (table_->HasEnded(started.start.key)) continue;  // while the scan was under way
     if (table_->Add(std::move(started.tracked))) Tell(std::move(started.start));

@@ -28,14 +28,11 @@ class Procfs final : public exporter::Source {
  private:
   void Scan();
   void Apply(ScanResult result);
-  void Tell(auto kind);
 
   ProcReader reader_;
   std::shared_ptr<ProcScanner> scanner_;
   std::shared_ptr<ProcessTable> table_;
   Duration interval_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<exporter::Worker> worker_;
   exporter::EventLoop::TimerId timer_ = 0;
   bool late_ = false;

@@ -324,10 +324,7 @@ void RunListener::Disown(const std::string& job_id, uint32_t owner) {
   mark.job_id = job_id;
   mark.what = RunMark::What::kDisowned;
   mark.uid = owner;
-  Observation observation;
-  observation.t = loop_->Now();
-  observation.kind = std::move(mark);
-  sink_->Accept(observation);
+  Tell(std::move(mark), loop_->Now());
 }
 
 bool RunListener::HasCompany(const RunSession& self, bool RunSession::*told) const {
@@ -463,13 +460,7 @@ void RunListener::NoteLate(uint32_t uid, bool late) {
   }
   if (reason == told_reason_) return;
   told_reason_ = reason;
-  SourceState state;
-  state.state = Availability::kUp;
-  state.reason = std::move(reason);
-  Observation observation;
-  observation.t = loop_->Now();
-  observation.kind = std::move(state);
-  sink_->Accept(observation);
+  TellState(Availability::kUp, std::move(reason));
 }
 
 void RunListener::Answer(std::string_view job_id, std::string_view json, std::string_view text) {

@@ -121,8 +121,6 @@ class RunListener final : public exporter::Source {
 
   std::string socket_path_;
   Hooks hooks_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   OwnedFd socket_;
   exporter::EventLoop::TimerId beat_ = 0;
   bool resting_ = false;  // until the next beat nobody is accepted

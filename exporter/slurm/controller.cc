@@ -175,15 +175,6 @@ std::vector<Source::Count> Controller::counts() const {
   return {{"unreadable", unreadable_}};
 }
 
-void Controller::TellState(Availability state, std::string reason) {
-  SourceState told;
-  told.state = state;
-  told.reason = std::move(reason);
-  Observation observation;
-  observation.kind = std::move(told);
-  sink_->Accept(observation);
-}
-
 void Controller::Ask() {
   if (worker_->pending() > 0) return;  // one in flight
   const bool submitted = worker_->Submit(

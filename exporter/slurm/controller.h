@@ -62,7 +62,6 @@ class Controller final : public Source {
   void NoteAccounting(Call call, const CommandOutcome& outcome);
   void Keep(std::vector<SlurmEvent> events);
   void Publish();
-  void TellState(Availability state, std::string reason);
   void TellUp();
 
   Commands commands_;
@@ -71,8 +70,6 @@ class Controller final : public Source {
   const WallClock wall_now_;
   const OnSummary on_summary_;
   CommentQueue comments_;
-  EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<Worker> worker_;
   EventLoop::TimerId timer_ = 0;
   CallBook book_;  // of who is asked

@@ -121,15 +121,6 @@ void NodeAgent::Stop() {
   loop_ = nullptr;
 }
 
-void NodeAgent::TellState(Availability state, std::string reason) {
-  SourceState told;
-  told.state = state;
-  told.reason = std::move(reason);
-  Observation observation;
-  observation.kind = std::move(told);
-  sink_->Accept(observation);
-}
-
 void NodeAgent::Beat() {
   const bool away = loop_->Now() < owners_away_until_;
   questions_->set_tells_owners(has_commands_ && on_owner_ && !away);
@@ -444,9 +435,7 @@ void NodeAgent::TellFact(const std::string& job_id, std::string field, std::stri
   told.origin = origin;
   told.wall_ns = wall_ns;
   told.node = node;
-  Observation observation;
-  observation.kind = std::move(told);
-  sink_->Accept(observation);
+  Tell(std::move(told));
 }
 
 }  // namespace rankscope::exporter::slurm

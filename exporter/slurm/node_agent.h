@@ -75,7 +75,6 @@ class NodeAgent final : public Source {
   void TellNode(const std::string& job_id, const SlurmEvent& event);
   void TellFact(const std::string& job_id, std::string field, std::string value,
                 std::string_view origin, int64_t wall_ns, const std::string& node);
-  void TellState(Availability state, std::string reason);
 
   Commands commands_;
   const std::string url_text_;
@@ -83,8 +82,6 @@ class NodeAgent final : public Source {
   const Patience patience_;
   const OnOwner on_owner_;
   bool has_commands_ = false;
-  EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<Worker> worker_;
   EventLoop::TimerId timer_ = 0;
   CallBook book_;

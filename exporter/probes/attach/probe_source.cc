@@ -29,14 +29,6 @@ Error ProbeSource::Unsupported(std::string reason) {
   return Error{std::move(reason)};
 }
 
-void ProbeSource::TellState(Availability state, std::string reason) {
-  SourceState observation;
-  observation.state = state;
-  observation.reason = std::move(reason);
-  observation.lost = lost();
-  Tell(std::move(observation));
-}
-
 bool ProbeSource::Lives(const ProcessKey& key) const {
   const collectors::TrackedProcess* const tracked = table_->Find(key.pid);
   return tracked != nullptr && tracked->key == key;

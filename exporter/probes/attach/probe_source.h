@@ -6,7 +6,10 @@
 // only.
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,14 +36,19 @@ class ProbeSource : public exporter::Source {
   // Tells that the source cannot be, and why; the reason as an error.
   Error Unsupported(std::string reason);
 
-  void TellState(Availability state, std::string reason);
-  // `t`: zero = the door stamps it.
-  template <typename T>
-  void Tell(T kind, Timestamp t = {}) {
-    Observation observation;
-    observation.t = t;
-    observation.kind = std::move(kind);
-    sink_->Accept(observation);
+  // The second step: what was loaded into the kernel becomes `programs`, and `read` is called when
+  // they have written something. The source runs from then on.
+  template <typename Programs>
+  Status Adopt(exporter::EventLoop& loop, Result<Programs> loaded, Programs& programs,
+               std::function<void()> read) {
+    if (!loaded) return Unsupported(loaded.error());
+    if (const Status watched =
+            loop.Watch((*loaded)->fd(), EPOLLIN, [read = std::move(read)](uint32_t) { read(); });
+        !watched)
+      return watched;
+    programs = std::move(*loaded);
+    loop_ = &loop;
+    return {};
   }
 
   // Whether it is a process of a job that lives.
@@ -52,11 +60,9 @@ class ProbeSource : public exporter::Source {
   const std::string name_;
   const std::shared_ptr<collectors::ProcessTable> table_;
   const std::shared_ptr<TrackedMap> tracked_;
-  exporter::EventLoop* loop_ = nullptr;  // while it runs
 
  private:
   bool force_;
-  Sink* sink_ = nullptr;
 };
 
 }  // namespace rankscope::probes

@@ -44,9 +44,7 @@ constexpr std::array kPrograms = {
 constexpr uint32_t kLostKinds = 2;
 constexpr int kCallsPerWake = 1024;
 
-Error Failed(const char* what, int error) {
-  return KernelRefusal("calls", what, error);
-}
+constexpr char kSource[] = "calls";
 
 // As bpf_ktime_get_ns() counts.
 uint64_t KernelNow() {
@@ -89,31 +87,24 @@ CallObject::~CallObject() = default;
 
 Result<std::shared_ptr<CallObject>> CallObject::Load(CallObjectKind kind, int tracked,
                                                      AttachVia via, OnCall on_call) {
-  libbpf_set_print(nullptr);
   auto impl = std::make_unique<Impl>();
   impl->on_call = std::move(on_call);
-  if (kind == CallObjectKind::kCuda) {
-    impl->cuda.reset(cuda_bpf__open());
-    impl->object = impl->cuda ? impl->cuda->obj : nullptr;
-  } else {
-    impl->nccl.reset(nccl_bpf__open());
-    impl->object = impl->nccl ? impl->nccl->obj : nullptr;
-  }
-  if (impl->object == nullptr) return Failed("cannot open the BPF programs", errno);
-  bpf_program* program = nullptr;
-  bpf_object__for_each_program(program, impl->object) {
-    bpf_program__set_expected_attach_type(program,
-                                          static_cast<bpf_attach_type>(ExpectedAttachType(via)));
-  }
-  bpf_map__reuse_fd(bpf_object__find_map_by_name(impl->object, "rs_tracked"), tracked);
-  // The skeletons' own: they map what is written to the programs' variables to the kernel's.
-  const int error =
-      impl->cuda ? cuda_bpf__load(impl->cuda.get()) : nccl_bpf__load(impl->nccl.get());
-  if (error != 0) {
-    return Failed("the kernel rejects the BPF programs", -error);
-  }
-  impl->ring.reset(ring_buffer__new(impl->MapFd("rs_events"), &Impl::Take, impl.get(), nullptr));
-  if (!impl->ring) return Failed("cannot create the ring buffer", errno);
+  const auto prepare = [&impl, via](auto& skeleton) {
+    impl->object = skeleton.obj;
+    bpf_program* program = nullptr;
+    bpf_object__for_each_program(program, skeleton.obj) {
+      bpf_program__set_expected_attach_type(program,
+                                            static_cast<bpf_attach_type>(ExpectedAttachType(via)));
+    }
+  };
+  const Status loaded =
+      kind == CallObjectKind::kCuda
+          ? LoadObject<cuda_bpf__open, cuda_bpf__load>(kSource, impl->cuda, tracked, prepare)
+          : LoadObject<nccl_bpf__open, nccl_bpf__load>(kSource, impl->nccl, tracked, prepare);
+  if (!loaded) return Error{loaded.error()};
+  const bpf_map* const events = bpf_object__find_map_by_name(impl->object, "rs_events");
+  if (const Status opened = OpenRing(kSource, impl->ring, events, &Impl::Take, impl.get()); !opened)
+    return Error{opened.error()};
   return std::shared_ptr<CallObject>(new CallObject(std::move(impl)));
 }
 

@@ -4,7 +4,6 @@
 #include "exporter/probes/calls/calls.h"
 
 #include <bpf/bpf.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <set>
@@ -37,7 +36,7 @@ Status Calls::Start(exporter::EventLoop& loop, Sink& sink) {
   const Result<int> tracked = Admit(sink, ObstacleForUprobes(LookAtKernel()));
   if (!tracked) return Error{tracked.error()};
   const AttachVia via = BestAttach();
-  auto object = CallObject::Load(kind_, *tracked, via, [this](const rs_call& call) {
+  auto loaded = CallObject::Load(kind_, *tracked, via, [this](const rs_call& call) {
     const int32_t pid = static_cast<int32_t>(call.pid);
     const collectors::TrackedProcess* caller = table_->Find(pid);
     if (pid == leaving_.pid) {
@@ -46,18 +45,12 @@ Status Calls::Start(exporter::EventLoop& loop, Sink& sink) {
       OnCall(caller->key, call);
     }
   });
-  if (!object) return Unsupported(object.error());
-  object_ = std::move(*object);
-  if (const Status status = loop.Watch(object_->fd(), EPOLLIN,
-                                       [this](uint32_t) {
-                                         tracked_->CatchUp();
-                                         object_->Consume();
-                                       });
-      !status.ok()) {
-    object_.reset();
-    return status;
-  }
-  loop_ = &loop;
+  const auto read = [this] {
+    tracked_->CatchUp();
+    object_->Consume();
+  };
+  if (const Status adopted = Adopt(loop, std::move(loaded), object_, read); !adopted)
+    return adopted;
   attacher_ = std::make_unique<CallAttacher>(
       loop, "/proc", functions_, CallObject::Programs(object_), via, [this] { OnAttached(); });
   tracked_->set_on_gone(this, [this](const ProcessKey& process) { OnGone(process); });

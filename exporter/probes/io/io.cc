@@ -4,7 +4,6 @@
 #include "exporter/probes/io/io.h"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -82,16 +81,11 @@ Io::~Io() {
 Status Io::Start(exporter::EventLoop& loop, Sink& sink) {
   const Result<int> tracked = Admit(sink, ObstacleForTracepoints(LookAtKernel()));
   if (!tracked) return Error{tracked.error()};
-  auto programs = IoPrograms::Load(*tracked, [this](const rs_io_event& event) { OnEvent(event); });
-  if (!programs) return Unsupported(programs.error());
-  programs_ = std::move(*programs);
-  if (const Status status =
-          loop.Watch(programs_->fd(), EPOLLIN, [this](uint32_t) { programs_->Consume(); });
-      !status.ok()) {
-    programs_.reset();
-    return status;
-  }
-  loop_ = &loop;
+  auto loaded = IoPrograms::Load(*tracked, [this](const rs_io_event& event) { OnEvent(event); });
+  if (const Status adopted =
+          Adopt(loop, std::move(loaded), programs_, [this] { programs_->Consume(); });
+      !adopted)
+    return adopted;
   worker_ = std::make_unique<exporter::Worker>(loop);
   users_ = std::make_unique<exporter::UserWorkers>(loop);
   timer_ = loop.Every(kInterval, [this] { Look(); });

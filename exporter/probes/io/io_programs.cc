@@ -46,9 +46,7 @@ constexpr std::array kPrograms = {
 
 using Skeleton = std::unique_ptr<io_bpf, DestroyBy<io_bpf__destroy>>;
 
-Error Failed(const char* what, int error) {
-  return KernelRefusal("io", what, error);
-}
+constexpr char kSource[] = "io";
 
 }  // namespace
 
@@ -100,18 +98,16 @@ IoPrograms::IoPrograms(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 IoPrograms::~IoPrograms() = default;
 
 Result<std::unique_ptr<IoPrograms>> IoPrograms::Load(int tracked, OnEvent on_event) {
-  libbpf_set_print(nullptr);
   auto impl = std::make_unique<Impl>();
   impl->on_event = std::move(on_event);
-  impl->skeleton.reset(io_bpf__open());
-  if (!impl->skeleton) return Failed("cannot open the BPF programs", errno);
-  bpf_map__reuse_fd(impl->skeleton->maps.rs_tracked, tracked);
-  if (const int error = io_bpf__load(impl->skeleton.get()); error != 0) {
-    return Failed("the kernel rejects the BPF programs (5.15 or later)", -error);
-  }
-  impl->ring.reset(ring_buffer__new(bpf_map__fd(impl->skeleton->maps.rs_io_events), &Impl::Take,
-                                    impl.get(), nullptr));
-  if (!impl->ring) return Failed("cannot create the ring buffer", errno);
+  if (const Status loaded =
+          LoadObject<io_bpf__open, io_bpf__load>(kSource, impl->skeleton, tracked);
+      !loaded)
+    return Error{loaded.error()};
+  if (const Status opened =
+          OpenRing(kSource, impl->ring, impl->skeleton->maps.rs_io_events, &Impl::Take, impl.get());
+      !opened)
+    return Error{opened.error()};
   impl->AttachAll();
   if (impl->places.empty()) {
     return Error{

@@ -3,8 +3,6 @@
 
 #include "exporter/probes/network/network.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -83,17 +81,12 @@ Network::~Network() {
 Status Network::Start(exporter::EventLoop& loop, Sink& sink) {
   const Result<int> tracked = Admit(sink, ObstacleForTracepoints(LookAtKernel()));
   if (!tracked) return Error{tracked.error()};
-  auto programs =
+  auto loaded =
       NetworkPrograms::Load(*tracked, [this](const rs_net_lookup& lookup) { OnLookup(lookup); });
-  if (!programs) return Unsupported(programs.error());
-  programs_ = std::move(*programs);
-  if (const Status status =
-          loop.Watch(programs_->fd(), EPOLLIN, [this](uint32_t) { programs_->Consume(); });
-      !status.ok()) {
-    programs_.reset();
-    return status;
-  }
-  loop_ = &loop;
+  if (const Status adopted =
+          Adopt(loop, std::move(loaded), programs_, [this] { programs_->Consume(); });
+      !adopted)
+    return adopted;
   worker_ = std::make_unique<exporter::Worker>(loop);
   libraries_ = std::make_shared<Libraries>();
   timer_ = loop.Every(kInterval, [this] { Look(); });

@@ -55,9 +55,7 @@ constexpr std::array kPrograms = {
 
 using Skeleton = std::unique_ptr<net_bpf, DestroyBy<net_bpf__destroy>>;
 
-Error Failed(const char* what, int error) {
-  return KernelRefusal("network", what, error);
-}
+constexpr char kSource[] = "network";
 
 // Programs at tracepoints that this kernel does not have are not loaded; the names of those.
 std::string LeaveOut(net_bpf& skeleton) {
@@ -144,28 +142,25 @@ NetworkPrograms::NetworkPrograms(std::unique_ptr<Impl> impl) : impl_(std::move(i
 NetworkPrograms::~NetworkPrograms() = default;
 
 Result<std::unique_ptr<NetworkPrograms>> NetworkPrograms::Load(int tracked, OnLookup on_lookup) {
-  libbpf_set_print(nullptr);
   auto impl = std::make_unique<Impl>();
   impl->on_lookup = std::move(on_lookup);
-  impl->skeleton.reset(net_bpf__open());
-  if (!impl->skeleton) return Failed("cannot open the BPF programs", errno);
-  bpf_map__reuse_fd(impl->skeleton->maps.rs_tracked, tracked);
-  impl->missing = LeaveOut(*impl->skeleton);
-  if (HasMultiLink()) {
-    for (bpf_program* program :
-         {impl->skeleton->progs.net_enter_lookup, impl->skeleton->progs.net_exit_lookup}) {
+  const auto prepare = [&impl](net_bpf& skeleton) {
+    impl->missing = LeaveOut(skeleton);
+    if (!HasMultiLink()) return;
+    for (bpf_program* program : {skeleton.progs.net_enter_lookup, skeleton.progs.net_exit_lookup}) {
       bpf_program__set_expected_attach_type(program, static_cast<bpf_attach_type>(kMultiLinkType));
     }
-  }
-  if (const int error = net_bpf__load(impl->skeleton.get()); error != 0) {
-    return Failed("the kernel rejects the BPF programs", -error);
-  }
-  impl->ring.reset(ring_buffer__new(bpf_map__fd(impl->skeleton->maps.rs_net_events), &Impl::Take,
-                                    impl.get(), nullptr));
-  if (!impl->ring) return Failed("cannot create the ring buffer", errno);
-  if (const int attached = impl->AttachAll(); attached <= 0) {
-    return Failed("cannot attach the BPF programs", -attached);
-  }
+  };
+  if (const Status loaded =
+          LoadObject<net_bpf__open, net_bpf__load>(kSource, impl->skeleton, tracked, prepare);
+      !loaded)
+    return Error{loaded.error()};
+  if (const Status opened = OpenRing(kSource, impl->ring, impl->skeleton->maps.rs_net_events,
+                                     &Impl::Take, impl.get());
+      !opened)
+    return Error{opened.error()};
+  if (const int attached = impl->AttachAll(); attached <= 0)
+    return KernelRefusal(kSource, "cannot attach the BPF programs", -attached);
   return std::unique_ptr<NetworkPrograms>(new NetworkPrograms(std::move(impl)));
 }
 

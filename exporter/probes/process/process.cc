@@ -3,7 +3,6 @@
 
 #include "exporter/probes/process/process.h"
 
-#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,17 +81,12 @@ Process::~Process() {
 Status Process::Start(exporter::EventLoop& loop, Sink& sink) {
   const Result<int> tracked = Admit(sink, ObstacleForTracepoints(LookAtKernel()));
   if (!tracked) return Error{tracked.error()};
-  auto programs =
+  auto loaded =
       ProcessPrograms::Load(*tracked, [this](std::span<const std::byte> event) { OnEvent(event); });
-  if (!programs) return Unsupported(programs.error());
-  programs_ = std::move(*programs);
-  if (const Status status =
-          loop.Watch(programs_->fd(), EPOLLIN, [this](uint32_t) { programs_->Consume(); });
-      !status.ok()) {
-    programs_.reset();
-    return status;
-  }
-  loop_ = &loop;
+  if (const Status adopted =
+          Adopt(loop, std::move(loaded), programs_, [this] { programs_->Consume(); });
+      !adopted)
+    return adopted;
   worker_ = std::make_unique<exporter::Worker>(loop);
   oom_log_.Open();  // without it the limit that the victim stands at tells the scope
   tracked_->Resync();

@@ -37,9 +37,7 @@ constexpr std::array kPrograms = {
 
 using Skeleton = std::unique_ptr<process_bpf, DestroyBy<process_bpf__destroy>>;
 
-Error Failed(const char* what, int error) {
-  return KernelRefusal("process", what, error);
-}
+constexpr char kSource[] = "process";
 
 }  // namespace
 
@@ -65,22 +63,18 @@ ProcessPrograms::ProcessPrograms(std::unique_ptr<Impl> impl) : impl_(std::move(i
 ProcessPrograms::~ProcessPrograms() = default;
 
 Result<std::unique_ptr<ProcessPrograms>> ProcessPrograms::Load(int tracked, OnEvent on_event) {
-  // libbpf writes the verifier's log to stderr by itself; the gate's words say what is missing.
-  libbpf_set_print(nullptr);
   auto impl = std::make_unique<Impl>();
   impl->on_event = std::move(on_event);
-  impl->skeleton.reset(process_bpf__open());
-  if (!impl->skeleton) return Failed("cannot open the BPF programs", errno);
-  bpf_map__reuse_fd(impl->skeleton->maps.rs_tracked, tracked);
-  if (const int error = process_bpf__load(impl->skeleton.get()); error != 0) {
-    return Failed("the kernel rejects the BPF programs", -error);
-  }
-  impl->ring.reset(ring_buffer__new(bpf_map__fd(impl->skeleton->maps.rs_events), &Impl::Take,
-                                    impl.get(), nullptr));
-  if (!impl->ring) return Failed("cannot create the ring buffer", errno);
-  if (const int error = process_bpf__attach(impl->skeleton.get()); error != 0) {
-    return Failed("cannot attach the BPF programs", -error);
-  }
+  if (const Status loaded =
+          LoadObject<process_bpf__open, process_bpf__load>(kSource, impl->skeleton, tracked);
+      !loaded)
+    return Error{loaded.error()};
+  if (const Status opened =
+          OpenRing(kSource, impl->ring, impl->skeleton->maps.rs_events, &Impl::Take, impl.get());
+      !opened)
+    return Error{opened.error()};
+  if (const int error = process_bpf__attach(impl->skeleton.get()); error != 0)
+    return KernelRefusal(kSource, "cannot attach the BPF programs", -error);
   return std::unique_ptr<ProcessPrograms>(new ProcessPrograms(std::move(impl)));
 }
 

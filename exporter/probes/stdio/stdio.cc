@@ -3,7 +3,6 @@
 
 #include "exporter/probes/stdio/stdio.h"
 
-#include <sys/epoll.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -74,18 +73,13 @@ Stdio::~Stdio() {
 Status Stdio::Start(exporter::EventLoop& loop, Sink& sink) {
   const Result<int> tracked = Admit(sink, ObstacleForTracepoints(LookAtKernel()));
   if (!tracked) return Error{tracked.error()};
-  auto programs = StdioPrograms::Load(
+  auto loaded = StdioPrograms::Load(
       *tracked, budget_, [this](const rs_said& said, std::string_view data, size_t room) {
         OnSaid(said, data, room);
       });
-  if (!programs) return Unsupported(programs.error());
-  programs_ = std::move(*programs);
-  if (const Status status = loop.Watch(programs_->fd(), EPOLLIN, [this](uint32_t) { CatchUp(); });
-      !status.ok()) {
-    programs_.reset();
-    return status;
-  }
-  loop_ = &loop;
+  if (const Status adopted = Adopt(loop, std::move(loaded), programs_, [this] { CatchUp(); });
+      !adopted)
+    return adopted;
   timer_ = loop.Every(kBeat, [this] {
     left_of_beat_ = {std::min(kShareOfBeat.ns, left_of_beat_.ns + kShareOfBeat.ns)};
     CatchUp();

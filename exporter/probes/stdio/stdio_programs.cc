@@ -56,9 +56,7 @@ constexpr std::array kWays = {Way{"fexit", kFunctions}, Way{"tracepoint", kTrace
 
 using Skeleton = std::unique_ptr<stdio_bpf, DestroyBy<stdio_bpf__destroy>>;
 
-Error Failed(const char* what, int error) {
-  return KernelRefusal("stdio", what, error);
-}
+constexpr char kSource[] = "stdio";
 
 struct Loaded {
   Skeleton skeleton;
@@ -92,16 +90,12 @@ std::string_view TracepointOf(const bpf_program* program) {
   return section.substr(section.rfind('/') + 1);
 }
 
-Result<Loaded> LoadBy(const Way& way, int tracked, const SpeechBudget& budget) {
-  Loaded loaded;
-  Skeleton& skeleton = loaded.skeleton;
-  skeleton.reset(stdio_bpf__open());
-  if (!skeleton) return Failed("cannot open the BPF programs", errno);
-  skeleton->rodata->rs_bytes_per_second = static_cast<uint64_t>(budget.bytes_per_second);
-  skeleton->rodata->rs_burst_bytes = static_cast<uint64_t>(budget.burst_bytes);
-  skeleton->rodata->rs_share_seed = std::random_device()();
+void Prepare(stdio_bpf& object, const Way& way, const SpeechBudget& budget) {
+  object.rodata->rs_bytes_per_second = static_cast<uint64_t>(budget.bytes_per_second);
+  object.rodata->rs_burst_bytes = static_cast<uint64_t>(budget.burst_bytes);
+  object.rodata->rs_share_seed = std::random_device()();
   bpf_program* program = nullptr;
-  bpf_object__for_each_program(program, skeleton->obj) {
+  bpf_object__for_each_program(program, object.obj) {
     const std::string_view name = bpf_program__name(program);
     bool other_way = false;
     for (const Way& other : kWays) {
@@ -110,14 +104,20 @@ Result<Loaded> LoadBy(const Way& way, int tracked, const SpeechBudget& budget) {
     bpf_program__set_autoload(program, !other_way);
     bpf_program__set_autoattach(program, !name.ends_with(kTracepoints));
   }
-  bpf_map__reuse_fd(skeleton->maps.rs_tracked, tracked);
-  if (const int error = stdio_bpf__load(skeleton.get()); error != 0) {
-    return Failed("the kernel rejects the BPF programs", -error);
-  }
-  if (const int error = stdio_bpf__attach(skeleton.get()); error != 0) {
-    return Failed("cannot attach the BPF programs", -error);
-  }
+}
+
+Result<Loaded> LoadBy(const Way& way, int tracked, const SpeechBudget& budget) {
+  Loaded loaded;
+  Skeleton& skeleton = loaded.skeleton;
+  const auto prepare = [&way, &budget](stdio_bpf& object) { Prepare(object, way, budget); };
+  if (const Status taken =
+          LoadObject<stdio_bpf__open, stdio_bpf__load>(kSource, skeleton, tracked, prepare);
+      !taken)
+    return Error{taken.error()};
+  if (const int error = stdio_bpf__attach(skeleton.get()); error != 0)
+    return KernelRefusal(kSource, "cannot attach the BPF programs", -error);
   if (way.suffix != kTracepoints) return loaded;
+  bpf_program* program = nullptr;
   bpf_object__for_each_program(program, skeleton->obj) {
     if (!std::string_view(bpf_program__name(program)).ends_with(kTracepoints)) continue;
     auto place = AttachToSyscall(bpf_program__fd(program), TracepointOf(program));
@@ -160,8 +160,6 @@ StdioPrograms::~StdioPrograms() = default;
 
 Result<std::unique_ptr<StdioPrograms>> StdioPrograms::Load(int tracked, const SpeechBudget& budget,
                                                            OnSaid on_said) {
-  // libbpf writes the verifier's log to stderr by itself; the gate's words say what is missing.
-  libbpf_set_print(nullptr);
   auto impl = std::make_unique<Impl>();
   impl->on_said = std::move(on_said);
   std::string why;
@@ -177,9 +175,10 @@ Result<std::unique_ptr<StdioPrograms>> StdioPrograms::Load(int tracked, const Sp
     why = loaded.error();
   }
   if (!impl->skeleton) return Error{why};
-  impl->ring.reset(ring_buffer__new(bpf_map__fd(impl->skeleton->maps.rs_ring), &Impl::Take,
-                                    impl.get(), nullptr));
-  if (!impl->ring) return Failed("cannot create the ring buffer", errno);
+  if (const Status opened =
+          OpenRing(kSource, impl->ring, impl->skeleton->maps.rs_ring, &Impl::Take, impl.get());
+      !opened)
+    return Error{opened.error()};
   return std::unique_ptr<StdioPrograms>(new StdioPrograms(std::move(impl)));
 }
 

@@ -60,11 +60,8 @@ Status Wait::Start(exporter::EventLoop& loop, Sink& sink) {
   py_spy_ = exporter::FindProgram("py-spy", PySpyFolders());
   timer_ = loop.Every(interval_, [this] { Tick(); });
   if (!why_not.empty()) {
-    SourceState state;
-    state.state = Availability::kUp;
-    state.reason =
-        "waits are sampled from /proc every second, not counted in the kernel: " + why_not;
-    Tell(std::move(state));
+    TellState(Availability::kUp,
+              "waits are sampled from /proc every second, not counted in the kernel: " + why_not);
   }
   return {};
 }
@@ -106,11 +103,7 @@ void Wait::TickKernel(const std::vector<ProcessKey>& processes) {
     if (idle_ticks_ >= kIdleTicks) programs_->Detach();
     if (!programs_->attached()) return;
   } else if (const Status status = programs_->Attach(); !status.ok()) {
-    SourceState state;
-    state.state = Availability::kDown;
-    state.reason = status.error();
-    Tell(std::move(state));
-    return;
+    return TellState(Availability::kDown, status.error());
   }
   std::vector<int32_t> pids;
   pids.reserve(processes.size());
@@ -236,12 +229,6 @@ void Wait::LookAt(const ProcessKey& process) {
       },
       kSnapshotDeadline, {});
   if (!submitted) ++lost_looks_;
-}
-
-void Wait::Tell(auto kind) {
-  Observation observation;  // the door stamps it
-  observation.kind = std::move(kind);
-  sink_->Accept(observation);
 }
 
 }  // namespace rankscope::probes

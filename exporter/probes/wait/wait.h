@@ -54,14 +54,11 @@ class Wait final : public exporter::Source {
   void FollowStop(const ProcessKey& process, const ProcessTimes& times, Timestamp now);
   void TellStop(const ProcessKey& process, Timestamp since, std::string tracer);
   void LookAt(const ProcessKey& process);
-  void Tell(auto kind);
 
   std::shared_ptr<collectors::ProcessTable> table_;
   std::shared_ptr<TrackedMap> tracked_;
   Kernel kernel_;
   Duration interval_;
-  exporter::EventLoop* loop_ = nullptr;
-  Sink* sink_ = nullptr;
   std::unique_ptr<WaitPrograms> programs_;
   std::shared_ptr<ThreadSampler> sampler_;
   std::unique_ptr<exporter::Worker> worker_;     // each second's looks

@@ -39,9 +39,7 @@ constexpr std::array kPrograms = {
 
 using Skeleton = std::unique_ptr<sched_bpf, DestroyBy<sched_bpf__destroy>>;
 
-Error Failed(const char* what, int error) {
-  return KernelRefusal("wait", what, error);
-}
+constexpr char kSource[] = "wait";
 
 // "510 nvidia-uvm" in /proc/devices; 0 where no driver is loaded.
 uint32_t UvmMajor() {
@@ -54,6 +52,17 @@ uint32_t UvmMajor() {
     return major;
   }
   return 0;
+}
+
+void SetConstants(sched_bpf& skeleton) {
+  const std::array<uint8_t, RS_CALLS> calls = WaitCalls();
+  std::memcpy(const_cast<uint8_t*>(skeleton.rodata->rs_calls), calls.data(), calls.size());
+  const_cast<uint32_t&>(skeleton.rodata->rs_uvm_major) = UvmMajor();
+  // Which shows the kernel's own count of time in run queues.
+  if (access("/proc/self/schedstat", R_OK) == 0) {
+    const_cast<uint8_t&>(skeleton.rodata->rs_delay_counted) = 1;
+    bpf_program__set_autoload(skeleton.progs.sched_wakeup, false);
+  }
 }
 
 ThreadTimes FromKernel(uint32_t tid, const rs_thread& thread) {
@@ -88,22 +97,11 @@ WaitPrograms::WaitPrograms(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 WaitPrograms::~WaitPrograms() = default;
 
 Result<std::unique_ptr<WaitPrograms>> WaitPrograms::Load(int tracked) {
-  // libbpf writes the verifier's log to stderr by itself; the gate's words say what is missing.
-  libbpf_set_print(nullptr);
   auto impl = std::make_unique<Impl>();
-  impl->skeleton.reset(sched_bpf__open());
-  if (!impl->skeleton) return Failed("cannot open the BPF programs", errno);
-  bpf_map__reuse_fd(impl->skeleton->maps.rs_tracked, tracked);
-  const std::array<uint8_t, RS_CALLS> calls = WaitCalls();
-  std::memcpy(const_cast<uint8_t*>(impl->skeleton->rodata->rs_calls), calls.data(), calls.size());
-  const_cast<uint32_t&>(impl->skeleton->rodata->rs_uvm_major) = UvmMajor();
-  // Which shows the kernel's own count of time in run queues.
-  if (access("/proc/self/schedstat", R_OK) == 0) {
-    const_cast<uint8_t&>(impl->skeleton->rodata->rs_delay_counted) = 1;
-    bpf_program__set_autoload(impl->skeleton->progs.sched_wakeup, false);
-  }
-  if (const int error = sched_bpf__load(impl->skeleton.get()); error != 0)
-    return Failed("the kernel rejects the BPF programs", -error);
+  if (const Status loaded = LoadObject<sched_bpf__open, sched_bpf__load>(kSource, impl->skeleton,
+                                                                         tracked, &SetConstants);
+      !loaded)
+    return Error{loaded.error()};
   return std::unique_ptr<WaitPrograms>(new WaitPrograms(std::move(impl)));
 }
 
@@ -111,7 +109,7 @@ Status WaitPrograms::Attach() {
   if (impl_->attached) return {};
   if (const int error = sched_bpf__attach(impl_->skeleton.get()); error != 0) {
     sched_bpf__detach(impl_->skeleton.get());
-    return Failed("cannot attach the BPF programs", -error);
+    return KernelRefusal(kSource, "cannot attach the BPF programs", -error);
   }
   impl_->attached = true;
   return {};
