@@ -4,8 +4,10 @@
 #include "exporter/probes/attach/elf_symbols.h"
 
 #include <elf.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -91,9 +93,25 @@ uint64_t FindInPiece(std::string_view piece, uint64_t base, const Names& wanted,
   return piece.size() + candidates * kWorkOfCandidate;
 }
 
+bool IsOfCudaOrNccl(std::string_view name) {
+  return name.starts_with("cu") || name.starts_with("nccl");
+}
+
+// The same for one name of another library.
+uint64_t FindOneInPiece(std::string_view piece, uint64_t base, std::string_view name,
+                        FoundNames& found) {
+  const std::string ended = std::string(name) + '\0';
+  uint64_t places = 0;
+  for (size_t at = piece.find(ended); at != std::string_view::npos && found.size() < kMaxFound;
+       at = piece.find(ended, at + 1), ++places)
+    found.emplace(static_cast<uint32_t>(base + at), name);
+  return piece.size() + places * kWorkOfCandidate;
+}
+
 FoundNames FindNames(const ReadAt& read, const Elf64_Shdr& strings, const Names& wanted,
                      Meter& meter) {
   FoundNames found;
+  const bool other = wanted.size() == 1 && !IsOfCudaOrNccl(*wanted.begin());
   // A symbol has 32 bits for its name.
   const uint64_t size = std::min<uint64_t>(strings.sh_size, uint64_t{1} << 32);
   std::vector<std::byte> buffer(std::min<uint64_t>(size, kPiece));
@@ -102,7 +120,9 @@ FoundNames FindNames(const ReadAt& read, const Elf64_Shdr& strings, const Names&
     const size_t want = std::min<uint64_t>(buffer.size(), size - at);
     const size_t bytes = read(strings.sh_offset + at, std::span(buffer).first(want));
     const std::string_view piece{reinterpret_cast<const char*>(buffer.data()), bytes};
-    if (!meter.Take(FindInPiece(piece, at, wanted, found))) break;
+    if (!meter.Take(other ? FindOneInPiece(piece, at, *wanted.begin(), found)
+                          : FindInPiece(piece, at, wanted, found)))
+      break;
     if (bytes < want || at + want >= size) break;
   }
   return found;
@@ -236,6 +256,20 @@ class Reader {
 
 Result<ElfFile> ReadElf(const ReadAt& read, const Names& wanted) {
   return Reader(read, wanted).Run();
+}
+
+ReadAt ReaderOf(int fd) {
+  return [fd](uint64_t offset, std::span<std::byte> into) {
+    size_t total = 0;
+    while (total < into.size()) {
+      const ssize_t n =
+          pread(fd, into.data() + total, into.size() - total, static_cast<off_t>(offset + total));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+      total += static_cast<size_t>(n);
+    }
+    return total;
+  };
 }
 
 }  // namespace rankscope::probes

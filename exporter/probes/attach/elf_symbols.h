@@ -38,7 +38,7 @@ struct ElfFile {
 };
 
 // Names that are wanted, none longer than kLongestName, each beginning with "cu" or "nccl": only
-// such are looked for in the string tables.
+// such are looked for in the string tables. Or one name, which may be any.
 using Names = std::unordered_set<std::string_view>;
 inline constexpr size_t kLongestName = 63;
 
@@ -50,5 +50,8 @@ inline constexpr size_t kMostFunctions = 512;
 inline constexpr int kMostOfOneName = 8;
 
 Result<ElfFile> ReadElf(const ReadAt& read, const Names& wanted);
+
+// Of a descriptor, which must stay open as long as this is used.
+ReadAt ReaderOf(int fd);
 
 }  // namespace rankscope::probes

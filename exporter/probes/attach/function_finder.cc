@@ -5,7 +5,6 @@
 
 #include <bpf/btf.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -16,56 +15,17 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <string_view>
+
+#include "exporter/loop/owned_fd.h"
+#include "exporter/probes/attach/elf_symbols.h"
 
 namespace rankscope::probes {
 namespace {
 
-struct ElfEnd {
-  void operator()(Elf* elf) const { elf_end(elf); }
-};
-struct FdCloser {
-  int fd;
-  ~FdCloser() { close(fd); }
-};
 struct BtfFree {
   void operator()(btf* types) const { btf__free(types); }
 };
-
-// The address of the function, by the dynamic symbols.
-std::optional<uint64_t> FindAddress(Elf* elf, const char* name) {
-  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
-       section = elf_nextscn(elf, section)) {
-    GElf_Shdr header;
-    if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_DYNSYM) continue;
-    Elf_Data* const data = elf_getdata(section, nullptr);
-    if (data == nullptr || header.sh_entsize == 0) continue;
-    const auto symbols = static_cast<int>(header.sh_size / header.sh_entsize);
-    for (int i = 0; i < symbols; ++i) {
-      GElf_Sym symbol;
-      if (gelf_getsym(data, i, &symbol) == nullptr || symbol.st_value == 0) continue;
-      if (GELF_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
-      const char* const text = elf_strptr(elf, header.sh_link, symbol.st_name);
-      if (text != nullptr && std::strcmp(text, name) == 0) return symbol.st_value;
-    }
-  }
-  return std::nullopt;
-}
-
-// Where an address of the loaded file lies in the file.
-std::optional<uint64_t> FileOffset(Elf* elf, uint64_t address) {
-  size_t segments = 0;
-  if (elf_getphdrnum(elf, &segments) != 0) return std::nullopt;
-  for (size_t i = 0; i < segments; ++i) {
-    GElf_Phdr segment;
-    if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) continue;
-    if (segment.p_type != PT_LOAD || address < segment.p_vaddr) continue;
-    if (address - segment.p_vaddr < segment.p_filesz)
-      return address - segment.p_vaddr + segment.p_offset;
-  }
-  return std::nullopt;
-}
 
 // union bpf_attr as BPF_LINK_CREATE reads it, include/uapi/linux/bpf.h of 6.6.
 struct MultiLinkAttributes {
@@ -133,17 +93,12 @@ Result<int> AttachPerfEvent(int program, const std::string& path, uint64_t offse
 }  // namespace
 
 Result<uint64_t> FindFunction(const std::string& path, const char* name) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Error{path + ": " + std::strerror(errno)};
-  const FdCloser closer{fd};
-  elf_version(EV_CURRENT);
-  const std::unique_ptr<Elf, ElfEnd> elf(elf_begin(fd, ELF_C_READ, nullptr));
-  if (!elf || elf_kind(elf.get()) != ELF_K_ELF) return Error{path + ": not an ELF file"};
-  const auto address = FindAddress(elf.get(), name);
-  if (!address) return Error{path + ": no function " + name};
-  const auto offset = FileOffset(elf.get(), *address);
-  if (!offset) return Error{path + ": " + name + " is in no segment"};
-  return *offset;
+  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return Error{path + ": " + std::strerror(errno)};
+  const auto elf = ReadElf(ReaderOf(file.get()), {name});
+  if (!elf) return Error{path + ": " + elf.error()};
+  if (elf->functions.empty()) return Error{path + ": no function " + name};
+  return elf->functions.front().offset;
 }
 
 bool HasMultiLink() {

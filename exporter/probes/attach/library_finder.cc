@@ -197,17 +197,7 @@ bool LibraryFinder::Examine(int32_t pid, const Mapping& mapping, exporter::UserM
 
 LibraryFinder::Content LibraryFinder::Read(const FileVersion& version, const std::string& path,
                                            OwnedFd file, Round& round) {
-  const ReadAt read = [&file](uint64_t offset, std::span<std::byte> into) {
-    size_t total = 0;
-    while (total < into.size()) {
-      const ssize_t n = pread(file.get(), into.data() + total, into.size() - total,
-                              static_cast<off_t>(offset + total));
-      if (n <= 0) break;
-      total += static_cast<size_t>(n);
-    }
-    return total;
-  };
-  auto elf = ReadElf(read, wanted_);
+  auto elf = ReadElf(ReaderOf(file.get()), wanted_);
   Content content = Content::kNothing;
   if (elf && elf->cut) {
     content = Content::kUnread;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -18,6 +19,7 @@
 #include <sstream>
 #include <vector>
 
+#include "exporter/probes/attach/function_finder.h"
 #include "exporter/probes/attach/prologue.h"
 #include "exporter/probes/calls/call_table.h"
 
@@ -66,6 +68,31 @@ TEST(ElfSymbols, AFunctionIsFoundByTheTailOfAnotherName) {
                         function.code.size()),
             0);
   EXPECT_EQ(function.code.size(), kPrologueBytes);
+}
+
+// As the loader has mapped it.
+uint64_t MappedOffset(const void* address) {
+  std::ifstream maps("/proc/self/maps");
+  const auto wanted = reinterpret_cast<uint64_t>(address);
+  for (std::string line; std::getline(maps, line);) {
+    uint64_t begin = 0, end = 0, offset = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx", &begin, &end, &offset) == 3 &&
+        begin <= wanted && wanted < end)
+      return wanted - begin + offset;
+  }
+  return 0;
+}
+
+TEST(ElfSymbols, OneNameOfAnotherLibraryIsFound) {
+  void* const function = dlsym(RTLD_DEFAULT, "getaddrinfo");
+  Dl_info library{};
+  ASSERT_NE(dladdr(function, &library), 0);
+  const auto offset = FindFunction(library.dli_fname, "getaddrinfo");
+  ASSERT_TRUE(offset) << offset.error();
+  EXPECT_EQ(*offset, MappedOffset(function));
+  EXPECT_FALSE(FindFunction(library.dli_fname, "getaddrinfoX"));
+  EXPECT_FALSE(FindFunction("/etc/passwd", "getaddrinfo"));
+  EXPECT_FALSE(FindFunction("/no/such/file", "getaddrinfo"));
 }
 
 TEST(ElfSymbols, OneFunctionWithTwoWantedNamesIsOne) {
