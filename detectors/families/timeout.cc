@@ -81,7 +81,7 @@ Finding Evaluate(const JobFeatures& f) {
   } else {
     if (f.progress > 0) finding.sub = "slow";
     finding.open.push_back(Question::kHungOrSlow);
-    finding.values.push_back({"quiet", "the text carries no times"});
+    finding.values.push_back({"quiet", "the output has no timestamps"});
   }
   if (finding.sub == "in_save" || f.lost.save_cut) Show(f.lost.save_evidence, finding);
   const features::CollectiveFeatures& c = f.collectives;

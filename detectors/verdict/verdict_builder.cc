@@ -43,15 +43,15 @@ constexpr double TierConfidence(proto::Tier tier) {
 
 void DescribeCurve(const JobFeatures& f, FieldValues& values) {
   if (f.loss.points > 1) {
-    values.Set(FieldId::kCurve, "its loss went from " + Number(f.loss.start) + " to " +
+    values.Set(FieldId::kCurve, "the loss went from " + Number(f.loss.start) + " to " +
                                     Number(f.loss.end) + " in " + std::to_string(f.loss.points) +
                                     " records");
   } else if (f.loss.points == 1) {
-    values.Set(FieldId::kCurve, "only one loss was read, " + Number(f.loss.last));
+    values.Set(FieldId::kCurve, "the output has only one loss, " + Number(f.loss.last));
   } else {
-    values.Set(FieldId::kUnread, f.lines == 0
-                                     ? std::string("nothing was printed")
-                                     : "no loss was read in " + std::to_string(f.lines) + " lines");
+    values.Set(FieldId::kUnread,
+               f.lines == 0 ? std::string("the program printed nothing")
+                            : "no loss was found in " + std::to_string(f.lines) + " lines");
   }
 }
 
