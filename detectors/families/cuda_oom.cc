@@ -3,6 +3,7 @@
 
 // B1: a GPU allocation that does not fit.
 #include <algorithm>
+#include <cmath>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/gpu_memory.h"
@@ -117,6 +118,8 @@ Finding Evaluate(const JobFeatures& f) {
   if (ForeignBytes(f, primary->incident()) >= kGiB) return {};
   Finding finding = FromPrimary(f);
   finding.sub = Sub(primary->incident());
+  if (const auto total = Field(primary->incident(), "total"))
+    finding.values.push_back({"total_gib", Number(std::round(10 * *total / kGiB) / 10)});
   ShowRefusal(f, finding);
   ShowCard(f, finding);
   finding.domain = proto::DOMAIN_WORKLOAD;
