@@ -4,7 +4,6 @@
 // The verdict for a terminal. Whatever a job printed may be quoted here, so nothing reaches the
 // terminal that could steer it.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -79,20 +78,15 @@ void Wrap(std::string_view first, std::string_view text, std::string& out) {
       const size_t blank = rest.substr(0, size).rfind(' ');
       if (blank != std::string_view::npos && blank > 0) size = blank;
     }
-    out.append(rest.substr(0, size));
+    std::string_view line = rest.substr(0, size);
+    while (more && line.ends_with(' ')) line.remove_suffix(1);
+    out.append(line);
     out.push_back('\n');
     rest.remove_prefix(size);
     while (more && !rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
     more = !rest.empty();
     if (more) out.append(indent);
   }
-}
-
-std::string Short(double value) {
-  char buffer[32];
-  const auto end =
-      std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, 6);
-  return {buffer, end.ptr};
 }
 
 template <typename Range>
@@ -117,8 +111,7 @@ std::string Headline(const proto::Verdict& verdict) {
   if (!verdict.sub().empty()) out += " (" + verdict.sub() + ")";
   if (!verdict.fault_class().empty()) out += "  " + verdict.fault_class();
   if (!verdict.exception_type().empty()) out += "  " + verdict.exception_type();
-  out += "  confidence " + Short(verdict.confidence()) + " (" + std::string(Word(verdict.tier())) +
-         ")";
+  out += "  confidence " + ConfidenceWords(verdict);
   if (verdict.ranks_size() > 0) {
     constexpr int kListed = 8;
     std::vector<int32_t> ranks(verdict.ranks().begin(),
@@ -130,6 +123,7 @@ std::string Headline(const proto::Verdict& verdict) {
   return out + "  " + std::string(Word(verdict.state()));
 }
 
+// Empty where the citation has no text.
 std::string Cited(const proto::Citation& cite) {
   switch (cite.c_case()) {
     case proto::Citation::kLog:
@@ -138,9 +132,11 @@ std::string Cited(const proto::Citation& cite) {
     case proto::Citation::kPromql:
       return cite.promql();
     case proto::Citation::kScheduler:
+      if (cite.scheduler().value().empty()) return {};
       return cite.scheduler().origin() + " " + cite.scheduler().field() + "=" +
              cite.scheduler().value();
     case proto::Citation::kKernel:
+      if (cite.kernel().text().empty()) return {};
       return cite.kernel().source() + ": " + cite.kernel().text();
     case proto::Citation::kProcess:
       return "pid " + std::to_string(cite.process().process().pid()) + " " + cite.process().what() +
@@ -179,10 +175,10 @@ void PrintImplies(const proto::Verdict& verdict, std::string& out) {
   }
 }
 
-// What would have to be there; nothing where it is, and says too little.
+// What data would decide it, and why there is none; nothing where the store has data.
 std::string Lacking(proto::Store needs, proto::Availability why) {
   if (why == proto::UP) return {};
-  return " (needs " + std::string(Word(needs)) + ": " + std::string(StoreWord(why)) + ")";
+  return " (needs " + std::string(StoreName(needs)) + " data: " + std::string(LackWords(why)) + ")";
 }
 
 void PrintCannotDecide(const proto::Verdict& verdict, std::string& out) {
@@ -215,10 +211,11 @@ void PrintRuledOut(const proto::Verdict& verdict, std::string& out) {
   for (const auto& family : verdict.families()) {
     if (family.state() != proto::FamilyState::NOT_DECIDABLE) continue;
     const std::string lacking = Lacking(family.needs(), family.why());
-    const std::string store(Word(family.needs()));
+    const std::string store(StoreName(family.needs()));
     add(!family.by().empty() ? family.by() + lacking
-        : lacking.empty()    ? store + " is present and does not decide it"
-                             : "needs " + store + " (" + std::string(StoreWord(family.why())) + ")",
+        : lacking.empty()
+            ? "the " + store + " data does not contain what this family needs"
+            : "needs " + store + " data (" + std::string(LackWords(family.why())) + ")",
         family.code());
   }
   if (!reasons.empty()) Section("Not decidable here", out);
@@ -255,7 +252,7 @@ void PrintQuality(const proto::Verdict& verdict, std::string& out) {
   if (quality.exact() && quality.lost_bytes() == 0 && quality.lost_events() == 0) return;
   Section("Data quality", out);
   if (!quality.exact())
-    Wrap("  - ", "not exact: this answer may differ from one with all observations", out);
+    Wrap("  - ", "not exact: with all observations, the verdict could be different", out);
   if (quality.truncated_at() != 0) {
     Wrap("  - ", "the recording ends at byte " + std::to_string(quality.truncated_at()), out);
   }

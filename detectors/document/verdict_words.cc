@@ -3,6 +3,8 @@
 
 #include "detectors/document/verdict_words.h"
 
+#include <array>
+#include <charconv>
 #include <span>
 
 namespace rankscope {
@@ -16,7 +18,58 @@ std::string_view Pick(std::span<const std::string_view> words, int number) {
                    : 0];
 }
 
+struct TierRow {
+  double confidence;  // without doubts
+  std::string_view reason;
+};
+
+constexpr std::array<TierRow, 5> kTiers = {{{0.35, "heuristic"},
+                                            {0.95, "record"},
+                                            {0.85, "two sources agree"},
+                                            {0.65, "one source"},
+                                            {0.35, "heuristic"}}};
+
+// Whose record proves: the first of what rules the family in that is no text.
+std::string RecordWords(const proto::Verdict& verdict) {
+  for (const uint32_t id : verdict.isolation().ruled_in_by()) {
+    for (const proto::Evidence& evidence : verdict.shows()) {
+      if (evidence.id() != id || evidence.store() == proto::STORE_LOG ||
+          evidence.store() == proto::STORE_UNSPECIFIED)
+        continue;
+      return std::string(StoreName(evidence.store())) + " record";
+    }
+  }
+  return "authoritative record";
+}
+
 }  // namespace
+
+std::string ConfidenceWords(const proto::Verdict& verdict) {
+  constexpr double kRounding = 1e-6;
+  const auto tier = static_cast<size_t>(verdict.tier());
+  const TierRow& row = kTiers[tier < kTiers.size() ? tier : 0];
+  char number[32];
+  const auto end = std::to_chars(number, number + sizeof number, verdict.confidence(),
+                                 std::chars_format::general, 6);
+  std::string text(number, end.ptr);
+  text += ", ";
+  text += verdict.tier() == proto::TIER_P ? RecordWords(verdict) : std::string(row.reason);
+  if (verdict.confidence() < row.confidence - kRounding) text += ", reduced";
+  return text;
+}
+
+std::string_view StoreName(proto::Store store) {
+  static constexpr std::string_view kWords[] = {"unknown", "log",  "process", "kernel", "scheduler",
+                                                "GPU",     "CUDA", "NCCL",    "host",   "fleet"};
+  return Pick(kWords, store);
+}
+
+std::string_view LackWords(proto::Availability availability) {
+  static constexpr std::string_view kWords[] = {
+      "none for this job",          "present",           "the source is down",        "stale",
+      "not supported on this node", "permission denied", "not applicable to this job"};
+  return Pick(kWords, availability);
+}
 
 std::string_view Word(proto::State state) {
   static constexpr std::string_view kWords[] = {"live", "live", "provisional", "final"};

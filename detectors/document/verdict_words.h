@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The words that documents print for the verdict's enumerations. Private to verdict_json.cc and
-// verdict_text.cc. Any thread.
+// The words that documents and pages print for the verdict's enumerations. Any thread.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "detectors/proto/verdict.pb.h"
@@ -19,6 +19,15 @@ std::string_view Word(proto::Phase phase);
 std::string_view Word(proto::Store store);
 std::string_view Word(proto::RetryOutlook outlook);
 std::string_view Word(proto::Cause::Role role);
+
+// The confidence and what it rests on: "0.95, kernel record", "0.85, two sources agree",
+// "0.65, one source", "0.35, heuristic"; ", reduced" where it is lower than that usually gives.
+std::string ConfidenceWords(const proto::Verdict& verdict);
+
+// A store in a sentence: "kernel", "GPU".
+std::string_view StoreName(proto::Store store);
+// Why a store has no data, in a sentence: "not supported on this node".
+std::string_view LackWords(proto::Availability availability);
 
 // Of a store that a claim needs: present | absent | down | stale | unsupported | denied |
 // not_applicable.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "detectors/document/verdict_json.h"
+#include "detectors/document/verdict_words.h"
 #include "exporter/cli/commands.h"
 #include "exporter/replay/judge.h"
 
@@ -30,8 +31,9 @@ void PrintChange(Duration since_start, const proto::Verdict& verdict) {
   std::string job_id = verdict.job_id();
   std::replace_if(
       job_id.begin(), job_id.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7F; }, '?');
-  std::printf("%+.3fs %s %s %s %.3g %s\n", since_start.seconds(), job_id.c_str(),
-              verdict.code().c_str(), verdict.family().c_str(), verdict.confidence(), state);
+  std::printf("%+.3fs %s %s %s %s, %s\n", since_start.seconds(), job_id.c_str(),
+              verdict.code().c_str(), verdict.family().c_str(), ConfidenceWords(verdict).c_str(),
+              state);
   std::fflush(stdout);
 }
 

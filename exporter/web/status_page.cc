@@ -42,12 +42,6 @@ std::string Number(double value) {
   return Number(value, !std::isnan(value));
 }
 
-std::string Percent(double ratio) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "%.0f %%", ratio * 100);
-  return text.data();
-}
-
 // A class of the style sheet; the words of a verdict are never used as one directly.
 std::string_view SeverityClass(const proto::Verdict& verdict) {
   for (const std::string_view known : {"ok", "info", "warning", "critical"}) {
@@ -89,10 +83,9 @@ void AppendJobRow(const JobStatus& job, size_t index, std::string& out) {
   out.append("<tr>");
   AppendCell("", "<a href=\"#" + Anchor(index) + "\">" + Escaped(job.job_id) + "</a>", out);
   AppendCell("", chip, out);
-  AppendCell("",
-             "<meter min=\"0\" max=\"1\" value=\"" + ratio + "\"></meter> " +
-                 Percent(verdict.confidence()),
-             out);
+  AppendCell(
+      "", "<meter min=\"0\" max=\"1\" value=\"" + ratio + "\"></meter> " + ConfidenceWords(verdict),
+      out);
   AppendCell("", Word(verdict.state()), out);
   AppendCell("", Word(verdict.phase()), out);
   AppendCell(kNumber, step, out);
@@ -155,9 +148,12 @@ void AppendClaims(const proto::Verdict& verdict, std::string& out) {
   for (const auto& implication : verdict.implies()) lines.push_back(Escaped(implication.text()));
   AppendList("Implies", std::exchange(lines, {}), out);
   for (const auto& open : verdict.cannot_decide()) {
-    lines.push_back(Escaped(open.question()) + " <span class=\"soft\">(needs " +
-                    std::string(Word(open.needs())) + ": " + std::string(StoreWord(open.why())) +
-                    ")</span>");
+    std::string line = Escaped(open.question());
+    if (open.why() != proto::UP) {
+      line.append(" <span class=\"soft\">(needs ").append(StoreName(open.needs()));
+      line.append(" data: ").append(LackWords(open.why())).append(")</span>");
+    }
+    lines.push_back(std::move(line));
   }
   AppendList("Cannot decide", std::exchange(lines, {}), out);
   for (const auto& step : verdict.resolution().immediate()) lines.push_back(Escaped(step));
@@ -212,7 +208,7 @@ void AppendJob(const JobStatus& job, size_t index, bool drawn, const metrics::Pu
   out.append("<section class=\"card\" id=\"").append(Anchor(index)).append("\">\n");
   out.append("<p class=\"title\"><b>").append(Escaped(job.job_id)).append("</b>");
   AppendChip(verdict, out);
-  out.append("<span class=\"soft\">").append(Percent(verdict.confidence())).append(" confident");
+  out.append("<span class=\"soft\">confidence ").append(ConfidenceWords(verdict));
   if (verdict.onset_ns() != 0) out.append(", since ").append(Rfc3339(verdict.onset_ns()));
   if (!job.user.empty()) out.append(", user ").append(Escaped(job.user));
   if (job.world_size > 0) out.append(", ").append(std::to_string(job.world_size)).append(" ranks");

@@ -17,10 +17,10 @@ from pathlib import Path
 HOOKS = Path(__file__).resolve().parents[2] / "deploy" / "slurm"
 NAMES = ("prolog", "epilog", "task_prolog", "epilog_slurmctld")
 PATIENCE = 30  # seconds; reached only when something is broken
-VERDICT = """job 41  A2 signal_kill (sigkill)  SIGKILL  confidence 0.85 (C)  rank 1  final
+VERDICT = """job 41  A2 signal_kill (sigkill)  SIGKILL  confidence 0.85, two sources agree  rank 1  final
 
 Shows
-  [0] rank 1 ended by SIGKILL, no "traceback"
+  [0] rank 1 was terminated by SIGKILL, without a "traceback"
       | run log @18231: exitcode  : -9 (pid: 312)
   [1] the launcher names it too, in a line so long that it goes on
       in the next
@@ -255,8 +255,8 @@ class Digest(HookTest):
             self.assertLess(time.monotonic(), limit, "the hook's background does not end")
             time.sleep(0.05)
 
-    DIGEST = ("[rankscope A2 signal_kill (sigkill) SIGKILL confidence 0.85 (C) rank 1 final: rank 1 ended by SIGKILL, no "
-              "'traceback'; the launcher names it too, in a line so long that it goes on in the next; 40 steps were seen]")
+    DIGEST = ("[rankscope A2 signal_kill (sigkill) SIGKILL confidence 0.85, two sources agree rank 1 final: rank 1 was terminated by "
+              "SIGKILL, without a 'traceback'; the launcher names it too, in a line so long that it goes on in the next; 40 steps were seen]")
 
     def test_the_verdict_in_a_line(self):
         self.end_job(VERDICT)

@@ -32,10 +32,10 @@ size_t Columns(const std::string& line) {
 }
 
 TEST(VerdictText, HeadlineSaysItAll) {
-  EXPECT_THAT(
-      VerdictToText(testing::ExampleVerdict()),
-      StartsWith(
-          "job 8841 attempt 2  A2 signal_kill (sigkill)  confidence 0.85 (C)  rank 1  final\n"));
+  EXPECT_THAT(VerdictToText(testing::ExampleVerdict()),
+              StartsWith("job 8841 attempt 2  A2 signal_kill (sigkill)  confidence 0.85, two "
+                         "sources agree  rank 1  "
+                         "final\n"));
 }
 
 TEST(VerdictText, SaysTheThreePartsAndWhatToDo) {
@@ -43,14 +43,38 @@ TEST(VerdictText, SaysTheThreePartsAndWhatToDo) {
   EXPECT_THAT(text, HasSubstr("\nShows\n  [0] rank 1 ended by SIGKILL, no traceback\n"
                               "      | run log @18231: exitcode  : -9 (pid: 312)\n"));
   EXPECT_THAT(text, HasSubstr("\nImplies\n  - the process did not end itself -> rerun [0]\n"));
-  EXPECT_THAT(text,
-              HasSubstr("\nCannot decide\n  - who sent SIGKILL (needs kernel: unsupported)\n"));
+  EXPECT_THAT(text, HasSubstr("\nCannot decide\n  - who sent SIGKILL (needs kernel data: not "
+                              "supported on this node)\n"));
   EXPECT_THAT(text, HasSubstr("\nRuled out\n  - B1 E1: no allocator text\n"));
-  EXPECT_THAT(text, HasSubstr("\nNot decidable here\n  - B2: needs gpu (not_applicable)\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("\nNot decidable here\n  - B2: needs GPU data (not applicable to this job)\n"));
   EXPECT_THAT(text, HasSubstr("\nWarnings\n  - loss_spike rank 0: loss rose and came back\n"));
   EXPECT_THAT(text, HasSubstr("\nDo now\n  - rerun from step 40\n"));
   EXPECT_THAT(text, HasSubstr("\nNext tests\n  $ journalctl -k"));
   EXPECT_THAT(text, Not(HasSubstr("Data quality")));
+}
+
+TEST(VerdictText, SaysWhatTheConfidenceRestsOn) {
+  proto::Verdict verdict = testing::ExampleVerdict();
+  const auto says = [&verdict](proto::Tier tier, double confidence, const char* words) {
+    verdict.set_tier(tier);
+    verdict.set_confidence(confidence);
+    EXPECT_THAT(VerdictToText(verdict), HasSubstr(std::string("  confidence ") + words + "  rank"));
+  };
+  says(proto::TIER_C, 0.425, "0.425, two sources agree, reduced");
+  says(proto::TIER_S, 0.65, "0.65, one source");
+  says(proto::TIER_W, 0.35, "0.35, heuristic");
+  for (auto& evidence : *verdict.mutable_shows()) evidence.set_store(proto::STORE_LOG);
+  says(proto::TIER_P, 0.95, "0.95, authoritative record");
+  verdict.mutable_shows(0)->set_store(proto::STORE_KERNEL);
+  says(proto::TIER_P, 0.95, "0.95, kernel record");
+}
+
+TEST(VerdictText, ACitationWithoutTextIsNoLine) {
+  proto::Verdict verdict = testing::ExampleVerdict();
+  verdict.mutable_shows(0)->mutable_cite()->mutable_kernel()->set_source("connection");
+  EXPECT_THAT(VerdictToText(verdict), Not(HasSubstr("| connection")));
 }
 
 TEST(VerdictText, SaysWhenTheDataWasNotWhole) {
