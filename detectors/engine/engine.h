@@ -39,11 +39,12 @@ struct Config {
 // What the engine asks of the world; executed by workers, answered by observations. Replay ignores
 // them.
 struct Request {
-  std::string what;  // process_facts | scheduler_begin | scheduler_end | job_summary
+  enum class What : uint8_t { kSchedulerBegin, kSchedulerEnd, kJobSummary };
+
+  What what = What::kSchedulerBegin;
   std::string job_id;
-  ProcessKey process;
   Timestamp deadline;
-  std::string other{};  // job_summary: the job that this one may go on from, or this one itself
+  std::string other{};  // kJobSummary: the job that this one may go on from, or this one itself
 };
 
 struct Output {

@@ -49,11 +49,11 @@ void SchedulerQuestions::Ask(const std::string& job_id, int32_t attempt, bool li
   constexpr Duration kPatience = Seconds(90);
   if (live && asked_begin < attempt) {
     asked_begin = attempt;
-    requests.push_back({"scheduler_begin", job_id, {}, now + kPatience});
+    requests.push_back({Request::What::kSchedulerBegin, job_id, now + kPatience});
   }
   if (ended_badly && asked_end < attempt) {
     asked_end = attempt;
-    requests.push_back({"scheduler_end", job_id, {}, now + kPatience});
+    requests.push_back({Request::What::kSchedulerEnd, job_id, now + kPatience});
   }
 }
 
@@ -70,7 +70,8 @@ void SchedulerQuestions::AskParents(const windows::JobWindow& window, Timestamp 
   }
   asked_parents = !parents.empty();
   for (std::string& parent : parents)
-    requests.push_back({"job_summary", window.job_id(), {}, now + kPatience, std::move(parent)});
+    requests.push_back(
+        {Request::What::kJobSummary, window.job_id(), now + kPatience, std::move(parent)});
 }
 
 windows::Speaker SpeakerOf(const attribution::ProcessInfo& process) {

@@ -483,10 +483,17 @@ void Agent::Handle(const engine::Output& output) {
     files_heard_->ForgetJob(job_id);
   }
   for (const engine::Request& request : output.requests) {
-    if (request.what == "process_facts") processes_->AskFacts(request.process);
-    if (request.what == "scheduler_begin") slurm_questions_->Ask({request.job_id, false});
-    if (request.what == "scheduler_end") slurm_questions_->Ask({request.job_id, true});
-    if (request.what == "job_summary") FindParent(request);
+    switch (request.what) {
+      case engine::Request::What::kSchedulerBegin:
+        slurm_questions_->Ask({request.job_id, false});
+        break;
+      case engine::Request::What::kSchedulerEnd:
+        slurm_questions_->Ask({request.job_id, true});
+        break;
+      case engine::Request::What::kJobSummary:
+        FindParent(request);
+        break;
+    }
   }
   GiveUpParents(loop_.Now());
 }

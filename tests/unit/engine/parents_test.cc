@@ -42,7 +42,7 @@ std::vector<std::string> Asked(const Tape& tape) {
       continue;
     }
     for (const Request& request : engine.Tick(tape[i].t).requests) {
-      if (request.what != "job_summary") continue;
+      if (request.what != Request::What::kJobSummary) continue;
       EXPECT_EQ(request.job_id, "77");
       EXPECT_GT(request.deadline, tape[i].t);
       asked.push_back(request.other);

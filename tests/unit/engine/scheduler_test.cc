@@ -39,7 +39,7 @@ void EndBy(Tape& tape, double second, int32_t wait_status) {
   tape.Exit(second + 0.1, kLauncher, wait_status);
 }
 
-// The requests of all ticks, as "what@second".
+// The requests to the scheduler of all ticks, as "what@second".
 std::vector<std::string> Requests(const Tape& tape) {
   Engine engine({}, "n1");
   std::vector<std::string> told;
@@ -49,10 +49,10 @@ std::vector<std::string> Requests(const Tape& tape) {
       continue;
     }
     for (const Request& request : engine.Tick(tape[i].t).requests) {
-      if (!request.what.starts_with("scheduler_")) continue;
+      if (request.what == Request::What::kJobSummary) continue;
       EXPECT_EQ(request.job_id, "77");
       EXPECT_GT(request.deadline, tape[i].t);
-      told.push_back(request.what + "@" +
+      told.push_back((request.what == Request::What::kSchedulerBegin ? "begin@" : "end@") +
                      std::to_string(static_cast<int>((tape[i].t - AtSecond(0)).seconds() + 0.5)));
     }
   }
@@ -65,7 +65,7 @@ TEST(SchedulerRequests, OnceAtTheBeginAndOnceAtABadEnd) {
   Tape tape = OnNode("0");
   EndBy(tape, 12, 9);
   tape.Finish(40);
-  EXPECT_EQ(Requests(tape), (Words{"scheduler_begin@1", "scheduler_end@13"}));
+  EXPECT_EQ(Requests(tape), (Words{"begin@1", "end@13"}));
 }
 
 TEST(SchedulerRequests, NoneOnTheOtherNodes) {
@@ -79,7 +79,7 @@ TEST(SchedulerRequests, NoneForAGoodEnd) {
   Tape tape = OnNode("0");
   EndBy(tape, 12, 0);
   tape.Finish(40);
-  EXPECT_EQ(Requests(tape), Words{"scheduler_begin@1"});
+  EXPECT_EQ(Requests(tape), Words{"begin@1"});
 }
 
 TEST(SchedulerRequests, NoneForARunWithoutSlurm) {
