@@ -154,14 +154,4 @@ struct Evidence {
 using EvidenceRef = int32_t;
 inline constexpr EvidenceRef kNoEvidence = -1;
 
-// A number that a family may judge: what it is, whether its store could see it, and what to cite
-// for it.
-struct Measured {
-  double value = 0;
-  Availability availability = Availability::kUnspecified;
-  EvidenceRef evidence = kNoEvidence;
-
-  bool present() const { return availability == Availability::kUp; }
-};
-
 }  // namespace rankscope::features

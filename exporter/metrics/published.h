@@ -10,7 +10,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -102,23 +101,6 @@ struct Published {
   JobList jobs;  // by job id, none null; a finished job stays a while
   // What is left of jobs, a line each (detectors/model/job_summary.h), by job id; null: of none.
   std::shared_ptr<const std::map<std::string, std::string, std::less<>>> summaries = nullptr;
-};
-
-class Publisher {
- public:
-  void Publish(std::shared_ptr<const Published> next) {
-    const std::lock_guard lock(mutex_);
-    current_ = std::move(next);
-  }
-  // Never null after construction.
-  std::shared_ptr<const Published> Current() const {
-    const std::lock_guard lock(mutex_);
-    return current_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<const Published> current_ = std::make_shared<const Published>();
 };
 
 }  // namespace rankscope::metrics
