@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <string>
 
-#include "detectors/families/family.h"
+#include "detectors/sentences/remarks.h"
 
 namespace rankscope::engine {
 namespace {
 
-using families::Counted;
-using families::Number;
+using sentences::Remark;
+using sentences::RemarkText;
+
 using windows::Hearing;
 using windows::JobWindow;
 using windows::SourceGap;
@@ -44,7 +45,9 @@ class DataWriter {
   }
 
  private:
-  void Note(std::string text) { quality_.add_notes(std::move(text)); }
+  void Note(Remark remark, const FieldValues& values = {}) {
+    quality_.add_notes(RemarkText(remark, values));
+  }
 
   // Text that came through no wrapper, which keeps what it reads, is heard at the moment it is
   // written or never.
@@ -53,8 +56,9 @@ class DataWriter {
                                           [](const auto& each) { return each.second.ranked(); });
   }
 
-  std::string After(Timestamp t) const {
-    return Number(std::max(0.0, (t - job_.begin()).seconds())) + " s after the job began";
+  // Seconds after the job began.
+  FieldValue After(Timestamp t) const {
+    return {FieldId::kAfter, std::max(0.0, (t - job_.begin()).seconds())};
   }
 
   void TellSpans() {
@@ -63,26 +67,22 @@ class DataWriter {
     for (const UnheardSpan& span : hearing_.spans()) {
       if (at++ < skipped) continue;
       const bool away = span.why == static_cast<uint8_t>(UnheardWhy::kAway);
-      Note("nothing was observed for " + Number((span.end - span.begin).seconds()) + " s, from " +
-           After(span.begin) + ": rankscope " +
-           (away ? "was not running" : "was stopped or had no CPU") +
-           (!HeardAtOnce()     ? ""
-            : span.output_read ? "; what the job printed meanwhile was read from its files"
-                               : "; how much the job printed meanwhile is not known"));
+      const char* const text = !HeardAtOnce() ? "" : span.output_read ? "read" : "unread";
+      Note(Remark::kNotObserved, {{FieldId::kSeconds, (span.end - span.begin).seconds()},
+                                  After(span.begin),
+                                  {FieldId::kWhat, away ? "away" : "stopped"},
+                                  {FieldId::kHow, text}});
     }
     if (hearing_.times() > kMostTold) {
-      Note("nothing was observed " + std::to_string(hearing_.times()) + " times, together for " +
-           Number(hearing_.total().seconds()) + " s; the newest are told");
+      Note(Remark::kNotObservedOften,
+           {{FieldId::kTimes, hearing_.times()}, {FieldId::kSeconds, hearing_.total().seconds()}});
     }
   }
 
   void TellEarlierProcesses() {
     if (hearing_.earlier_processes() == 0) return;
-    const int64_t count = hearing_.earlier_processes();
-    Note((count == 1 ? "a process" : std::to_string(count) + " processes") +
-         " of the job ran before rankscope observed this node: what happened before that is not "
-         "known" +
-         (job_.wrapped() ? "" : ", nor what was printed"));
+    Note(Remark::kEarlierProcesses, {{FieldId::kProcesses, hearing_.earlier_processes()},
+                                     {FieldId::kHow, job_.wrapped() ? "" : "unread"}});
   }
 
   void TellStreams() {
@@ -95,24 +95,23 @@ class DataWriter {
         continue;
       }
       if (stream.lost_bytes > 0) {
-        Note(stream.name + ": " + std::to_string(stream.lost_bytes) +
-             " bytes were not heard, the newest of them before byte " +
-             std::to_string(stream.lost_up_to));
+        Note(Remark::kLostBytes, {{FieldId::kStream, stream.name},
+                                  {FieldId::kBytes, stream.lost_bytes},
+                                  {FieldId::kUpTo, stream.lost_up_to}});
       }
       if (stream.cut_bytes > 0) {
-        Note(stream.name + ": " + std::to_string(stream.cut_bytes) +
-             " bytes cut out of over-long lines");
+        Note(Remark::kCutBytes,
+             {{FieldId::kStream, stream.name}, {FieldId::kBytes, stream.cut_bytes}});
       }
     }
-    if (more > 0) Note(Counted(more, "further stream") + " of the job lost text as well");
+    if (more > 0) Note(Remark::kMoreStreams, {{FieldId::kStreams, more}});
     if (hearing_.lines_dropped() > 0) {
-      Note(Counted(static_cast<double>(hearing_.lines_dropped()), "line") +
-           " of streams beyond the " + std::to_string(JobWindow::kMaxStreams) +
-           " that are followed of one job were not read");
+      Note(Remark::kUnfollowedStreams,
+           {{FieldId::kLines, hearing_.lines_dropped()},
+            {FieldId::kStreams, static_cast<int64_t>(JobWindow::kMaxStreams)}});
     }
     if (job_.incidents().dropped() > 0) {
-      Note(Counted(static_cast<double>(job_.incidents().dropped()), "error") +
-           " that the job told of found no room and were left out");
+      Note(Remark::kErrorsLeftOut, {{FieldId::kErrors, job_.incidents().dropped()}});
     }
   }
 
@@ -120,34 +119,27 @@ class DataWriter {
     for (const SourceGap& gap : hearing_.sources()) {
       if (gap.lost > 0) {
         lost_events_ += gap.lost;
-        Note("source " + gap.name + " lost " + std::to_string(gap.lost) +
-             " events or bytes while the job ran; whose they were is not known");
+        Note(Remark::kSourceLost, {{FieldId::kSource, gap.name}, {FieldId::kNumber, gap.lost}});
       }
       if (gap.late) {
-        Note("source " + gap.name + " was there only from " + After(gap.first + gap.total));
+        Note(Remark::kSourceLate, {{FieldId::kSource, gap.name}, After(gap.first + gap.total)});
       } else if (gap.since.ns != 0) {
-        Note("source " + gap.name + " is not there since " + After(gap.since));
+        Note(Remark::kSourceGone, {{FieldId::kSource, gap.name}, After(gap.since)});
       } else if (gap.was_absent()) {
-        Note("source " + gap.name + " was not there for " + Number(gap.total.seconds()) +
-             " s, first " + After(gap.first));
+        Note(Remark::kSourceAway, {{FieldId::kSource, gap.name},
+                                   {FieldId::kSeconds, gap.total.seconds()},
+                                   After(gap.first)});
       }
     }
   }
 
   void TellEnd() {
-    if (!job_.wrapper_note().empty()) Note(job_.wrapper_note());
+    if (!job_.wrapper_note().empty()) quality_.add_notes(job_.wrapper_note());
     const windows::JobEnd& end = job_.end();
-    if (end.from_folder)
-      Note(
-          "the run ended while rankscope was not running: how it ended, and what it printed last, "
-          "are "
-          "from the recording in the run's own folder");
-    if (end.wrapper_lost && !end.status_known)
-      Note("the wrapper ended before its command: how the command ended was not told");
+    if (end.from_folder) Note(Remark::kEndFromFolder);
+    if (end.wrapper_lost && !end.status_known) Note(Remark::kWrapperEnded);
     if (!end.streams_closed && verdict_.state() == proto::FINAL) {
-      Note(
-          "the streams were still open when the verdict became final: a background process holds "
-          "them");
+      Note(Remark::kStreamsOpen);
     }
   }
 

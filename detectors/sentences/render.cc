@@ -79,6 +79,15 @@ std::string List(const std::vector<int32_t>& numbers) {
   return text;
 }
 
+std::string TimeOfDay(double seconds) {
+  constexpr int64_t kMinute = 60, kHour = 3600, kDay = 86400;
+  const int64_t second = std::llround(std::clamp(seconds, 0.0, 1e15)) % kDay;
+  char text[16];
+  std::snprintf(text, sizeof text, "%02d:%02d:%02d", static_cast<int>(second / kHour),
+                static_cast<int>(second / kMinute % 60), static_cast<int>(second % kMinute));
+  return text;
+}
+
 // The first three of a list that ';' separates.
 std::string_view Top(std::string_view list) {
   constexpr int kMax = 3;
@@ -138,12 +147,16 @@ std::string PrintNumber(FieldType type, double value, Format format) {
       return Measured(value * 1e6);
     case Format::kDuration:
       return families::Lasting(value);
+    case Format::kNumber:
+      return Number(value);
     case Format::kWhole:
       return Whole(value);
     case Format::kMeasured:
       return Measured(value);
     case Format::kSignalName:
       return SignalName(static_cast<int32_t>(std::min(std::abs(value), 1e6)));
+    case Format::kClock:
+      return TimeOfDay(value);
     case Format::kThrottle:
       return ThrottleReasons(value);
     default:
@@ -331,9 +344,11 @@ std::string SignalName(int32_t signal) {
 }
 
 std::string Print(const FieldValue& value, const Placeholder& how) {
-  if (how.format == Format::kEither) return Either(how.argument, Print(value) == "1");
+  const auto* const list = std::get_if<std::vector<int32_t>>(&value.value);
+  if (how.format == Format::kEither)
+    return Either(how.argument, list == nullptr ? Print(value) == "1" : list->size() == 1);
   if (const auto* text = std::get_if<std::string>(&value.value)) return PrintText(*text, how);
-  if (const auto* list = std::get_if<std::vector<int32_t>>(&value.value)) return List(*list);
+  if (list != nullptr) return how.format == Format::kRankList ? RankList(*list) : List(*list);
   if (how.format == Format::kWords) return std::string(Words(how.argument, Print(value)));
   const FieldType type = TypeOf(value.id);
   if (const auto* whole = std::get_if<int64_t>(&value.value)) {

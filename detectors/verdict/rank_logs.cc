@@ -11,29 +11,20 @@
 #include <utility>
 #include <vector>
 
-#include "detectors/sentences/render.h"
+#include "detectors/sentences/remarks.h"
 
 namespace rankscope::engine {
 namespace {
 
-using families::Number;
 using features::Cause;
 using features::Evidence;
 using features::JobFeatures;
-using sentences::RankList;
+using sentences::Remark;
+using sentences::RemarkText;
 using windows::StreamWindow;
 
 // Of a rank that stopped before the others, by text alone.
 constexpr double kSuspectConfidence = 0.55;
-
-// "10:00:05" of milliseconds since 1970, local time as it was printed.
-std::string TimeOfDay(int64_t ms) {
-  const int64_t second = ms / 1000 % (24 * 3600);
-  char text[16];
-  std::snprintf(text, sizeof text, "%02d:%02d:%02d", static_cast<int>(second / 3600),
-                static_cast<int>(second / 60 % 60), static_cast<int>(second % 60));
-  return text;
-}
 
 bool Initiates(const Cause& cause) {
   return cause.role == Cause::Role::kInitiating || cause.role == Cause::Role::kSupport;
@@ -70,16 +61,16 @@ class Describer {
 
   static bool RankOf(const Cause& cause) { return !cause.candidate->ranks.empty(); }
 
-  void Imply(std::string text, const std::vector<uint32_t>& evidence) {
+  void Imply(Remark remark, const FieldValues& values, const std::vector<uint32_t>& evidence) {
     proto::Implication* implication = verdict_.add_implies();
-    implication->set_text(std::move(text));
+    implication->set_text(RemarkText(remark, values));
     implication->set_remedy("none");
     implication->set_domain(verdict_.domain());
     for (const uint32_t number : evidence) implication->add_evidence(number);
   }
 
-  static std::string List(const std::set<int32_t>& ranks) {
-    return RankList(std::vector<int32_t>(ranks.begin(), ranks.end()));
+  static std::vector<int32_t> List(const std::set<int32_t>& ranks) {
+    return {ranks.begin(), ranks.end()};
   }
 
   void DescribeFailure(const Cause& primary) {
@@ -88,23 +79,18 @@ class Describer {
     const auto number = static_cast<uint32_t>(writer_.Cite(primary.evidence));
     const auto saying = std::count_if(who.begin(), who.end(),
                                       [this](int32_t rank) { return by_rank_.contains(rank); });
-    std::string text;
+    FieldValues values = {{FieldId::kOf, of}, {FieldId::kRanks, who}};
     if (saying == of) {
       verdict_.mutable_localization()->set_scope("job");
-      text = "all " + std::to_string(of) + " ranks' logs say the same: no rank is different";
     } else {
       verdict_.mutable_localization()->set_scope(who.size() == 1 ? "rank" : "ranks");
-      text = "of " + std::to_string(of) + " ranks' logs, only " +
-             (who.size() == 1 ? "that of " : "those of ") + RankList(who) + " say" +
-             (who.size() == 1 ? "s" : "") + " so";
-      if (!followed_.empty()) text += "; " + List(followed_) + " followed";
       std::set<int32_t> silent;
       for (const auto& [rank, streams] : by_rank_) {
         if (!failed_.contains(rank) && !followed_.contains(rank)) silent.insert(rank);
       }
-      if (!silent.empty()) text += "; nothing is said by " + List(silent);
+      values.Set(FieldId::kFollowed, List(followed_)).Set(FieldId::kSilent, List(silent));
     }
-    Imply(std::move(text), {number});
+    Imply(saying == of ? Remark::kAllRanksSayTheSame : Remark::kSomeRanksSay, values, {number});
     DescribeOrder(primary, number);
   }
 
@@ -125,18 +111,13 @@ class Describer {
     if (next == nullptr) return;
     const int64_t between = next->candidate->printed_ms - first;
     constexpr int64_t kClocksMs = 1000;
-    std::string text = RankList(primary.candidate->ranks) + " printed it at " + TimeOfDay(first) +
-                       ", " + RankList(next->candidate->ranks);
-    if (between < -kClocksMs) {
-      text += " its own " + Number(static_cast<double>(-between) / 1000) +
-              " s before that: order by time contradicts order by kind";
-    } else if (between <= kClocksMs) {
-      text +=
-          " within a second of it: the clocks do not tell who was first, the kind of error does";
-    } else {
-      text += " " + Number(static_cast<double>(between) / 1000) + " s later";
-    }
-    Imply(std::move(text), {number, static_cast<uint32_t>(writer_.Cite(next->evidence))});
+    FieldValues values = {{FieldId::kRanks, primary.candidate->ranks},
+                          {FieldId::kPrinted, first / 1000},
+                          {FieldId::kOthers, next->candidate->ranks}};
+    const double seconds = static_cast<double>(between) / 1000;
+    if (between < -kClocksMs) values.Set(FieldId::kEarlier, -seconds);
+    if (between > kClocksMs) values.Set(FieldId::kLater, seconds);
+    Imply(Remark::kOrder, values, {number, static_cast<uint32_t>(writer_.Cite(next->evidence))});
   }
 
   // No rank says why: one may have stopped before the others.
@@ -168,14 +149,14 @@ class Describer {
     const auto& [rank, stream] = behind.front();
     // Block-buffered output ends in the middle of a line; what lay in the buffer is not known.
     if (stream->open_end) return;
-    const std::string text = "rank " + std::to_string(rank) + " got to step " + Number(step) +
-                             ", the other " + std::to_string(others.size()) + " ranks to step " +
-                             Number(others_step);
-    const uint32_t behind_number = Quote(*stream, text);
+    const FieldValues values = {{FieldId::kRanks, std::vector<int32_t>{rank}},
+                                {FieldId::kStep, step},
+                                {FieldId::kOtherRanks, static_cast<int64_t>(others.size())},
+                                {FieldId::kOthersStep, others_step}};
+    const uint32_t behind_number = Quote(*stream, RemarkText(Remark::kStoppedBefore, values));
     const uint32_t others_number =
-        Quote(*others.front().second, "the other ranks got to step " + Number(others_step));
-    Imply("rank " + std::to_string(rank) + " is the suspect: its log stops before the others' do",
-          {behind_number, others_number});
+        Quote(*others.front().second, RemarkText(Remark::kOthersCameTo, values));
+    Imply(Remark::kSuspect, values, {behind_number, others_number});
     verdict_.clear_ranks();
     verdict_.add_ranks(rank);
     verdict_.mutable_localization()->set_scope("rank");

@@ -11,6 +11,7 @@
 
 #include "detectors/families/family_names.h"
 #include "detectors/sentences/questions.h"
+#include "detectors/sentences/remarks.h"
 #include "detectors/sentences/render.h"
 #include "detectors/verdict/evidence_writer.h"
 #include "detectors/verdict/rank_logs.h"
@@ -195,10 +196,10 @@ std::string StoreAgreement(const Finding& finding, const JobFeatures& f) {
     }
   }
   if (agree.empty()) return {};
-  std::string text = "rests on: " + agree;
-  if (!silent.empty()) text += "; silent: " + silent;
-  if (finding.contradiction < 1) text += "; contradicted by the exit status";
-  return text;
+  return sentences::RemarkText(sentences::Remark::kRestsOn,
+                               {{FieldId::kAgree, agree},
+                                {FieldId::kSilent, silent},
+                                {FieldId::kContradicted, finding.contradiction < 1 ? "yes" : ""}});
 }
 
 // Further lines worth showing with evidence: of what began the end, and of what confirms it.

@@ -26,7 +26,7 @@ ROOMS = {
     "detectors/families": "model features",
     "detectors/sentences": "proto model features families",
     "detectors/verdict": "proto model features families windows windows/series sentences",
-    "detectors/engine": "proto model logs logs/text attribution recording windows windows/series features families verdict",
+    "detectors/engine": "proto model logs logs/text attribution recording windows windows/series features families sentences verdict",
     "detectors/status": "proto model attribution windows windows/trackers families engine",
     "detectors/document": "proto model",
     "exporter/proto": "",
