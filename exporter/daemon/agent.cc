@@ -264,10 +264,8 @@ void Agent::TakeRest(const LeftRun& run, LeftRest& rest, bool last) {
   if (!awaited_.contains(run.job_id)) return;  // it has come back, or was given up
   if (!rest.ended && !last) return;
   if (!rest.observations.empty()) {
-    log_.Info(
-        "a run ended while the daemon was down: the rest of its recording was read from its "
-        "directory",
-        {{"job_id", run.job_id}, {"observations", std::to_string(rest.observations.size())}});
+    log_.Info("a run ended while the daemon was down: its directory had the rest",
+              {{"job_id", run.job_id}, {"observations", std::to_string(rest.observations.size())}});
     recordings_.NoteWrapperSeq(run.job_id, rest.last_seq);
   }
   for (Observation& observation : rest.observations) {
@@ -283,10 +281,7 @@ void Agent::TakeRest(const LeftRun& run, LeftRest& rest, bool last) {
 void Agent::LoseWrapper(const std::string& job_id) {
   const auto found = awaited_.find(job_id);
   if (found == awaited_.end()) return;
-  log_.Warn(
-      "`rankscope run` did not reconnect after the daemon's restart: the job's later output is not "
-      "observed",
-      {{"job_id", job_id}});
+  log_.Warn("`rankscope run` did not reconnect: later output is lost", {{"job_id", job_id}});
   RunMark lost;
   lost.job_id = job_id;
   lost.what = RunMark::What::kLost;

@@ -23,8 +23,7 @@ GENERATED = {"bpf/vmlinux.h"}
 LONG_FILES = {
     "bpf/stdio.bpf.c": (546, "one program, whose parts share their maps"),
     "detectors/features/causes.cc": (580, "to be split by store"),
-    "exporter/daemon/agent.cc": (580, "what it publishes has left it; what it restores is to follow"),
-    "exporter/run/run_listener.cc": (508, "one state machine per connection"),
+    "exporter/daemon/agent.cc": (581, "what it publishes has left it; what it restores is to follow"),
     "detectors/logs/failures/traceback.cc": (506, "one grammar"),
     "tests/unit/engine/finality_test.cc": (516, "cases of one rule"),
     "tests/unit/recording/recording_test.cc": (526, "cases of one codec"),
