@@ -127,20 +127,18 @@ Finding Evaluate(const JobFeatures& f) {
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
-  if (f.world_size == 1) return Excluded("one rank has nobody to disagree with");
+  if (f.world_size == 1) return Excluded(Reason::kOneRank, {}, {{FieldId::kWhat, "agreement"}});
   if (f.reports.flight.evidence != kNoEvidence && f.reports.disorder.sub.empty()) {
-    return Excluded("the dumps of " + std::to_string(f.reports.dumps) +
-                        " ranks show one operation at each place; ranks lag, they do not disagree",
-                    {f.reports.flight.evidence});
+    return Excluded(Reason::kSameOperations, {f.reports.flight.evidence},
+                    {{FieldId::kDumps, f.reports.dumps}});
   }
   if (const Cause* cause = FindCause(f, IncidentKind::kCollectiveTimeout)) {
     if (const Desync desync = FindDesync(f); !desync.sub.empty())
-      return Excluded("another event explains the end", {desync.a->evidence, desync.b->evidence});
-    return NotDecidable(proto::STORE_NCCL, "the ranks that speak wait for the same collective: " +
-                                               std::string(Field(cause->incident(), "op")));
+      return Excluded(Reason::kOtherEvent, {desync.a->evidence, desync.b->evidence});
+    return NotDecidable(proto::STORE_NCCL, Reason::kSameCollective,
+                        {{FieldId::kOp, std::string(Field(cause->incident(), "op"))}});
   }
-  if (f.ended && f.exit_known && f.exit_code == 0)
-    return Excluded("the command exited with 0", {f.exit_evidence});
+  if (f.ended && f.exit_known && f.exit_code == 0) return Exited(f, {f.exit_evidence});
   return NotDecidable(proto::STORE_NCCL);
 }
 

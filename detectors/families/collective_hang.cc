@@ -91,8 +91,8 @@ Finding Standstill(const JobFeatures& f) {
   Show(f.launches.idle_evidence, finding);
   if (f.silence_seconds >= c.seconds_since_advance) Show(f.silence_evidence, finding);
   Show(f.alive_evidence, finding);
-  finding.values = {{"seconds", Number(c.seconds_since_advance)},
-                    {"timeout", Number(StandstillTimeout(f))}};
+  finding.values = {{FieldId::kSeconds, c.seconds_since_advance},
+                    {FieldId::kTimeout, StandstillTimeout(f)}};
   finding.onset = f.now - Seconds(c.seconds_since_advance);
   return finding;
 }
@@ -172,7 +172,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.symptom = "hang";
   finding.shows = finding.root = {f.silence_evidence};
   if (f.alive_evidence != features::kNoEvidence) finding.shows.push_back(f.alive_evidence);
-  finding.values = {{"seconds", Number(f.silence_seconds)}, {"timeout", Number(HangTimeout(f))}};
+  finding.values = {{FieldId::kSeconds, f.silence_seconds}, {FieldId::kTimeout, HangTimeout(f)}};
   finding.onset = f.now - Seconds(f.silence_seconds);
   finding.open = {Question::kHangCulprit, Question::kHangTrigger};
   AddWaitingCards(f, finding);
@@ -182,35 +182,32 @@ Finding Evaluate(const JobFeatures& f) {
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
-  if (f.world_size == 1) return Excluded("one rank has no collectives to wait in");
+  if (f.world_size == 1) return Excluded(Reason::kOneRank, {}, {{FieldId::kWhat, "collectives"}});
   if (const Cause* cause = FindCause(f, IncidentKind::kCollectiveTimeout)) {
-    return Excluded("the collective's timeout is a consequence of an earlier event",
-                    {cause->evidence});
+    return Excluded(Reason::kConsequence, {cause->evidence}, {{FieldId::kWhat, "timeout"}});
   }
   if (const Cause* primary = f.Primary())
-    return Excluded("the run was ended by another event", {primary->evidence});
-  if (f.ended && f.train_end)
-    return Excluded("training says that it finished", {f.train_end_evidence});
-  if (f.ended && f.exit_known && f.exit_code == 0)
-    return Excluded("the command exited with 0", {f.exit_evidence});
+    return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "hang"}});
+  if (f.ended && f.train_end) return Excluded(Reason::kTrainingEnded, {f.train_end_evidence});
+  if (f.ended && f.exit_known && f.exit_code == 0) return Exited(f, {f.exit_evidence});
   if (f.running && f.timed && f.progress >= kProgressForSilence &&
       f.silence_seconds < HangTimeout(f)) {
-    return Excluded("the last training record is " + Number(f.silence_seconds) + " s old, below " +
-                        Number(HangTimeout(f)) + " s",
-                    {f.silence_evidence});
+    return Excluded(Reason::kRecordsCome, {f.silence_evidence},
+                    {{FieldId::kSeconds, f.silence_seconds}, {FieldId::kTimeout, HangTimeout(f)}});
   }
   if (f.running && f.store(proto::STORE_NCCL) == Availability::kUp && f.collectives.entered > 0) {
     if (f.collectives.seconds_since_advance < StandstillTimeout(f)) {
-      return Excluded("the newest collective was entered or ended " +
-                          Number(f.collectives.seconds_since_advance) + " s ago, below " +
-                          Number(StandstillTimeout(f)) + " s",
-                      {f.collectives.advance_evidence});
+      return Excluded(Reason::kCollectivesAdvance, {f.collectives.advance_evidence},
+                      {{FieldId::kSeconds, f.collectives.seconds_since_advance},
+                       {FieldId::kTimeout, StandstillTimeout(f)}});
     }
-    if (NobodyWaits(f))
-      return Excluded("no rank waits in a collective", {f.collectives.advance_evidence});
+    if (NobodyWaits(f)) {
+      return Excluded(Reason::kNobodyWaits, {f.collectives.advance_evidence},
+                      {{FieldId::kRankCount, static_cast<int64_t>(f.collectives.ranks.size())}});
+    }
   }
   if (f.running && ACardWorks(f))
-    return Excluded("cards of the run compute", {f.gpu.gpus.front().activity_evidence});
+    return Excluded(Reason::kGpusCompute, {f.gpu.gpus.front().activity_evidence});
   return NotDecidable(proto::STORE_NCCL);
 }
 

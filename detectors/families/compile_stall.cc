@@ -40,7 +40,7 @@ Finding CompilersInSilence(const JobFeatures& f) {
   finding.symptom = "hang";
   finding.shows = {f.waits.compilers_evidence, f.silence_evidence};
   finding.root = {f.waits.compilers_evidence};
-  finding.values = {{"what", Counted(f.waits.compilers, "compiler") + " below the ranks"}};
+  finding.values = {{FieldId::kCompilers, f.waits.compilers}};
   finding.advice = "live";
   finding.onset = f.now - Seconds(f.silence_seconds);
   return finding;
@@ -77,7 +77,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.shows.insert(finding.shows.begin(), compiler.evidence);
   finding.root = {compiler.evidence};
   if (f.exit_known) Show(f.exit_evidence, finding);
-  finding.values = {{"what", compiler.what}};
+  finding.values = {{FieldId::kWhat, compiler.what}};
   if (f.running && f.waits.compilers > 0) {
     Show(f.waits.compilers_evidence, finding);
   } else {
@@ -88,16 +88,17 @@ Finding Evaluate(const JobFeatures& f) {
 
 RuledOut RuleOut(const JobFeatures& f) {
   if (f.compiler.evidence != kNoEvidence) {
-    if (!f.compiler.open) return Excluded("the compiler ended", {f.compiler.evidence});
+    if (!f.compiler.open) return Excluded(Reason::kCompilerEnded, {f.compiler.evidence});
     if (!f.compiler.last_thing)
-      return Excluded("training went on after it", {f.compiler.evidence, f.last_progress_evidence});
+      return Excluded(Reason::kWentOn, {f.compiler.evidence, f.last_progress_evidence},
+                      {{FieldId::kWhat, "compiler"}});
     if (const Cause* primary = f.Primary())
-      return Excluded("another event ended the run", {primary->evidence});
-    return NotDecidable(proto::STORE_PROCESS, "the text ends with the compiler");
+      return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "running"}});
+    return NotDecidable(proto::STORE_PROCESS, Reason::kTextEndsInCompiler);
   }
   if (const Cause* primary = f.Primary();
       primary != nullptr && !EndedByWaiting(primary->incident()))
-    return Excluded("the run was ended by an event, not by waiting", {primary->evidence});
+    return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "waiting"}});
   return NotDecidable(proto::STORE_PROCESS);
 }
 

@@ -119,7 +119,7 @@ Finding Evaluate(const JobFeatures& f) {
   Finding finding = FromPrimary(f);
   finding.sub = Sub(primary->incident());
   if (const auto total = Field(primary->incident(), "total"))
-    finding.values.push_back({"total_gib", Number(std::round(10 * *total / kGiB) / 10)});
+    finding.values.Set(FieldId::kTotal, *total);
   ShowRefusal(f, finding);
   ShowCard(f, finding);
   finding.domain = proto::DOMAIN_WORKLOAD;
@@ -131,18 +131,16 @@ Finding Evaluate(const JobFeatures& f) {
 RuledOut RuleOut(const JobFeatures& f) {
   if (const Cause* oom = FindCause(f, IncidentKind::kCudaOom)) {
     if (oom->role == Cause::Role::kRecovered) {
-      return Excluded("the run went on after the allocation failure",
-                      {oom->evidence, f.last_progress_evidence});
+      return Excluded(Reason::kWentOn, {oom->evidence, f.last_progress_evidence},
+                      {{FieldId::kWhat, "allocation"}});
     }
-    return Excluded("the allocation failure is a consequence, or another process holds the memory",
-                    {oom->evidence});
+    return Excluded(Reason::kConsequence, {oom->evidence}, {{FieldId::kWhat, "allocation"}});
   }
   if (f.launches.allocation_failures > 0 && f.launches.launches_since_failure > 0) {
-    return Excluded(
-        "the run went on after " + Counted(f.launches.allocation_failures, "refused allocation"),
-        {f.launches.allocation_evidence});
+    return Excluded(Reason::kWentOn, {f.launches.allocation_evidence},
+                    {{FieldId::kFailed, f.launches.allocation_failures}});
   }
-  return NoSuchText(f, "no allocator text");
+  return NoSuchText(f, "allocation");
 }
 
 }  // namespace rankscope::families::cuda_oom

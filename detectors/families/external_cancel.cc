@@ -60,7 +60,7 @@ Finding Evaluate(const JobFeatures& f) {
   }
   if (const std::string_view by = FieldOf(*primary, "by"); cancelled && !by.empty()) {
     finding.advice = "cancelled_by";
-    finding.values.push_back({"by", std::string(by)});
+    finding.values.Set(FieldId::kBy, by);
   } else {
     finding.open.push_back(Question::kWhoCancelled);
   }
@@ -68,15 +68,14 @@ Finding Evaluate(const JobFeatures& f) {
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
-  if (f.running) return Excluded("the run is going on");
-  if (f.exit_known && f.exit_code == 0)
-    return Excluded("the command exited with 0", {f.exit_evidence});
+  if (f.running) return Excluded(Reason::kGoesOn);
+  if (f.exit_known && f.exit_code == 0) return Exited(f, {f.exit_evidence});
   for (const Cause& cause : f.causes) {
     if (cause.role == Cause::Role::kCascade && cause.precedence >= 80) {
-      return Excluded("the termination follows an earlier failure", {cause.evidence});
+      return Excluded(Reason::kConsequence, {cause.evidence}, {{FieldId::kWhat, "termination"}});
     }
   }
-  return NoSuchText(f, "no cancellation and no termination signal");
+  return NoSuchText(f, "cancellation");
 }
 
 }  // namespace rankscope::families::external_cancel

@@ -96,26 +96,29 @@ void HoldToItsWord(const JobFeatures& f, Finding& finding) {
 }
 
 RuledOut NoSuchText(const JobFeatures& f, std::string_view what) {
-  if (f.lines == 0) return NotDecidable(proto::STORE_LOG, "no text was seen");
-  RuledOut out;
-  out.state = proto::FamilyState::RULED_OUT;
-  out.by = std::string(what) + " in " + Counted(static_cast<double>(f.lines), "line");
-  if (f.lines_evidence != features::kNoEvidence) out.evidence.push_back(f.lines_evidence);
-  return out;
+  if (f.lines == 0) return NotDecidable(proto::STORE_LOG, Reason::kNoText);
+  return Excluded(Reason::kNoSuchText, {f.lines_evidence},
+                  {{FieldId::kWhat, std::string(what)}, {FieldId::kLines, f.lines}});
 }
 
-RuledOut NotDecidable(proto::Store needs, std::string_view by) {
+RuledOut NotDecidable(proto::Store needs, Reason by, FieldValues values) {
   RuledOut out;
   out.state = proto::FamilyState::NOT_DECIDABLE;
   out.needs = needs;
   out.by = by;
+  out.values = std::move(values);
   return out;
 }
 
-RuledOut Excluded(std::string by, std::vector<features::EvidenceRef> evidence) {
+RuledOut Exited(const JobFeatures& f, std::vector<features::EvidenceRef> evidence) {
+  return Excluded(Reason::kExited, std::move(evidence), {{FieldId::kExitCode, f.exit_code}});
+}
+
+RuledOut Excluded(Reason by, std::vector<features::EvidenceRef> evidence, FieldValues values) {
   RuledOut out;
   out.state = proto::FamilyState::RULED_OUT;
-  out.by = std::move(by);
+  out.by = by;
+  out.values = std::move(values);
   std::erase(evidence, features::kNoEvidence);
   out.evidence = std::move(evidence);
   return out;
@@ -140,39 +143,6 @@ double HangTimeout(const JobFeatures& f) {
   if (f.phase == proto::PHASE_EVAL)
     timeout = std::max({timeout, kLongPhase, 3 * f.longest_eval_seconds});
   return timeout;
-}
-
-std::string Number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
-
-std::string Percent(double share) {
-  return Number(std::round(100 * share)) + " %";
-}
-
-std::string Counted(double count, std::string_view noun) {
-  return Number(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
-}
-
-std::string Lasting(double seconds) {
-  constexpr int64_t kMinute = 60, kHour = 3600, kDay = 86400;
-  constexpr double kLongest = 1e12;  // a stranger's number
-  if (!(seconds >= 0)) return Number(seconds) + " s";
-  const auto whole = static_cast<int64_t>(std::llround(std::min(seconds, kLongest)));
-  const auto two = [](int64_t large, std::string_view name, int64_t small, std::string_view unit) {
-    std::string text = std::to_string(large) + std::string(name);
-    return small == 0 ? text : text + " " + std::to_string(small) + std::string(unit);
-  };
-  if (whole < 2 * kMinute) return std::to_string(whole) + " s";
-  if (whole < 2 * kHour) return std::to_string((whole + kMinute / 2) / kMinute) + " min";
-  if (whole < 2 * kDay) {
-    const int64_t minutes = (whole + kMinute / 2) / kMinute;
-    return two(minutes / 60, " h", minutes % 60, " min");
-  }
-  const int64_t hours = (whole + kHour / 2) / kHour;
-  return two(hours / 24, " d", hours % 24, " h");
 }
 
 }  // namespace rankscope::families

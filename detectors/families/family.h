@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "detectors/families/reason.h"
 #include "detectors/features/job_features.h"
 #include "detectors/model/time.h"
 
@@ -72,14 +73,15 @@ struct Finding {
   std::vector<features::EvidenceRef> root;   // of shows: what began it
   std::vector<Question> open;
   double wasted_gpu_seconds = 0;  // 0 = not known, or none
-  std::vector<KeyValue> values;   // for the sentences
+  FieldValues values;             // for the sentences
   Timestamp onset;
 };
 
 // Why a family is not the answer.
 struct RuledOut {
   proto::FamilyState::S state = proto::FamilyState::NOT_DECIDABLE;
-  std::string by;  // the deciding counter-signal, with its numbers
+  Reason by = Reason::kNone;  // the deciding counter-signal
+  FieldValues values;         // its numbers
   std::vector<features::EvidenceRef> evidence;
   proto::Store needs = proto::STORE_UNSPECIFIED;  // NOT_DECIDABLE: what would decide
 };
@@ -113,10 +115,13 @@ Finding FromPrimary(const features::JobFeatures& f);
 // of whoever may print there, however its processes ended.
 void HoldToItsWord(const features::JobFeatures& f, Finding& finding);
 
-// "no ... in N lines" for families that only text can show here.
+// No line has it, for families that only text can show here. `what` is of words.inc, "no_text".
 RuledOut NoSuchText(const features::JobFeatures& f, std::string_view what);
-RuledOut NotDecidable(proto::Store needs, std::string_view by = {});
-RuledOut Excluded(std::string by, std::vector<features::EvidenceRef> evidence = {});
+RuledOut NotDecidable(proto::Store needs, Reason by = Reason::kNone, FieldValues values = {});
+RuledOut Excluded(Reason by, std::vector<features::EvidenceRef> evidence = {},
+                  FieldValues values = {});
+// The command's exit status says that it is not this.
+RuledOut Exited(const features::JobFeatures& f, std::vector<features::EvidenceRef> evidence);
 
 // Whether an incident of this kind is among the causes in any role.
 const features::Cause* FindCause(const features::JobFeatures& f, logs::IncidentKind kind);
@@ -124,12 +129,5 @@ const features::Cause* FindCause(const features::JobFeatures& f, logs::IncidentK
 // Seconds of silence after which a run that made progress counts as hung: max(floor, 10 x record, 3
 // x p99), with the budgets of saving and evaluating.
 double HangTimeout(const features::JobFeatures& f);
-
-std::string Number(double value);
-std::string Percent(double share);  // "62 %"
-// "1 step", "200 steps".
-std::string Counted(double count, std::string_view noun);
-// "45 s", "12 min", "4 h 10 min", "24 h", "3 d 2 h": as exact as people say it.
-std::string Lasting(double seconds);
 
 }  // namespace rankscope::families

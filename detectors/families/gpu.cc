@@ -89,8 +89,8 @@ Finding IdleCards(const JobFeatures& f) {
   finding.root = finding.shows;
   Show(f.silence_evidence, finding);
   Show(f.launches.idle_evidence, finding);
-  finding.values = {{"seconds", Number(std::round(shortest))},
-                    {"trigger", "holds GPU memory, but nothing runs on its GPU"}};
+  finding.values = {{FieldId::kSeconds, std::round(shortest)},
+                    {FieldId::kTrigger, "holds GPU memory, but nothing runs on its GPU"}};
   finding.onset = f.now - Seconds(shortest);
   finding.open = {Question::kHangTrigger};
   return finding;
@@ -133,8 +133,8 @@ Finding NeverAttached(const JobFeatures& f) {
   for (const features::UnusedGpu& gpu : f.gpu.unused) Show(gpu.evidence, finding);
   Show(rank.evidence, finding);
   finding.root = finding.shows;
-  finding.values = {{"seconds", Number(std::round(rank.still_seconds))},
-                    {"trigger", "has never used the GPUs of its job"}};
+  finding.values = {{FieldId::kSeconds, std::round(rank.still_seconds)},
+                    {FieldId::kTrigger, "has never used the GPUs of its job"}};
   finding.onset = f.now - Seconds(rank.still_seconds);
   finding.open = {Question::kHangTrigger};
   return finding;
@@ -172,7 +172,7 @@ Finding IdlingCards(const JobFeatures& f) {
   Show(f.last_progress_evidence, finding);
   if (Learned(f)) ShowCurve(f, finding);
   Show(f.gpu.clean_evidence, finding);
-  finding.values = {{"duty", Percent(most)}};
+  finding.values = {{FieldId::kDuty, most}};
   finding.onset = f.now - Seconds(300);
   return finding;
 }
@@ -188,7 +188,7 @@ features::EvidenceRef HalfIdleCards(const JobFeatures& f) {
   return most->busiest_minute > kSome ? most->activity_evidence : features::kNoEvidence;
 }
 
-bool CardsAreBusy(const JobFeatures& f, std::string& by, features::EvidenceRef& evidence) {
+bool CardsAreBusy(const JobFeatures& f, double& share, features::EvidenceRef& evidence) {
   constexpr double kBusy = 0.5;
   if (!f.gpu.known()) return false;
   const RunGpu* least = nullptr;
@@ -196,7 +196,7 @@ bool CardsAreBusy(const JobFeatures& f, std::string& by, features::EvidenceRef& 
     if (!(gpu.engine >= kBusy)) return false;
     if (least == nullptr || gpu.engine < least->engine) least = &gpu;
   }
-  by = "the engine of each card ran for at least " + Percent(least->engine) + " of the last minute";
+  share = least->engine;
   evidence = least->activity_evidence;
   return true;
 }

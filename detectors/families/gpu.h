@@ -27,7 +27,7 @@ Finding IdlingCards(const features::JobFeatures& f);
 // What to cite where they do some, and rest for half of the time: no fault, and worth a look.
 features::EvidenceRef HalfIdleCards(const features::JobFeatures& f);
 // Why not: every card is busy.
-bool CardsAreBusy(const features::JobFeatures& f, std::string& by, features::EvidenceRef& evidence);
+bool CardsAreBusy(const features::JobFeatures& f, double& share, features::EvidenceRef& evidence);
 
 // The card of this rank (-1: of any) on which others hold most memory; null: they hold none.
 const features::RunGpu* SharedCard(const features::JobFeatures& f, int32_t rank);

@@ -38,7 +38,7 @@ Finding Evaluate(const JobFeatures& f) {
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
-  return NotTheEnd(f, IsGpuError, "no CUDA error");
+  return NotTheEnd(f, IsGpuError, "cuda_error");
 }
 
 }  // namespace rankscope::families::gpu_app_fault

@@ -22,7 +22,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.sub = "co_tenant";
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "gpu_memory";
-  finding.values.push_back({"foreign_gib", Number(foreign / kGiB)});
+  finding.values.Set(FieldId::kForeign, foreign);
   if (const features::RunGpu* const shared = SharedCard(f, primary->incident().rank))
     Show(shared->foreign_evidence, finding);
   finding.open.push_back(Question::kMemoryKnob);
@@ -31,8 +31,7 @@ Finding Evaluate(const JobFeatures& f) {
 
 RuledOut RuleOut(const JobFeatures& f) {
   if (const Cause* oom = FindCause(f, IncidentKind::kCudaOom)) {
-    return Excluded("the allocator's text accounts for less than 1 GiB of other processes",
-                    {oom->evidence});
+    return Excluded(Reason::kLittleForeignMemory, {oom->evidence});
   }
   return NotDecidable(proto::STORE_GPU);
 }

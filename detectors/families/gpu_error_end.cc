@@ -44,8 +44,8 @@ RuledOut NotTheEnd(const JobFeatures& f, bool (*mine)(const logs::Incident&),
   for (const Cause& cause : f.causes) {
     if (!mine(cause.incident())) continue;
     if (cause.role == Cause::Role::kRecovered)
-      return Excluded("the run went on after it", {cause.evidence, f.last_progress_evidence});
-    return Excluded("another event explains the end", {cause.evidence});
+      return Excluded(Reason::kWentOn, {cause.evidence, f.last_progress_evidence});
+    return Excluded(Reason::kOtherEvent, {cause.evidence});
   }
   return NoSuchText(f, nothing);
 }

@@ -87,14 +87,11 @@ RuledOut RuleOut(const JobFeatures& f) {
   for (const Cause& cause : f.causes) {
     if (!IsHardware(cause.incident())) continue;
     if (cause.denied) {
-      return Excluded(
-          "the job's own text alone says so: the log of the node's kernel was read all along and "
-          "has no error of a card of the job",
-          {cause.evidence});
+      return Excluded(Reason::kKernelLogHasNone, {cause.evidence});
     }
     if (cause.role == Cause::Role::kRecovered)
-      return Excluded("the run went on after it", {cause.evidence, f.last_progress_evidence});
-    return Excluded("an earlier event explains the end", {cause.evidence});
+      return Excluded(Reason::kWentOn, {cause.evidence, f.last_progress_evidence});
+    return Excluded(Reason::kOtherEvent, {cause.evidence}, {{FieldId::kWhat, "earlier"}});
   }
   // Of what a card does not count, or a log that nobody reads, nothing is known.
   const bool clean =
@@ -105,8 +102,7 @@ RuledOut RuleOut(const JobFeatures& f) {
                gpu.activity_evidence != features::kNoEvidence;
       });
   if (clean) {
-    return Excluded("no card counted an uncorrected error under the run",
-                    {f.gpu.gpus.front().activity_evidence});
+    return Excluded(Reason::kNoUncorrectedError, {f.gpu.gpus.front().activity_evidence});
   }
   return NotDecidable(proto::STORE_GPU);
 }

@@ -69,7 +69,7 @@ Finding Evaluate(const JobFeatures& f) {
   }
   if (primary == nullptr) Show(f.silence_evidence, finding);
   Show(f.last_progress_evidence, finding);
-  finding.values = {{"gpu", std::to_string(lost->index)}};
+  finding.values = {{FieldId::kGpu, lost->index}};
   finding.onset = lost->lost_since;
   return finding;
 }
@@ -77,10 +77,10 @@ Finding Evaluate(const JobFeatures& f) {
 RuledOut RuleOut(const JobFeatures& f) {
   if (!f.gpu.known()) return NotDecidable(proto::STORE_GPU);
   if (const RunGpu* const lost = LostCard(f, nullptr))
-    return Excluded("another event explains the end", {lost->lost_evidence});
+    return Excluded(Reason::kOtherEvent, {lost->lost_evidence});
   const RunGpu& first = f.gpu.gpus.front();
   if (first.activity_evidence == features::kNoEvidence) return NotDecidable(proto::STORE_GPU);
-  return Excluded("every card of the run answers", {first.activity_evidence});
+  return Excluded(Reason::kEveryGpuAnswers, {first.activity_evidence});
 }
 
 }  // namespace rankscope::families::gpu_lost

@@ -51,10 +51,6 @@ bool InLockStep(const JobFeatures& f) {
   });
 }
 
-std::string Share(double value) {
-  return Number(std::round(100 * value) / 100);
-}
-
 Finding Slow(const JobFeatures& f, std::string_view sub, double seconds) {
   Finding finding;
   finding.matched = true;
@@ -117,10 +113,10 @@ void AddOddCard(const JobFeatures& f, const OddGpu& odd, Finding& finding) {
   Show(f.step_time_evidence, finding);
   Show(gpu.throttle_evidence, finding);
   Show(gpu.latent_evidence, finding);
-  finding.values = {{"gpu", std::to_string(gpu.index)},
-                    {"own", Share(odd.own)},
-                    {"peers", Share(odd.peers)},
-                    {"ratio", Number(std::round(10 * odd.own / odd.peers) / 10)}};
+  finding.values = {{FieldId::kGpu, gpu.index},
+                    {FieldId::kOwn, odd.own},
+                    {FieldId::kPeers, odd.peers},
+                    {FieldId::kRatio, odd.own / odd.peers}};
 }
 
 }  // namespace
@@ -176,7 +172,7 @@ Finding WaitingOnTheFabric(const JobFeatures& f) {
   Show(f.launches.calls_evidence, finding);
   Show(f.collectives.advance_evidence, finding);
   Show(f.step_time_evidence, finding);
-  finding.values = {{"engine", Percent(f.gpu.engine_floor)}, {"sm", Percent(f.gpu.sm_ceiling)}};
+  finding.values = {{FieldId::kEngine, f.gpu.engine_floor}, {FieldId::kSm, f.gpu.sm_ceiling}};
   return finding;
 }
 
@@ -197,13 +193,12 @@ Finding OddCard(const JobFeatures& f) {
   return finding;
 }
 
-std::string CardsAlike(const JobFeatures& f, features::EvidenceRef& evidence) {
+FieldValues CardsAlike(const JobFeatures& f, features::EvidenceRef& evidence) {
   constexpr double kAlike = 1.1;
   const OddGpu& sm = f.gpu.busiest_sm;
   if (!f.running || sm.at < 0 || !(sm.peers > 0) || sm.own > kAlike * sm.peers) return {};
   evidence = sm.evidence;
-  return "no card works more than its peers: SMs at most " + Percent(sm.own) + " against " +
-         Percent(sm.peers);
+  return {{FieldId::kSm, sm.own}, {FieldId::kPeersSm, sm.peers}};
 }
 
 }  // namespace rankscope::families

@@ -24,6 +24,6 @@ Finding WaitingOnTheFabric(const features::JobFeatures& f);
 // D3: one card works while its peers wait inside collectives, or has gaps while they do.
 Finding OddCard(const features::JobFeatures& f);
 // Why not; empty: the cards do not tell.
-std::string CardsAlike(const features::JobFeatures& f, features::EvidenceRef& evidence);
+FieldValues CardsAlike(const features::JobFeatures& f, features::EvidenceRef& evidence);
 
 }  // namespace rankscope::families

@@ -81,10 +81,10 @@ Finding Evaluate(const JobFeatures& f) {
   if (Learned(f)) ShowCurve(f, finding);
   std::sort(finding.ranks.begin(), finding.ranks.end());
   finding.ranks.erase(std::unique(finding.ranks.begin(), finding.ranks.end()), finding.ranks.end());
-  finding.values = {{"gpu", std::to_string(worst->index)},
-                    {"clock", Number(std::round(worst->clock / 1e6))},
-                    {"best", Number(std::round(ReferenceClock(*worst) / 1e6))},
-                    {"duty", Percent(std::min(worst->now.severe_duty, worst->before.severe_duty))}};
+  finding.values = {{FieldId::kGpu, worst->index},
+                    {FieldId::kClock, worst->clock},
+                    {FieldId::kBest, ReferenceClock(*worst)},
+                    {FieldId::kDuty, std::min(worst->now.severe_duty, worst->before.severe_duty)}};
   finding.onset = f.now - Seconds(120);
   return finding;
 }
@@ -104,10 +104,8 @@ RuledOut RuleOut(const JobFeatures& f) {
   const features::EvidenceRef cited = at->throttle_evidence != features::kNoEvidence
                                           ? at->throttle_evidence
                                           : at->activity_evidence;
-  RuledOut out = Excluded(most <= 0 ? "neither heat nor power supply held a card down"
-                                    : "a card was held down for " + Percent(most) +
-                                          " of its busy time, and its clock or the steps did not "
-                                          "follow");
+  RuledOut out = Excluded(Reason::kNotThrottled);
+  if (most > 0) out.values.Set(FieldId::kShare, most);
   if (cited != features::kNoEvidence) out.evidence = {cited};
   return out;
 }

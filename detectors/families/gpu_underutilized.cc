@@ -43,22 +43,21 @@ Finding Evaluate(const JobFeatures& f) {
   finding.shows = finding.root = {l.calls_evidence};
   Show(f.step_time_evidence, finding);
   Show(f.last_progress_evidence, finding);
-  finding.values = {{"share", Percent(l.host_share)}, {"stalls", std::to_string(l.stalls)}};
+  finding.values = {{FieldId::kShare, l.host_share}};
   return finding;
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
   if (const features::Cause* primary = f.Primary())
-    return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
-  std::string busy;
+    return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "slowness"}});
   features::EvidenceRef cited = features::kNoEvidence;
-  if (f.running && CardsAreBusy(f, busy, cited)) return Excluded(busy, {cited});
+  if (double share = 0; f.running && CardsAreBusy(f, share, cited))
+    return Excluded(Reason::kGpusBusy, {cited}, {{FieldId::kEngine, share}});
   const LaunchFeatures& l = f.launches;
   constexpr double kHalf = 0.5;
   if (Readable(f) && l.exact && l.launches > 0 && l.host_share < kHalf && l.stalls == 0) {
-    return Excluded("ranks spend " + Percent(1 - l.host_share) +
-                        " of the wall in calls that wait for the card or feed it",
-                    {l.calls_evidence});
+    return Excluded(Reason::kRanksFeedGpus, {l.calls_evidence},
+                    {{FieldId::kShare, 1 - l.host_share}});
   }
   return NotDecidable(proto::STORE_GPU);
 }

@@ -74,13 +74,12 @@ Finding Evaluate(const JobFeatures& f) {
 
 RuledOut RuleOut(const JobFeatures& f) {
   if (const features::Cause* primary = f.Primary())
-    return Excluded("the run did not end by itself", {primary->evidence});
-  if (f.exit_known && f.exit_code != 0)
-    return Excluded("the command exited with " + std::to_string(f.exit_code), {f.exit_evidence});
+    return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "success"}});
+  if (f.exit_known && f.exit_code != 0) return Exited(f, {f.exit_evidence});
   if (const std::string_view sub = Divergence(f); !sub.empty())
-    return Excluded("the loss curve is wrong", {f.loss.end_evidence});
-  if (f.running) return NotDecidable(proto::STORE_LOG, "not enough training has been seen");
-  return NotDecidable(proto::STORE_LOG, "no positive evidence of learning");
+    return Excluded(Reason::kCurveIsWrong, {f.loss.end_evidence});
+  if (f.running) return NotDecidable(proto::STORE_LOG, Reason::kTooEarly);
+  return NotDecidable(proto::STORE_LOG, Reason::kNoLearningSeen);
 }
 
 }  // namespace rankscope::families::healthy

@@ -73,9 +73,8 @@ RuledOut RuleOut(const JobFeatures& f) {
     return fault.type == "machine_check" || fault.type == "memory";
   });
   if (hardware != f.faults.end()) {
-    return Excluded(
-        f.Primary() == nullptr ? "no process of the run ended by it" : "the run did not end by it",
-        {hardware->evidence});
+    return Excluded(Reason::kHardwareSurvived, {hardware->evidence},
+                    {{FieldId::kWhat, f.Primary() == nullptr ? "nobody" : "other"}});
   }
   return NotDecidable(proto::STORE_KERNEL);
 }

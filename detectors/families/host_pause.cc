@@ -22,7 +22,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.tier = proto::TIER_S;
     finding.domain = proto::DOMAIN_INFRASTRUCTURE;
     finding.shows = {f.waits.gap_evidence};
-    finding.values = {{"seconds", Number(f.waits.gap_seconds)}};
+    finding.values = {{FieldId::kSeconds, f.waits.gap_seconds}};
     finding.onset = f.now - Seconds(f.waits.gap_age_seconds + f.waits.gap_seconds);
   } else {
     const auto collects =
@@ -35,7 +35,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.domain = proto::DOMAIN_WORKLOAD;
     finding.ranks = {collects->rank};
     Show(collects->snapshot_evidence, finding);
-    finding.values = {{"seconds", Number(f.silence_seconds)}};
+    finding.values = {{FieldId::kSeconds, f.silence_seconds}};
     finding.onset = f.now - Seconds(f.silence_seconds);
   }
   finding.matched = true;
@@ -48,10 +48,9 @@ Finding Evaluate(const JobFeatures& f) {
 
 RuledOut RuleOut(const JobFeatures& f) {
   if (const features::Cause* primary = f.Primary())
-    return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
+    return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "slowness"}});
   if (Watched(f)) {
-    return NotDecidable(proto::STORE_CUDA,
-                        "no pause of the whole host; a pause inside one rank's step is not seen");
+    return NotDecidable(proto::STORE_CUDA, Reason::kNoHostPause);
   }
   return NotDecidable(proto::STORE_KERNEL);
 }

@@ -54,9 +54,9 @@ Finding StandingRank(const JobFeatures& f) {
   if (silent) Show(f.silence_evidence, finding);
   const double seconds = cause.proved ? rank.stopped_seconds : rank.still_seconds;
   finding.values = {
-      {"seconds", Number(seconds)},
-      {"trigger",
-       cause.sub.empty() ? "does not run, and nothing shows what it waits for" : cause.phrase}};
+      {FieldId::kSeconds, seconds},
+      {FieldId::kTrigger, cause.sub.empty() ? "does not run, and nothing shows what it waits for"
+                                            : std::string(cause.phrase)}};
   finding.onset = f.now - Seconds(seconds);
   if (cause.sub.empty()) finding.open = {Question::kHangTrigger};
   return finding;
@@ -77,13 +77,15 @@ Finding Evaluate(const JobFeatures& f) {
 
 RuledOut RuleOut(const JobFeatures& f) {
   if (const features::Cause* primary = f.Primary())
-    return Excluded("the run was ended by an event, not by idleness", {primary->evidence});
+    return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "idleness"}});
   if (f.running && f.world_size <= 1 && f.waits.ranks.size() == 1) {
     const RankWait& rank = f.waits.ranks.front();
     if (rank.recent_seconds > 0 && rank.running_share >= 0.02) {
-      return Excluded("its threads ran for " + Percent(rank.running_share) + " of the last " +
-                          Number(std::round(rank.recent_seconds)) + " s",
-                      {rank.evidence});
+      return Excluded(Reason::kThreadsRun, {rank.evidence},
+                      {{FieldId::kShare, rank.running_share},
+                       {FieldId::kSeconds, rank.recent_seconds},
+                       {FieldId::kRanks,
+                        rank.rank < 0 ? std::vector<int32_t>() : std::vector<int32_t>{rank.rank}}});
     }
   }
   return NotDecidable(proto::STORE_GPU);

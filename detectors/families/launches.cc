@@ -41,9 +41,9 @@ Finding Slow(const JobFeatures& f, std::string_view sub) {
   return finding;
 }
 
-RuledOut NotSlow(const JobFeatures& f, proto::Store needs, std::string by,
-                 features::EvidenceRef evidence) {
-  RuledOut out = NotDecidable(needs, by);
+RuledOut NotSlow(const JobFeatures& f, proto::Store needs, Reason by,
+                 features::EvidenceRef evidence, FieldValues values) {
+  RuledOut out = NotDecidable(needs, by, std::move(values));
   if (evidence != features::kNoEvidence && f.At(evidence) != nullptr) out.evidence = {evidence};
   return out;
 }

@@ -18,8 +18,8 @@ bool Readable(const features::JobFeatures& f);
 
 Finding Slow(const features::JobFeatures& f, std::string_view sub);
 
-RuledOut NotSlow(const features::JobFeatures& f, proto::Store needs, std::string by,
-                 features::EvidenceRef evidence);
+RuledOut NotSlow(const features::JobFeatures& f, proto::Store needs, Reason by,
+                 features::EvidenceRef evidence, FieldValues values = {});
 
 // Waits clearly less than its peers, in most pieces, and hardly ever for anything itself: a host
 // that is merely busier than the others while its card works still waits for its card.

@@ -10,7 +10,7 @@ namespace {
 // Families of a slow or idle run say nothing about one that ended by an event of its own.
 RuledOut SlowFamily(const features::JobFeatures& f, proto::Store needs) {
   if (const features::Cause* primary = f.Primary()) {
-    return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
+    return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "slowness"}});
   }
   return NotDecidable(needs);
 }
@@ -22,7 +22,7 @@ Finding Evaluate(const features::JobFeatures&) {
 }
 
 RuledOut RuleOut(const features::JobFeatures& f) {
-  if (f.world_size == 1) return Excluded("one rank has no peers");
+  if (f.world_size == 1) return Excluded(Reason::kOneRank);
   return SlowFamily(f, proto::STORE_NCCL);
 }
 

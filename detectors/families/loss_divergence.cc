@@ -146,7 +146,7 @@ struct Explosion {
   bool by_rate = false;
   proto::Tier tier = proto::TIER_W;
   double cap = 1;
-  std::string why;
+  FieldValues why;
 };
 
 Explosion Exploded(const JobFeatures& f) {
@@ -157,32 +157,28 @@ Explosion Exploded(const JobFeatures& f) {
   const bool falls = loss.end < 0.5 * loss.start || loss.trend_z < -kTrendZ;
   if (!(loss.end >= kHuge) || falls) return {};
   int strong = 0;
-  const auto because = [&explosion](std::string reason) {
-    explosion.why += (explosion.why.empty() ? "" : ", and ") + std::move(reason);
-  };
   if (loss.highest_learning_rate >= kAbsurdRate) {
     explosion.by_rate = true;
     strong += 2;
-    because("its learning rate is " + Number(loss.highest_learning_rate));
+    explosion.why.Set(FieldId::kLearningRate, loss.highest_learning_rate);
   }
   constexpr double kTenfold = 10, kOrders = 1000, kLarge = 1e8;
   const bool grew = loss.first > 0 && loss.end >= kTenfold * loss.first;
   if (grew) {
     strong += loss.end >= kOrders * loss.first ? 1 : 0;
-    because("it was " + Number(loss.first) + " in the first record");
+    explosion.why.Set(FieldId::kFirstLoss, loss.first);
   }
   if (loss.late_grad_norm == 0) {
     ++strong;
-    because("the gradient norm is 0");
+    explosion.why.Set(FieldId::kGradNorm, 0.0);
   } else if (loss.highest_grad_norm >= kLarge) {
     ++strong;
-    because("the gradient norm reached " + Number(loss.highest_grad_norm));
+    explosion.why.Set(FieldId::kGradNorm, loss.highest_grad_norm);
   }
   const bool too_coarse = loss.end >= kBeyondFloats;
   if (too_coarse) {
     constexpr int kMantissa = 23;
-    because("a 32-bit float cannot represent differences below " +
-            Number(std::exp2(std::floor(std::log2(loss.end)) - kMantissa)) + " there");
+    explosion.why.Set(FieldId::kResolution, std::exp2(std::floor(std::log2(loss.end)) - kMantissa));
   }
   explosion.found = strong > 0 || grew || too_coarse;
   if (strong > 0) explosion.tier = proto::TIER_S;
@@ -276,14 +272,9 @@ Finding Evaluate(const JobFeatures& f) {
   Show(f.loss_scale.last_evidence, finding);
   ShowLeave(f, finding);
   if (f.exit_known) Show(f.exit_evidence, finding);
-  finding.values = {{"start", Number(f.loss.start)},
-                    {"end", Number(f.loss.end)},
-                    {"lowest", Number(f.loss.lowest)},
-                    {"became", f.loss.never_finite ? "was NaN or infinite from its first record on"
-                                                   : "became NaN or infinite"},
-                    {"why", explosion.why}};
-  finding.values.push_back(f.loss.never_finite ? KeyValue{"never", "ever"}
-                                               : KeyValue{"onset", "the onset"});
+  finding.values = explosion.why;
+  finding.values.Set(FieldId::kLowest, f.loss.lowest);
+  if (f.loss.never_finite) finding.values.Set(FieldId::kNeverFinite, "yes");
   if (explosion.found && !explosion.by_rate) finding.open.push_back(Question::kObjectiveScale);
   if (!by_rate) finding.open.push_back(Question::kDivergenceCause);
   return finding;
@@ -291,33 +282,28 @@ Finding Evaluate(const JobFeatures& f) {
 
 RuledOut RuleOut(const JobFeatures& f) {
   if (f.loss.points == 0 && f.progress == 0 && f.Primary() != nullptr) {
-    return Excluded("the run was ended before it trained", {f.Primary()->evidence});
+    return Excluded(Reason::kOtherEvent, {f.Primary()->evidence}, {{FieldId::kWhat, "training"}});
   }
-  if (f.loss.points == 0) return NotDecidable(proto::STORE_LOG, "no loss is readable");
-  if (!LossMustFall(f))
-    return NotDecidable(proto::STORE_LOG, "this objective's loss need not fall");
+  if (f.loss.points == 0)
+    return NotDecidable(proto::STORE_LOG, Reason::kNoLoss, {{FieldId::kLines, f.lines}});
+  if (!LossMustFall(f)) return NotDecidable(proto::STORE_LOG, Reason::kLossNeedNotFall);
   if (f.loss.rate_sweep) {
-    return NotDecidable(proto::STORE_LOG,
-                        "the learning rate grows to the end by a constant factor: a range test");
+    return NotDecidable(proto::STORE_LOG, Reason::kRateRangeTest);
   }
   if (!Divergence(f).empty()) {
-    return NotDecidable(proto::STORE_LOG,
-                        "the curve looks wrong, but another event explains the run");
+    return NotDecidable(proto::STORE_LOG, Reason::kCurveIsNotTheCause);
   }
   if (f.loss.points < kShapePoints) {
-    return NotDecidable(proto::STORE_LOG,
-                        "only " + Counted(static_cast<double>(f.loss.points), "loss value"));
+    return NotDecidable(proto::STORE_LOG, Reason::kFewLosses, {{FieldId::kPoints, f.loss.points}});
   }
   if (Learned(f)) {
-    return Excluded("the loss fell from " + Number(f.loss.start) + " to " + Number(f.loss.end),
-                    {f.loss.start_evidence, f.loss.end_evidence});
+    return Excluded(Reason::kLossFell, {f.loss.start_evidence, f.loss.end_evidence},
+                    {{FieldId::kLossStart, f.loss.start}, {FieldId::kLossEnd, f.loss.end}});
   }
-  const std::string ends = Number(f.loss.start) + " to " + Number(f.loss.end);
-  if (f.loss.end > f.loss.start)
-    return Excluded("the loss stays finite and rises less than its noise tells: " + ends,
-                    {f.loss.start_evidence, f.loss.end_evidence});
-  return Excluded("the loss stays finite and does not rise: " + ends,
-                  {f.loss.start_evidence, f.loss.end_evidence});
+  return Excluded(Reason::kLossStays, {f.loss.start_evidence, f.loss.end_evidence},
+                  {{FieldId::kWhat, f.loss.end > f.loss.start ? "rises" : "level"},
+                   {FieldId::kLossStart, f.loss.start},
+                   {FieldId::kLossEnd, f.loss.end}});
 }
 
 }  // namespace loss_divergence

@@ -51,13 +51,12 @@ Finding Evaluate(const JobFeatures& f) {
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
-  if (f.world_size == 1) return Excluded("one rank has no peers");
+  if (f.world_size == 1) return Excluded(Reason::kOneRank);
   if (const Cause* cause = FindCause(f, IncidentKind::kPeerLost)) {
-    if (f.exit_known && f.exit_code == 0)
-      return Excluded("the command exited with 0", {cause->evidence, f.exit_evidence});
-    return Excluded("the broken connection follows the death of a peer", {cause->evidence});
+    if (f.exit_known && f.exit_code == 0) return Exited(f, {cause->evidence, f.exit_evidence});
+    return Excluded(Reason::kConsequence, {cause->evidence}, {{FieldId::kWhat, "connection"}});
   }
-  return NoSuchText(f, "no transport error");
+  return NoSuchText(f, "transport");
 }
 
 }  // namespace rankscope::families::network_fault

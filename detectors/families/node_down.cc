@@ -18,9 +18,9 @@ namespace {
 // What the record says of the node, and what that leaves open.
 void JudgeNode(const JobFeatures& f, Finding& finding) {
   const SchedulerFeatures& s = f.scheduler;
-  finding.values.push_back({"the_node", s.failed_node.empty() ? "the node" : s.failed_node});
+  finding.values.Set(FieldId::kTheNode, s.failed_node);
   if (!s.node_class.empty() && s.node_class != "none" && s.node_class != "other")
-    finding.values.push_back({"node_class", s.node_class});
+    finding.values.Set(FieldId::kNodeClass, s.node_class);
   Show(s.node_evidence, finding);
   Show(s.boot_evidence, finding);
   const bool booted = s.boot == SchedulerFeatures::Boot::kAnother || s.node_class == "rebooted";
@@ -69,7 +69,7 @@ Finding Evaluate(const JobFeatures& f) {
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
-  return NoSchedulerText(f, "no node failure");
+  return NoSchedulerText(f, "node_failure");
 }
 
 }  // namespace rankscope::families::node_down

@@ -94,7 +94,7 @@ Finding Describe(const JobFeatures& f, const Cause& primary) {
   if (asset && logs::IsTransient(primary.incident())) {
     finding.retry = proto::RETRY_MAY_RECOVER;
     finding.domain = proto::DOMAIN_INFRASTRUCTURE;
-    finding.values.push_back({"transient", "the server was busy or out of reach"});
+    finding.values.Set(FieldId::kTransient, "yes");
   }
   finding.open.push_back(Question::kFixSemantics);
   return finding;

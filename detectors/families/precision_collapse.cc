@@ -71,16 +71,15 @@ RuledOut RuleOut(const JobFeatures& f) {
   for (const Cause& cause : f.causes) {
     if (!IsScaleCollapse(cause.incident())) continue;
     if (cause.role == Cause::Role::kRecovered)
-      return Excluded("the run went on after it", {cause.evidence, f.last_progress_evidence});
-    return Excluded("another event explains the end", {cause.evidence});
+      return Excluded(Reason::kWentOn, {cause.evidence, f.last_progress_evidence});
+    return Excluded(Reason::kOtherEvent, {cause.evidence});
   }
   if (f.loss_scale.falls > 0) {
-    return Excluded("the loss scale fell " + std::to_string(f.loss_scale.falls) +
-                        " times in a row, and " + std::to_string(f.loss_scale.records_since) +
-                        " training records follow",
-                    {f.loss_scale.last_evidence});
+    return Excluded(
+        Reason::kScaleRecovered, {f.loss_scale.last_evidence},
+        {{FieldId::kFalls, f.loss_scale.falls}, {FieldId::kRecords, f.loss_scale.records_since}});
   }
-  return NoSuchText(f, "no loss scale at its minimum");
+  return NoSuchText(f, "loss_scale");
 }
 
 }  // namespace rankscope::families::precision_collapse

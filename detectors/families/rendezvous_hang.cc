@@ -52,11 +52,10 @@ void FollowKernel(const JobFeatures& f, Finding& finding) {
   if (std::find(finding.root.begin(), finding.root.end(), network.trigger_evidence) ==
       finding.root.end())
     finding.root.push_back(network.trigger_evidence);
-  finding.values = {{"peer", network.peer},
-                    {"host", network.host},
-                    {"port", std::to_string(network.port)},
-                    {"attempts", std::to_string(network.attempts)},
-                    {"seconds", Number(network.seconds)}};
+  finding.values = {{FieldId::kPeer, network.peer},
+                    {FieldId::kHost, network.host},
+                    {FieldId::kPort, network.port},
+                    {FieldId::kSeconds, network.seconds}};
 }
 
 }  // namespace
@@ -102,7 +101,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.symptom = "hang";
   finding.shows = finding.root = {f.rendezvous_begin_evidence};
   if (f.alive_evidence != features::kNoEvidence) finding.shows.push_back(f.alive_evidence);
-  finding.values.push_back({"seconds", Number(f.phase_seconds)});
+  finding.values.Set(FieldId::kSeconds, f.phase_seconds);
   finding.onset = f.now - Seconds(f.phase_seconds);
   if (f.network.connected > 0) {
     // The coordinator answers: what is missing is somebody else.
@@ -116,19 +115,16 @@ Finding Evaluate(const JobFeatures& f) {
 
 RuledOut RuleOut(const JobFeatures& f) {
   if (f.progress > 0) {
-    return Excluded(
-        "the process group stood: " + Counted(static_cast<double>(f.progress), "training record"),
-        {f.last_progress_evidence});
+    return Excluded(Reason::kGroupFormed, {f.last_progress_evidence},
+                    {{FieldId::kRecords, f.progress}});
   }
-  if (f.world_size == 1) return Excluded("one process needs no rendezvous");
+  if (f.world_size == 1) return Excluded(Reason::kOneRank, {}, {{FieldId::kWhat, "rendezvous"}});
   if (const Cause* cause = FindCause(f, IncidentKind::kRendezvous)) {
-    return Excluded("the rendezvous failure is a consequence of an earlier event",
-                    {cause->evidence});
+    return Excluded(Reason::kConsequence, {cause->evidence}, {{FieldId::kWhat, "rendezvous"}});
   }
   if (const Cause* primary = f.Primary())
-    return Excluded("the run was ended by another event", {primary->evidence});
-  if (f.ended && f.exit_known && f.exit_code == 0)
-    return Excluded("the command exited with 0", {f.exit_evidence});
+    return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "hang"}});
+  if (f.ended && f.exit_known && f.exit_code == 0) return Exited(f, {f.exit_evidence});
   return NotDecidable(proto::STORE_NCCL);
 }
 

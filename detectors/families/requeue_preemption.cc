@@ -43,7 +43,7 @@ Finding Evaluate(const JobFeatures& f) {
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
-  return NoSchedulerText(f, "no preemption and no requeue");
+  return NoSchedulerText(f, "preemption");
 }
 
 }  // namespace rankscope::families::requeue_preemption

@@ -97,8 +97,7 @@ Finding Evaluate(const JobFeatures& f) {
   Show(f.last_progress_evidence, finding);
   Show(f.leave.save, finding);
   const int64_t count = here ? restarts.count : recorded ? s.runs_in_half_hour : s.restarts;
-  finding.values = {{"restarts", std::to_string(count)},
-                    {"stuck", std::to_string(restarts.without_advance)}};
+  finding.values = {{FieldId::kRestarts, count}};
   if (!here) finding.advice = recorded ? "recorded" : "by_count";
   finding.open.push_back(Question::kWhyExit);
   return finding;
@@ -107,16 +106,15 @@ Finding Evaluate(const JobFeatures& f) {
 RuledOut RuleOut(const JobFeatures& f) {
   const features::SchedulerFeatures& s = f.scheduler;
   if (f.restarts.count > 0) {
-    return Excluded(std::to_string(f.restarts.count) + " restarts, of the newest attempts " +
-                        std::to_string(f.restarts.without_advance) + " came no further",
-                    {f.restarts.evidence});
+    return Excluded(Reason::kRestartsAdvance, {f.restarts.evidence},
+                    {{FieldId::kRestarts, f.restarts.count},
+                     {FieldId::kWithoutAdvance, f.restarts.without_advance}});
   }
   if (s.runs_told) {
-    return Excluded("of the runs that the record has, " + std::to_string(s.runs_in_half_hour) +
-                        " ended within half an hour of the last",
-                    {s.runs.back().evidence});
+    return Excluded(Reason::kFewRuns, {s.runs.back().evidence},
+                    {{FieldId::kRuns, s.runs_in_half_hour}});
   }
-  if (f.lines > 0) return NoSuchText(f, "no restart");
+  if (f.lines > 0) return NoSuchText(f, "restart");
   return NotDecidable(proto::STORE_SCHEDULER);
 }
 

@@ -55,9 +55,9 @@ Finding Evaluate(const JobFeatures& f) {
   Show(f.reward.last_evidence, finding);
   ShowLeave(f, finding);
   if (f.exit_known) Show(f.exit_evidence, finding);
-  finding.values = {{"records", std::to_string(f.reward.trailing_flat)},
-                    {"kl", Number(f.reward.last_kl)},
-                    {"usual_kl", Number(f.reward.usual_kl)}};
+  finding.values = {{FieldId::kRecords, f.reward.trailing_flat},
+                    {FieldId::kKl, f.reward.last_kl},
+                    {FieldId::kUsualKl, f.reward.usual_kl}};
   finding.open.push_back(Question::kRewardCause);
   return finding;
 }
@@ -65,18 +65,18 @@ Finding Evaluate(const JobFeatures& f) {
 RuledOut RuleOut(const JobFeatures& f) {
   const RewardFeatures& reward = f.reward;
   if (reward.records == 0) {
-    return f.progress > 0 ? Excluded("no reward in " + Counted(static_cast<double>(f.progress),
-                                                               "training record"),
-                                     {f.last_progress_evidence})
-                          : NotDecidable(proto::STORE_LOG, "no training record is readable");
+    return f.progress > 0
+               ? Excluded(Reason::kNoReward, {f.last_progress_evidence},
+                          {{FieldId::kRecords, f.progress}})
+               : NotDecidable(proto::STORE_LOG, Reason::kNoRecord, {{FieldId::kLines, f.lines}});
   }
   if (const Cause* primary = f.Primary())
-    return Excluded("another event ended the run", {primary->evidence});
+    return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "running"}});
   if (reward.trailing_flat == 0 && std::isfinite(reward.last)) {
-    return Excluded("rewards still differ within their groups", {reward.last_evidence});
+    return Excluded(Reason::kRewardsDiffer, {reward.last_evidence});
   }
-  return NotDecidable(proto::STORE_LOG, "too few records without a difference of rewards: " +
-                                            std::to_string(reward.trailing_flat));
+  return NotDecidable(proto::STORE_LOG, Reason::kFewFlatRewards,
+                      {{FieldId::kRecords, reward.trailing_flat}});
 }
 
 }  // namespace rankscope::families::reward_collapse

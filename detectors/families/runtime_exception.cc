@@ -25,15 +25,14 @@ RuledOut RuleOut(const JobFeatures& f) {
   for (const Cause& cause : f.causes) {
     if (!IsMine(cause)) continue;
     if (cause.role == Cause::Role::kRecovered) {
-      return Excluded("the run went on after the exception",
-                      {cause.evidence, f.last_progress_evidence});
+      return Excluded(Reason::kWentOn, {cause.evidence, f.last_progress_evidence},
+                      {{FieldId::kWhat, "exception"}});
     }
     if (cause.role != Cause::Role::kInitiating)
-      return Excluded("the exception is a consequence", {cause.evidence});
-    if (f.progress == 0)
-      return Excluded("no training step was seen before the exception", {cause.evidence});
+      return Excluded(Reason::kConsequence, {cause.evidence}, {{FieldId::kWhat, "exception"}});
+    if (f.progress == 0) return Excluded(Reason::kNoStepBefore, {cause.evidence});
   }
-  return NoSuchText(f, "no exception");
+  return NoSuchText(f, "exception");
 }
 
 }  // namespace rankscope::families::runtime_exception

@@ -44,9 +44,9 @@ Finding CountedStorm(const JobFeatures& f) {
   finding.onset = f.now - Seconds(storage.save_window_seconds);
   finding.shows.insert(finding.shows.begin(), storage.save_evidence);
   finding.root = {storage.save_evidence};
-  finding.values = {{"saves", Number(static_cast<double>(storage.saves))},
-                    {"share", Number(100 * storage.save_share) + " % of the time goes"},
-                    {"seconds", " that took " + Number(storage.save_seconds) + " s"}};
+  finding.values = {{FieldId::kSaves, storage.saves},
+                    {FieldId::kShare, storage.save_share},
+                    {FieldId::kSaveSeconds, storage.save_seconds}};
   return finding;
 }
 
@@ -81,11 +81,9 @@ Finding ToldStorm(const JobFeatures& f) {
     for (const features::RunGpu& gpu : f.gpu.gpus) Show(gpu.activity_evidence, finding);
   }
   if (Learned(f)) ShowCurve(f, finding);
-  const std::string share =
-      costs ? Number(std::round(100 * storage.told_share)) + " % of the time goes" : "time goes";
-  finding.values = {{"saves", Number(static_cast<double>(storage.told_saves))},
-                    {"share", share},
-                    {"seconds", ", one every " + Counted(storage.told_interval, "step")}};
+  finding.values = {{FieldId::kSaves, storage.told_saves},
+                    {FieldId::kSaveInterval, storage.told_interval}};
+  if (costs) finding.values.Set(FieldId::kShare, storage.told_share);
   return finding;
 }
 

@@ -96,17 +96,17 @@ RuledOut NoSchedulerText(const JobFeatures& f, std::string_view what) {
   const SchedulerFeatures& s = f.scheduler;
   if (s.judged >= 0) {
     const features::RecordedRun& run = s.runs[static_cast<size_t>(s.judged)];
-    if (run.ended) return Excluded("the record of the run says " + run.state, {run.evidence});
+    if (run.ended)
+      return Excluded(Reason::kRecordedState, {run.evidence}, {{FieldId::kState, run.state}});
   }
-  if (f.exit_known && f.exit_code == 0)
-    return Excluded("the command exited with 0", {f.exit_evidence});
+  if (f.exit_known && f.exit_code == 0) return Exited(f, {f.exit_evidence});
   if (f.store(proto::STORE_SCHEDULER) == Availability::kUp) return NoSuchText(f, what);
   if (const Cause* primary = f.Primary()) {
     if (primary->incident().kind != IncidentKind::kSchedulerEnd && primary->precedence < 80) {
-      return Excluded("the run failed by itself", {primary->evidence});
+      return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "scheduler"}});
     }
   }
-  if (f.running) return Excluded("the run is going on");
+  if (f.running) return Excluded(Reason::kGoesOn);
   return NotDecidable(proto::STORE_SCHEDULER);
 }
 
@@ -121,7 +121,7 @@ void AddLostWork(const JobFeatures& f, Finding& finding) {
     std::erase(finding.shows, f.leave.save);
   Show(lost.evidence, finding);
   finding.wasted_gpu_seconds = lost.gpu_seconds;
-  finding.values.push_back({lost.saved ? "lost" : "lost_all", Lasting(lost.seconds)});
+  finding.values.Set(lost.saved ? FieldId::kLost : FieldId::kLostAll, lost.seconds);
 }
 
 void AddHistory(const JobFeatures& f, Finding& finding) {
@@ -134,7 +134,7 @@ void AddHistory(const JobFeatures& f, Finding& finding) {
     text = row.text;
     if (row.rerun == "failed") text += s.rerun_state;
   }
-  finding.values.push_back({"rerun", std::move(text)});
+  finding.values.Set(FieldId::kRerun, std::move(text));
   if (s.rerun.empty()) finding.open.push_back(Question::kRerun);
 }
 

@@ -51,7 +51,8 @@ void JudgeSender(const Cause& sent, std::string_view by, Finding& finding) {
   }
   if (by == "scheduler") finding.open.push_back(Question::kWhoCancelled);
   for (const std::string_view key : {"sender", "sender_pid", "sender_uid", "sender_cgroup"}) {
-    finding.values.push_back({std::string(key), std::string(FieldOf(sent, key))});
+    if (std::optional<FieldValue> value = FromCaptured(key, FieldOf(sent, key)))
+      finding.values.Set(std::move(*value));
   }
 }
 

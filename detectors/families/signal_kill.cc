@@ -50,14 +50,6 @@ const Cause* FindOom(const JobFeatures& f) {
   return found;
 }
 
-std::string Bytes(std::string_view text) {
-  double value = 0;
-  if (std::sscanf(std::string(text).c_str(), "%lf", &value) != 1 || value <= 0) return {};
-  constexpr double kMib = 1024.0 * 1024;
-  if (value >= 1024 * kMib) return Number(value / (1024 * kMib)) + " GiB";
-  return Number(value / kMib) + " MiB";
-}
-
 // Whose memory ran out: a limit that was set for somebody, or the machine's, which others use too.
 void JudgeOom(const Cause& oom, Finding& finding) {
   if (oom.candidate->store != proto::STORE_KERNEL) return;
@@ -65,8 +57,9 @@ void JudgeOom(const Cause& oom, Finding& finding) {
   if (scope == "cgroup") {
     finding.component = "memory_limit";
     finding.advice = "oom_cgroup";
-    finding.values.push_back({"cgroup", std::string(FieldOf(oom, "oom_memcg"))});
-    finding.values.push_back({"limit", Bytes(FieldOf(oom, "limit_bytes"))});
+    finding.values.Set(FieldId::kOomMemcg, FieldOf(oom, "oom_memcg"));
+    if (std::optional<FieldValue> limit = FromCaptured("limit_bytes", FieldOf(oom, "limit_bytes")))
+      finding.values.Set(std::move(*limit));
   } else if (scope == "host") {
     finding.domain = proto::DOMAIN_UNKNOWN;
     finding.advice = "oom_host";
@@ -134,22 +127,21 @@ Finding Evaluate(const JobFeatures& f) {
 
 RuledOut RuleOut(const JobFeatures& f) {
   if (const Cause* primary = f.Primary(); primary != nullptr && FreezesItsPeers(f))
-    return Excluded("its peers go on waiting for what was killed", {primary->evidence});
-  if (f.exit_known && f.exit_code == 0)
-    return Excluded("the command exited with 0", {f.exit_evidence});
+    return Excluded(Reason::kPeersStillWait, {primary->evidence});
+  if (f.exit_known && f.exit_code == 0) return Exited(f, {f.exit_evidence});
   for (const Cause& cause : f.causes) {
     if (cause.incident().kind == IncidentKind::kSignalDeath && !IsMine(cause)) {
-      return Excluded("the signal is a request to stop, not a crash", {cause.evidence});
+      return Excluded(Reason::kStopRequest, {cause.evidence});
     }
   }
   for (const Cause& cause : f.causes) {
     if (IsMine(cause))
-      return Excluded("the signal death is a consequence of an earlier event", {cause.evidence});
+      return Excluded(Reason::kConsequence, {cause.evidence}, {{FieldId::kWhat, "signal"}});
   }
   if (f.exit_known && f.exit_signal == 0 && f.processes_seen > 0) {
-    return Excluded("no process of the run was seen to die by a signal", {f.exit_evidence});
+    return Excluded(Reason::kNoSignalDeath, {f.exit_evidence});
   }
-  return NoSuchText(f, "no signal death");
+  return NoSuchText(f, "signal");
 }
 
 }  // namespace rankscope::families::signal_kill

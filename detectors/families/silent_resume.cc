@@ -198,25 +198,22 @@ RuledOut RuleOutByParent(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
   const ParentFeatures& parent = resume.parent;
   if (parent.job_id.empty() || resume.flag_evidence != kNoEvidence) return {};
-  const std::string who = parent.kind == "restart" ? "the run before" : "job " + parent.job_id;
+  FieldValues who = {{FieldId::kParent, parent.kind == "restart" ? "" : parent.job_id},
+                     {FieldId::kFirstStep, resume.first_step},
+                     {FieldId::kStep, parent.last_step},
+                     {FieldId::kWrote, parent.wrote}};
   if (!parent.known) {
-    return NotDecidable(proto::STORE_SCHEDULER,
-                        "nothing is left of " + who + " where it was looked for");
+    return NotDecidable(proto::STORE_SCHEDULER, Reason::kNothingLeft, who);
   }
   if (parent.finished)
-    return Excluded(who + " had said that it was done", {parent.rerun_evidence, parent.evidence});
+    return Excluded(Reason::kParentDone, {parent.rerun_evidence, parent.evidence}, who);
   if (!parent.saved)
-    return Excluded(who + " left no checkpoint", {parent.rerun_evidence, parent.evidence});
+    return Excluded(Reason::kParentSavedNothing, {parent.rerun_evidence, parent.evidence}, who);
   if (!resume.counts_within_epochs && f.progress > 0 && !BeginsAtTheBeginning(resume) &&
       std::isfinite(resume.first_step) && std::isfinite(parent.last_step)) {
-    return Excluded("training went on at step " + Number(resume.first_step) + ", where " + who +
-                        " had come to step " + Number(parent.last_step),
-                    {parent.evidence, f.first_progress_evidence});
+    return Excluded(Reason::kParentContinued, {parent.evidence, f.first_progress_evidence}, who);
   }
-  return NotDecidable(proto::STORE_SCHEDULER,
-                      who + " left a checkpoint" +
-                          (parent.wrote.empty() ? "" : ", " + parent.wrote) +
-                          "; whether this run was to go on from it is not said");
+  return NotDecidable(proto::STORE_SCHEDULER, Reason::kParentSaved, who);
 }
 
 }  // namespace
@@ -246,23 +243,21 @@ Finding Evaluate(const JobFeatures& f) {
   ShowCurve(f, finding);
   ShowLeave(f, finding);
   if (f.exit_known) Show(f.exit_evidence, finding);
-  finding.values = {{"part", f.resume.partial.empty() ? "state" : f.resume.partial}};
-  if (std::isfinite(f.resume.first_step))
-    finding.values.push_back({"first_step", Number(f.resume.first_step)});
+  finding.values = {{FieldId::kPart, f.resume.partial.empty() ? "state" : f.resume.partial}};
+  finding.values.Set(FieldId::kFirstStep, f.resume.first_step);
   const ParentFeatures& parent = f.resume.parent;
   Show(parent.rerun_evidence, finding);
   Show(parent.evidence, finding);
   if (!parent.wrote.empty() && !f.resume.looked.empty() && finding.sub == "not_loaded" &&
       !features::MayBeOneFolder(parent.wrote, f.resume.looked)) {
     finding.advice = "elsewhere";
-    finding.values.push_back({"wrote", parent.wrote});
-    finding.values.push_back({"looked", f.resume.looked});
+    finding.values.Set(FieldId::kWrote, parent.wrote).Set(FieldId::kLooked, f.resume.looked);
   }
   Show(f.storage.missing_evidence, finding);
   if (finding.tier == proto::TIER_W && parent.known && !parent.rerun &&
       f.resume.flag_evidence == kNoEvidence) {
     finding.open.push_back(Question::kFollowMeant);
-    finding.values.push_back({"parent", parent.job_id});
+    finding.values.Set(FieldId::kParent, parent.job_id);
   }
   // The files are seen: what is open is only whether it was meant.
   if (!f.storage.seen) finding.open.push_back(Question::kResumeMeant);
@@ -272,22 +267,22 @@ Finding Evaluate(const JobFeatures& f) {
 RuledOut RuleOut(const JobFeatures& f) {
   for (const Cause& cause : f.causes) {
     if (IsLoadCrash(cause.incident()))
-      return Excluded("the checkpoint error is not what ended the run", {cause.evidence});
+      return Excluded(Reason::kOtherEvent, {cause.evidence}, {{FieldId::kWhat, "checkpoint"}});
   }
   const ResumeFeatures& resume = f.resume;
   if (resume.load_seen && std::isfinite(resume.loaded_step) && !resume.counts_within_epochs &&
       resume.first_step >= resume.loaded_step) {
-    return Excluded("the resume was honoured: from step " + Number(resume.loaded_step) +
-                        ", first record at step " + Number(resume.first_step),
-                    {resume.load_evidence, f.first_progress_evidence});
+    return Excluded(
+        Reason::kResumed, {resume.load_evidence, f.first_progress_evidence},
+        {{FieldId::kSavedStep, resume.loaded_step}, {FieldId::kFirstStep, resume.first_step}});
   }
   if (HasReadCheckpoint(f) && f.storage.read_evidence != kNoEvidence)
-    return Excluded("a checkpoint was read", {f.storage.read_evidence});
-  if (RuledOut out = RuleOutByParent(f); !out.by.empty()) return out;
+    return Excluded(Reason::kCheckpointRead, {f.storage.read_evidence},
+                    {{FieldId::kBytes, f.storage.checkpoint_bytes_read}});
+  if (RuledOut out = RuleOutByParent(f); out.by != Reason::kNone) return out;
   // Text shows a load that fails or contradicts itself; whether a resume was meant that nobody
   // mentions is the scheduler's and the disk's.
-  return NotDecidable(proto::STORE_SCHEDULER,
-                      "nothing says whether it was to go on from an earlier run");
+  return NotDecidable(proto::STORE_SCHEDULER, Reason::kResumeUnknown);
 }
 
 }  // namespace rankscope::families::silent_resume

@@ -112,9 +112,9 @@ Finding StarvedRank(const JobFeatures& f) {
   finding.symptom = "slow";
   if (rank->evidence != kNoEvidence) finding.shows = finding.root = {rank->evidence};
   Show(f.step_time_evidence, finding);
-  finding.values = {{"starved", Percent(rank->window_runnable_share)},
-                    {"peers", Percent(PeersOf(f, *rank).runnable)},
-                    {"window", Number(std::round(rank->window_seconds))}};
+  finding.values = {{FieldId::kStarved, rank->window_runnable_share},
+                    {FieldId::kPeers, PeersOf(f, *rank).runnable},
+                    {FieldId::kWindow, rank->window_seconds}};
   finding.onset = f.now - Seconds(rank->window_seconds);
   return finding;
 }
@@ -138,20 +138,19 @@ Finding RankOfSlowStorage(const JobFeatures& f) {
   Show(rank->storage_evidence, finding);
   finding.root = finding.shows;
   Show(f.step_time_evidence, finding);
-  finding.values = {{"how", own ? "itself" : "through its data loader"},
-                    {"share", Percent(wait.share)},
-                    {"peers", Percent(PeersOf(f, *rank).storage)},
-                    {"window", Number(std::round(rank->window_seconds))}};
+  finding.values = {{FieldId::kHow, own ? "itself" : "through its data loader"},
+                    {FieldId::kShare, wait.share},
+                    {FieldId::kPeers, PeersOf(f, *rank).storage},
+                    {FieldId::kWindow, rank->window_seconds}};
   finding.onset = f.now - Seconds(rank->window_seconds);
   return finding;
 }
 
-std::string NobodyStarved(const JobFeatures& f) {
+FieldValues NobodyStarved(const JobFeatures& f) {
   if (!Watched(f) || f.waits.ranks.size() <= 1) return {};
   double most = 0;
   for (const RankWait& rank : f.waits.ranks) most = std::max(most, rank.window_runnable_share);
-  return "no rank wanted for a CPU longer than the others: at most " + Percent(most) +
-         " of the last minute";
+  return {{FieldId::kShare, most}};
 }
 
 }  // namespace rankscope::families

@@ -35,19 +35,17 @@ Finding Evaluate(const JobFeatures& f) {
 RuledOut RuleOut(const JobFeatures& f) {
   if (f.recognised)
     return Excluded(
-        "training was under way: " + Counted(f.steps, f.steps_known ? "step" : "record"),
-        {f.steps_evidence});
+        Reason::kTrainingBegan, {f.steps_evidence},
+        {{FieldId::kSteps, f.steps}, {FieldId::kWhat, f.steps_known ? "steps" : "records"}});
   for (const Cause& cause : f.causes) {
     if (IsMine(cause) && cause.role != Cause::Role::kInitiating) {
-      return Excluded("the exception is a consequence, or was survived", {cause.evidence});
+      return Excluded(Reason::kConsequence, {cause.evidence}, {{FieldId::kWhat, "startup"}});
     }
     if (IsMine(cause) && &cause == f.Primary()) {
-      return NotDecidable(proto::STORE_LOG,
-                          "no training record is readable, so the exception may also have come "
-                          "before the first step");
+      return NotDecidable(proto::STORE_LOG, Reason::kStartNotKnown);
     }
   }
-  return NoSuchText(f, "no exception");
+  return NoSuchText(f, "exception");
 }
 
 }  // namespace rankscope::families::startup_crash

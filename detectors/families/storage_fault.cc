@@ -40,9 +40,9 @@ Finding Evaluate(const JobFeatures& f) {
     if (primary->candidate->store == proto::STORE_KERNEL) {
       finding.tier = proto::TIER_P;
       finding.values = {
-          {"message", f.storage.name + " could not be written (" +
-                          std::string(f.At(primary->evidence)->values.Text(FieldId::kErrno)) +
-                          ")"}};
+          {FieldId::kWhat, "write"},
+          {FieldId::kUnwritten, f.storage.name},
+          {FieldId::kErrno, std::string(f.At(primary->evidence)->values.Text(FieldId::kErrno))}};
     }
     // The text says that writing failed; the kernel says of what.
     if (primary->candidate->store != proto::STORE_KERNEL && !f.storage.failure.empty())
@@ -60,7 +60,7 @@ Finding Evaluate(const JobFeatures& f) {
     Show(f.storage.hang_evidence, finding);
     finding.root = finding.shows;
     Show(f.silence_evidence, finding);
-    finding.values = {{"message", Number(f.storage.hang_seconds) + " s in one call"}};
+    finding.values = {{FieldId::kWhat, "call"}, {FieldId::kSeconds, f.storage.hang_seconds}};
   } else if (const features::NodeFault* const server = HangingFileServer(f, kFileHangSeconds)) {
     finding.matched = true;
     finding.sub = "hang";
@@ -76,7 +76,7 @@ Finding Evaluate(const JobFeatures& f) {
       if (rank.main == WaitClass::kNetworkFile) Show(rank.evidence, finding);
     }
     Show(f.silence_evidence, finding);
-    finding.values = {{"message", "the file server " + server->device + " does not answer"}};
+    finding.values = {{FieldId::kWhat, "server"}, {FieldId::kDevice, server->device}};
   } else {
     // A save that takes longer than any budget for saves.
     if (!f.running || !f.timed || f.phase != proto::PHASE_SAVE || f.progress < 3 ||
@@ -91,7 +91,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.root = finding.shows;
     Show(f.silence_evidence, finding);
     Show(f.alive_evidence, finding);
-    finding.values = {{"message", Number(f.phase_seconds) + " s in one save"}};
+    finding.values = {{FieldId::kWhat, "save"}, {FieldId::kSeconds, f.phase_seconds}};
   }
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "storage";
@@ -101,7 +101,7 @@ Finding Evaluate(const JobFeatures& f) {
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
-  return NotTheEnd(f, IsStorage, "no storage error");
+  return NotTheEnd(f, IsStorage, "storage");
 }
 
 }  // namespace rankscope::families::storage_fault

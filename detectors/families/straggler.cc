@@ -38,8 +38,7 @@ Finding LateRank(const JobFeatures& f) {
   finding.shows = finding.root = {l.slow_evidence, l.peers_evidence};
   Show(f.collectives.advance_evidence, finding);
   Show(f.step_time_evidence, finding);
-  finding.values = {{"ratio", Number(std::round(100 * l.slow_ratio) / 100)},
-                    {"identity", Percent(l.slow_identity)}};
+  finding.values = {{FieldId::kRatio, l.slow_ratio}};
   return finding;
 }
 
@@ -54,20 +53,20 @@ Finding Evaluate(const JobFeatures& f) {
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
-  if (f.world_size == 1) return Excluded("one rank has no peers");
+  if (f.world_size == 1) return Excluded(Reason::kOneRank);
   if (const features::Cause* primary = f.Primary())
-    return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
+    return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "slowness"}});
   const LaunchFeatures& l = f.launches;
   constexpr double kAlike = 1.05;
   if (Launches(f) && l.slow_rank >= 0 && l.slow_pieces >= 6 && l.slow_ratio < kAlike) {
-    return NotSlow(f, proto::STORE_GPU,
-                   "no rank's host comes late; a card that is slow itself is not in these calls",
-                   l.peers_evidence);
+    return NotSlow(f, proto::STORE_GPU, Reason::kHostsAlike, l.peers_evidence);
   }
   features::EvidenceRef cited = features::kNoEvidence;
-  if (const std::string by = CardsAlike(f, cited); !by.empty())
-    return NotSlow(f, proto::STORE_NCCL, by, cited);
-  return NotDecidable(proto::STORE_NCCL, NobodyStarved(f));
+  if (const FieldValues alike = CardsAlike(f, cited); !alike.empty())
+    return NotSlow(f, proto::STORE_NCCL, Reason::kGpusAlike, cited, alike);
+  const FieldValues starved = NobodyStarved(f);
+  return NotDecidable(proto::STORE_NCCL, starved.empty() ? Reason::kNone : Reason::kNobodyStarved,
+                      starved);
 }
 
 }  // namespace rankscope::families::straggler

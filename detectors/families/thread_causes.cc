@@ -169,7 +169,7 @@ void Take(const ThreadCause& cause, Finding& finding) {
   }
   finding.shows = std::move(shows);
   finding.root.insert(finding.root.begin(), cause.shows.begin(), cause.shows.end());
-  finding.values.push_back({"trigger", cause.phrase});
+  finding.values.Set(FieldId::kTrigger, cause.phrase);
   std::erase(finding.open, Question::kHangTrigger);
   if (!cause.ranks.empty()) std::erase(finding.open, Question::kHangCulprit);
   if (cause.onset.ns != 0) finding.onset = cause.onset;
@@ -254,7 +254,7 @@ Finding StandstillOfThreads(const JobFeatures& f) {
   finding.cap = cause.others_wait ? 0.65 : 0.5;  // nothing tells that it trained
   finding.component = "process";
   finding.symptom = "hang";
-  finding.values = {{"seconds", Number((f.now - cause.onset).seconds())}};
+  finding.values = {{FieldId::kSeconds, (f.now - cause.onset).seconds()}};
   Take(cause, finding);
   Show(f.alive_evidence, finding);
   return finding;

@@ -42,6 +42,6 @@ Finding StarvedRank(const features::JobFeatures& f);
 // while the others hardly do.
 Finding RankOfSlowStorage(const features::JobFeatures& f);
 // Why there is none such; empty where threads do not tell.
-std::string NobodyStarved(const features::JobFeatures& f);
+FieldValues NobodyStarved(const features::JobFeatures& f);
 
 }  // namespace rankscope::families

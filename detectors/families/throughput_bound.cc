@@ -45,7 +45,7 @@ Finding LaunchBlocking(const JobFeatures& f) {
   finding.shows.push_back(l.calls_evidence);
   finding.root = finding.shows;
   Show(f.step_time_evidence, finding);
-  finding.values = {{"share", Percent(l.launch_share + l.sync_share)}};
+  finding.values = {{FieldId::kShare, l.launch_share + l.sync_share}};
   return finding;
 }
 
@@ -59,13 +59,11 @@ Finding Evaluate(const JobFeatures& f) {
 
 RuledOut RuleOut(const JobFeatures& f) {
   if (const features::Cause* primary = f.Primary())
-    return Excluded("the run was ended by an event, not by slowness", {primary->evidence});
+    return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "slowness"}});
   const LaunchFeatures& l = f.launches;
   if (Readable(f) && l.launches >= kLaunches && !l.launch_blocking && !SyncsAfterEachLaunch(l)) {
-    return NotSlow(
-        f, proto::STORE_NCCL,
-        "launches do not block: " + Number(l.syncs_per_launch) + " synchronisations per launch",
-        l.calls_evidence);
+    return NotSlow(f, proto::STORE_NCCL, Reason::kLaunchesDoNotBlock, l.calls_evidence,
+                   {{FieldId::kSyncs, l.syncs_per_launch}});
   }
   return NotDecidable(proto::STORE_NCCL);
 }

@@ -33,7 +33,7 @@ void AddNeed(const JobFeatures& f, Finding& finding) {
   const features::SchedulerFeatures& s = f.scheduler;
   if (std::isfinite(s.limit_seconds)) {
     Show(s.limit_evidence, finding);
-    finding.values.push_back({"limit", Lasting(s.limit_seconds)});
+    finding.values.Set(FieldId::kLimit, s.limit_seconds);
   }
   const bool known = std::isfinite(f.total_steps) && std::isfinite(f.step_seconds) &&
                      f.steps_known && f.total_steps > f.steps && f.step_seconds > 0;
@@ -41,9 +41,8 @@ void AddNeed(const JobFeatures& f, Finding& finding) {
   Show(f.steps_evidence, finding);
   Show(f.step_time_evidence, finding);
   const double left = f.total_steps - f.steps;
-  const std::string_view name = std::isfinite(s.limit_seconds) ? "needed" : "missing";
-  finding.values.push_back({std::string(name), Lasting(left * f.step_seconds)});
-  finding.values.push_back({"steps_left", Counted(left, "step")});
+  const FieldId need = std::isfinite(s.limit_seconds) ? FieldId::kNeeded : FieldId::kMissing;
+  finding.values.Set(need, left * f.step_seconds).Set(FieldId::kStepsLeft, left);
 }
 
 void JudgeByText(const JobFeatures& f, Finding& finding) {
@@ -59,8 +58,7 @@ void JudgeByText(const JobFeatures& f, Finding& finding) {
     finding.sub = "slow";
   } else {
     finding.open.push_back(Question::kHungOrSlow);
-    finding.values.push_back({"quiet", "the last record was " + Lasting(f.silence_seconds) +
-                                           " old, longer than usual and too short for a hang"});
+    finding.values.Set(FieldId::kSilence, f.silence_seconds);
   }
 }
 
@@ -81,7 +79,7 @@ Finding Evaluate(const JobFeatures& f) {
   } else {
     if (f.progress > 0) finding.sub = "slow";
     finding.open.push_back(Question::kHungOrSlow);
-    finding.values.push_back({"quiet", "the output has no timestamps"});
+    finding.values.Set(FieldId::kUntimed, "yes");
   }
   if (finding.sub == "in_save" || f.lost.save_cut) Show(f.lost.save_evidence, finding);
   const features::CollectiveFeatures& c = f.collectives;
@@ -98,7 +96,7 @@ Finding Evaluate(const JobFeatures& f) {
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
-  return NoSchedulerText(f, "no time limit");
+  return NoSchedulerText(f, "time_limit");
 }
 
 }  // namespace rankscope::families::timeout

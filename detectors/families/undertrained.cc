@@ -41,22 +41,22 @@ Finding Evaluate(const JobFeatures& f) {
   Show(f.train_end_evidence, finding);
   ShowLeave(f, finding);
   if (f.exit_known) Show(f.exit_evidence, finding);
-  finding.values = {{"steps", Counted(steps, "step")}};
+  finding.values = {{FieldId::kSteps, steps}};
   finding.open.push_back(WhetherItLearned(f));
   return finding;
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
-  if (!f.recognised && !f.steps_known)
-    return NotDecidable(proto::STORE_LOG, "no step count is readable");
+  if (!f.recognised && !f.steps_known) return NotDecidable(proto::STORE_LOG, Reason::kNoStepCount);
   if (f.steps > kUndertrainedSteps) {
-    return Excluded(Counted(f.steps, f.steps_known ? "step" : "training record") + ", more than " +
-                        Number(kUndertrainedSteps),
-                    {f.steps_evidence});
+    return Excluded(Reason::kManySteps, {f.steps_evidence},
+                    {{FieldId::kSteps, f.steps},
+                     {FieldId::kWhat, f.steps_known ? "steps" : "records"},
+                     {FieldId::kFewSteps, kUndertrainedSteps}});
   }
-  if (f.running) return Excluded("the run is going on", {f.steps_evidence});
-  if (!EndedWell(f)) return Excluded("the run did not complete", {f.steps_evidence});
-  return NotDecidable(proto::STORE_LOG, "few records, and no step count among them");
+  if (f.running) return Excluded(Reason::kGoesOn, {f.steps_evidence});
+  if (!EndedWell(f)) return Excluded(Reason::kIncomplete, {f.steps_evidence});
+  return NotDecidable(proto::STORE_LOG, Reason::kFewRecords);
 }
 
 }  // namespace rankscope::families::undertrained

@@ -72,7 +72,7 @@ Finding Evaluate(const JobFeatures& f) {
 }
 
 RuledOut RuleOut(const JobFeatures&) {
-  return Excluded("another family explains the run");
+  return Excluded(Reason::kOtherFamily);
 }
 
 }  // namespace rankscope::families::undetermined

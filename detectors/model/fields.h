@@ -27,7 +27,9 @@ enum class FieldType : uint8_t {
   kNumber,   // six significant digits
   kMeasure,  // three significant digits
   kShare,    // 0 to 1
+  kPercent,  // the same, printed as "12 %"
   kSeconds,
+  kDuration,  // the same, printed as "12 min"
   kBytes,
   kHertz,
 };

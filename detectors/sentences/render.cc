@@ -10,15 +10,35 @@
 #include <cstdio>
 #include <optional>
 
-#include "detectors/families/family.h"
-
 namespace rankscope::sentences {
 namespace {
 
-using families::Number;
 using features::Evidence;
 
 constexpr double kMib = 1024.0 * 1024, kGib = 1024 * kMib;
+
+std::string Percent(double share) {
+  return Number(std::round(100 * share)) + " %";
+}
+
+std::string Lasting(double seconds) {
+  constexpr int64_t kMinute = 60, kHour = 3600, kDay = 86400;
+  constexpr double kLongest = 1e12;  // a stranger's number
+  if (!(seconds >= 0)) return Number(seconds) + " s";
+  const auto whole = static_cast<int64_t>(std::llround(std::min(seconds, kLongest)));
+  const auto two = [](int64_t large, std::string_view name, int64_t small, std::string_view unit) {
+    std::string text = std::to_string(large) + std::string(name);
+    return small == 0 ? text : text + " " + std::to_string(small) + std::string(unit);
+  };
+  if (whole < 2 * kMinute) return std::to_string(whole) + " s";
+  if (whole < 2 * kHour) return std::to_string((whole + kMinute / 2) / kMinute) + " min";
+  if (whole < 2 * kDay) {
+    const int64_t minutes = (whole + kMinute / 2) / kMinute;
+    return two(minutes / 60, " h", minutes % 60, " min");
+  }
+  const int64_t hours = (whole + kHour / 2) / kHour;
+  return two(hours / 24, " d", hours % 24, " h");
+}
 
 std::string Whole(double value) {
   constexpr double kExact = 9e15;  // from here on a double has no halves
@@ -120,6 +140,10 @@ std::string PrintByType(FieldType type, double value) {
       return Whole(value);
     case FieldType::kMeasure:
       return Measured(value);
+    case FieldType::kPercent:
+      return Percent(value);
+    case FieldType::kDuration:
+      return Lasting(value);
     default:
       return Number(value);
   }
@@ -128,7 +152,7 @@ std::string PrintByType(FieldType type, double value) {
 std::string PrintNumber(FieldType type, double value, Format format) {
   switch (format) {
     case Format::kPercent:
-      return Number(std::round(100 * value)) + " %";
+      return Percent(value);
     case Format::kPercent1:
       return Number(std::round(1000 * value) / 10) + " %";
     case Format::kPercent6:
@@ -146,9 +170,13 @@ std::string PrintNumber(FieldType type, double value, Format format) {
     case Format::kMicroseconds:
       return Measured(value * 1e6);
     case Format::kDuration:
-      return families::Lasting(value);
+      return Lasting(value);
     case Format::kNumber:
       return Number(value);
+    case Format::kTenths:
+      return Number(std::round(10 * value) / 10);
+    case Format::kHundredths:
+      return Number(std::round(100 * value) / 100);
     case Format::kWhole:
       return Whole(value);
     case Format::kMeasured:
@@ -311,6 +339,12 @@ class Renderer {
 };
 
 }  // namespace
+
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
 
 std::string RankList(const std::vector<int32_t>& ranks) {
   if (ranks.empty()) return {};

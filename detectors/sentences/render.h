@@ -14,6 +14,9 @@
 
 namespace rankscope::sentences {
 
+// With six significant digits.
+std::string Number(double value);
+
 // "rank 1", "ranks 0-3, 7"; empty when nobody is known.
 std::string RankList(const std::vector<int32_t>& ranks);
 

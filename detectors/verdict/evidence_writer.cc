@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "detectors/families/family.h"
 #include "detectors/sentences/evidence_text.h"
+#include "detectors/sentences/render.h"
 
 namespace rankscope::engine {
 
@@ -72,7 +72,7 @@ void EvidenceWriter::Write(const Evidence& evidence, std::string_view signal, st
     ref->mutable_process()->set_pid(evidence.process.pid);
     ref->mutable_process()->set_start_ticks(evidence.process.start_ticks);
     ref->set_what(std::string(signal));
-    ref->set_value(evidence.observed ? families::Number(*evidence.observed)
+    ref->set_value(evidence.observed ? sentences::Number(*evidence.observed)
                                      : cited(FieldId::kSetting));
   }
 }

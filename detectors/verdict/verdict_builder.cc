@@ -11,6 +11,7 @@
 
 #include "detectors/families/family_names.h"
 #include "detectors/sentences/questions.h"
+#include "detectors/sentences/reasons.h"
 #include "detectors/sentences/remarks.h"
 #include "detectors/sentences/render.h"
 #include "detectors/verdict/evidence_writer.h"
@@ -22,7 +23,7 @@ namespace rankscope::engine {
 namespace {
 
 using families::Finding;
-using families::Number;
+
 using features::Cause;
 using features::EvidenceRef;
 using features::JobFeatures;
@@ -43,17 +44,9 @@ constexpr double TierConfidence(proto::Tier tier) {
 }
 
 void DescribeCurve(const JobFeatures& f, FieldValues& values) {
-  if (f.loss.points > 1) {
-    values.Set(FieldId::kCurve, "the loss went from " + Number(f.loss.start) + " to " +
-                                    Number(f.loss.end) + " in " + std::to_string(f.loss.points) +
-                                    " records");
-  } else if (f.loss.points == 1) {
-    values.Set(FieldId::kCurve, "the output has only one loss, " + Number(f.loss.last));
-  } else {
-    values.Set(FieldId::kUnread,
-               f.lines == 0 ? std::string("the program printed nothing")
-                            : "no loss was found in " + std::to_string(f.lines) + " lines");
-  }
+  values.Set(FieldId::kLossStart, f.loss.start).Set(FieldId::kLossEnd, f.loss.end);
+  values.Set(FieldId::kLosses, f.loss.points).Set(FieldId::kLines, f.lines);
+  if (f.loss.points == 1) values.Set(FieldId::kLastLoss, f.loss.last);
 }
 
 // The cards that what began it speaks of, each once.
@@ -72,7 +65,7 @@ void AddCards(const Finding& finding, const JobFeatures& f, proto::Verdict& verd
 FieldValues SentenceValues(const VerdictContext& context) {
   const Finding& finding = *context.finding;
   const JobFeatures& f = *context.features;
-  FieldValues values = FromCaptured(finding.values);
+  FieldValues values = finding.values;
   const std::string who = RankList(finding.ranks);
   values.Set(FieldId::kJobId, f.job_id)
       .Set(FieldId::kSignal, finding.signal == 0 ? "" : SignalName(finding.signal))
@@ -84,7 +77,6 @@ FieldValues SentenceValues(const VerdictContext& context) {
     if (evidence->process.pid != 0) values.Set(FieldId::kPid, int64_t{evidence->process.pid});
     values.Append(evidence->values);
   }
-  values.Set(FieldId::kLossStart, f.loss.start).Set(FieldId::kLossEnd, f.loss.end);
   DescribeCurve(f, values);
   return values;
 }
@@ -145,7 +137,7 @@ void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, proto:
       if (row.code != name.code) continue;
       const families::RuledOut out = row.rule_out(f);
       state->set_state(out.state);
-      state->set_by(out.by);
+      state->set_by(sentences::ReasonText(out.by, out.values));
       for (const EvidenceRef ref : out.evidence) {
         if (const int64_t number = evidence.Cite(ref); number >= 0)
           state->add_evidence(static_cast<uint32_t>(number));

@@ -65,6 +65,43 @@ def test_every_field_is_used():
             if name not in named and f"FieldId::{identifier}" not in code and f'"{name}"' not in code]
 
 
+REASON = re.compile(r"^REASON\((k\w+),((?:\s*\"(?:[^\"\\]|\\.)*\")+)", re.M)
+
+
+def families():
+    return "\n".join(read(path) for path in sources("detectors") if path.parts[1] == "families" and path.suffix == ".cc")
+
+
+def test_every_reason_is_given_by_a_family():
+    """That each has a row is a static_assert of reasons.cc."""
+    code = families()
+    reasons = [reason for reason, _ in REASON.findall(read("detectors/sentences/reasons.inc")) if reason != "kNone"]
+    return [f"{reason} of reasons.inc is given by no family" for reason in reasons if f"Reason::{reason}" not in code]
+
+
+def test_every_remark_is_made():
+    code = "\n".join(read(path) for path in sources("detectors") if path.parts[1] in {"verdict", "engine"})
+    remarks = re.findall(r"^REMARK\((k\w+),", read("detectors/sentences/remarks.inc"), re.M)
+    return [f"{remark} of remarks.inc is made by nobody" for remark in remarks if f"Remark::{remark}" not in code]
+
+
+def test_every_field_of_a_reason_is_written_by_a_family():
+    code, known, findings = families(), fields(), []
+    for reason, text in REASON.findall(read("detectors/sentences/reasons.inc")):
+        names = set(PLACEHOLDER.findall(text))
+        for first, second in CONDITION.findall(text):
+            names |= {match.group(1) for term in (first or second).split(",") if (match := TERM.match(term))}
+        findings += [f"{reason} quotes {name}, which no family writes" for name in sorted(names)
+                     if f"FieldId::{known.get(name)}" not in code]
+    return findings
+
+
+def test_what_no_text_has_is_what_families_look_for():
+    words = re.findall(r'^WORDS\("no_text", "(\w+)"', read("detectors/sentences/words.inc"), re.M)
+    asked = set(re.findall(r'\b(?:NoSuchText|NoSchedulerText|NotTheEnd)\([^;]*?"(\w+)"\)', families()))
+    return [f"WORDS no_text {name}: asked for by a family, or in the table, but not both" for name in sorted(asked ^ set(words))]
+
+
 def test_a_cited_metric_is_of_the_catalogue():
     known = catalogue()
     return [f"{path} cites {name}, which is not in `rankscope list metrics`" for path in sources("detectors")

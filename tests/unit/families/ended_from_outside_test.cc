@@ -44,21 +44,6 @@ struct Ended {
   }
 };
 
-TEST(Lasting, IsAsPeopleSayIt) {
-  EXPECT_EQ(Lasting(0), "0 s");
-  EXPECT_EQ(Lasting(45.4), "45 s");
-  EXPECT_EQ(Lasting(119), "119 s");
-  EXPECT_EQ(Lasting(720), "12 min");
-  EXPECT_EQ(Lasting(7199), "120 min");
-  EXPECT_EQ(Lasting(7200), "2 h");
-  EXPECT_EQ(Lasting(15'000), "4 h 10 min");
-  EXPECT_EQ(Lasting(86'400), "24 h");
-  EXPECT_EQ(Lasting(266'400), "3 d 2 h");
-  EXPECT_FALSE(Lasting(1e300).empty());
-  EXPECT_FALSE(Lasting(-1).empty());
-  EXPECT_FALSE(Lasting(std::numeric_limits<double>::quiet_NaN()).empty());
-}
-
 void AddRuns(JobFeatures& f, int64_t recent) {
   f.scheduler.runs_told = true;
   f.scheduler.runs_in_half_hour = recent;
@@ -190,21 +175,20 @@ TEST(TimeLimit, SaysHowMuchLongerItNeeded) {
   f.step_seconds = 15;
   f.steps = 3000;
   f.steps_known = true;
-  const auto value = [&](std::string_view key) {
-    for (const KeyValue& each : timeout::Evaluate(f).values) {
-      if (each.key == key) return each.value;
-    }
-    return std::string();
+  const auto seconds = [&](FieldId id) {
+    const Finding finding = timeout::Evaluate(f);
+    const FieldValue* const value = finding.values.Find(id);
+    return value == nullptr ? -1 : std::get<double>(value->value);
   };
-  EXPECT_EQ(value("needed"), "") << "no total";
+  EXPECT_EQ(seconds(FieldId::kNeeded), -1) << "no total";
   f.total_steps = 4000;
-  EXPECT_EQ(value("missing"), "4 h 10 min");
-  EXPECT_EQ(value("limit"), "");
+  EXPECT_EQ(seconds(FieldId::kMissing), 15'000);
+  EXPECT_EQ(seconds(FieldId::kLimit), -1);
   f.scheduler.limit_seconds = 86400;
-  EXPECT_EQ(value("limit"), "24 h");
-  EXPECT_EQ(value("needed"), "4 h 10 min");
+  EXPECT_EQ(seconds(FieldId::kLimit), 86400);
+  EXPECT_EQ(seconds(FieldId::kNeeded), 15'000);
   f.steps = 4000;
-  EXPECT_EQ(value("needed"), "") << "it was done";
+  EXPECT_EQ(seconds(FieldId::kNeeded), -1) << "it was done";
 }
 
 TEST(TimeLimit, ASaveThatWasCutIsAnsweredByTheKernel) {

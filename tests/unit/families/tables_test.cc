@@ -52,7 +52,7 @@ TEST(FamilyTable, NobodyIsFoundInAnEmptyRun) {
   for (const FamilyRow& row : Families()) {
     EXPECT_EQ(row.evaluate(nothing).matched, row.code == "U0") << row.code;
     const RuledOut out = row.rule_out(nothing);
-    EXPECT_TRUE(!out.by.empty() || out.needs != proto::STORE_UNSPECIFIED) << row.code;
+    EXPECT_TRUE(out.by != Reason::kNone || out.needs != proto::STORE_UNSPECIFIED) << row.code;
   }
 }
 

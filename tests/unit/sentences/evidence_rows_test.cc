@@ -3,58 +3,16 @@
 
 // Every row of evidence.inc, rendered with every value that it asks for: each can be reached past
 // those before it, and tests/fixtures/sentences/evidence.txt holds what it says, to be read.
-#include <gtest/gtest.h>
-
 #include <cstdlib>
-#include <fstream>
-#include <set>
-#include <sstream>
 
 #include "detectors/sentences/evidence_text.h"
 #include "detectors/sentences/render.h"
+#include "tests/unit/sentences/samples.h"
 
 namespace rankscope::sentences {
 namespace {
 
 using features::Evidence;
-
-// The fields that a template names, in every alternative.
-struct FieldsOf {
-  static constexpr bool kEvery = true;
-
-  void Literal(std::string_view) {}
-  bool Value(const Placeholder& placeholder) {
-    fields.insert(placeholder.field);
-    return true;
-  }
-  bool Holds(std::string_view condition) {
-    return EachTerm(condition, [this](const Term& term) {
-      if (term.test != Test::kIsNot) fields.insert(term.field);
-      return true;
-    });
-  }
-  int Begin() { return 0; }
-  void Undo(int) {}
-
-  std::set<FieldId> fields;
-};
-
-FieldValue Sample(FieldId id) {
-  switch (TypeOf(id)) {
-    case FieldType::kText:
-      return {id, "<" + std::string(FieldName(id)) + ">"};
-    case FieldType::kShare:
-      return {id, 0.25};
-    case FieldType::kBytes:
-      return {id, 3.0 * 1024 * 1024 * 1024};
-    case FieldType::kHertz:
-      return {id, 1.5e9};
-    case FieldType::kSeconds:
-      return {id, 90.0};
-    default:
-      return {id, int64_t{2}};
-  }
-}
 
 // An observation that this row is for: its condition holds, and it has all that its template names
 // or, where `bare`, no more than its condition asks for.
@@ -112,20 +70,6 @@ std::string Sentences(bool bare) {
             EvidenceText(evidence) + "\n";
   }
   return text;
-}
-
-std::string Read(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// RANKSCOPE_ACCEPT=1 writes the goldens.
-void Expect(const std::string& name, const std::string& text) {
-  const std::string path = RANKSCOPE_SOURCE_DIR "/tests/fixtures/sentences/" + name;
-  if (std::getenv("RANKSCOPE_ACCEPT") != nullptr) std::ofstream(path) << text;
-  EXPECT_EQ(Read(path), text);
 }
 
 TEST(EvidenceRows, EachIsReachedAndSaysThisWithAllItsValues) {

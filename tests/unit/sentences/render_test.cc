@@ -22,6 +22,30 @@ std::string Printed(FieldId id, FieldValue::Of value, Format format) {
   return Print({id, std::move(value)}, {id, format, {}});
 }
 
+TEST(Print, ADurationIsAsPeopleSayIt) {
+  const auto lasting = [](double seconds) { return Print({FieldId::kLimit, seconds}); };
+  EXPECT_EQ(lasting(0), "0 s");
+  EXPECT_EQ(lasting(45.4), "45 s");
+  EXPECT_EQ(lasting(119), "119 s");
+  EXPECT_EQ(lasting(720), "12 min");
+  EXPECT_EQ(lasting(7199), "120 min");
+  EXPECT_EQ(lasting(7200), "2 h");
+  EXPECT_EQ(lasting(15'000), "4 h 10 min");
+  EXPECT_EQ(lasting(86'400), "24 h");
+  EXPECT_EQ(lasting(266'400), "3 d 2 h");
+  EXPECT_FALSE(lasting(1e300).empty());
+  EXPECT_FALSE(lasting(-1).empty());
+  EXPECT_FALSE(lasting(std::numeric_limits<double>::quiet_NaN()).empty());
+}
+
+TEST(Print, AListOfRanksAndATimeOfDay) {
+  const FieldValues values = {{FieldId::kOthers, std::vector<int32_t>{0, 1, 2, 7}},
+                              {FieldId::kPrinted, int64_t{1700000000}}};
+  EXPECT_EQ(Of("{others:ranks} {others:is/are} at {printed:clock}", values),
+            "ranks 0-2, 7 are at 22:13:20");
+  EXPECT_EQ(Of("{others:is/are}", {{FieldId::kOthers, std::vector<int32_t>{3}}}), "is");
+}
+
 TEST(Render, ASentenceWithoutOneOfItsValuesIsLeftOut) {
   EXPECT_EQ(Of("{name} and {node}", {{FieldId::kName, "a"}, {FieldId::kNode, "b"}}), "a and b");
   EXPECT_EQ(Of("{name} and {node}", {{FieldId::kName, "a"}}), "");
