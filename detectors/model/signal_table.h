@@ -47,6 +47,11 @@ class SignalValues {
     const uint8_t place = PlaceOf(id);
     return place == kNowhere ? std::numeric_limits<double>::quiet_NaN() : values_[place];
   }
+  // nullptr for a signal of another scope.
+  static const SignalRow* RowOf(SignalId id) {
+    const uint8_t place = PlaceOf(id);
+    return place == kNowhere ? nullptr : &kSignals[kRows[place]];
+  }
   void Set(SignalId id, double value) {
     if (const uint8_t place = PlaceOf(id); place != kNowhere) values_[place] = value;
   }
@@ -64,6 +69,15 @@ class SignalValues {
       if (row.scope == scope) places[static_cast<size_t>(row.id)] = next++;
     }
     return places;
+  }();
+
+  static constexpr auto kRows = [] {
+    std::array<size_t, kSignalsOf<scope>> rows{};
+    size_t next = 0;
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      if (kSignals[i].scope == scope) rows[next++] = i;
+    }
+    return rows;
   }();
 
   static uint8_t PlaceOf(SignalId id) {

@@ -15,7 +15,7 @@ namespace rankscope {
 
 enum class SignalKind : uint8_t { Gauge, Counter };
 enum class SignalScope : uint8_t { Rank, Gpu, Job, Host };
-enum class SignalOrigin : uint8_t { Sampled, Derived };
+enum class SignalOrigin : uint8_t { Sampled, Derived, Summed, Rate };
 enum class SignalProfile : uint8_t { Default, Full };
 
 enum class SignalId : uint16_t {

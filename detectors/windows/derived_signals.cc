@@ -122,6 +122,8 @@ constexpr bool IsOfNccl(SignalId id) {
 
 JobSignals SignalsOf(const SignalView& view) {
   JobSignals signals = view.job.sampled();
+  view.job.process_totals().Each(view.now,
+                                 [&signals](SignalId id, double value) { signals.Set(id, value); });
   const AttemptWindow& now = view.job.now();
   now.printed.Each([&signals](SignalId id, double value) { signals.Set(id, value); });
   for (const JobGetter& getter : kJobGetters) signals.Set(getter.id, getter.get(now, view));

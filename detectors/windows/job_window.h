@@ -29,6 +29,7 @@
 #include "detectors/windows/series/sample_rings.h"
 #include "detectors/windows/single_program.h"
 #include "detectors/windows/surroundings.h"
+#include "detectors/windows/trackers/process_totals.h"
 #include "detectors/windows/trackers/suspension_tracker.h"
 
 namespace rankscope::windows {
@@ -198,6 +199,7 @@ class JobWindow {
   const SingleProgram& single_program() const { return single_program_; }
   // The newest numbers that sources have sent of the job as a whole.
   const JobSignals& sampled() const { return sampled_; }
+  const ProcessTotals& process_totals() const { return process_totals_; }
   // The wrapped command; without a wrapper the first process of the job; pid 0 = not known.
   const ProcessKey& root() const { return root_; }
   int32_t world_size() const { return world_size_; }
@@ -314,6 +316,7 @@ class JobWindow {
   Hearing hearing_;
   SingleProgram single_program_;
   JobSignals sampled_;                  // not saved: a source sends them again after a restart
+  ProcessTotals process_totals_;        // the same
   std::map<int32_t, bool> ended_well_;  // by rank: its newest process exited with 0
   ProcessKey root_;
   int64_t processes_seen_ = 0;

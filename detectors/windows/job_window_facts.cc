@@ -47,8 +47,13 @@ void JobWindow::OnGpuMapping(std::vector<attribution::GpuName> cards, Timestamp 
 void JobWindow::OnSample(const Speaker& speaker, const SampleBatch& batch, Timestamp t) {
   attempts_.Each([&](AttemptWindow& attempt) { attempt.kernel.OnSamples(batch, speaker, t); });
   suspension_.OnSamples(batch, speaker, t);
-  if (batch.subject.kind == Subject::Kind::kJob) {
-    for (const Sample& sample : batch.samples) sampled_.Set(sample.signal, sample.value);
+  process_totals_.OnSamples(batch, speaker, t);
+  if (!speaker.foreign) {
+    for (const Sample& sample : batch.samples) {
+      const SignalRow* row = JobSignals::RowOf(sample.signal);
+      if (row != nullptr && row->origin == SignalOrigin::Sampled)
+        sampled_.Set(sample.signal, sample.value);
+    }
   }
   const int32_t rank = speaker.rank;
   if (rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(rank))) return;
@@ -58,7 +63,7 @@ void JobWindow::OnSample(const Speaker& speaker, const SampleBatch& batch, Times
     if (const auto slot = LaunchGapSlot(sample.signal)) {
       window.launch_gaps[*slot] = std::max(0.0, sample.value);
       window.launch_gaps_counted = true;
-    } else {
+    } else if (JobSignals::RowOf(sample.signal) == nullptr) {
       window.rings.Add(sample.signal, sample.value, t);
     }
   }

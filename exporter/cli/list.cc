@@ -160,12 +160,13 @@ void Probes() {
 // By scope and origin; the metric that shows it, if one does.
 void Signals() {
   constexpr std::string_view kScopes[] = {"rank", "GPU", "job", "host"};
+  constexpr std::string_view kOrigins[] = {"sampled", "derived", "summed", "rate"};
   std::vector<Row> rows;
   for (const SignalRow& signal : kSignals) {
     rows.push_back({std::to_string(static_cast<int>(signal.id)), Code(signal.name),
                     Cell(signal.unit), signal.kind == SignalKind::Counter ? "counter" : "gauge",
                     std::string(kScopes[static_cast<size_t>(signal.scope)]),
-                    signal.origin == SignalOrigin::Derived ? "derived" : "sampled",
+                    std::string(kOrigins[static_cast<size_t>(signal.origin)]),
                     Code(Cell(signal.metric))});
   }
   Print({"id", "signal", "unit", "kind", "of", "origin", "metric"}, rows);

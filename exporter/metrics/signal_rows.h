@@ -28,12 +28,15 @@ constexpr bool MakesRow(const SignalRow& row) {
 consteval std::string_view UnitOf(const SignalRow& row) {
   if (row.unit == "s") return "seconds";
   if (row.unit == "By") return "bytes";
+  if (row.unit == "By/s") return "bytes_per_second";
   if (row.unit == "ratio" || row.unit.empty()) return row.unit;
   throw "signal_rows.h: how does this unit stand in a metric's name?";
 }
 
 consteval std::string_view LabelsOf(const SignalRow& row) {
   if (row.scope == SignalScope::Job && row.label().empty()) return "job_id";
+  if (row.scope == SignalScope::Job && row.label() == "operation") return "job_id,operation";
+  if (row.scope == SignalScope::Job && row.label() == "state") return "job_id,state";
   if (row.scope == SignalScope::Rank && row.label().empty()) return "job_id,rank";
   if (row.scope == SignalScope::Rank && row.label() == "direction") return "job_id,rank,direction";
   if (row.scope == SignalScope::Rank && row.label() == "reason") return "job_id,rank,reason";

@@ -276,7 +276,10 @@ void SnapshotBuilder::Impl::AddTraining(const JobStatus& job) {
     // apart.
     const bool printed = row.id == SignalId::kLoss && training.nonfinite_loss > 0;
     if (!std::isnan(value)) {
-      Add(metric, labels, value);
+      Add(metric,
+          row.label().empty() ? labels
+                              : cache.Get(kCatalog[metric].labels, {job.job_id, row.label_value()}),
+          value);
     } else if (printed && Room(metric)) {
       Put(metric, labels, value);
     }

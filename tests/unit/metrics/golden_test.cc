@@ -96,7 +96,7 @@ Snapshot Everything() {
   JobStatus gpu = test::HangingJob("8842");
   double printed = 1000;
   for (const SignalRow& row : SignalTable()) {
-    const bool sampled = row.scope == SignalScope::Job && row.origin == SignalOrigin::Sampled;
+    const bool sampled = row.scope == SignalScope::Job && row.origin != SignalOrigin::Derived;
     if (sampled || windows::IsPrinted(row.id)) gpu.signals.Set(row.id, printed += 0.5);
   }
   for (RankStatus& rank : gpu.ranks) {
