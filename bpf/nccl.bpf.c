@@ -18,7 +18,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* As many as use a GPU: 1,024 of 224 bytes. */
+/* As many as use a GPU: 1,024 of 480 bytes. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 1024);
@@ -56,7 +56,7 @@ struct nccl_thread {
   __u32 op;
   __u32 ranks;
   __u32 rank;
-  __u32 pad;
+  __u32 kind; /* enum rs_nccl_kind of the operation that it entered last */
 };
 
 struct {
@@ -126,6 +126,37 @@ static __noinline int count_collective(__u64 pointer) {
   return 0;
 }
 
+static __always_inline struct rs_nccl_kind_counts *of_kind(struct rs_nccl_counts *counts,
+                                                           __u32 kind) {
+  return kind ? &counts->kinds[(kind - 1) & (RS_NCCL_KINDS - 1)] : 0;
+}
+
+/* What the operation moves over a link, as nccl-tests reckon it. The buffer of an all-gather, a
+ * reduce-scatter or an all-to-all is one rank's part of n. */
+static __noinline __u64 bus_bytes(__u32 kind, __u64 bytes, __u64 ranks) {
+  if (kind == RS_SEND || kind == RS_RECEIVE) return bytes;
+  if (ranks < 2) return 0; /* not known, or nobody else */
+  if (kind == RS_ALL_REDUCE) return 2 * bytes * (ranks - 1) / ranks;
+  if (kind == RS_BROADCAST || kind == RS_REDUCE) return bytes;
+  return bytes * (ranks - 1);
+}
+
+static __noinline int count_kind(struct rs_nccl_counts *counts, struct nccl_thread *thread,
+                                 __u64 bytes) {
+  struct rs_handle key = {.pid = bpf_get_current_pid_tgid() >> 32};
+  struct rs_nccl_kind_counts *sum;
+  struct rs_communicator *known;
+  if (!counts || !thread) return 0;
+  sum = of_kind(counts, thread->kind);
+  if (!sum) return 0;
+  key.pointer = thread->pointer;
+  known = bpf_map_lookup_elem(&rs_communicators, &key);
+  add(&sum->calls, 1);
+  add(&sum->bytes, bytes);
+  add(&sum->bus_bytes, bus_bytes(thread->kind, bytes, known ? known->ranks : 0));
+  return 0;
+}
+
 static __always_inline void tell(struct rs_nccl_counts *counts, struct nccl_thread *thread,
                                  __u32 kind, __u64 now, __u64 cookie, __s32 result) {
   struct rs_call *event = new_event(kind, bpf_get_current_pid_tgid() >> 32, now, cookie);
@@ -170,9 +201,12 @@ int nccl_begin(struct pt_regs *ctx) {
   if (op == RS_NCCL_COLLECTIVE || op == RS_NCCL_PEER) {
     type = (__u32)argument(ctx, told(cookie, RS_COOKIE_TYPE));
     count = argument(ctx, told(cookie, RS_COOKIE_SIZE));
+    count = type < TYPES ? count << (TYPE_SIZES >> 4 * type & 15) : 0;
     add(&counts->enqueued, 1);
-    if (type < TYPES) add(&counts->bytes, count << (TYPE_SIZES >> 4 * type & 15));
+    add(&counts->bytes, count);
     if (op == RS_NCCL_COLLECTIVE) count_collective(thread->pointer);
+    thread->kind = told(cookie, RS_COOKIE_KIND);
+    count_kind(counts, thread, count);
   } else if (op == RS_NCCL_INIT) {
     begin_init(ctx, counts, thread, cookie);
   } else if (op == RS_NCCL_ABORT) {
@@ -244,6 +278,7 @@ int nccl_end(struct pt_regs *ctx) {
   __u64 cookie = bpf_get_attach_cookie(ctx), self = bpf_get_current_pid_tgid(), now;
   struct rs_nccl_counts *counts;
   struct nccl_thread *thread;
+  struct rs_nccl_kind_counts *sum;
   __s32 result = RS_RESULT(ctx);
   counts = bpf_map_lookup_elem(&rs_nccl, &(__u32){self >> 32});
   if (!counts) return 0;
@@ -260,6 +295,8 @@ int nccl_end(struct pt_regs *ctx) {
     return gone(counts, thread, cookie, result);
   }
   add(&counts->inside_ns, now - thread->start_ns);
+  sum = of_kind(counts, thread->kind);
+  if (sum) add(&sum->inside_ns, now - thread->start_ns);
   if (result && result != NCCL_IN_PROGRESS && !(counts->results_seen & 1ull << (result & 63))) {
     counts->results_seen |= 1ull << (result & 63);
     tell(counts, thread, RS_CALL_FAILED, now, cookie, result);

@@ -22,6 +22,7 @@ enum rs_cookie {
   RS_COOKIE_TYPE = RS_COOKIE(4),  /* argument: ncclDataType_t */
   RS_COOKIE_COMM = RS_COOKIE(5),  /* argument: the communicator, or where a new one goes */
   RS_COOKIE_RANKS = RS_COOKIE(6), /* argument: its ranks */
+  RS_COOKIE_KIND = RS_COOKIE(6),  /* of a collective: enum rs_nccl_kind */
   RS_COOKIE_RANK = RS_COOKIE(7),  /* argument: the own one */
 };
 
@@ -103,6 +104,26 @@ enum rs_nccl_op {
   RS_NCCL_QUERY = 22, /* cudaEventQuery in the watchdog's thread */
 };
 
+/* Kinds of operation that are counted apart; 0 = another. */
+enum rs_nccl_kind {
+  RS_ALL_REDUCE = 1,
+  RS_ALL_GATHER = 2,
+  RS_REDUCE_SCATTER = 3,
+  RS_BROADCAST = 4,
+  RS_REDUCE = 5,
+  RS_ALL_TO_ALL = 6,
+  RS_SEND = 7,
+  RS_RECEIVE = 8,
+};
+#define RS_NCCL_KINDS 8
+struct rs_nccl_kind_counts {
+  __u64 calls;
+  __u64 bytes;     /* of the buffer that the call names */
+  __u64 bus_bytes; /* by the factor of nccl-tests; of communicators whose ranks are known */
+  __u64 inside_ns; /* ncclGroupEnd too, for the kind that the thread entered last */
+};
+RS_SIZE(rs_nccl_kind_counts, 32);
+
 /* Of one process since it was first seen. */
 struct rs_nccl_counts {
   __u64 start_ns;
@@ -119,8 +140,9 @@ struct rs_nccl_counts {
   __u64 results_seen; /* a bit each, by the low 6 bits */
   __u64 pad;
   struct rs_inside initialising[RS_SLOTS];
+  struct rs_nccl_kind_counts kinds[RS_NCCL_KINDS]; /* by rs_nccl_kind less 1 */
 };
-RS_SIZE(rs_nccl_counts, 8 * (12 + 2 * RS_SLOTS));
+RS_SIZE(rs_nccl_counts, 8 * (12 + 2 * RS_SLOTS + 4 * RS_NCCL_KINDS));
 
 /* A pointer of a process: a communicator, or an event that its watchdog asks for. */
 struct rs_handle {

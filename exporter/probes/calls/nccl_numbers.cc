@@ -4,6 +4,7 @@
 #include "exporter/probes/calls/nccl_numbers.h"
 
 #include <algorithm>
+#include <array>
 
 namespace rankscope::probes {
 namespace {
@@ -13,6 +14,35 @@ constexpr int64_t kLongCallNs = 10'000'000'000;
 
 double SecondsSince(uint64_t then_ns, int64_t now_ns) {
   return static_cast<double>(std::max<int64_t>(now_ns - static_cast<int64_t>(then_ns), 0)) * kNs;
+}
+
+// By rs_nccl_kind less 1.
+struct KindSignals {
+  SignalId bytes, seconds, bus_bytes;
+};
+constexpr std::array<KindSignals, RS_NCCL_KINDS> kKinds = {{
+    {SignalId::kAllReduceBytes, SignalId::kAllReduceSeconds, SignalId::kAllReduceBusBytes},
+    {SignalId::kAllGatherBytes, SignalId::kAllGatherSeconds, SignalId::kAllGatherBusBytes},
+    {SignalId::kReduceScatterBytes, SignalId::kReduceScatterSeconds,
+     SignalId::kReduceScatterBusBytes},
+    {SignalId::kBroadcastBytes, SignalId::kBroadcastSeconds, SignalId::kBroadcastBusBytes},
+    {SignalId::kReduceBytes, SignalId::kReduceSeconds, SignalId::kReduceBusBytes},
+    {SignalId::kAllToAllBytes, SignalId::kAllToAllSeconds, SignalId::kAllToAllBusBytes},
+    {SignalId::kSendBytes, SignalId::kSendSeconds, SignalId::kSendBusBytes},
+    {SignalId::kReceiveBytes, SignalId::kReceiveSeconds, SignalId::kReceiveBusBytes},
+}};
+
+// Of the kinds that the process has used. Bus bytes are not known where no communicator's making
+// was seen.
+void AddKinds(const rs_nccl_counts& counts, std::vector<Sample>& samples) {
+  for (size_t i = 0; i < kKinds.size(); ++i) {
+    const rs_nccl_kind_counts& kind = counts.kinds[i];
+    if (kind.calls == 0) continue;
+    samples.push_back({kKinds[i].bytes, static_cast<double>(kind.bytes)});
+    samples.push_back({kKinds[i].seconds, static_cast<double>(kind.inside_ns) * kNs});
+    if (kind.bus_bytes > 0)
+      samples.push_back({kKinds[i].bus_bytes, static_cast<double>(kind.bus_bytes)});
+  }
 }
 
 }  // namespace
@@ -41,6 +71,7 @@ std::vector<Sample> NcclSamples(const NcclView& view, int64_t now_ns,
   count(SignalId::kCollectivesEnqueued, counts.enqueued);
   count(SignalId::kCollectiveBytes, counts.bytes);
   add(SignalId::kCollectiveSeconds, static_cast<double>(counts.inside_ns) * kNs);
+  AddKinds(counts, samples);
   if (const auto sequence = CollectiveSequence(view)) {
     count(SignalId::kCollectiveSequence, *sequence);
   }

@@ -206,5 +206,18 @@ TEST(NcclNumbers, InitsInFlightHaveAnAge) {
   EXPECT_NEAR(*Of(samples, SignalId::kCommunicatorInitSeconds), 40, 1e-4);
 }
 
+TEST(NcclNumbers, OfTheOperationsThatAProcessHasUsed) {
+  NcclView view;
+  view.counts.kinds[RS_ALL_REDUCE - 1] = {10, 4000, 6000, static_cast<__u64>(kSecond / 4)};
+  view.counts.kinds[RS_SEND - 1] = {3, 300, 0, 0};
+  const auto samples = NcclSamples(view, 100 * kSecond, Lives);
+  EXPECT_EQ(Of(samples, SignalId::kAllReduceBytes), 4000);
+  EXPECT_EQ(Of(samples, SignalId::kAllReduceSeconds), 0.25);
+  EXPECT_EQ(Of(samples, SignalId::kAllReduceBusBytes), 6000);
+  EXPECT_EQ(Of(samples, SignalId::kSendBytes), 300);
+  EXPECT_EQ(Of(samples, SignalId::kSendBusBytes), std::nullopt) << "not known, and not 0";
+  EXPECT_EQ(Of(samples, SignalId::kBroadcastBytes), std::nullopt);
+}
+
 }  // namespace
 }  // namespace rankscope::probes
