@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "detectors/model/event_types.h"
+#include "detectors/reports/ras_numbers.h"
 #include "exporter/nccl/ras_client.h"
 
 namespace rankscope::collectors {
@@ -24,6 +28,31 @@ constexpr int64_t kOtherNodes = 5;  // asked at every fifth interval without ran
 constexpr size_t kMostJson = NcclRasDiary::kMaxTold;
 constexpr int kSilencesTold = 3;  // in a row
 
+// Of every answer, and not only of those worth a report. NaN, which is shown nowhere, once RAS does
+// not answer any more.
+std::vector<Sample> NumberSamples(const std::optional<reports::RasNumbers>& numbers) {
+  using State = reports::RasState;
+  constexpr std::array<std::pair<SignalId, State>, reports::kRasStates> kStates = {{
+      {SignalId::kRasRunning, State::kRunning},
+      {SignalId::kRasFinalising, State::kFinalising},
+      {SignalId::kRasInitialising, State::kInitialising},
+      {SignalId::kRasMissing, State::kMissing},
+      {SignalId::kRasAborted, State::kAborted},
+      {SignalId::kRasUnresponsive, State::kUnresponsive},
+      {SignalId::kRasDead, State::kDead},
+  }};
+  std::vector<Sample> samples;
+  const auto add = [&](SignalId signal, int64_t value) {
+    samples.push_back(
+        {signal, numbers ? static_cast<double>(value) : std::numeric_limits<double>::quiet_NaN()});
+  };
+  const reports::RasNumbers of = numbers.value_or(reports::RasNumbers());
+  for (const auto& [signal, state] : kStates) add(signal, of.of(state));
+  add(SignalId::kRasErrors, of.errors);
+  add(SignalId::kRasLag, of.lag);
+  return samples;
+}
+
 }  // namespace
 
 struct NcclRas::Round {
@@ -32,7 +61,8 @@ struct NcclRas::Round {
     std::string address;
     RasAnswer answer;
     std::vector<NcclRasDiary::Entry> told;
-    int silences = 0;  // in a row
+    int silences = 0;             // in a row
+    std::vector<Sample> numbers;  // on the node of rank 0: every node is told of all ranks
   };
   Timestamp t;
   std::vector<Answer> answers;
@@ -62,13 +92,14 @@ struct NcclRas::Poll {
       const bool leads = std::any_of(ranks.begin(), ranks.end(),
                                      [](const RankProcess* rank) { return rank->rank == 0; });
       if (job.rounds++ % (leads ? 1 : kOtherNodes) != 0) continue;
-      if (const auto listener = FindRasListener(roster, ranks)) Question(*listener, job, round);
+      if (const auto listener = FindRasListener(roster, ranks))
+        Question(*listener, leads, job, round);
     }
     for (const auto& [group, job] : jobs) round.lost += job.diary.untold();
     return round;
   }
 
-  void Question(const RasListener& listener, Job& job, Round& round) {
+  void Question(const RasListener& listener, bool leads, Job& job, Round& round) {
     RasQuestion question;
     question.socket = listener.socket;
     question.json = job.json;
@@ -86,7 +117,13 @@ struct NcclRas::Poll {
     const RasAnswer& said = answer.answer;
     job.silences = said.silent ? job.silences + 1 : 0;
     answer.silences = job.silences;
+    if (leads && job.silences == 1) answer.numbers = NumberSamples(std::nullopt);
     if (said.text.empty()) return;
+    if (leads) {
+      const reports::RasReport report = reports::ReadRas(said.text);
+      if (!report.cut || !report.groups.empty() || !report.communicators.empty())
+        answer.numbers = NumberSamples(reports::NumbersOf(report));
+    }
     if (said.json && said.text.size() > kMostJson) {
       job.json = false;  // from the next question on
       return;
@@ -161,6 +198,12 @@ void NcclRas::Apply(Round& round) {
       event.num = {{"microseconds", microseconds}, {"cut", answer.answer.cut ? 1 : 0}};
       Tell(event);
     }
+    if (answer.numbers.empty()) continue;
+    SampleBatch batch;
+    batch.subject.kind = Subject::Kind::kProcess;
+    batch.subject.process = answer.owner;
+    batch.samples = std::move(answer.numbers);
+    Tell(std::move(batch), {});
   }
 }
 
