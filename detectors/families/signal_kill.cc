@@ -86,6 +86,9 @@ Finding Evaluate(const JobFeatures& f) {
     finding.domain = proto::DOMAIN_WORKLOAD;
     finding.component = "host_memory";
     JudgeOom(*oom, finding);
+    for (const features::Notice& notice : f.notices) {
+      if (notice.explains == IncidentKind::kHostOom) Show(notice.evidence, finding);
+    }
   } else if (by_process) {
     JudgeSender(*sent, by, finding);
   } else if (finding.signal == SIGBUS && f.storage.shared_memory_full) {

@@ -11,6 +11,7 @@
 #include "detectors/features/cite.h"
 #include "detectors/features/landmarks.h"
 #include "detectors/features/loss_features.h"
+#include "detectors/features/notices.h"
 #include "detectors/features/scheduler.h"
 
 namespace rankscope::features {
@@ -87,6 +88,7 @@ class Builder {
     DescribeFaults(window_, citer_, f_);
     DescribeJobCards(job_, window_, citer_, f_);
     DescribeNodeRecord(job_, window_, citer_, f_);
+    if (!earlier_) DescribeNotices(job_, citer_, f_);
     f_.causes = earlier_ ? OrderCausesOf(job_, window_, job_.previous_attempt().ordinal, f_)
                          : OrderCauses(job_, f_);
     for (Cause& cause : f_.causes) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -208,6 +209,13 @@ struct SuspensionFeatures {
   EvidenceRef past_evidence = kNoEvidence;  // of those that are over
 };
 
+// Evidence that stands for itself: what is worth a warning, and what led up to an end of some kind.
+struct Notice {
+  EvidenceRef evidence = kNoEvidence;
+  std::string_view warning;  // of the table of warnings; empty = it deserves none now
+  std::optional<logs::IncidentKind> explains;
+};
+
 struct JobFeatures {
   // The run.
   std::string job_id;
@@ -294,6 +302,7 @@ struct JobFeatures {
   SchedulerFeatures scheduler;
   LostWork lost;
   std::vector<NodeFault> faults;  // in order of their first lines
+  std::vector<Notice> notices;
 
   std::vector<InferredIncident> inferred;
 

@@ -46,6 +46,7 @@ void DescribeSuspension(const windows::JobWindow& job, bool earlier, Citer& cite
                        {FieldId::kProcesses, static_cast<int64_t>(current.processes)},
                        {FieldId::kQuery, "rankscope_job_suspended{job_id=\"" + f.job_id + "\"}"}};
     suspension.evidence = citer.Add(std::move(evidence));
+    f.notices.push_back({suspension.evidence, "suspended", {}});
   } else if (!tracker.past().empty()) {
     Evidence evidence;
     evidence.kind = EvidenceKind::kSuspended;
@@ -58,6 +59,7 @@ void DescribeSuspension(const windows::JobWindow& job, bool earlier, Citer& cite
         {FieldId::kSuspensions, static_cast<int64_t>(suspension.times)},
         {FieldId::kQuery, "rankscope_job_suspended_seconds_total{job_id=\"" + f.job_id + "\"}"}};
     suspension.past_evidence = citer.Add(std::move(evidence));
+    f.notices.push_back({suspension.past_evidence, "was_suspended", {}});
   }
 }
 

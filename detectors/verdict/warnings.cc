@@ -58,8 +58,9 @@ class Writer {
     if (!f_.ended) Cited("port_faults", f_.reports.port_evidence);
     AddCards();
     Cited("ranks_renumbered", f_.reports.renumbered_evidence);
-    Cited("suspended", f_.suspension.evidence);
-    Cited("was_suspended", f_.suspension.past_evidence);
+    for (const features::Notice& notice : f_.notices) {
+      if (!notice.warning.empty()) Cited(notice.warning, notice.evidence);
+    }
     AddNode();
     AddUnusedCards();
     AddSurvived();
