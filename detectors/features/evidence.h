@@ -130,8 +130,9 @@ enum class EvidenceKind : uint8_t {
   kParentJob,    // what is left of that job
   kSuspectNode,  // a node that was in every run that failed soon
   kSuspended,
+  kMemoryPressure,
 };
-inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kSuspended) + 1;
+inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kMemoryPressure) + 1;
 
 struct Evidence {
   EvidenceKind kind{};

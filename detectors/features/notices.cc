@@ -5,11 +5,13 @@
 
 #include <array>
 
+#include "detectors/features/memory_pressure.h"
+
 namespace rankscope::features {
 namespace {
 
 using Describe = void (*)(const windows::JobWindow& job, Citer& citer, JobFeatures& f);
-constexpr std::array<Describe, 0> kNotices = {};
+constexpr std::array<Describe, 1> kNotices = {DescribeMemoryPressure};
 
 }  // namespace
 
