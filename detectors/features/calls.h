@@ -14,12 +14,9 @@
 
 namespace rankscope::features {
 
-// name{job_id="8841",rank=~"0|3"}: where the numbers of these ranks can be asked for again.
-std::string RankQuery(std::string_view name, const windows::JobWindow& job,
-                      const std::vector<int32_t>& ranks);
-// An evidence of these ranks, cited by that query, of what was seen between the two times.
-Evidence OfRanks(EvidenceKind kind, proto::Store store, std::string_view series,
-                 const windows::JobWindow& job, std::vector<int32_t> ranks);
+// An evidence of these ranks, cited by a query (promql.h) over so many seconds.
+Evidence OfRanks(EvidenceKind kind, proto::Store store, std::string_view query,
+                 const windows::JobWindow& job, std::vector<int32_t> ranks, double seconds = 0);
 // 0 where there is none.
 double MedianOrZero(const std::vector<double>& values);
 

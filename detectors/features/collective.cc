@@ -155,9 +155,9 @@ class CollectiveDescriber {
     }
   }
 
-  Evidence About(std::string_view role, std::string_view series, std::vector<int32_t> ranks,
+  Evidence About(std::string_view role, std::string_view query, std::vector<int32_t> ranks,
                  double seconds) const {
-    Evidence evidence = OfRanks(EvidenceKind::kCollectives, proto::STORE_NCCL, series, job_, ranks);
+    Evidence evidence = OfRanks(EvidenceKind::kCollectives, proto::STORE_NCCL, query, job_, ranks);
     evidence.observed = seconds;
     evidence.unit = "s";
     evidence.begin = now_ - Seconds(seconds);
@@ -169,8 +169,9 @@ class CollectiveDescriber {
   void Cite() {
     std::vector<int32_t> all;
     for (const RankCollectives& rank : out_.ranks) all.push_back(rank.rank);
-    Evidence advance = About("advance", "rankscope_nccl_collectives_enqueued_total", std::move(all),
-                             out_.seconds_since_advance);
+    Evidence advance =
+        About("advance", "time() - max(rankscope_nccl_last_advance_timestamp_seconds{$})",
+              std::move(all), out_.seconds_since_advance);
     advance.values.Set(FieldId::kEntered, out_.entered);
     if (out_.completed > 0) advance.values.Set(FieldId::kCompleted, out_.completed);
     constexpr double kTold = 2;  // seconds; shorter ones are those between two looks
@@ -178,8 +179,8 @@ class CollectiveDescriber {
     out_.advance_evidence = citer_.Add(std::move(advance));
     if (!out_.waiting.empty()) {
       Evidence waiting = About("waiting",
-                               out_.asked ? "rankscope_rank_oldest_collective_seconds"
-                                          : "rankscope_cuda_oldest_sync_seconds",
+                               out_.asked ? "max(rankscope_rank_oldest_collective_seconds{$})"
+                                          : "max(rankscope_cuda_oldest_sync_seconds{$})",
                                out_.waiting, out_.wait_seconds);
       waiting.values.Set(FieldId::kHow, out_.asked ? "flight" : "sync");
       out_.waiting_evidence = citer_.Add(std::move(waiting));
@@ -197,7 +198,8 @@ class CollectiveDescriber {
       behind = std::max(behind, rank.behind);
     }
     Evidence absent =
-        About("absent", "rankscope_nccl_collectives_enqueued_total", out_.absent, since);
+        About("absent", "time() - min(rankscope_nccl_last_enqueue_timestamp_seconds{$})",
+              out_.absent, since);
     if (out_.by_sequence) absent.values.Set(FieldId::kBehind, behind);
     absent.values.Set(FieldId::kLaunch, out_.absent_since_launch);
     if (!out_.by_sequence) absent.values.Set(FieldId::kHow, out_.asked ? "flight" : "sync");
@@ -218,7 +220,7 @@ class CollectiveDescriber {
     if (making.empty()) return;
     Evidence evidence =
         OfRanks(EvidenceKind::kCommunicator, proto::STORE_NCCL,
-                "rankscope_nccl_comm_init_in_flight_seconds", job_, std::move(making));
+                "max(rankscope_nccl_comm_init_in_flight_seconds{$})", job_, std::move(making));
     evidence.observed = out_.init_seconds;
     evidence.unit = "s";
     evidence.begin = now_ - Seconds(out_.init_seconds);

@@ -72,10 +72,13 @@ Evidence OfGpu(EvidenceKind kind, const RunGpu& gpu, const JobFeatures& f) {
   evidence.ranks = gpu.ranks;
   evidence.begin = f.now - Seconds(kMinuteSeconds);
   evidence.end = f.now;
-  evidence.values = {{FieldId::kGpu, gpu.index},
-                     {FieldId::kGpuUuid, gpu.uuid},
-                     {FieldId::kQuery, GpuQuery(kind, {gpu.uuid})}};
+  evidence.values = {{FieldId::kGpu, gpu.index}, {FieldId::kGpuUuid, gpu.uuid}};
   return evidence;
+}
+
+EvidenceRef AddOfGpu(Evidence evidence, const RunGpu& gpu, Citer& citer, const JobFeatures& f) {
+  evidence.values.Set(FieldId::kQuery, GpuQuery(evidence, {gpu.uuid}, f));
+  return citer.Add(std::move(evidence));
 }
 
 void CiteActivity(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& gpu) {
@@ -86,7 +89,7 @@ void CiteActivity(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu&
   evidence.values.Set(FieldId::kIdle, gpu.idle_seconds)
       .Set(FieldId::kUsed, window.newest(0).memory_used)
       .Set(FieldId::kBusiest, gpu.busiest_minute);
-  gpu.activity_evidence = citer.Add(std::move(evidence));
+  gpu.activity_evidence = AddOfGpu(std::move(evidence), gpu, citer, f);
 }
 
 void CiteThrottle(Citer& citer, JobFeatures& f, RunGpu& gpu) {
@@ -100,7 +103,7 @@ void CiteThrottle(Citer& citer, JobFeatures& f, RunGpu& gpu) {
       .Set(FieldId::kBest,
            std::max(gpu.best_clock, std::isfinite(gpu.peers_clock) ? gpu.peers_clock : 0.0))
       .Set(FieldId::kTemperature, gpu.temperature);
-  gpu.throttle_evidence = citer.Add(std::move(evidence));
+  gpu.throttle_evidence = AddOfGpu(std::move(evidence), gpu, citer, f);
 }
 
 void CiteErrors(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& gpu) {
@@ -120,7 +123,7 @@ void CiteErrors(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& g
                                       : failed.rose > 0 ? "remap_failed"
                                                         : "remapped");
   evidence.values.Set(FieldId::kBefore, ecc.rose > 0 ? ecc.first : remaps.first);
-  gpu.errors_evidence = citer.Add(std::move(evidence));
+  gpu.errors_evidence = AddOfGpu(std::move(evidence), gpu, citer, f);
 }
 
 // What the card has carried since before the run: no cause of anything yet, and worth a look.
@@ -130,13 +133,11 @@ void CiteLatent(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& g
     evidence.observed = 1;
     evidence.begin = window.xid_since;
     const Xid xid = FindXid(window.xid);
-    evidence.values.Replace(FieldId::kQuery,
-                            "rankscope_gpu_xid_pending_action{gpu_uuid=\"" + gpu.uuid + "\"}");
     evidence.values.Set(FieldId::kWhat, "xid")
         .Set(FieldId::kCode, int64_t{window.xid})
         .Set(FieldId::kMeaning, xid.meaning)
         .Set(FieldId::kDo, XidActionPhrase(xid.action));
-    gpu.latent_evidence = citer.Add(std::move(evidence));
+    gpu.latent_evidence = AddOfGpu(std::move(evidence), gpu, citer, f);
     return;
   }
   struct Row {
@@ -154,7 +155,7 @@ void CiteLatent(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& g
     evidence.observed = seen.last;
     evidence.begin = f.begin;
     evidence.values.Set(FieldId::kWhat, row.what);
-    gpu.latent_evidence = citer.Add(std::move(evidence));
+    gpu.latent_evidence = AddOfGpu(std::move(evidence), gpu, citer, f);
     return;
   }
 }
@@ -174,7 +175,7 @@ void CiteForeign(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& 
   evidence.unit = "By";
   evidence.values.Set(FieldId::kName, gpu.foreign_name)
       .Set(FieldId::kPid, int64_t{gpu.foreign_pid});
-  gpu.foreign_evidence = citer.Add(std::move(evidence));
+  gpu.foreign_evidence = AddOfGpu(std::move(evidence), gpu, citer, f);
 }
 
 void CiteLoss(Citer& citer, JobFeatures& f, RunGpu& gpu) {
@@ -183,7 +184,7 @@ void CiteLoss(Citer& citer, JobFeatures& f, RunGpu& gpu) {
   evidence.observed = static_cast<double>(std::llround((f.now - gpu.lost_since).seconds()));
   evidence.unit = "s";
   evidence.begin = gpu.lost_since;
-  gpu.lost_evidence = citer.Add(std::move(evidence));
+  gpu.lost_evidence = AddOfGpu(std::move(evidence), gpu, citer, f);
 }
 
 RunGpu Measure(const GpuWindow& window, Timestamp now) {

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <variant>
 
+#include "detectors/features/promql.h"
 #include "detectors/windows/series/statistics.h"
 
 namespace rankscope::features {
@@ -61,24 +63,61 @@ void Fill(const GpuWindow& window, Timestamp now, RunGpu& gpu) {
 
 struct QueryRow {
   EvidenceKind kind;
-  std::string_view metric;
+  std::string_view what;  // empty = whatever it is
+  std::string_view query;
 };
+#define UNCORRECTED "rankscope_gpu_ecc_errors_total{$,kind=\"uncorrected\",scope=\"volatile\"}"
+#define REMAPPED "rankscope_gpu_row_remaps{$,cause=\"uncorrectable\"}"
+// Seen to be slowed down while it worked.
+#define SLOWED                                                                              \
+  "avg_over_time((max(rankscope_gpu_throttle_active{$,reason=~\"hw_slowdown|sw_thermal|hw_" \
+  "thermal|hw_power_brake\"}) and on() max(rankscope_gpu_engine_active_ratio{$}) >= 0.5)[1m:5s]"
+// Not the job's: what of it the job's processes do not have.
+#define OTHERS                                 \
+  "sum(rankscope_gpu_memory_used_bytes{$}) - " \
+  "(sum(rankscope_gpu_process_memory_used_bytes{$}) or vector(0))"
 constexpr QueryRow kQueries[] = {
-    {EvidenceKind::kGpuActivity, "rankscope_gpu_engine_active_ratio"},
-    {EvidenceKind::kGpuThrottle, "rankscope_gpu_throttle_active"},
-    {EvidenceKind::kGpuErrors, "rankscope_gpu_ecc_errors_total"},
-    {EvidenceKind::kGpuLatent, "rankscope_gpu_row_remaps"},
-    {EvidenceKind::kGpuForeign, "rankscope_gpu_memory_used_bytes"},
-    {EvidenceKind::kGpuWaits, "rankscope_gpu_sm_active_ratio"},
-    {EvidenceKind::kGpuPeers, "rankscope_gpu_sm_active_ratio"},
-    {EvidenceKind::kGpuMemory, "rankscope_gpu_memory_used_bytes"},
-    {EvidenceKind::kGpuClean, "rankscope_gpu_ecc_errors_total"},
-    {EvidenceKind::kGpuWork, "rankscope_gpu_engine_active_ratio"},
-    {EvidenceKind::kGpuLost, "rankscope_gpu_up"},
-    {EvidenceKind::kGpuCards, "rankscope_job_gpu"},
-    {EvidenceKind::kGpuUnused, "rankscope_job_gpu_attached"},
-    {EvidenceKind::kGpuOutside, "rankscope_gpu_processes"},
+    {EvidenceKind::kGpuActivity, "",
+     "quantile_over_time(0.5, rankscope_gpu_engine_active_ratio{$}[1m])"},
+    {EvidenceKind::kGpuThrottle, "",
+     "min(label_replace(" SLOWED "), \"minute\", \"now\", \"\", \"\") or label_replace(" SLOWED
+     " offset 1m), \"minute\", \"before\", \"\", \"\"))"},
+    {EvidenceKind::kGpuErrors, "ecc", "sum(" UNCORRECTED ") - @"},
+    {EvidenceKind::kGpuErrors, "remap_failed", "rankscope_gpu_row_remap_failed{$} - @"},
+    {EvidenceKind::kGpuErrors, "", REMAPPED " - @"},
+    {EvidenceKind::kGpuLatent, "xid", "max(rankscope_gpu_xid_pending_action{$})"},
+    {EvidenceKind::kGpuLatent, "remap_failed", "rankscope_gpu_row_remap_failed{$}"},
+    {EvidenceKind::kGpuLatent, "remap_pending", "rankscope_gpu_row_remap_pending{$}"},
+    {EvidenceKind::kGpuLatent, "remapped", REMAPPED},
+    {EvidenceKind::kGpuLatent, "", "sum(" UNCORRECTED ")"},
+    {EvidenceKind::kGpuForeign, "", OTHERS},
+    {EvidenceKind::kGpuWaits, "spin",
+     "quantile(0.5, quantile_over_time(0.5, rankscope_gpu_sm_active_ratio{$}[1m]))"},
+    {EvidenceKind::kGpuWaits, "cold",
+     "max(quantile_over_time(0.5, rankscope_gpu_engine_active_ratio{$}[1m]))"},
+    {EvidenceKind::kGpuWaits, "",
+     "max(max_over_time(avg_over_time(rankscope_gpu_sm_active_ratio{$}[1m])[5m:1m]))"},
+    {EvidenceKind::kGpuPeers, "engine",
+     "quantile_over_time(0.5, rankscope_gpu_engine_active_ratio{$}[1m])"},
+    {EvidenceKind::kGpuPeers, "", "quantile_over_time(0.5, rankscope_gpu_sm_active_ratio{$}[1m])"},
+    {EvidenceKind::kGpuMemory, "", "max_over_time(rankscope_gpu_memory_used_bytes{$}[#])"},
+    {EvidenceKind::kGpuClean, "", "sum(increase(" UNCORRECTED "[#]))"},
+    {EvidenceKind::kGpuWork, "",
+     "min(quantile_over_time(0.5, (rankscope_gpu_engine_active_ratio{$} >= 0.05)[2m:5s]))"},
+    {EvidenceKind::kGpuLost, "", "% * (1 - avg_over_time(rankscope_gpu_up{$}[#]))"},
+    {EvidenceKind::kGpuCards, "", "sum(max_over_time(rankscope_job_gpu_attached{$}[#]))"},
+    {EvidenceKind::kGpuUnused, "", "% * (1 - avg_over_time(rankscope_job_gpu_attached{$}[#]))"},
+    {EvidenceKind::kGpuOutside, "", OTHERS},
 };
+#undef UNCORRECTED
+#undef REMAPPED
+#undef SLOWED
+#undef OTHERS
+
+// Of cards that a job may share with another, its series alone.
+bool IsOfJob(EvidenceKind kind) {
+  return kind == EvidenceKind::kGpuCards || kind == EvidenceKind::kGpuUnused;
+}
 
 class Describer {
  public:
@@ -105,8 +144,8 @@ class Describer {
     evidence.store = proto::STORE_GPU;
     evidence.begin = f_.now - Seconds(since_seconds);
     evidence.end = f_.now;
-    evidence.values = {{FieldId::kWhat, std::string(what)},
-                       {FieldId::kQuery, GpuQuery(kind, uuids)}};
+    evidence.values = {{FieldId::kWhat, std::string(what)}};
+    evidence.values.Set(FieldId::kQuery, GpuQuery(evidence, uuids, f_));
     return evidence;
   }
 
@@ -331,13 +370,22 @@ class Describer {
 
 }  // namespace
 
-std::string GpuQuery(EvidenceKind kind, const std::vector<std::string>& uuids) {
+std::string GpuQuery(const Evidence& evidence, const std::vector<std::string>& uuids,
+                     const JobFeatures& f) {
+  if (uuids.empty()) return {};
+  std::string which;
+  for (const std::string& uuid : uuids) which += (which.empty() ? "" : "|") + uuid;
+  std::string matchers =
+      std::string("gpu_uuid=") + (uuids.size() > 1 ? "~" : "") + "\"" + which + "\"";
+  if (IsOfJob(evidence.kind)) matchers = "job_id=\"" + f.job_id + "\"," + matchers;
+  const FieldValue* const before = evidence.values.Find(FieldId::kBefore);
+  const double* const from = before == nullptr ? nullptr : std::get_if<double>(&before->value);
   for (const QueryRow& row : kQueries) {
-    if (row.kind != kind || uuids.empty()) continue;
-    std::string which;
-    for (const std::string& uuid : uuids) which += (which.empty() ? "" : "|") + uuid;
-    return std::string(row.metric) + "{gpu_uuid=" + (uuids.size() > 1 ? "~" : "") + "\"" + which +
-           "\"}";
+    if (row.kind != evidence.kind) continue;
+    if (!row.what.empty() && row.what != evidence.values.Text(FieldId::kWhat)) continue;
+    return FillQuery(row.query, {.matchers = matchers,
+                                 .seconds = (evidence.end - evidence.begin).seconds(),
+                                 .from = from == nullptr ? 0 : *from});
   }
   return {};
 }

@@ -15,8 +15,10 @@
 
 namespace rankscope::features {
 
-// What shows the same on /metrics: a selector of the family that this kind of evidence reads.
-std::string GpuQuery(EvidenceKind kind, const std::vector<std::string>& uuids);
+// The query that returns what such an evidence has observed on these cards, by its kind, what it is
+// about and the time that it covers.
+std::string GpuQuery(const Evidence& evidence, const std::vector<std::string>& uuids,
+                     const JobFeatures& f);
 
 // `windows` are those of f.gpu.gpus, in the same order.
 void DescribeGpuSignature(const std::vector<const windows::GpuWindow*>& windows, Citer& citer,

@@ -67,8 +67,7 @@ Evidence Of(EvidenceKind kind, const UnusedGpu& gpu, Timestamp begin, Timestamp 
   evidence.end = now;
   evidence.values = {{FieldId::kGpu, gpu.index},
                      {FieldId::kGpuUuid, gpu.uuid},
-                     {FieldId::kSource, std::string(gpu.source)},
-                     {FieldId::kQuery, GpuQuery(kind, {gpu.uuid})}};
+                     {FieldId::kSource, std::string(gpu.source)}};
   return evidence;
 }
 
@@ -84,7 +83,8 @@ void CiteOutside(const GpuWindow& window, Citer& citer, JobFeatures& f, UnusedGp
   evidence.observed = gpu.foreign_bytes;
   evidence.unit = "By";
   evidence.values.Set(FieldId::kName, most->second.name)
-      .Set(FieldId::kPid, int64_t{most->first.pid});
+      .Set(FieldId::kPid, int64_t{most->first.pid})
+      .Set(FieldId::kQuery, GpuQuery(evidence, {gpu.uuid}, f));
   gpu.outside_evidence = citer.Add(std::move(evidence));
 }
 
@@ -108,7 +108,9 @@ UnusedGpu Measure(const ClaimedGpu& card, Citer& citer, JobFeatures& f) {
   Evidence evidence = Of(EvidenceKind::kGpuUnused, gpu, window.first, f.now);
   evidence.observed = std::floor(gpu.looked_seconds);
   evidence.unit = "s";
-  evidence.values.Set(FieldId::kUsed, gpu.used).Set(FieldId::kRise, gpu.rise);
+  evidence.values.Set(FieldId::kUsed, gpu.used)
+      .Set(FieldId::kRise, gpu.rise)
+      .Set(FieldId::kQuery, GpuQuery(evidence, {gpu.uuid}, f));
   gpu.evidence = citer.Add(std::move(evidence));
   return gpu;
 }
@@ -145,7 +147,7 @@ void DescribeJobCards(const windows::JobWindow& job, const windows::AttemptWindo
   evidence.expected = static_cast<double>(cards.size());
   evidence.values = {{FieldId::kCards, indexes},
                      {FieldId::kSource, std::string(attribution::NameOf(word))},
-                     {FieldId::kQuery, GpuQuery(EvidenceKind::kGpuCards, uuids)}};
+                     {FieldId::kQuery, GpuQuery(evidence, uuids, f)}};
   f.gpu.cards_evidence = citer.Add(std::move(evidence));
 }
 

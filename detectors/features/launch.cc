@@ -148,8 +148,9 @@ class LaunchDescriber {
     }
     out_.rate_before = MedianOf([](const RankLaunches& rank) { return rank.rate_before; });
     if (!any) return;
-    Evidence evidence = OfRanks(EvidenceKind::kLaunches, proto::STORE_CUDA,
-                                "rankscope_cuda_kernel_launches_total", job_, AllRanks());
+    Evidence evidence =
+        OfRanks(EvidenceKind::kLaunches, proto::STORE_CUDA,
+                "time() - max(rankscope_cuda_last_launch_timestamp_seconds{$})", job_, AllRanks());
     evidence.observed = out_.seconds_since_launch;
     evidence.unit = "s";
     evidence.begin = now_ - Seconds(out_.seconds_since_launch);
@@ -206,8 +207,13 @@ class LaunchDescriber {
   }
 
   void CiteShares() {
-    Evidence evidence = OfRanks(EvidenceKind::kCudaCalls, proto::STORE_CUDA,
-                                "rankscope_cuda_sync_seconds_total", job_, AllRanks());
+    constexpr std::string_view kHostShare =
+        "clamp_min(1 - quantile(0.5, rate(rankscope_cuda_launch_seconds_total{$}[#]))"
+        " - quantile(0.5, rate(rankscope_cuda_sync_seconds_total{$}[#]))"
+        " - quantile(0.5, rate(rankscope_cuda_memcpy_seconds_total{$}[#]))"
+        " - quantile(0.5, rate(rankscope_cuda_alloc_seconds_total{$}[#])), 0)";
+    Evidence evidence = OfRanks(EvidenceKind::kCudaCalls, proto::STORE_CUDA, kHostShare, job_,
+                                AllRanks(), out_.window_seconds);
     evidence.observed = out_.host_share;
     evidence.begin = now_ - Seconds(out_.window_seconds);
     evidence.end = now_;
@@ -282,10 +288,12 @@ class LaunchDescriber {
   }
 
   EvidenceRef CiteWait(std::string_view role, std::vector<int32_t> ranks, double share) {
+    const auto seconds = static_cast<double>(out_.slow_pieces * kPieceSeconds);
     Evidence evidence = OfRanks(EvidenceKind::kCudaCalls, proto::STORE_CUDA,
-                                "rankscope_cuda_sync_seconds_total", job_, std::move(ranks));
+                                "quantile(0.5, rate(rankscope_cuda_sync_seconds_total{$}[#]))",
+                                job_, std::move(ranks), seconds);
     evidence.observed = share;
-    evidence.begin = now_ - Seconds(static_cast<double>(out_.slow_pieces * kPieceSeconds));
+    evidence.begin = now_ - Seconds(seconds);
     evidence.end = now_;
     evidence.values.Set(FieldId::kRole, role)
         .Set(FieldId::kSeconds, static_cast<int64_t>(out_.slow_pieces * kPieceSeconds))
@@ -305,7 +313,7 @@ class LaunchDescriber {
         out_.last_failed_bytes = calls.last_failed_bytes();
         out_.launches_since_failure = calls.launches_since_failure();
         Evidence evidence = OfRanks(EvidenceKind::kAllocationFailed, proto::STORE_CUDA,
-                                    "rankscope_cuda_last_failed_alloc_bytes", job_, {rank});
+                                    "rankscope_cuda_last_failed_alloc_bytes{$}", job_, {rank});
         if (std::isfinite(calls.last_failed_bytes())) evidence.observed = calls.last_failed_bytes();
         evidence.unit = "By";
         evidence.begin = evidence.end = calls.failed_at();
@@ -318,11 +326,12 @@ class LaunchDescriber {
     if (calls.cuda_errors() > 0 && out_.error_evidence == kNoEvidence &&
         std::isfinite(calls.last_cuda_error())) {
       Evidence evidence = OfRanks(EvidenceKind::kCudaCalls, proto::STORE_CUDA,
-                                  "rankscope_cuda_errors_total", job_, {rank});
-      evidence.observed = calls.last_cuda_error();
+                                  "rankscope_cuda_errors_total{$}", job_, {rank});
+      evidence.observed = calls.cuda_errors();
+      evidence.begin = evidence.end = now_;
       evidence.values.Set(FieldId::kRole, "error")
           .Set(FieldId::kCall, calls.error_call())
-          .Set(FieldId::kErrors, calls.cuda_errors());
+          .Set(FieldId::kCode, static_cast<int64_t>(calls.last_cuda_error()));
       out_.error_evidence = citer_.Add(std::move(evidence));
     }
   }

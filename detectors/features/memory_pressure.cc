@@ -61,7 +61,7 @@ void DescribeMemoryPressure(const windows::JobWindow& job, Citer& citer, JobFeat
   }
   if (!worst) return;
   Evidence evidence = OfRanks(EvidenceKind::kMemoryPressure, proto::STORE_PROCESS,
-                              "rankscope_rank_swapped_bytes", job, {worst->rank});
+                              "rankscope_rank_swapped_bytes{$}", job, {worst->rank});
   evidence.observed = worst->swapped;
   evidence.unit = "By";
   evidence.begin = worst->last - Seconds(worst->seconds);

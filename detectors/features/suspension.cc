@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "detectors/features/landmarks.h"
+#include "detectors/features/promql.h"
 
 namespace rankscope::features {
 namespace {
@@ -42,9 +43,12 @@ void DescribeSuspension(const windows::JobWindow& job, bool earlier, Citer& cite
     evidence.begin = current.begin;
     evidence.end = f.now;
     const bool freezer = static_cast<SuspendedBy>(current.by) == SuspendedBy::kFreezer;
-    evidence.values = {{FieldId::kBy, freezer ? "freezer" : "signal"},
-                       {FieldId::kProcesses, static_cast<int64_t>(current.processes)},
-                       {FieldId::kQuery, "rankscope_job_suspended{job_id=\"" + f.job_id + "\"}"}};
+    evidence.values = {
+        {FieldId::kBy, freezer ? "freezer" : "signal"},
+        {FieldId::kProcesses, static_cast<int64_t>(current.processes)},
+        {FieldId::kQuery, FillQuery("rankscope_job_suspended_seconds_total{$} - @",
+                                    {.matchers = "job_id=\"" + f.job_id + "\"",
+                                     .from = suspension.total_seconds - suspension.seconds})}};
     suspension.evidence = citer.Add(std::move(evidence));
     f.notices.push_back({suspension.evidence, "suspended", {}});
   } else if (!tracker.past().empty()) {

@@ -84,12 +84,23 @@ double LastLaunch(const RankWindow& rank, const SignalView& view) {
   return WallSeconds(found->second.last_launch(), view.wall_offset_ns);
 }
 
+template <Timestamp (RankCollective::*when)() const>
+double LastCollective(const RankWindow& rank, const SignalView& view) {
+  const auto& collectives = view.job.now().kernel.collectives.ranks();
+  const auto found = collectives.find(rank.rank);
+  if (found == collectives.end() || !found->second.counted()) return kNone;
+  const Timestamp t = (found->second.*when)();
+  return t.ns == 0 ? kNone : WallSeconds(t, view.wall_offset_ns);
+}
+
 constexpr std::array kRankGetters = {
     RankGetter{SignalId::kRankEngineActivity,
                [](const R& r, const V& v) { return ActivityOf(v.claimed, r.rank, v.now).engine; }},
     RankGetter{SignalId::kRankSmActivity,
                [](const R& r, const V& v) { return ActivityOf(v.claimed, r.rank, v.now).sm; }},
     RankGetter{SignalId::kLastLaunchTimestamp, LastLaunch},
+    RankGetter{SignalId::kLastAdvanceTimestamp, LastCollective<&RankCollective::last_advance>},
+    RankGetter{SignalId::kLastEnqueueTimestamp, LastCollective<&RankCollective::last_entered>},
 };
 
 // Each derived signal of the scope has one getter, and what comes from a record's text has its row

@@ -21,13 +21,13 @@ VERDICT = f'rankscope_verdict{{job_id="{JOB}",family="%s"}}'
 class Daemon:
     """`rankscope serve` on a free port, with state and socket below `folder`."""
 
-    def __init__(self, binary, folder):
+    def __init__(self, binary, folder, *arguments):
         self.socket = f"{folder}/run.sock"
         self._log = Path(folder) / "serve.log"
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
                 [binary, "serve", "--web.listen-address", "127.0.0.1:0", "--state.dir", f"{folder}/state",
-                 "--run.socket", self.socket], stdout=log, stderr=log)
+                 "--run.socket", self.socket, *arguments], stdout=log, stderr=log)
         self.address = wait_for("the daemon's address", self._find_address)
         self.url = f"http://{self.address}"
 

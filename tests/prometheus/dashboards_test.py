@@ -63,7 +63,7 @@ def pids_of(daemon, job):
 def running(command, environment):
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         process.wait(20)

@@ -112,11 +112,11 @@ class Proxy:
 
 
 class Prometheus:
-    """Scrapes `address` every 200 ms; retries with another port when somebody takes the one it found."""
+    """Scrapes `address` every `interval`; retries with another port when somebody takes the one it found."""
 
-    def __init__(self, folder, address, rules=(), flags=()):
+    def __init__(self, folder, address, rules=(), flags=(), interval="200ms"):
         config = {
-            "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "200ms"},
+            "global": {"scrape_interval": interval, "scrape_timeout": interval, "evaluation_interval": interval},
             "rule_files": list(rules),
             "scrape_configs": [{"job_name": "rankscope", "static_configs": [{"targets": [address]}]}],
         }
@@ -144,10 +144,13 @@ class Prometheus:
             time.sleep(0.05)
         return False
 
-    def query(self, expression):
-        """[(labels, value)] of an instant query now."""
-        answer = json.loads(fetch(self.url + "/api/v1/query?" + urllib.parse.urlencode({"query": expression})))
+    def query(self, expression, at=None):
+        """[(labels, value)] of an instant query now, or at a time."""
+        parameters = {"query": expression, **({} if at is None else {"time": at})}
+        answer = json.loads(fetch(self.url + "/api/v1/query?" + urllib.parse.urlencode(parameters)))
         assert answer["status"] == "success", answer
+        if answer["data"]["resultType"] == "scalar":
+            return [({}, answer["data"]["result"][1])]
         return [(one["metric"], one["value"][1]) for one in answer["data"]["result"]]
 
     def value(self, expression):
