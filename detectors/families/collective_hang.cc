@@ -56,10 +56,10 @@ Finding AbsentRank(const JobFeatures& f) {
   // Counts or watchdogs of all ranks say who is not in it, and its launches have stopped too.
   const bool launches_agree = std::isfinite(c.absent_since_launch);
   if (launches_agree && (c.by_sequence || c.asked)) finding.tier = proto::TIER_C;
-  finding.cap = 0.85;
+  finding.cap = cap::kInferred;
   if (AbsenceOf(f) == Absence::kBusyHost) finding.tier = proto::TIER_W;  // may be compiling
   // Many are absent: they may be waiting for something that is no collective.
-  if (2 * c.absent.size() > c.ranks.size()) finding.cap = 0.5;
+  if (2 * c.absent.size() > c.ranks.size()) finding.cap = cap::kEvenOdds;
   finding.shows = {c.absent_evidence, c.waiting_evidence, c.advance_evidence};
   finding.root = {c.absent_evidence, c.waiting_evidence};
   finding.open = {Question::kHangTrigger};
@@ -73,7 +73,7 @@ Finding Stalled(const JobFeatures& f) {
   finding.matched = true;
   finding.sub = "stalled";
   finding.tier = proto::TIER_S;
-  if (!c.asked) finding.cap = 0.55;  // a kernel that runs for ever looks the same
+  if (!c.asked) finding.cap = cap::kLookalike;  // a kernel that runs for ever looks the same
   finding.shows = {c.waiting_evidence, c.advance_evidence};
   finding.root = {c.waiting_evidence};
   finding.open = {Question::kHardwareOrSoftware};
@@ -84,7 +84,8 @@ Finding Stalled(const JobFeatures& f) {
 Finding Standstill(const JobFeatures& f) {
   const features::CollectiveFeatures& c = f.collectives;
   Finding finding = AbsenceOf(f) == Absence::kNone ? Stalled(f) : AbsentRank(f);
-  if (!Seasoned(f)) finding.cap = 0.5;  // data may be prepared that long before the first step
+  if (!Seasoned(f))
+    finding.cap = cap::kEvenOdds;  // data may be prepared that long before the first step
   finding.component = "collective";
   finding.symptom = "hang";
   finding.domain = proto::DOMAIN_UNKNOWN;
@@ -113,7 +114,7 @@ Finding LostPeer(const JobFeatures& f) {
   Finding finding = FromPrimary(f);
   finding.sub = "lost_peer";
   finding.tier = proto::TIER_C;
-  finding.cap = 0.85;
+  finding.cap = cap::kInferred;
   finding.domain = proto::DOMAIN_UNKNOWN;
   finding.component = "collective";
   finding.symptom = "hang";
@@ -140,7 +141,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.domain = proto::DOMAIN_UNKNOWN;
     finding.component = "collective";
     finding.symptom = "hang";
-    finding.cap = 0.85;
+    finding.cap = cap::kInferred;
     Show(f.last_progress_evidence, finding);
     Show(f.leave.evaluation, finding);
     finding.open = {Question::kHangCulprit, Question::kHangTrigger};
@@ -167,7 +168,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.sub = "silent";
   // All processes alive and none speaking: two stores agree that it is not over and not moving.
   finding.tier = f.processes_alive > 1 ? proto::TIER_S : proto::TIER_W;
-  finding.cap = 0.7;  // no cross-rank view of collectives
+  finding.cap = cap::kUnseenSide;  // no cross-rank view of collectives
   finding.component = "collective";
   finding.symptom = "hang";
   finding.shows = finding.root = {f.silence_evidence};

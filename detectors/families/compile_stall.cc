@@ -34,7 +34,7 @@ Finding CompilersInSilence(const JobFeatures& f) {
   finding.matched = true;
   finding.sub = "compile";
   finding.tier = proto::TIER_S;
-  finding.cap = 0.65;
+  finding.cap = cap::kOneSource;
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "compiler";
   finding.symptom = "hang";
@@ -70,7 +70,7 @@ Finding Evaluate(const JobFeatures& f) {
   }
   finding.sub = lock ? "lock" : "compile";
   finding.tier = primary != nullptr || f.running ? proto::TIER_S : proto::TIER_W;
-  finding.cap = 0.65;
+  finding.cap = cap::kOneSource;
   finding.domain = lock ? proto::DOMAIN_INFRASTRUCTURE : proto::DOMAIN_WORKLOAD;
   finding.component = "compiler";
   finding.symptom = "hang";

@@ -81,7 +81,7 @@ Finding Refused(const JobFeatures& f) {
   finding.matched = true;
   finding.sub = "refused";
   finding.tier = proto::TIER_S;
-  finding.cap = 0.65;  // it may have been caught, and the end be another's doing
+  finding.cap = cap::kOneSource;  // it may have been caught, and the end be another's doing
   finding.ranks = {f.launches.failed_rank};
   finding.shows = {f.launches.allocation_evidence, f.exit_evidence};
   finding.root = {f.launches.allocation_evidence};

@@ -24,7 +24,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.sub = f.exit_code == 143 ? "sigterm" : "sigint";
     finding.signal = f.exit_code - 128;
     finding.tier = f.exit_signal != 0 ? proto::TIER_P : proto::TIER_S;
-    finding.cap = 0.85;  // the signal is proved, that it came from outside is inferred
+    finding.cap = cap::kInferred;  // the signal is proved, that it came from outside is inferred
     finding.symptom = "ended_by_scheduler";
     finding.component = "external";
     finding.shows = finding.root = {f.exit_evidence};
@@ -48,7 +48,8 @@ Finding Evaluate(const JobFeatures& f) {
     finding.component = "external";
     finding.domain = proto::DOMAIN_UNKNOWN;
     // A lone word may have been printed by anything.
-    finding.cap = incident.sub == "bare" && finding.tier == proto::TIER_S ? 0.5 : 0.85;
+    finding.cap =
+        incident.sub == "bare" && finding.tier == proto::TIER_S ? cap::kEvenOdds : cap::kInferred;
     if (f.last_progress_evidence != features::kNoEvidence)
       finding.shows.push_back(f.last_progress_evidence);
     const Cause* const sent = FindSender(f, *primary);
@@ -71,7 +72,7 @@ RuledOut RuleOut(const JobFeatures& f) {
   if (f.running) return Excluded(Reason::kGoesOn);
   if (f.exit_known && f.exit_code == 0) return Exited(f, {f.exit_evidence});
   for (const Cause& cause : f.causes) {
-    if (cause.role == Cause::Role::kCascade && cause.precedence >= 80) {
+    if (cause.role == Cause::Role::kCascade && IsDisposition(cause.event)) {
       return Excluded(Reason::kConsequence, {cause.evidence}, {{FieldId::kWhat, "termination"}});
     }
   }

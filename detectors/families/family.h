@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "detectors/families/confidence.h"
 #include "detectors/families/reason.h"
 #include "detectors/features/job_features.h"
 #include "detectors/model/time.h"
@@ -61,7 +62,7 @@ struct Finding {
   int32_t signal = 0;
   proto::Domain domain = proto::DOMAIN_UNKNOWN;
   proto::Tier tier = proto::TIER_S;
-  double cap = 1.0;            // of confidence, for what the family cannot see
+  double cap = 1.0;            // of confidence; one of families::cap
   double contradiction = 1.0;  // 0.5 per store that contradicts without explanation
   proto::RetryOutlook retry =
       proto::RETRY_OUTLOOK_UNSPECIFIED;  // unspecified: as the remedy's row says

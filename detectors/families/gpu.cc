@@ -153,7 +153,7 @@ Finding IdlingCards(const JobFeatures& f) {
   finding.matched = true;
   finding.sub = "low_duty";
   finding.tier = proto::TIER_S;
-  finding.cap = 0.65;
+  finding.cap = cap::kOneSource;
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "input";
   finding.symptom = "slow";
@@ -165,7 +165,7 @@ Finding IdlingCards(const JobFeatures& f) {
   if (f.store(proto::STORE_CUDA) == Availability::kUp && l.exact && l.launches > 0 &&
       (l.host_share >= kHostShare || l.stalls >= kStalls)) {
     finding.tier = proto::TIER_C;
-    finding.cap = 0.85;
+    finding.cap = cap::kInferred;
     Show(l.calls_evidence, finding);
   }
   Show(f.step_time_evidence, finding);

@@ -31,7 +31,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.sub = primary->incident().kind == IncidentKind::kXid ? "xid" : "cuda_error";
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "gpu_kernel";
-  finding.cap = 0.55;  // a failing card makes the same faults, and then on one GPU only
+  finding.cap = cap::kLookalike;  // a failing card makes the same faults, and then on one GPU only
   if (owner == features::GpuErrorOwner::kUndecided) finding.tier = proto::TIER_W;
   finding.open.push_back(Question::kHardwareOrSoftware);
   return finding;

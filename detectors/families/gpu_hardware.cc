@@ -78,7 +78,7 @@ Finding Evaluate(const JobFeatures& f) {
   if (unknown) finding.tier = proto::TIER_W;
   // Software may be all of it; only the same card under another job would tell.
   if (features::OwnerOfGpuError(primary->incident()) == features::GpuErrorOwner::kDriver)
-    finding.cap = 0.7;
+    finding.cap = cap::kUnseenSide;
   finding.open.push_back(Question::kHardwareOrSoftware);
   return finding;
 }

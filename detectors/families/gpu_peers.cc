@@ -56,7 +56,7 @@ Finding Slow(const JobFeatures& f, std::string_view sub, double seconds) {
   finding.matched = true;
   finding.sub = sub;
   finding.tier = proto::TIER_S;
-  finding.cap = 0.65;
+  finding.cap = cap::kOneSource;
   finding.symptom = "slow";
   finding.onset = f.now - Seconds(seconds);
   return finding;
@@ -107,7 +107,7 @@ void AddOddCard(const JobFeatures& f, const OddGpu& odd, Finding& finding) {
   if (InLockStep(f)) {
     // Two stores: as many collectives, and not as much work.
     finding.tier = proto::TIER_C;
-    finding.cap = 0.85;
+    finding.cap = cap::kInferred;
     Show(f.collectives.advance_evidence, finding);
   }
   Show(f.step_time_evidence, finding);
@@ -140,7 +140,7 @@ void AddWaitingCards(const JobFeatures& f, Finding& finding) {
   if (finding.tier == proto::TIER_S || finding.tier == proto::TIER_W) {
     // Text or calls have stopped, and the cards wait: two stores.
     finding.tier = proto::TIER_C;
-    finding.cap = std::max(finding.cap, 0.85);
+    finding.cap = std::max(finding.cap, cap::kInferred);
   }
   if (gpu.cold.empty() || 2 * gpu.cold_cards > gpu.gpus.size()) return;
   Show(gpu.cold_evidence, finding);
@@ -161,11 +161,11 @@ Finding WaitingOnTheFabric(const JobFeatures& f) {
   Show(f.gpu.level_evidence, finding);
   if (SlowTransport(f) != nullptr) {
     finding.tier = proto::TIER_C;
-    finding.cap = 0.85;
+    finding.cap = cap::kInferred;
     Show(f.network.transport_evidence, finding);
   } else {
     // Kernels too small for the card look the same, without any collective.
-    finding.cap = 0.5;
+    finding.cap = cap::kEvenOdds;
     finding.open = {Question::kWaitOrSmallKernels};
   }
   finding.root = finding.shows;

@@ -38,7 +38,7 @@ Finding Evaluate(const JobFeatures& f) {
   constexpr double kOneCore = 0.8;
   const bool busy = std::isfinite(l.cpu_share) && l.cpu_share >= kOneCore;
   Finding finding = Slow(f, idle && busy ? "host_bound" : "starved");
-  if (!idle) finding.cap = 0.55;
+  if (!idle) finding.cap = cap::kLookalike;
   finding.component = busy ? "host" : "input";
   finding.shows = finding.root = {l.calls_evidence};
   Show(f.step_time_evidence, finding);

@@ -41,8 +41,9 @@ Finding Evaluate(const JobFeatures& f) {
     if (BecameSlow(f)) finding.shows.push_back(f.step_time_evidence);
     finding.tier = completed ? proto::TIER_C : proto::TIER_S;
     // Nobody says that it came to its end.
-    if (!f.running && !completed && !f.train_end) finding.cap = 0.55;
-    if (f.steps_known && f.steps < kHealthySteps) finding.cap = std::min(finding.cap, 0.65);
+    if (!f.running && !completed && !f.train_end) finding.cap = cap::kLookalike;
+    if (f.steps_known && f.steps < kHealthySteps)
+      finding.cap = std::min(finding.cap, cap::kOneSource);
     ShowCurve(f, finding);
     Show(f.loss.lowest_evidence, finding);
     Show(f.steps_evidence, finding);
@@ -58,7 +59,7 @@ Finding Evaluate(const JobFeatures& f) {
     Show(f.loss.highest_evidence, finding);
     finding.open.push_back(WhetherItLearned(f));
   }
-  if (f.generic) finding.cap = std::min(finding.cap, 0.55);
+  if (f.generic) finding.cap = std::min(finding.cap, cap::kLookalike);
   Show(f.train_end_evidence, finding);
   Show(f.gpu.work_evidence, finding);
   Show(f.gpu.clean_evidence, finding);

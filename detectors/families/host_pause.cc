@@ -39,7 +39,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.onset = f.now - Seconds(f.silence_seconds);
   }
   finding.matched = true;
-  finding.cap = 0.65;
+  finding.cap = cap::kOneSource;
   finding.root = finding.shows;
   finding.component = "host";
   finding.symptom = "slow";

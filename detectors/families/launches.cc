@@ -34,7 +34,7 @@ Finding Slow(const JobFeatures& f, std::string_view sub) {
   finding.matched = true;
   finding.sub = sub;
   finding.tier = proto::TIER_S;
-  finding.cap = 0.65;
+  finding.cap = cap::kOneSource;
   finding.symptom = "slow";
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.onset = f.now - Seconds(f.launches.window_seconds);

@@ -182,7 +182,7 @@ Explosion Exploded(const JobFeatures& f) {
   }
   explosion.found = strong > 0 || grew || too_coarse;
   if (strong > 0) explosion.tier = proto::TIER_S;
-  if (strong == 1) explosion.cap = 0.5;
+  if (strong == 1) explosion.cap = cap::kEvenOdds;
   return explosion;
 }
 
@@ -222,7 +222,7 @@ Finding Evaluate(const JobFeatures& f) {
   if (sub.empty()) {
     sub = NotLearning(f);
     weak = sub == "flat";
-    if (sub == "frozen") cap = 0.55;
+    if (sub == "frozen") cap = cap::kLookalike;
   }
   if (sub.empty()) return {};
   const Explosion explosion = sub == "exploded" ? Exploded(f) : Explosion();
@@ -235,7 +235,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.tier = weak ? proto::TIER_W : proto::TIER_S;
   if (weak && sub == "rose" && GradientsExploded(f.loss)) {
     finding.tier = proto::TIER_S;
-    cap = 0.5;
+    cap = cap::kEvenOdds;
   }
   if (explosion.found) {
     finding.tier = explosion.tier;
@@ -243,7 +243,7 @@ Finding Evaluate(const JobFeatures& f) {
   }
   // A loss that rises a little under a warm-up that is not over may yet turn.
   if (sub == "rose" && f.loss.rate_climbs && f.loss.end < 2 * f.loss.start)
-    cap = std::min(cap, 0.5);
+    cap = std::min(cap, cap::kEvenOdds);
   finding.cap = cap;
   if (nan_text) {
     finding.shows.push_back(primary->evidence);

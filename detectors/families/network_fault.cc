@@ -42,7 +42,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "network";
   // A peer's death looks the same from here; a missing interface does not.
-  if (incident.kind == IncidentKind::kPeerLost || again) finding.cap = 0.55;
+  if (incident.kind == IncidentKind::kPeerLost || again) finding.cap = cap::kLookalike;
   HoldToItsWord(f, finding);
   AddPortFaults(f, finding);
   Show(f.last_progress_evidence, finding);

@@ -59,7 +59,7 @@ Finding Evaluate(const JobFeatures& f) {
   if (finding.tier != proto::TIER_P) HoldToItsWord(f, finding);
   if (!ProgressedToTheEnd(f)) {
     // It stood long before the node was lost.
-    finding.cap = 0.7;
+    finding.cap = cap::kUnseenSide;
     Show(f.silence_evidence, finding);
   }
   JudgeNode(f, finding);

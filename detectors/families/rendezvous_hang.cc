@@ -74,7 +74,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.sub = primary->incident().sub;
     if (forming) {
       finding.sub = "transport";
-      finding.cap = 0.55;  // a peer's death looks the same from here
+      finding.cap = cap::kLookalike;  // a peer's death looks the same from here
     }
     if (!f.network.trigger.empty() && !forming) {
       FollowKernel(f, finding);
@@ -96,7 +96,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.matched = true;
   finding.sub = "silent";
   finding.tier = f.phase_seconds >= f.rendezvous_fire_seconds ? proto::TIER_S : proto::TIER_W;
-  finding.cap = 0.7;  // peers of other nodes are not seen
+  finding.cap = cap::kUnseenSide;  // peers of other nodes are not seen
   finding.component = "rendezvous";
   finding.symptom = "hang";
   finding.shows = finding.root = {f.rendezvous_begin_evidence};

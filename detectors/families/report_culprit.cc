@@ -58,7 +58,7 @@ void AddReportedCulprit(const JobFeatures& f, Finding& finding) {
   finding.root.push_back(accused.evidence);
   std::erase(finding.open, Question::kHangCulprit);
   // The collectives of all ranks have been seen, so the cap for not seeing them is lifted.
-  finding.cap = std::max(finding.cap, 0.85);
+  finding.cap = std::max(finding.cap, cap::kInferred);
   if (OtherStoreAgrees(f, finding)) Raise(proto::TIER_C, finding);
 }
 
@@ -67,7 +67,7 @@ void AddPortFaults(const JobFeatures& f, Finding& finding) {
   if (!fabric || f.reports.port_evidence == kNoEvidence) return;
   Show(f.reports.port_evidence, finding);
   if (!f.reports.link_fell) return;
-  finding.cap = std::max(finding.cap, 0.85);
+  finding.cap = std::max(finding.cap, cap::kInferred);
   Raise(proto::TIER_C, finding);
 }
 

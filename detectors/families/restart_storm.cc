@@ -81,7 +81,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.matched = true;
   finding.sub = stuck ? "no_advance" : "storm";
   finding.tier = recorded ? proto::TIER_P : here ? proto::TIER_S : proto::TIER_W;
-  if (recorded && !here) finding.cap = 0.85;  // that they were in vain is inferred
+  if (recorded && !here) finding.cap = cap::kInferred;  // that they were in vain is inferred
   finding.domain = proto::DOMAIN_UNKNOWN;
   finding.component = "job";
   finding.symptom = "all_ranks_crashed";

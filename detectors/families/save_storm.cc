@@ -74,7 +74,7 @@ Finding ToldStorm(const JobFeatures& f) {
   if (!costs && rest && storage.told_interval > kNearlyEach) return {};
   Finding finding = Storm(f);
   finding.tier = costs && rest ? proto::TIER_C : costs || rest ? proto::TIER_S : proto::TIER_W;
-  finding.cap = costs && rest ? 0.85 : 0.65;
+  finding.cap = costs && rest ? cap::kInferred : cap::kOneSource;
   finding.shows.insert(finding.shows.begin(), storage.told_evidence);
   finding.root = {storage.told_evidence};
   if (rest) {

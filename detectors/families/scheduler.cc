@@ -18,10 +18,6 @@ using logs::IncidentKind;
 
 namespace {
 
-constexpr int32_t kLeave = 88;  // of causes that are requests to stop, and none but them
-
-constexpr double kTheProgramsWord = 0.65;
-
 struct RerunRow {
   std::string_view rerun, text;  // of one that failed Slurm's word follows
 };
@@ -65,7 +61,7 @@ Finding SchedulerFinding(const JobFeatures& f, std::string_view sub) {
 
 const Cause* Notice(const JobFeatures& f, std::string_view sub) {
   const Cause* primary = f.Primary();
-  if (primary == nullptr || primary->precedence < kLeave) return nullptr;
+  if (primary == nullptr || primary->event < features::CauseClass::kReasonToStop) return nullptr;
   for (const Cause& cause : f.causes) {
     const bool speaks =
         cause.role == Cause::Role::kInitiating || cause.role == Cause::Role::kSupport;
@@ -82,7 +78,7 @@ Finding NoticeFinding(const JobFeatures& f, std::string_view sub, const Cause& n
   finding.symptom = "ended_by_scheduler";
   finding.domain = proto::DOMAIN_SCHEDULER;
   finding.component = "scheduler";
-  finding.cap = kTheProgramsWord;
+  finding.cap = cap::kOneSource;
   if (std::find(finding.root.begin(), finding.root.end(), notice.evidence) == finding.root.end())
     finding.root.push_back(notice.evidence);
   Show(notice.evidence, finding);
@@ -102,7 +98,7 @@ RuledOut NoSchedulerText(const JobFeatures& f, std::string_view what) {
   if (f.exit_known && f.exit_code == 0) return Exited(f, {f.exit_evidence});
   if (f.store(proto::STORE_SCHEDULER) == Availability::kUp) return NoSuchText(f, what);
   if (const Cause* primary = f.Primary()) {
-    if (primary->incident().kind != IncidentKind::kSchedulerEnd && primary->precedence < 80) {
+    if (primary->incident().kind != IncidentKind::kSchedulerEnd && !IsDisposition(primary->event)) {
       return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "scheduler"}});
     }
   }

@@ -105,7 +105,7 @@ Finding StarvedRank(const JobFeatures& f) {
   finding.matched = true;
   finding.sub = "starved";
   finding.tier = proto::TIER_S;
-  finding.cap = 0.7;  // what its GPU does is not seen
+  finding.cap = cap::kUnseenSide;  // what its GPU does is not seen
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.ranks = {rank->rank};
   finding.component = "host";
@@ -130,7 +130,7 @@ Finding RankOfSlowStorage(const JobFeatures& f) {
   finding.matched = true;
   finding.sub = "slow_storage";
   finding.tier = proto::TIER_S;
-  finding.cap = 0.7;  // what its GPU does is not seen
+  finding.cap = cap::kUnseenSide;  // what its GPU does is not seen
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.ranks = {rank->rank};
   finding.component = "storage";

@@ -27,7 +27,7 @@ Finding Evaluate(const JobFeatures& f) {
   const When when = Place(f, *primary);
   if (when == When::kTraining || when == When::kUnknown) return {};
   Finding finding = Describe(f, *primary);
-  if (when == When::kProbablyStart) finding.cap = 0.55;
+  if (when == When::kProbablyStart) finding.cap = cap::kLookalike;
   if (when == When::kPerhapsStart) finding.tier = proto::TIER_W;
   return finding;
 }

@@ -238,7 +238,7 @@ void AddThreadCause(const JobFeatures& f, Finding& finding) {
   if (!cause.proved) return;
   // The kernel says that it is stopped, the text that nothing moves.
   finding.tier = proto::TIER_C;
-  finding.cap = cause.others_wait ? 0.85 : 0.7;
+  finding.cap = cause.others_wait ? cap::kInferred : cap::kUnseenSide;
   finding.component = "process";
 }
 
@@ -251,7 +251,8 @@ Finding StandstillOfThreads(const JobFeatures& f) {
   Finding finding;
   finding.matched = true;
   finding.tier = proto::TIER_S;
-  finding.cap = cause.others_wait ? 0.65 : 0.5;  // nothing tells that it trained
+  finding.cap =
+      cause.others_wait ? cap::kOneSource : cap::kEvenOdds;  // nothing tells that it trained
   finding.component = "process";
   finding.symptom = "hang";
   finding.values = {{FieldId::kSeconds, (f.now - cause.onset).seconds()}};

@@ -39,7 +39,7 @@ Finding LaunchBlocking(const JobFeatures& f) {
   if (l.launch_blocking) {
     // The setting, and what it does.
     finding.tier = proto::TIER_C;
-    finding.cap = 0.85;
+    finding.cap = cap::kInferred;
     finding.shows = {l.launch_blocking_evidence};
   }
   finding.shows.push_back(l.calls_evidence);

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <vector>
 
+#include "detectors/features/cause_relations.h"
 #include "detectors/features/gpu_error.h"
 
 namespace rankscope::features {
@@ -31,107 +32,6 @@ constexpr int64_t kProgressedAfter = 3;
 // A weak card may train on for minutes before it fails for good.
 constexpr Duration kWeakCard = Seconds(600);
 
-// Lower goes first among simultaneous events: acts of the scheduler, then hardware, kills, memory,
-// exceptions, transport, hangs, dispositions.
-int32_t Precedence(const Incident& incident) {
-  switch (incident.kind) {
-    case IncidentKind::kSchedulerEnd:
-      if (incident.sub == "time_limit") return 80;
-      if (incident.sub == "cancelled" || incident.sub == "failed") return 85;
-      return 10;
-    case IncidentKind::kXid:
-    case IncidentKind::kCudaError:
-      return OwnerOfGpuError(incident) == GpuErrorOwner::kHardware ||
-                     OwnerOfGpuError(incident) == GpuErrorOwner::kDriver
-                 ? 20
-                 : 45;
-    case IncidentKind::kHostOom:
-      return 30;
-    case IncidentKind::kSignalDeath:
-      if (incident.signal == SIGTERM || incident.signal == SIGINT) return 90;
-      return incident.signal == SIGABRT ? 60 : 32;
-    case IncidentKind::kCudaOom:
-      return 40;
-    case IncidentKind::kStorage:
-      return 48;
-    case IncidentKind::kException:
-    case IncidentKind::kUsageError:
-      return 50;
-    case IncidentKind::kRendezvous:
-      return 66;
-    case IncidentKind::kCollectiveTimeout:
-      return 70;
-    case IncidentKind::kPeerLost:
-      return 75;
-    case IncidentKind::kTerminated:
-      return incident.sub.empty() ? 90 : 88;  // a reason goes before the bare request
-    case IncidentKind::kNonFiniteLoss:
-      return 95;
-    case IncidentKind::kNonZeroExit:
-      return 99;
-  }
-  return 99;
-}
-
-bool SharesProcess(const windows::Candidate& a, const windows::Candidate& b) {
-  const Incident& x = a.incident;
-  const Incident& y = b.incident;
-  if (x.pid != 0 && y.pid != 0) return x.pid == y.pid;
-  if (x.rank >= 0 && y.rank >= 0) return x.rank == y.rank;
-  return true;  // nobody says otherwise
-}
-
-// Whether `incident` is the program being taken down rather than failing.
-bool IsTakedown(const Incident& incident) {
-  return incident.kind == IncidentKind::kTerminated ||
-         (incident.kind == IncidentKind::kSignalDeath &&
-          (incident.signal == SIGTERM || incident.signal == SIGINT));
-}
-
-// A second voice for the same event.
-bool Supports(const Cause& other, const Cause& cause) {
-  const Incident& a = other.incident();
-  const Incident& b = cause.incident();
-  // The kernel saw the request that the program, or its end, then tells of.
-  if (b.kind == IncidentKind::kTerminated && b.shape == "signal_sent") return IsTakedown(a);
-  if (!SharesProcess(*other.candidate, *cause.candidate)) return false;
-  if (b.kind == IncidentKind::kSignalDeath || b.kind == IncidentKind::kHostOom) {
-    if (a.kind == IncidentKind::kSignalDeath)
-      return a.signal == (b.signal != 0 ? b.signal : SIGKILL);
-    return a.kind == IncidentKind::kHostOom &&
-           (b.signal == SIGKILL || b.kind == IncidentKind::kHostOom);
-  }
-  // The program's word for what the kernel saw of it, however it puts it.
-  if (a.kind == b.kind && (a.kind == IncidentKind::kRendezvous || a.kind == IncidentKind::kStorage))
-    return other.candidate->store != cause.candidate->store;
-  return a.kind == IncidentKind::kNonZeroExit && a.role == logs::Role::kWrapper;
-}
-
-// An exception that a connection or a name raised in the program's own code.
-bool IsAboutConnecting(const Incident& incident) {
-  if (incident.kind != IncidentKind::kException) return false;
-  constexpr std::string_view kTypes[] = {"ConnectionError", "ConnectionRefusedError",
-                                         "TimeoutError", "timeout", "gaierror"};
-  const std::string& type = incident.exception_type;
-  const std::string_view last = std::string_view(type).substr(type.rfind('.') + 1);
-  if (std::find(std::begin(kTypes), std::end(kTypes), last) != std::end(kTypes)) return true;
-  constexpr std::string_view kWords[] = {
-      "onnection refused", "No route to host",          "is unreachable",  "ddress already in use",
-      "timed out",         "Name or service not known", "name resolution", "onnection timed out"};
-  return std::any_of(std::begin(kWords), std::end(kWords), [&](std::string_view words) {
-    return incident.message.find(words) != std::string::npos;
-  });
-}
-
-// A broken pipe to a logger or a helper process is no peer of the process group.
-bool OfProcessGroup(const Incident& incident) {
-  if (incident.frame == FrameKind::kCollective || incident.frame == FrameKind::kRendezvous)
-    return true;
-  if (incident.shape.starts_with("nccl")) return true;
-  return std::any_of(incident.fields.begin(), incident.fields.end(),
-                     [](const KeyValue& field) { return field.key == "backend"; });
-}
-
 class Orderer {
  public:
   // Incidents of attempts `from` to `to`: a suspected attempt that was never confirmed is part of
@@ -144,12 +44,11 @@ class Orderer {
     for (const windows::Candidate& candidate : job_.incidents().all()) {
       if (candidate.attempt < from_ || candidate.attempt > to_) continue;
       if (candidate.incident.role == logs::Role::kAdvice) continue;
-      causes_.push_back(
-          {&candidate, OwnRole(candidate), Precedence(candidate.incident), kNoEvidence});
+      causes_.push_back({&candidate, OwnRole(candidate), ClassOf(candidate.incident), kNoEvidence});
     }
     for (const InferredIncident& inferred : f_.inferred) {
       causes_.push_back({inferred.candidate.get(), OwnRole(*inferred.candidate),
-                         Precedence(inferred.candidate->incident), inferred.evidence});
+                         ClassOf(inferred.candidate->incident), inferred.evidence});
     }
     DenyWords();
     DemoteConsequences();
@@ -329,7 +228,8 @@ class Orderer {
       if (act.role != Role::kInitiating || act.incident().sub != "node_failure") continue;
       if (act.candidate->store != proto::STORE_SCHEDULER) continue;
       const bool card = AnyInitiating([&act](const Cause& cause) {
-        return cause.incident().kind == IncidentKind::kXid && cause.precedence == 20 &&
+        return cause.incident().kind == IncidentKind::kXid &&
+               cause.event == CauseClass::kHardware &&
                cause.incident().t - act.incident().t <= kSimultaneous;
       });
       if (card) act.role = Role::kCascade;
@@ -353,7 +253,7 @@ class Orderer {
       return std::any_of(causes_.begin(), causes_.end(), [&](const Cause& other) {
         const bool exited = other.incident().kind == IncidentKind::kNonZeroExit &&
                             other.candidate->order < killed.candidate->order;
-        const bool failure = other.role == Role::kInitiating && other.precedence < 75 &&
+        const bool failure = other.role == Role::kInitiating && IsFailure(other.event) &&
                              !IsTakedown(other.incident()) && !KilledByJob(other);
         return exited || failure;
       });
@@ -427,7 +327,7 @@ class Orderer {
     DemoteWhatTheLauncherDid();
     SetOldXidsAside();
     const auto own_failure = [](const Cause& cause) {
-      return !IsTakedown(cause.incident()) && cause.precedence < 75;
+      return !IsTakedown(cause.incident()) && IsFailure(cause.event);
     };
     const bool failed = AnyInitiating(own_failure);
     const bool scheduled = AnyInitiating(
@@ -435,15 +335,15 @@ class Orderer {
     const bool explained_abort = AnyInitiating([](const Cause& cause) {
       const IncidentKind kind = cause.incident().kind;
       return kind != IncidentKind::kSignalDeath && kind != IncidentKind::kTerminated &&
-             cause.precedence < 80;
+             !IsDisposition(cause.event);
     });
     const bool explained_terminate = AnyInitiating([](const Cause& cause) {
       const Incident& other = cause.incident();
-      return cause.precedence < 80 && other.kind != IncidentKind::kSignalDeath &&
+      return !IsDisposition(cause.event) && other.kind != IncidentKind::kSignalDeath &&
              !(other.kind == IncidentKind::kException && other.shape.starts_with("cpp_"));
     });
     const bool someone_died = AnyInitiating(
-        [](const Cause& cause) { return cause.precedence < 60 && !IsTakedown(cause.incident()); });
+        [](const Cause& cause) { return IsDeath(cause.event) && !IsTakedown(cause.incident()); });
     for (Cause& cause : causes_) {
       if (cause.role != Role::kInitiating) continue;
       const Incident& incident = cause.incident();
@@ -474,7 +374,8 @@ class Orderer {
       if (incident.kind == IncidentKind::kNonZeroExit && failed) cause.role = Role::kWrapper;
     }
     // The launcher's word alone: a child died by a signal, or with a code.
-    if (!AnyInitiating([](const Cause& cause) { return cause.precedence < 80; })) PromoteWrappers();
+    if (!AnyInitiating([](const Cause& cause) { return !IsDisposition(cause.event); }))
+      PromoteWrappers();
     // A lost peer that nothing explains is the best that is known.
     if (!AnyInitiating([](const Cause&) { return true; })) {
       for (Cause& cause : causes_) {
@@ -540,10 +441,10 @@ class Orderer {
       if (a.role == Role::kInitiating) {
         // Dispositions (time limit, cancel) never go before a failure, however late the failure was
         // said.
-        const bool a_late = a.precedence >= 80, b_late = b.precedence >= 80;
+        const bool a_late = IsDisposition(a.event), b_late = IsDisposition(b.event);
         if (a_late != b_late) return b_late;
         if (const int64_t x = block_of(a), y = block_of(b); x != y) return x < y;
-        if (a.precedence != b.precedence) return a.precedence < b.precedence;
+        if (a.event != b.event) return a.event < b.event;
       }
       return a.candidate->order < b.candidate->order;
     });

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "detectors/features/cause.h"
 #include "detectors/features/collective_features.h"
 #include "detectors/features/evidence.h"
 #include "detectors/features/fault_features.h"
@@ -32,30 +33,6 @@
 namespace rankscope::features {
 
 inline constexpr size_t kStores = proto::Store_ARRAYSIZE;
-
-// An incident of the judged attempt with the role that the whole run gives it.
-struct Cause {
-  enum class Role : uint8_t {
-    kInitiating,
-    kSupport,
-    kCascade,
-    kWrapper,
-    kRecovered,
-    kTeardown,
-    kDenied
-  };
-
-  const windows::Candidate* candidate = nullptr;  // valid as long as the window is not fed
-  Role role = Role::kInitiating;
-  int32_t precedence = 0;  // class of the event, lower goes first among simultaneous ones
-  EvidenceRef evidence = kNoEvidence;
-  // The job's own text speaks of a card, and the log of the node's kernel, which is read, does not:
-  // no driver keeps such an error to itself. kDenied where the words are all that there is.
-  bool denied = false;
-  int32_t quotes = 0;  // that many entries behind `evidence` quote further lines of the incident
-
-  const logs::Incident& incident() const { return candidate->incident; }
-};
 
 // What is seen from below the text may explain the end like an incident that somebody told of.
 struct InferredIncident {
@@ -306,7 +283,7 @@ struct JobFeatures {
 
   std::vector<InferredIncident> inferred;
 
-  // Incidents, the initiating ones first and in order of precedence.
+  // Incidents, the initiating ones first and in order of time and class.
   std::vector<Cause> causes;
 
   std::vector<Evidence> evidence;

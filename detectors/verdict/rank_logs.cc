@@ -24,7 +24,7 @@ using sentences::RemarkText;
 using windows::StreamWindow;
 
 // Of a rank that stopped before the others, by text alone.
-constexpr double kSuspectConfidence = 0.55;
+constexpr double kSuspectConfidence = families::cap::kLookalike;
 
 bool Initiates(const Cause& cause) {
   return cause.role == Cause::Role::kInitiating || cause.role == Cause::Role::kSupport;

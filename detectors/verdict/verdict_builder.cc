@@ -30,19 +30,6 @@ using features::JobFeatures;
 using sentences::RankList;
 using sentences::SignalName;
 
-constexpr double TierConfidence(proto::Tier tier) {
-  switch (tier) {
-    case proto::TIER_P:
-      return 0.95;
-    case proto::TIER_C:
-      return 0.85;
-    case proto::TIER_S:
-      return 0.65;
-    default:
-      return 0.35;
-  }
-}
-
 void DescribeCurve(const JobFeatures& f, FieldValues& values) {
   values.Set(FieldId::kLossStart, f.loss.start).Set(FieldId::kLossEnd, f.loss.end);
   values.Set(FieldId::kLosses, f.loss.points).Set(FieldId::kLines, f.lines);
@@ -207,8 +194,9 @@ int32_t QuotesOf(const JobFeatures& f, EvidenceRef ref) {
 }  // namespace
 
 double Confidence(const Finding& finding, const JobFeatures& f) {
-  double confidence = std::min(TierConfidence(finding.tier), finding.cap) * finding.contradiction;
-  constexpr double kGenericCap = 0.55;
+  double confidence =
+      std::min(families::TierConfidence(finding.tier), finding.cap) * finding.contradiction;
+  constexpr double kGenericCap = families::cap::kLookalike;
   if (f.generic && f.Primary() == nullptr) confidence = std::min(confidence, kGenericCap);
   return confidence;
 }

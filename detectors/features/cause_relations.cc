@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/features/cause_relations.h"
+
+#include <algorithm>
+#include <csignal>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace rankscope::features {
+
+using logs::FrameKind;
+using logs::Incident;
+using logs::IncidentKind;
+
+bool SharesProcess(const windows::Candidate& a, const windows::Candidate& b) {
+  const Incident& x = a.incident;
+  const Incident& y = b.incident;
+  if (x.pid != 0 && y.pid != 0) return x.pid == y.pid;
+  if (x.rank >= 0 && y.rank >= 0) return x.rank == y.rank;
+  return true;  // nobody says otherwise
+}
+
+bool IsTakedown(const Incident& incident) {
+  return incident.kind == IncidentKind::kTerminated ||
+         (incident.kind == IncidentKind::kSignalDeath &&
+          (incident.signal == SIGTERM || incident.signal == SIGINT));
+}
+
+bool Supports(const Cause& other, const Cause& cause) {
+  const Incident& a = other.incident();
+  const Incident& b = cause.incident();
+  // The kernel saw the request that the program, or its end, then tells of.
+  if (b.kind == IncidentKind::kTerminated && b.shape == "signal_sent") return IsTakedown(a);
+  if (!SharesProcess(*other.candidate, *cause.candidate)) return false;
+  if (b.kind == IncidentKind::kSignalDeath || b.kind == IncidentKind::kHostOom) {
+    if (a.kind == IncidentKind::kSignalDeath)
+      return a.signal == (b.signal != 0 ? b.signal : SIGKILL);
+    return a.kind == IncidentKind::kHostOom &&
+           (b.signal == SIGKILL || b.kind == IncidentKind::kHostOom);
+  }
+  // The program's word for what the kernel saw of it, however it puts it.
+  if (a.kind == b.kind && (a.kind == IncidentKind::kRendezvous || a.kind == IncidentKind::kStorage))
+    return other.candidate->store != cause.candidate->store;
+  return a.kind == IncidentKind::kNonZeroExit && a.role == logs::Role::kWrapper;
+}
+
+bool IsAboutConnecting(const Incident& incident) {
+  if (incident.kind != IncidentKind::kException) return false;
+  constexpr std::string_view kTypes[] = {"ConnectionError", "ConnectionRefusedError",
+                                         "TimeoutError", "timeout", "gaierror"};
+  const std::string& type = incident.exception_type;
+  const std::string_view last = std::string_view(type).substr(type.rfind('.') + 1);
+  if (std::find(std::begin(kTypes), std::end(kTypes), last) != std::end(kTypes)) return true;
+  constexpr std::string_view kWords[] = {
+      "onnection refused", "No route to host",          "is unreachable",  "ddress already in use",
+      "timed out",         "Name or service not known", "name resolution", "onnection timed out"};
+  return std::any_of(std::begin(kWords), std::end(kWords), [&](std::string_view words) {
+    return incident.message.find(words) != std::string::npos;
+  });
+}
+
+bool OfProcessGroup(const Incident& incident) {
+  if (incident.frame == FrameKind::kCollective || incident.frame == FrameKind::kRendezvous)
+    return true;
+  if (incident.shape.starts_with("nccl")) return true;
+  return std::any_of(incident.fields.begin(), incident.fields.end(),
+                     [](const KeyValue& field) { return field.key == "backend"; });
+}
+
+}  // namespace rankscope::features

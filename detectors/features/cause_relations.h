@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What two incidents of a run have to do with each other. Pure.
+#pragma once
+
+#include "detectors/features/cause.h"
+
+namespace rankscope::features {
+
+// Neither says that it happened to another process than the other did.
+bool SharesProcess(const windows::Candidate& a, const windows::Candidate& b);
+
+// Whether the program is taken down rather than failing: SIGTERM, SIGINT, or its own word for them.
+bool IsTakedown(const logs::Incident& incident);
+
+// Whether `other` is a second source for the event that `cause` is.
+bool Supports(const Cause& other, const Cause& cause);
+
+// An exception that a connection or a name raised in the program's own code.
+bool IsAboutConnecting(const logs::Incident& incident);
+
+// A lost peer of the process group. A broken pipe to a logger or a helper process is none.
+bool OfProcessGroup(const logs::Incident& incident);
+
+}  // namespace rankscope::features
