@@ -189,6 +189,15 @@ def test_detectors_name_nothing_of_the_world():
     return findings
 
 
+def test_the_generator_knows_no_judge():
+    """What makes the jobs that measure the judge includes nothing of it: only the model, the recording and itself."""
+    mine = [path for path in sources("tests") if path.as_posix().startswith("tests/generator/")]
+    findings = [] if mine else ["tests/generator/ has no sources"]
+    return findings + [f"{path} includes {header}" for path in mine for header in INCLUDE.findall(read(path))
+                       if header.startswith(("detectors/", "exporter/", "bpf/", "tests/"))
+                       and not header.startswith(("detectors/model/", "detectors/recording/", "tests/generator/"))]
+
+
 def test_exceptions_are_used():
     """An exception that nobody needs any more is deleted."""
     used = set()

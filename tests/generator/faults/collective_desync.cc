@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Ranks disagree about the collective that comes next: one calls another operation, or fewer of
+// them.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "tests/generator/faults.h"
+#include "tests/generator/text.h"
+
+namespace rankscope::generator {
+
+void ApplyX10(World& world, Random& random) {
+  const double onset = world.Onset(0.1, 0.5);
+  const int rank = world.PickRank();
+  world.Blame({rank}, onset);
+  world.plan.watchdog = true;
+  world.plan.nccl_timeout = random.Pick(std::vector<double>{120, 300, 600});
+  world.Reserve(onset, world.plan.nccl_timeout + 60);
+  const bool fingerprints = random.Chance(0.4);
+  const double timeout = world.plan.nccl_timeout;
+  world.truth.sub = random.Chance(0.5) ? "op" : "size";
+  world.truth.accepted_subs = {"op", "size"};
+  world.truth.accepted = {"C2"};
+  Interruption hang;
+  hang.at = onset;
+  hang.ranks = {rank};
+  hang.doing = Doing::kSpin;  // it waits in a collective as well, of its own
+  const bool op = world.truth.sub == "op";
+  hang.speak = [=](World& of, double t, int who) {
+    const double at = fingerprints ? t + 2 : t + timeout + 0.4;
+    if (at > of.horizon()) return;
+    const auto milliseconds = static_cast<int>(timeout * 1000);
+    if (fingerprints) {
+      of.Say(
+          who, at,
+          Text(
+              "[rank%d]: RuntimeError: Detected mismatch between collectives on ranks. Rank %d is "
+              "running collective: CollectiveFingerPrint(SequenceNumber=%d, OpType=%s, "
+              "TensorShape=[1024], TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float "
+              "(default), device=cuda)), but Rank %d is running collective: "
+              "CollectiveFingerPrint(SequenceNumber=%d, OpType=ALLREDUCE, TensorShape=[%d]).",
+              who, who, of.last_step() * 7, op ? "BROADCAST" : "ALLREDUCE", who == 0 ? 1 : 0,
+              of.last_step() * 7, op ? 1024 : 2048),
+          true);
+    } else {
+      of.Say(
+          who, at,
+          Text("[rank%d]:[E%s ProcessGroupNCCL.cpp:632] [Rank %d] Watchdog caught collective "
+               "operation timeout: WorkNCCL(SeqNum=%d, OpType=%s, NumelIn=%d, NumelOut=%d, "
+               "Timeout(ms)=%d) ran for %d milliseconds before timing out.",
+               who, Calendar(of.Wall(at), "%m%d %H:%M:%S.%f000").c_str(), who,
+               of.last_step() * of.plan.collectives_per_step + 1, op ? "BROADCAST" : "ALLREDUCE",
+               op ? 25165824 : 7340032, op ? 25165824 : 7340032, milliseconds, milliseconds + 40),
+          true);
+    }
+  };
+  world.interruptions.push_back(hang);
+  world.ending_fixed = true;
+  world.hang_end = Ending::kWatchdog;
+  world.truth.decidable = Has(world, "text") && world.truth.culprit_seen;
+}
+
+}  // namespace rankscope::generator

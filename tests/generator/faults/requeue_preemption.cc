@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The scheduler takes the nodes back from a healthy job; it may begin anew at once.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "tests/generator/faults.h"
+#include "tests/generator/text.h"
+
+namespace rankscope::generator {
+
+void ApplyF2(World& world, Random& random) {
+  const double onset = world.Onset(0.3, 0.85);
+  world.Blame({}, onset);
+  const bool preempted = random.Chance(0.6);
+  world.truth.sub = preempted ? "preemption" : "requeue";
+  world.stop_at = onset;
+  world.stop_how = preempted ? Ending::kPreempted : Ending::kRequeued;
+  world.plan.max_steps = 1 << 24;
+  DecidedBy(world, {"slurm", "text"});
+  if (!world.plan.controller_events && world.plan.observed_node != 0) world.truth.decidable = false;
+}
+
+}  // namespace rankscope::generator
