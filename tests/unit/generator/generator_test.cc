@@ -122,7 +122,7 @@ std::vector<std::string> Families() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryFamily, testing::ValuesIn(Families()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& of) { return of.param; });
 
 TEST(Generator, AMissingStoreSaysNothing) {
   for (const std::string& store : StoreNames()) {
