@@ -32,7 +32,7 @@ struct JobView {
   const attribution::Attribution* processes = nullptr;
   int64_t verdict_changes = 0;
   int64_t wall_offset_ns = 0;    // from monotonic to wall time; 0 = not known
-  Timestamp judged;              // when it was last judged
+  Timestamp judged{};            // when it was last judged
   std::string_view why_fewer{};  // fewer jobs are watched than configured; empty = as many
 };
 
