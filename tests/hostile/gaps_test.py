@@ -130,7 +130,7 @@ class Folders(HostileTest, LeftRuns):
         self.wait_for_ticks(daemon, 3)
         verdict = daemon.verdict("1007")
         self.assertEqual(verdict["code"], "U0")
-        self.assertIn("how the command ended was not told", self.notes(verdict))
+        self.assertIn("how the command ended is not known", self.notes(verdict))
 
     def test_a_crash_in_a_gap_is_never_healthy(self):
         """The attacker's run trains, is killed while the daemon is down, and its directory is removed: the run is not called healthy."""

@@ -104,7 +104,7 @@ TEST_F(JobLogs, OneRankCannotImportAndTheOthersLoseIt) {
   EXPECT_EQ(verdict.exception_type(), "ModuleNotFoundError");
   EXPECT_THAT(Ranks(verdict), ElementsAre(2));
   EXPECT_EQ(verdict.localization().scope(), "rank");
-  EXPECT_THAT(Implied(verdict), HasSubstr("of 4 ranks' logs, only that of rank 2 says so"));
+  EXPECT_THAT(Implied(verdict), HasSubstr("of the logs of 4 ranks, only that of rank 2 reports it"));
   EXPECT_THAT(Implied(verdict), HasSubstr("ranks 0, 1, 3 followed"));
   EXPECT_TRUE(Chained(verdict, proto::Cause::ROOT, "apexx"));
   EXPECT_TRUE(Chained(verdict, proto::Cause::CASCADE, "Connection closed by peer"));
@@ -117,7 +117,7 @@ TEST_F(JobLogs, AllRanksRaiseTheSame) {
   EXPECT_EQ(verdict.code(), "A1");
   EXPECT_THAT(Ranks(verdict), ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(verdict.localization().scope(), "job");
-  EXPECT_THAT(Implied(verdict), HasSubstr("all 4 ranks' logs say the same"));
+  EXPECT_THAT(Implied(verdict), HasSubstr("the logs of all 4 ranks report it"));
 }
 
 const char kTimeout[] =
@@ -173,7 +173,7 @@ TEST_F(JobLogs, ARankThatStoppedBeforeTheOthersIsASuspect) {
   const proto::Verdict verdict = Judge(1);
   EXPECT_THAT(Ranks(verdict), ElementsAre(3));
   EXPECT_LE(verdict.confidence(), 0.55);
-  EXPECT_THAT(Implied(verdict), HasSubstr("rank 3 is the suspect"));
+  EXPECT_THAT(Implied(verdict), HasSubstr("rank 3 is suspect"));
 }
 
 TEST_F(JobLogs, NearTextHeldBackInABufferNamesNobody) {
