@@ -23,7 +23,7 @@ ROOMS = {
     "detectors/windows/trackers": "model logs/record.h reports windows/series",
     "detectors/windows": "proto model logs/record.h attribution windows/series windows/trackers",
     "detectors/features": "proto model logs/record.h reports windows windows/series windows/trackers",
-    "detectors/families": "model features",
+    "detectors/families": "proto model features",
     "detectors/sentences": "proto model features families",
     "detectors/verdict": "proto model features families windows windows/series sentences",
     "detectors/engine": "proto model logs logs/text attribution recording windows windows/series features families sentences verdict",

@@ -259,7 +259,7 @@ TEST_F(JobRecordingsTest, AReusedIdKeepsTheEarlierLife) {
 }
 
 TEST_F(JobRecordingsTest, AWrapperThatSlurmHasBegunAgainGoesOn) {
-  const auto again = [](double second, const std::string& job_id, int32_t pid, int32_t restart) {
+  const auto again = [](int64_t second, const std::string& job_id, int32_t pid, int32_t restart) {
     Observation begin = Begin(second, job_id, pid);
     std::get<RunMark>(begin.kind).slurm_restart = restart;
     return begin;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <sstream>
@@ -75,7 +76,7 @@ class UserWorkersTest : public testing::Test {
     chmod(folder_.c_str(), 0755);
   }
   void TearDown() override {
-    if (!folder_.empty()) std::system(("rm -rf " + folder_).c_str());
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
   }
 
   std::string File(const char* name, uint32_t uid, uint32_t gid, mode_t mode) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -46,7 +47,7 @@ class OutputFileTest : public testing::Test {
     folder_ = mkdtemp(folder);
     path_ = folder_ + "/out";
   }
-  void TearDown() override { std::system(("rm -rf " + folder_).c_str()); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::vector<FoundOutput> Find(const Child& child, std::vector<OutputFileId> known = {}) {
     // Of a process that began a thousand years from now: every file is older.

@@ -63,7 +63,9 @@ Tape Failing(const std::vector<std::string>& argv, int32_t world_size, double en
 bool IsDenied(Tape tape, double until = 60) {
   tape.Finish(until);
   const proto::Verdict verdict = JudgeTape(tape);
-  if (verdict.code() == "B2") EXPECT_LE(verdict.confidence(), 0.65);
+  if (verdict.code() == "B2") {
+    EXPECT_LE(verdict.confidence(), 0.65);
+  }
   return verdict.code() != "B2";
 }
 

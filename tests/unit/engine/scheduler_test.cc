@@ -168,7 +168,7 @@ TEST(SchedulerFacts, ARecordHasTheTimeThatItTells) {
 constexpr int64_t kWall = 1'750'000'000;  // of the tape's monotonic 0, in seconds
 
 void TellRow(Tape& tape, double told, double start, double end, const char* state) {
-  const auto fact = [&](const char* field, double value, double at) {
+  const auto tell = [&](const char* field, double value, double at) {
     SchedulerFact fact;
     fact.job_id = "77";
     fact.field = field;
@@ -179,10 +179,10 @@ void TellRow(Tape& tape, double told, double start, double end, const char* stat
     if (fact.field == "gpus") fact.value = "4";
     tape.Add(told, fact);
   };
-  fact("gpus", 0, start);
-  fact("start", start, start);
-  fact("end", end, end);
-  fact("state", end, end);
+  tell("gpus", 0, start);
+  tell("start", start, start);
+  tell("end", end, end);
+  tell("state", end, end);
 }
 
 void WriteFile(Tape& tape, double second, const char* name, bool complete) {

@@ -38,7 +38,7 @@ struct Ended {
     candidate->store = proto::STORE_SCHEDULER;
     features::Cause cause;
     cause.candidate = candidate.get();
-    cause.event = ClassOf(candidate->incident);
+    cause.event = features::ClassOf(candidate->incident);
     cause.evidence = Cite(f);
     f.causes.push_back(cause);
   }
