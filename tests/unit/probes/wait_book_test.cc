@@ -41,11 +41,11 @@ TEST(WaitBook, ThreadsAddUpAndTheMainOneStandsAlone) {
                                             Thread(11, WaitClass::kRunning, 9, 3)};
   book.Update({kProcess}, threads, {Seconds(10).ns});
   const auto samples = book.TakeSamples(kProcess);
-  EXPECT_FLOAT_EQ(Value(samples, SignalId::kRunningSeconds), 2 + 3 + 1);
-  EXPECT_FLOAT_EQ(Value(samples, SignalId::kWaitFutexSeconds), 6);
-  EXPECT_FLOAT_EQ(Value(samples, SignalId::kMainRunningSeconds), 2);
-  EXPECT_FLOAT_EQ(Value(samples, SignalId::kMainWaitSeconds), 6);
-  EXPECT_FLOAT_EQ(Value(samples, SignalId::kMainWaitClass), 2);
+  EXPECT_DOUBLE_EQ(Value(samples, SignalId::kRunningSeconds), 2 + 3 + 1);
+  EXPECT_DOUBLE_EQ(Value(samples, SignalId::kWaitFutexSeconds), 6);
+  EXPECT_DOUBLE_EQ(Value(samples, SignalId::kMainRunningSeconds), 2);
+  EXPECT_DOUBLE_EQ(Value(samples, SignalId::kMainWaitSeconds), 6);
+  EXPECT_DOUBLE_EQ(Value(samples, SignalId::kMainWaitClass), 2);
 }
 
 TEST(WaitBook, TotalsDoNotFallWhenAThreadEnds) {
@@ -69,8 +69,8 @@ TEST(WaitBook, OnlyNewsAreTold) {
   book.Update({kProcess}, threads, {Seconds(11).ns});
   const auto samples = book.TakeSamples(kProcess);
   EXPECT_EQ(Value(samples, SignalId::kRunningSeconds), -1) << "it did not run";
-  EXPECT_FLOAT_EQ(Value(samples, SignalId::kWaitFutexSeconds), 7);
-  EXPECT_FLOAT_EQ(Value(samples, SignalId::kMainWaitClass), 2) << "the sign that it lives";
+  EXPECT_DOUBLE_EQ(Value(samples, SignalId::kWaitFutexSeconds), 7);
+  EXPECT_DOUBLE_EQ(Value(samples, SignalId::kMainWaitClass), 2) << "the sign that it lives";
 }
 
 TEST(WaitBook, AnotherOwnerOfThePidBeginsAnew) {
