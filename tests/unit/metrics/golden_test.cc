@@ -74,6 +74,8 @@ void AddCalls(RankStatus& rank) {
   double value = 0.5;
   for (const SignalId signal : kSignals) rank.signals.Set(signal, value += 1);
   rank.signals.Set(SignalId::kLastLaunchTimestamp, 1.7e9 + 0.25);
+  rank.signals.Set(SignalId::kLastAdvanceTimestamp, 1.7e9 + 0.5);
+  rank.signals.Set(SignalId::kLastEnqueueTimestamp, 1.7e9 + 0.75);
   rank.cuda_attached = 1;
   test::AddLaunchGaps(rank);
 }
