@@ -187,7 +187,7 @@ TEST(Hearing, LinesThatDoNotMeetAreALoss) {
   const proto::Verdict verdict = JudgeTape(tape);
   EXPECT_FALSE(verdict.data_quality().exact());
   EXPECT_GT(verdict.data_quality().lost_bytes(), 3000);
-  EXPECT_TRUE(Tells(verdict, "the newest of them before byte 5000")) << NotesOf(verdict);
+  EXPECT_TRUE(Tells(verdict, "the last of them before byte 5000")) << NotesOf(verdict);
 }
 
 SourceState Source(Availability state, int64_t lost = 0, const char* name = "stdio") {
@@ -212,8 +212,8 @@ TEST(Hearing, ASourceThatGoesAndOneThatComesLateAndOneThatLosesAreTold) {
   EXPECT_FALSE(verdict.data_quality().exact());
   EXPECT_EQ(verdict.data_quality().lost_events(), 7);
   EXPECT_TRUE(
-      Tells(verdict, "source stdio was not there for 4 s, first 9.9 s after the job began"));
-  EXPECT_TRUE(Tells(verdict, "source nvml was there only from 14.9 s after the job began"));
+      Tells(verdict, "source stdio was not available for 4 s, first 9.9 s after the job began"));
+  EXPECT_TRUE(Tells(verdict, "source nvml was available only from 14.9 s after the job began"));
   EXPECT_TRUE(Tells(verdict, "source kmsg lost 7 events or bytes")) << NotesOf(verdict);
   EXPECT_FALSE(Tells(verdict, "slurm"));
 }

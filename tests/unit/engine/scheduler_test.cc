@@ -136,12 +136,13 @@ TEST(SchedulerFacts, WhoCancelledIsSaidAndNotAskedFor) {
   ASSERT_GT(by.implies_size(), 0);
   EXPECT_EQ(by.implies(0).text(), "uid 1042 cancelled the run");
   for (const proto::Open& open : by.cannot_decide())
-    EXPECT_NE(open.question(), "who asked for the end");
+    EXPECT_NE(open.question(), "who asked for the end of the run");
   const proto::Verdict mute = judged("CANCELLED");
   EXPECT_EQ(mute.sub(), "cancelled");
-  EXPECT_TRUE(std::any_of(
-      mute.cannot_decide().begin(), mute.cannot_decide().end(),
-      [](const proto::Open& open) { return open.question() == "who asked for the end"; }));
+  EXPECT_TRUE(std::any_of(mute.cannot_decide().begin(), mute.cannot_decide().end(),
+                          [](const proto::Open& open) {
+                            return open.question() == "who asked for the end of the run";
+                          }));
 }
 
 // Read late, it is still the record of an earlier moment.
