@@ -17,14 +17,16 @@ HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
 SKIPPED = 77
 BOOT_AND_TEST_SECONDS = 1100
-# Of the bpf tier, what needs nothing but Python's standard library, the stub libraries and the commands below; and the sources
-# that it is about, for verifying all programs takes each daemon half a minute here.
+# Of the bpf tier, what needs nothing but Python's standard library, the stub libraries and the commands below; and pressure stall
+# information, which this kernel has switched off. With each the sources that it is about, for verifying all programs takes each
+# daemon half a minute here.
 PASSES = {
     "process": ("bpf/bpf_test.py", ["process"]),
     "stdio": ("bpf/stdio_test.py Python Files.test_a_duplicate_is_heard Programs.test_a_child_without_exec_inherits",
               ["process", "stdio"]),
     "calls": ("bpf/calls_test.py Launches.test_each_is_counted_once_through_whatever_layers Calls.test_time_bytes_and_failures "
               "Collectives", ["process", "cuda", "nccl"]),
+    "pressure": ("serve/pressure_test.py", []),
 }
 # All of them are loaded there once, by `rankscope check`.
 KERNEL_SOURCES = ["process", "stdio", "wait", "network", "io", "cuda", "nccl"]
