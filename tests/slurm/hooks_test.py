@@ -278,7 +278,7 @@ class Digest(HookTest):
 
     def test_of_a_long_summary_the_words_that_fit(self):
         value = self.with_summary(self.SUMMARY[:-1] + "ckpt:" + "x" * 400 + ":1:2 .\n")
-        self.assertIn("; " + self.SUMMARY + " rank 1 ended by", value)
+        self.assertIn("; " + self.SUMMARY + " rank 1 was terminated by", value)
 
     def test_a_summary_of_another_job_or_of_other_bytes_is_none(self):
         for summary in (self.SUMMARY.replace("41", "411", 1), self.SUMMARY.replace("train", "Train"), "<html>", "\0" * 5000,
@@ -312,7 +312,7 @@ class Digest(HookTest):
 
     def test_it_is_short_enough(self):
         self.accounted["Comment"] = "x" * 700
-        self.end_job(VERDICT.replace("no \"traceback\"", "y" * 5000))
+        self.end_job(VERDICT.replace("a \"traceback\"", "y" * 5000))
         field, value = self.written()
         self.assertEqual((field, len(value)), ("Comment", 1000))
         self.assertTrue(value.startswith("x" * 700 + " [rankscope A2") and value.endswith("]"), value)
@@ -349,7 +349,7 @@ class Digest(HookTest):
             self.assertFalse(self.told.exists(), text and text[:40])
 
     def test_text_that_would_break_the_line(self):
-        self.end_job(VERDICT.replace("no \"traceback\"", "`x` $(x) \x1b[31m\t|\\ \u20ac] [rankscope"))
+        self.end_job(VERDICT.replace("a \"traceback\"", "`x` $(x) \x1b[31m\t|\\ \u20ac] [rankscope"))
         self.written()
 
     def test_an_option_that_looks_like_one_is_text(self):
