@@ -69,6 +69,8 @@ class Citations:
         where = f"{verdict['job_id']} {verdict['code']}: {shown['text']}\n    {query}\n    at {shown['end']}"
         try:
             found = self._prometheus.query(query, at=seconds_of(shown["end"]))
+            if not found:  # its first number was scraped after that
+                found = self._prometheus.query(query, at=seconds_of(shown["end"]) + INTERVAL + 1)
         except OSError as error:
             self.failures[key] = f"{where}: {error}: {getattr(error, 'read', lambda: b'')().decode()}"
             return

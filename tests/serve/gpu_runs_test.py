@@ -231,7 +231,7 @@ def healthy(test):
     run = Run(test, "healthy", "steps 150")
     verdict = run.becomes_final("G1")
     run.expect(verdict, "healthy", [], r"all 8 GPUs .* the engine was active for at least 97 %.*, the SMs for 62 %",
-               "no uncorrected memory error .* on any of 8 cards")
+               "no uncorrected memory error .* on any of 8 GPUs")
 
 
 def heat(test):
