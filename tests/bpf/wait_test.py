@@ -176,7 +176,7 @@ class Storage(WaitTest):
         for number, how in enumerate(("shard", "loaded", "busy")):
             self.file = self.mount(20 + number)
             jobs[how] = str(FIRST_JOB + number), self.train(daemon, how, str(FIRST_JOB + number), lines=2)
-        for how, whose in (("shard", "the main thread of rank 1"), ("loaded", "a process that rank 1")):
+        for how, whose in (("shard", "the main thread of rank 1"), ("loaded", "a child process of rank 1")):
             job, pids = jobs[how]
             verdict = self.awaited(daemon, job, "D3", begin, sub="slow_storage", limit=120)
             self.assertEqual(verdict["ranks"], [1])
