@@ -54,7 +54,7 @@ class Gaps(HostileTest, LeftRuns):
 
     def test_a_recording_of_another_user_is_not_read(self):
         """The directory of the attacker's run is a symbolic link to the victim's recording of the same name: nothing of it is read."""
-        secret = self.foreign_recording(VICTIM, "1002", "print('the victims secret', flush=True); raise KeyError('secret')")
+        secret = self.foreign_recording(VICTIM, "1002", "print('the victims swordfish', flush=True); raise KeyError('swordfish')")
         daemon = self.daemon()
         run = self.begin(daemon, "1002", ATTACKER)
         self.away(daemon, run)
@@ -64,11 +64,11 @@ class Gaps(HostileTest, LeftRuns):
         daemon = self.daemon()
         verdict = daemon.verdict("1002")
         self.assertEqual(verdict["code"], "U0")
-        self.assertNotIn("secret", self.everything_served(daemon))
+        self.assertNotIn("swordfish", self.everything_served(daemon))
 
     def test_a_folder_that_is_another_users_is_not_read(self):
         """The attacker moves the victim's recording to where his own was: it is not read, because it is not his."""
-        secret = self.foreign_recording(VICTIM, "1003", "print('the victims secret', flush=True); raise KeyError('secret')")
+        secret = self.foreign_recording(VICTIM, "1003", "print('the victims swordfish', flush=True); raise KeyError('swordfish')")
         daemon = self.daemon()
         run = self.begin(daemon, "1003", ATTACKER)
         self.away(daemon, run)
@@ -80,7 +80,7 @@ class Gaps(HostileTest, LeftRuns):
             path.chmod(0o755)
         daemon = self.daemon()
         self.assertEqual(daemon.verdict("1003")["code"], "U0")
-        self.assertNotIn("secret", self.everything_served(daemon))
+        self.assertNotIn("swordfish", self.everything_served(daemon))
 
 
 class Folders(HostileTest, LeftRuns):
