@@ -18,7 +18,7 @@ TESTS = HERE.parent
 SKIPPED = 77
 BOOT_AND_TEST_SECONDS = 1100
 # Of the bpf tier, what needs nothing but Python's standard library, the stub libraries and the commands below; and pressure stall
-# information, which this kernel has switched off. With each the sources that it is about, for verifying all programs takes each
+# information, which it is booted without. With each the sources that it is about, for verifying all programs takes each
 # daemon half a minute here.
 PASSES = {
     "process": ("bpf/bpf_test.py", ["process"]),
@@ -149,7 +149,7 @@ def boot(kernel, folder):
     machine = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "2048", "-smp", "1", "-nographic",
                "-no-reboot", "-nic", "none", "-kernel", next((kernel / "boot").glob("vmlinuz*")), "-initrd", initramfs,
                "-drive", f"file={disk},format=raw,if=virtio,readonly=on",
-               "-append", "console=ttyS0 quiet panic=-1 rdinit=/init"]
+               "-append", "console=ttyS0 quiet panic=-1 psi=0 rdinit=/init"]
     with open(folder / "console.log", "wb") as console:
         subprocess.run([str(part) for part in machine], stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
                        timeout=BOOT_AND_TEST_SECONDS, check=False)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""Pressure stall information: there where the kernel counts it, and said to be missing where it does not. Debian's kernels do not
-unless they are booted with psi=1; tests/second_kernel runs this test under one."""
+"""Pressure stall information: there where the kernel counts it, and said to be missing where it does not. Some
+kernels do not unless they are booted with psi=1; tests/second_kernel runs this test under one that is booted with psi=0."""
 import sys
 import unittest
 from pathlib import Path
