@@ -60,7 +60,7 @@ Library Load() {
   find("curl_slist_free_all", library.slist_free_all);
   if (!whole || library.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
     library.error = std::string("cannot be asked: ") + kLibrary +
-                    " does not start; install libcurl4 7.85 or later";
+                    " does not start; install libcurl4 7.87 or later";
   return library;
 }
 
@@ -168,6 +168,9 @@ class Transfer {
     // 0 would be curl's own default, five minutes.
     Set(CURLOPT_CONNECTTIMEOUT_MS, InMilliseconds(request.connect_timeout));
     Set(CURLOPT_TIMEOUT_MS, InMilliseconds(request.timeout));
+    // Without it the end of a request waits for a name server that does not answer, however late
+    // (lib/asyn-thread.c, Curl_resolver_kill; the option is of 7.87).
+    Set(CURLOPT_QUICK_EXIT, 1L);
     Set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
     Set(CURLOPT_FRESH_CONNECT, 1L);
     Set(CURLOPT_FORBID_REUSE, 1L);
