@@ -7,8 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 namespace rankscope::reports {
 namespace {
@@ -52,8 +53,7 @@ class Counter {
       for (const RasRank& rank : communicator.ranks) Add(communicator, rank);
       AddLag(communicator);
     }
-    AddProcesses(report_.dead, RasState::kDead);
-    AddProcesses(report_.unresponsive, RasState::kUnresponsive);
+    AddProcesses();
     for (const auto& [key, rank] : ranks_) {
       // One that stands out by its counts or its error alone runs.
       ++numbers_.ranks[static_cast<size_t>(rank.state.value_or(RasState::kRunning))];
@@ -102,17 +102,24 @@ class Counter {
     }
   }
 
-  // Whole processes, which the text lists apart: one rank each where no rank of theirs is named.
-  void AddProcesses(const std::vector<RasProcess>& processes, RasState state) {
-    for (const RasProcess& process : processes) {
-      const std::string prefix = KeyOf(process.host, process.pid);
-      bool known = false;
-      for (auto& [key, rank] : ranks_) {
-        if (!key.starts_with(prefix + '/')) continue;
-        rank.state = std::max(rank.state.value_or(state), state);
-        known = true;
-      }
-      if (!known) ranks_[prefix].state = state;
+  // Whole processes, which the text lists apart: the state of each rank of theirs, and one rank
+  // each where no rank of theirs is named. In one pass: the job's own service writes the lists.
+  void AddProcesses() {
+    std::unordered_map<std::string, RasState> states;
+    for (const auto& [processes, state] :
+         {std::pair{&report_.unresponsive, RasState::kUnresponsive},
+          std::pair{&report_.dead, RasState::kDead}}) {
+      for (const RasProcess& process : *processes) states[KeyOf(process.host, process.pid)] = state;
+    }
+    std::unordered_set<std::string> named;
+    for (auto& [key, rank] : ranks_) {
+      const auto found = states.find(key.substr(0, key.rfind('/')));
+      if (found == states.end()) continue;
+      rank.state = std::max(rank.state.value_or(found->second), found->second);
+      named.insert(found->first);
+    }
+    for (const auto& [process, state] : states) {
+      if (!named.contains(process)) ranks_[process].state = state;
     }
   }
 

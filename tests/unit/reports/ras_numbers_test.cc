@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "tests/unit/reports/ras_samples.h"
+
 namespace rankscope::reports {
 namespace {
 
@@ -49,31 +51,20 @@ TEST(RasNumbers, RanksThatAreEqualDoNotLag) {
   EXPECT_EQ(numbers.of(State::kRunning), 2);
 }
 
-const std::string kHeader =
-    "NCCL version 2.26.2 compiled with CUDA 12.6\n"
-    "CUDA runtime version 12060, driver version 12060\n\n"
-    "Job summary\n===========\n\n"
-    "  Nodes  Processes         GPUs  Processes     GPUs\n"
-    "(total)   per node  per process    (total)  (total)\n"
-    "      4          8            1         32       32\n\n"
-    "Communicators... (2.05s)\n=============\n\n"
-    "Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors\n"
-    "    #  in group  per comm  per node  per comm  in group\n";
-
 TEST(RasNumbers, OfTheTextWhoIsNotNamedIsLikeTheLargestGroup) {
   const RasNumbers fine =
       NumbersOf(ReadRas(
-          kHeader + "    0         8         4         1         4        32   RUNNING      OK\n"
-                    "\nErrors\n======\n\nWarnings\n========\n\n"));
+          kRasHeader + "    0         8         4         1         4        32   RUNNING      OK\n"
+                       "\nErrors\n======\n\nWarnings\n========\n\n"));
   EXPECT_EQ(fine.of(State::kRunning), 32);
   EXPECT_EQ(fine.lag, 0);
 
   const RasNumbers init = NumbersOf(ReadRas(
-      kHeader + "    0         1         4         8        32        32      INIT      OK\n"));
+      kRasHeader + "    0         1         4         8        32        32      INIT      OK\n"));
   EXPECT_EQ(init.of(State::kInitialising), 32);
 
   const RasNumbers lags = NumbersOf(
-      ReadRas(kHeader +
+      ReadRas(kRasHeader +
               "    0         1         4         8        32        32   RUNNING  MISMATCH\n"
               "\nErrors\n======\n\nWarnings\n========\n\n#0-0 (27a079b828ff1a75) MISMATCH\n"
               "  Communicator ranks have different AllGather operation counts\n"
@@ -86,7 +77,7 @@ TEST(RasNumbers, OfTheTextWhoIsNotNamedIsLikeTheLargestGroup) {
 
 TEST(RasNumbers, AProcessThatIsDeadIsOneRankAtLeast) {
   const RasNumbers numbers = NumbersOf(
-      ReadRas(kHeader +
+      ReadRas(kRasHeader +
               "    0         1         4       7-8        32        32   RUNNING  INCOMPLETE\n"
               "\nErrors\n======\n\nDEAD\n  1 job process is considered dead\n"
               "  Process 3487984 on node 172.16.64.213 managing GPU 5\n\n"

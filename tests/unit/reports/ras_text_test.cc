@@ -7,25 +7,16 @@
 #include <string>
 
 #include "detectors/reports/ras_report.h"
+#include "tests/unit/reports/ras_samples.h"
 
 namespace rankscope::reports {
 namespace {
 
-const std::string kHeader =
-    "NCCL version 2.26.2 compiled with CUDA 12.6\n"
-    "CUDA runtime version 12060, driver version 12060\n\n"
-    "Job summary\n===========\n\n"
-    "  Nodes  Processes         GPUs  Processes     GPUs\n"
-    "(total)   per node  per process    (total)  (total)\n"
-    "      4          8            1         32       32\n\n"
-    "Communicators... (2.05s)\n=============\n\n"
-    "Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors\n"
-    "    #  in group  per comm  per node  per comm  in group\n";
 const std::string kTail = "\nErrors\n======\n\n";
 
 TEST(RasText, AHealthyJob) {
   const RasReport report = ReadRas(
-      kHeader + "    0         8         4         1         4        32   RUNNING      OK\n" +
+      kRasHeader + "    0         8         4         1         4        32   RUNNING      OK\n" +
       kTail + "Warnings\n========\n\n");
   EXPECT_FALSE(report.json);
   EXPECT_EQ(report.version, "2.26.2");
@@ -46,8 +37,8 @@ TEST(RasText, AHealthyJob) {
 TEST(RasText, CountsOfTwoReleases) {
   for (const bool old : {true, false}) {
     const RasReport report = ReadRas(
-        kHeader + "    0         1         4         8        32        32   RUNNING  MISMATCH\n" +
-        kTail +
+        kRasHeader +
+        "    0         1         4         8        32        32   RUNNING  MISMATCH\n" + kTail +
         "Warnings\n========\n\n#0-0 (27a079b828ff1a75) MISMATCH\n"
         "  Communicator ranks have different " +
         (old ? "collective" : "AllGather") +
@@ -83,7 +74,7 @@ TEST(RasText, CountsOfTwoReleases) {
 
 TEST(RasText, ARankThatHasLaunchedNothing) {
   const RasReport report = ReadRas(
-      kHeader + "    0         1         1         2         2         2   RUNNING  MISMATCH\n" +
+      kRasHeader + "    0         1         1         2         2         2   RUNNING  MISMATCH\n" +
       kTail +
       "Warnings\n========\n\n#0-0 (27) MISMATCH\n"
       "  Communicator ranks have different AllReduce operation counts\n"
@@ -96,7 +87,7 @@ TEST(RasText, ARankThatHasLaunchedNothing) {
 
 TEST(RasText, TheDeadAndTheMissing) {
   const RasReport report = ReadRas(
-      kHeader +
+      kRasHeader +
       "    0         1         4       7-8        32        32   RUNNING  INCOMPLETE,MISMATCH\n" +
       kTail +
       "INCOMPLETE\n  Missing communicator data from 1 job process\n"
@@ -128,8 +119,8 @@ TEST(RasText, TheDeadAndTheMissing) {
 // 2.24 names the missing ranks by number alone.
 TEST(RasText, MissingRanksByNumber) {
   const RasReport report = ReadRas(
-      kHeader + "    0         1         4       7-8        32        32   RUNNING  INCOMPLETE\n" +
-      kTail +
+      kRasHeader +
+      "    0         1         4       7-8        32        32   RUNNING  INCOMPLETE\n" + kTail +
       "#0-0 (cf26) INCOMPLETE\n  Missing communicator data from 2 ranks\n  The missing ranks: "
       "3,21\n\nWarnings\n========\n");
   const RasCommunicator& world = report.communicators.at(0);
@@ -140,7 +131,7 @@ TEST(RasText, MissingRanksByNumber) {
 
 TEST(RasText, StatesWhileACommunicatorEnds) {
   const RasReport report = ReadRas(
-      kHeader +
+      kRasHeader +
       "    0         1         4       1-2        32        32  FINALIZE  MISMATCH\n"
       "    1         1         4         1         4         4      INIT      OK\n" +
       kTail +
@@ -158,7 +149,7 @@ TEST(RasText, StatesWhileACommunicatorEnds) {
 
 TEST(RasText, AsynchronousErrors) {
   const RasReport report = ReadRas(
-      kHeader + "    0         1         1         8         8         8   RUNNING   ERROR\n" +
+      kRasHeader + "    0         1         1         8         8         8   RUNNING   ERROR\n" +
       kTail +
       "#0-0 (12) ERROR\n  Asynchronous error on 1 rank\n"
       "  Rank 3 reported Remote process error -- GPU 3 managed by process 31 on node "
@@ -176,7 +167,7 @@ TEST(RasText, NoCommunicatorIsAnAnswer) {
 }
 
 TEST(RasText, ACutAnswerSaysSo) {
-  EXPECT_TRUE(ReadRas(kHeader +
+  EXPECT_TRUE(ReadRas(kRasHeader +
                       "    0         8         4         1         4        32   RUNNING      OK\n")
                   .cut);
 }
