@@ -17,8 +17,6 @@
 #include "exporter/output/heard_files.h"
 #include "exporter/probes/attach/tracked_map.h"
 #include "exporter/processes/process_table.h"
-#include "exporter/replay/player.h"
-#include "exporter/replay/reading.h"
 #include "exporter/run/clock.h"
 #include "exporter/run/process_facts.h"
 #include "exporter/run/run_listener.h"
@@ -33,12 +31,6 @@ constexpr Duration kTick = Seconds(1);
 constexpr Duration kJudgeDelay = Milliseconds(150);
 // House-keeping of files, in ticks: expired verdicts, the node's budget.
 constexpr int64_t kHouseKeepingTicks = 60;
-// A wrapper looks for its daemon each second.
-constexpr Duration kWrapperPatience = Seconds(10);
-// Streams that are heard in the kernel have numbers below those of files.
-constexpr uint32_t kHeardStreamsEnd = 1 << 24;
-// Of a user's files in his run's folder.
-constexpr Duration kFolderPatience = Seconds(5);
 // Of a restored job: as long as the engine gives.
 constexpr Duration kParentPatience = Seconds(100);
 // At the end, for what the disk has not taken yet: what is left is judged again by the next start.
@@ -49,15 +41,6 @@ constexpr Duration kListenerPatience = Milliseconds(250);
 constexpr int64_t kMostMemory = int64_t{2} << 30;
 // Jobs that may begin before memory is looked at again within a tick.
 constexpr size_t kJobsUnmeasured = 8;
-
-engine::Config EngineConfig(const Config& config) {
-  engine::Config engine;
-  engine.hang_floor = config.families.hang_floor;
-  engine.rendezvous_suspect = config.families.rendezvous_suspect;
-  engine.rendezvous_fire = config.families.rendezvous_fire;
-  engine.max_jobs = static_cast<int32_t>(config.state.max_jobs);
-  return engine;
-}
 
 recording::Header RecordingHeader(const std::string& node, const std::string& boot_id) {
   recording::Header header;
@@ -77,6 +60,15 @@ metrics::SnapshotOptions SnapshotOptionsOf(const Config& config) {
 }
 
 }  // namespace
+
+engine::Config Agent::EngineConfig(const Config& config) {
+  engine::Config engine;
+  engine.hang_floor = config.families.hang_floor;
+  engine.rendezvous_suspect = config.families.rendezvous_suspect;
+  engine.rendezvous_fire = config.families.rendezvous_fire;
+  engine.max_jobs = static_cast<int32_t>(config.state.max_jobs);
+  return engine;
+}
 
 Agent::Agent(Config config, EventLoop& loop, Logger& log)
     : config_(std::move(config)),
@@ -107,7 +99,7 @@ Agent::~Agent() {
   Stop();
 }
 
-Observation Agent::OfAgent(auto kind) {
+Observation Agent::OfAgent(decltype(Observation::kind) kind) {
   Observation observation;
   observation.t = loop_.Now();
   observation.seq = ++seq_;
@@ -173,126 +165,6 @@ Status Agent::Start() {
   tick_timer_ = loop_.Every(kTick, [this] { OnTick(); });
   Publish(loop_.Now(), 0);
   return {};
-}
-
-void Agent::Restore() {
-  replay::Player player({[this](const Observation& observation) { engine_.Accept(observation); },
-                         [this](Timestamp now) { Handle(engine_.Tick(now)); }});
-  player.Begin(true);
-  const auto judge_alone = [this](const std::string& directory) {
-    engine::Engine engine(EngineConfig(config_), node_);
-    replay::Player alone({[&](const Observation& observation) { engine.Accept(observation); },
-                          [&](Timestamp now) { static_cast<void>(engine.Tick(now)); }});
-    alone.Begin(true);
-    replay::ReadCallbacks callbacks;
-    callbacks.observation = [&](const Observation& observation) { alone.Observe(observation); };
-    static_cast<void>(replay::ReadRecording(directory, callbacks));
-  };
-  const auto deliver = [&](const Observation& observation) {
-    if (const auto* mark = std::get_if<RunMark>(&observation.kind)) {
-      if (mark->what == RunMark::What::kBegin) {
-        awaited_[mark->job_id] = {mark->job_id, mark->root, mark->log, mark->uid.value_or(0)};
-        if (mark->uid) holders_[mark->job_id] = *mark->uid;
-        processes_->NoteWrapped(mark->root);
-      }
-      if (mark->what == RunMark::What::kEnd || mark->what == RunMark::What::kLost) {
-        awaited_.erase(mark->job_id);
-      }
-    }
-    if (const auto* line = std::get_if<LogLine>(&observation.kind)) {
-      files_heard_->Note(*line, observation.t);
-      if (line->stream < kHeardStreamsEnd) streams_heard_ = std::max(streams_heard_, line->stream);
-    }
-    player.Observe(observation);
-  };
-  recordings_.Restore(deliver, judge_alone);
-  if (player.last_tick().ns != 0) NoteAway(player.last_tick());
-  if (!awaited_.empty()) loop_.After(kWrapperPatience, [this] { GiveUpWrappers(); });
-  for (auto& [job_id, run] : awaited_) ReadFolder(run, false);
-  // What the recordings believe to be alive is looked at again: the next scan tells who is gone.
-  for (const attribution::ProcessInfo& process : recordings_.LiveProcesses()) {
-    collectors::TrackedProcess tracked;
-    tracked.key = process.key;
-    tracked.parent = process.parent;
-    tracked.uid = process.uid;
-    tracked.job_id = process.job_id;
-    tracked.wrapped = process.wrapped;
-    processes_->Add(std::move(tracked));
-  }
-}
-
-// What befell the jobs between the last tick that is on disk and now was seen by nobody. Recorded,
-// so that a replay knows it, too.
-void Agent::NoteAway(Timestamp since) {
-  Epoch epoch = run::ReadEpoch();
-  epoch.away_since = since;
-  const Observation observation = OfAgent(std::move(epoch));
-  recordings_.Accept(observation);
-  recordings_.Flush();
-  engine_.Accept(observation);
-}
-
-// A wrapper that does not come back died with its daemon, or ended in between: what it still had to
-// say is in its recording, or is not to be had.
-void Agent::GiveUpWrappers() {
-  for (const auto& [job_id, run] : std::map(awaited_)) ReadFolder(run, true);
-}
-
-// What the recording in the run's own folder holds beyond what was heard. `last`: the wrapper does
-// not come any more; else only a recording that is complete is taken.
-void Agent::ReadFolder(LeftRun run, bool last) {
-  const attribution::ProcessInfo* root = recordings_.Find(run.root);
-  const std::optional<int64_t> seq = recordings_.WrapperSeq(run.job_id);
-  if (root != nullptr && run.uid == 0) run.uid = root->uid;
-  const auto lose = [this, job_id = run.job_id, last] {
-    if (last) LoseWrapper(job_id);
-  };
-  // Of several wrappers of one job nobody knows any more which of them has said what.
-  if (root == nullptr || !seq) return lose();
-  run.after_seq = *seq;
-  const bool submitted = folders_.Submit(
-      run.uid,
-      [this, run, last]() -> std::function<void()> {
-        auto rest = std::make_shared<LeftRest>(ReadLeftRun(run));
-        return [this, run, rest, last] { TakeRest(run, *rest, last); };
-      },
-      kFolderPatience, lose);
-  if (!submitted) lose();
-}
-
-void Agent::TakeRest(const LeftRun& run, LeftRest& rest, bool last) {
-  if (!awaited_.contains(run.job_id)) return;  // it has come back, or was given up
-  if (!rest.ended && !last) return;
-  if (!rest.observations.empty()) {
-    log_.Info("a run ended while the daemon was down: its directory had the rest",
-              {{"job_id", run.job_id}, {"observations", std::to_string(rest.observations.size())}});
-    recordings_.NoteWrapperSeq(run.job_id, rest.last_seq);
-  }
-  for (Observation& observation : rest.observations) {
-    observation.t = std::min(observation.t, loop_.Now());
-    observation.source = kRunSource;
-    observation.node = node_;
-    Pass(observation);
-  }
-  if (!rest.ended) return LoseWrapper(run.job_id);
-  awaited_.erase(run.job_id);
-}
-
-void Agent::LoseWrapper(const std::string& job_id) {
-  const auto found = awaited_.find(job_id);
-  if (found == awaited_.end()) return;
-  log_.Warn("`rankscope run` did not reconnect: later output is lost", {{"job_id", job_id}});
-  RunMark lost;
-  lost.job_id = job_id;
-  lost.what = RunMark::What::kLost;
-  lost.root = found->second.root;
-  awaited_.erase(found);
-  Pass(OfAgent(lost));
-  const collectors::TrackedProcess* tracked = processes_->Find(lost.root.pid);
-  if (tracked != nullptr && tracked->key == lost.root) return;  // its end will be seen
-  ProcessExit gone;
-  gone.key = lost.root;
-  Pass(OfAgent(std::move(gone)));
 }
 
 void Agent::StartSources() {

@@ -97,7 +97,8 @@ class Agent {
   std::shared_ptr<JobStatus> NoteRecording(const JobStatus& job) const;
   bool StopListener();
   std::optional<std::string> Explain(int32_t pid, Duration deadline);
-  Observation OfAgent(auto kind);
+  static engine::Config EngineConfig(const Config& config);
+  Observation OfAgent(decltype(Observation::kind) kind);
 
   Config config_;
   EventLoop& loop_;
