@@ -106,6 +106,15 @@ struct Interruption {
   std::string python_frame;  // where the main thread of a stuck rank stands
 };
 
+// A crash of these ranks in training; `at` as above.
+inline Interruption CrashOf(double at, std::vector<int> ranks) {
+  Interruption crash;
+  crash.at = at;
+  crash.ranks = std::move(ranks);
+  crash.crash = true;
+  return crash;
+}
+
 class World {
  public:
   World(const Options& options, Plan plan, Random random);

@@ -59,8 +59,8 @@ void ApplyB1(World& world, Random& random) {
     const double free = std::max(0.01 * kGiB, total - allocated - unused - 0.5 * kGiB);
     of.Traceback(
         rank, t,
-        {Text("\"/work/%s\", line 88, in <module>|train()", of.plan.script.c_str()),
-         Text("\"/work/%s\", line 61, in train|loss.backward()", of.plan.script.c_str())},
+        {Text("\"/opt/train/%s\", line 88, in <module>|train()", of.plan.script.c_str()),
+         Text("\"/opt/train/%s\", line 61, in train|loss.backward()", of.plan.script.c_str())},
         Text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %.2f GiB. GPU %d has a "
              "total "
              "capacity of %.2f GiB of which %.2f GiB is free. Including non-PyTorch memory, this "

@@ -22,10 +22,7 @@ void ApplyX3(World& world, Random& random) {
   const int code = random.Chance(0.5) ? 31 : 13;
   world.truth.sub = "cuda_error";
   world.truth.accepted_subs = {"xid", "assertion"};
-  Interruption crash;
-  crash.at = onset;
-  crash.ranks = {rank};
-  crash.crash = true;
+  Interruption crash = CrashOf(onset, {rank});
   crash.wait_status = random.Chance(0.5) ? 256 : 6;
   crash.speak = [=](World& of, double t, int who) {
     const int pid = of.KeyOf(who).pid;
@@ -50,10 +47,11 @@ void ApplyX3(World& world, Random& random) {
              true);
     of.Happen(t, Source::kCuda, EventType::kCudaCallFailed, who,
               {{"call", "cudaStreamSynchronize"}}, {{"result", asserted ? 710 : 700}});
-    of.Traceback(who, t,
-                 {Text("\"/work/%s\", line 61, in train|loss.backward()", of.plan.script.c_str())},
-                 asserted ? "RuntimeError: CUDA error: device-side assert triggered"
-                          : "RuntimeError: CUDA error: an illegal memory access was encountered");
+    of.Traceback(
+        who, t,
+        {Text("\"/opt/train/%s\", line 61, in train|loss.backward()", of.plan.script.c_str())},
+        asserted ? "RuntimeError: CUDA error: device-side assert triggered"
+                 : "RuntimeError: CUDA error: an illegal memory access was encountered");
     of.Say(who, t,
            "CUDA kernel errors might be asynchronously reported at some other API call, so the "
            "stacktrace below might be incorrect.",

@@ -52,16 +52,17 @@ void ApplyX2(World& world, Random& random) {
   crash.speak = [=](World& of, double t, int who) {
     of.Happen(t, Source::kCuda, EventType::kAllocationFailed, who, {{"call", "cudaMalloc"}},
               {{"bytes", 4294967296}, {"result", 2}});
-    of.Traceback(who, t,
-                 {Text("\"/work/%s\", line 61, in train|loss.backward()", of.plan.script.c_str())},
-                 Text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU "
-                      "%d has a total capacity of %.2f GiB of which 1.10 GiB is free. "
-                      "Process %d has %.2f GiB memory in use. Including non-PyTorch memory, this "
-                      "process has %.2f GiB memory in use. "
-                      "Of the allocated memory %.2f GiB is allocated by PyTorch, and 210.00 MiB is "
-                      "reserved by PyTorch but unallocated.",
-                      who % of.plan.per_node, total / kGiB, other, foreign / kGiB, own / kGiB,
-                      own / kGiB - 0.7));
+    of.Traceback(
+        who, t,
+        {Text("\"/opt/train/%s\", line 61, in train|loss.backward()", of.plan.script.c_str())},
+        Text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU "
+             "%d has a total capacity of %.2f GiB of which 1.10 GiB is free. "
+             "Process %d has %.2f GiB memory in use. Including non-PyTorch memory, this "
+             "process has %.2f GiB memory in use. "
+             "Of the allocated memory %.2f GiB is allocated by PyTorch, and 210.00 MiB is "
+             "reserved by PyTorch but unallocated.",
+             who % of.plan.per_node, total / kGiB, other, foreign / kGiB, own / kGiB,
+             own / kGiB - 0.7));
   };
   world.interruptions.push_back(crash);
   DecidedBy(world, {"text", "nvml"});

@@ -64,9 +64,10 @@ void ApplyB2(World& world, Random& random) {
   });
   end.speak = [=](World& of, double t, int who) {
     if (code == 119) return;
-    of.Traceback(who, t,
-                 {Text("\"/work/%s\", line 61, in train|loss.backward()", of.plan.script.c_str())},
-                 words);
+    of.Traceback(
+        who, t,
+        {Text("\"/opt/train/%s\", line 61, in train|loss.backward()", of.plan.script.c_str())},
+        words);
     of.Say(who, t,
            "CUDA kernel errors might be asynchronously reported at some other API call, so the "
            "stacktrace below might be incorrect.",

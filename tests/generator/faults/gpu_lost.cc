@@ -54,7 +54,8 @@ void ApplyX16(World& world, Random& random) {
   end.speak = [crash](World& of, double t, int who) {
     if (crash)
       of.Traceback(
-          who, t, {Text("\"/work/%s\", line 61, in train|loss.backward()", of.plan.script.c_str())},
+          who, t,
+          {Text("\"/opt/train/%s\", line 61, in train|loss.backward()", of.plan.script.c_str())},
           "RuntimeError: CUDA error: unspecified launch failure");
   };
   world.interruptions.push_back(end);

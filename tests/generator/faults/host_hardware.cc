@@ -20,10 +20,7 @@ void ApplyX15(World& world, Random& random) {
   const bool kill = random.Chance(0.3);
   world.truth.sub = kill ? "sigkill" : "sigbus";
   world.truth.accepted_subs = {"memory", "sigbus", "sigkill"};
-  Interruption crash;
-  crash.at = onset;
-  crash.ranks = {rank};
-  crash.crash = true;
+  Interruption crash = CrashOf(onset, {rank});
   crash.wait_status = kill ? 9 : 7;
   crash.speak = [kill](World& of, double t, int who) {
     if (!of.plan.IsLocal(who)) return;

@@ -27,10 +27,7 @@ void ApplyX5(World& world, Random& random) {
     if (port && host.t > onset) host.rdma_down = 1;
     if (!efa && host.t > onset - 8 && host.t < onset + 2) host.rdma_errors = 40;
   });
-  Interruption crash;
-  crash.at = onset + (efa ? 0.5 : random.In({4, 25}));
-  crash.ranks = {rank};
-  crash.crash = true;
+  Interruption crash = CrashOf(onset + (efa ? 0.5 : random.In({4, 25})), {rank});
   crash.wait_status = 6;
   crash.speak = [=](World& of, double t, int who) {
     const std::string head = Text("%s:%d:%d [%d] ", of.plan.NodeOf(who).c_str(), of.KeyOf(who).pid,

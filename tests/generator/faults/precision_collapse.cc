@@ -43,7 +43,8 @@ void ApplyX24(World& world, Random& random) {
     const bool deepspeed = plan.dialect == "deepspeed";
     crash.speak = [deepspeed](World& of, double t, int who) {
       of.Traceback(
-          who, t, {Text("\"/work/%s\", line 61, in train|engine.step()", of.plan.script.c_str())},
+          who, t,
+          {Text("\"/opt/train/%s\", line 61, in train|engine.step()", of.plan.script.c_str())},
           deepspeed ? "Exception: Current loss scale already at minimum - cannot decrease scale "
                       "anymore. Exiting run."
                     : "RuntimeError: loss scale is at its minimum and gradients still overflow");

@@ -83,7 +83,7 @@ void ApplyC1(World& world, Random& random) {
                     "%d000ms while trying to connect to (%s, 29500).",
                     seconds, master.c_str());
     of.Traceback(rank, t,
-                 {Text("\"/work/%s\", line 40, in main|dist.init_process_group(\"nccl\")",
+                 {Text("\"/opt/train/%s\", line 40, in main|dist.init_process_group(\"nccl\")",
                        of.plan.script.c_str()),
                   "\"/usr/lib/python3/dist-packages/torch/distributed/rendezvous.py\", line 278, "
                   "in _env_rendezvous_handler|store = _create_c10d_store("},

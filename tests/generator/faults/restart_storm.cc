@@ -41,7 +41,8 @@ void ApplyX19(World& world, Random& random) {
     crash.ranks = {rank};
     crash.crash = true;
     crash.speak = [i, attempts](World& of, double t, int who) {
-      of.Traceback(who, t, {"\"/work/data.py\", line 31, in __getitem__|return self.rows[index]"},
+      of.Traceback(who, t,
+                   {"\"/opt/train/data.py\", line 31, in __getitem__|return self.rows[index]"},
                    "IndexError: list index out of range");
       if (i + 1 < attempts)
         of.Say(-1, t + 2,

@@ -20,17 +20,19 @@ void ApplyX1(World& world, Random& random) {
     const char* exception;
   };
   constexpr Variant kVariants[] = {
-      {"shape_mismatch", "\"/work/model.py\", line 77, in forward|x = torch.cat([x, y], dim=1)",
+      {"shape_mismatch",
+       "\"/opt/train/model.py\", line 77, in forward|x = torch.cat([x, y], dim=1)",
        "RuntimeError: Sizes of tensors must match except in dimension 1. Expected size 512 but got "
        "size 509 for tensor number 1 in the list."},
-      {"key_or_index", "\"/work/data.py\", line 31, in __getitem__|return self.rows[index]",
+      {"key_or_index", "\"/opt/train/data.py\", line 31, in __getitem__|return self.rows[index]",
        "IndexError: list index out of range"},
-      {"key_or_index", "\"/work/data.py\", line 18, in collate|label = row['label']",
+      {"key_or_index", "\"/opt/train/data.py\", line 18, in collate|label = row['label']",
        "KeyError: 'label'"},
-      {"division_by_zero", "\"/work/metrics.py\", line 9, in mean|return total / count",
+      {"division_by_zero", "\"/opt/train/metrics.py\", line 9, in mean|return total / count",
        "ZeroDivisionError: division by zero"},
-      {"assertion", "\"/work/model.py\", line 140, in forward|assert mask.any()", "AssertionError"},
-      {"device_mismatch", "\"/work/model.py\", line 52, in forward|return a + b",
+      {"assertion", "\"/opt/train/model.py\", line 140, in forward|assert mask.any()",
+       "AssertionError"},
+      {"device_mismatch", "\"/opt/train/model.py\", line 52, in forward|return a + b",
        "RuntimeError: Expected all tensors to be on the same device, but found at least two "
        "devices, cuda:0 and cpu!"},
       {"bad_data",
@@ -42,15 +44,12 @@ void ApplyX1(World& world, Random& random) {
   const Variant variant = kVariants[random.Next() % std::size(kVariants)];
   world.Blame({rank}, onset);
   world.truth.sub = variant.sub;
-  Interruption crash;
-  crash.at = onset;
-  crash.ranks = {rank};
-  crash.crash = true;
+  Interruption crash = CrashOf(onset, {rank});
   crash.speak = [variant](World& of, double t, int who) {
     of.Traceback(
         who, t,
-        {Text("\"/work/%s\", line 310, in <module>|main()", of.plan.script.c_str()),
-         Text("\"/work/%s\", line 204, in main|for batch in loader:", of.plan.script.c_str()),
+        {Text("\"/opt/train/%s\", line 310, in <module>|main()", of.plan.script.c_str()),
+         Text("\"/opt/train/%s\", line 204, in main|for batch in loader:", of.plan.script.c_str()),
          variant.frame},
         variant.exception);
   };

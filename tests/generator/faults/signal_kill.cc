@@ -67,10 +67,7 @@ void ApplyA2(World& world, Random& random) {
   const double onset = world.Onset(0.1, 0.8);
   const int rank = world.PickRank();
   world.Blame({rank}, onset);
-  Interruption crash;
-  crash.at = onset;
-  crash.ranks = {rank};
-  crash.crash = true;
+  Interruption crash = CrashOf(onset, {rank});
   const int variant = random.Weighted({3, 2, 2, 1.5, 1});
   world.truth.decidable = world.truth.culprit_seen || Has(world, "text");
   if (variant == 0 && world.plan.slurm) {

@@ -33,7 +33,7 @@ void ApplyE2(World& world, Random& random) {
     end.speak = [torn](World& of, double t, int rank) {
       of.Traceback(
           rank, t,
-          {Text("\"/work/%s\", line 120, in resume|model.load_state_dict(torch.load(path))",
+          {Text("\"/opt/train/%s\", line 120, in resume|model.load_state_dict(torch.load(path))",
                 of.plan.script.c_str())},
           torn ? "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding "
                  "central directory"

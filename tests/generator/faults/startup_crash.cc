@@ -22,12 +22,12 @@ struct StartupError {
 };
 
 constexpr StartupError kStartupErrors[] = {
-    {"missing_module", "\"/work/%s\", line 12, in <module>|import flash_attn",
+    {"missing_module", "\"/opt/train/%s\", line 12, in <module>|import flash_attn",
      "ModuleNotFoundError: No module named 'flash_attn'", true, Phase::kImport},
-    {"missing_module", "\"/work/%s\", line 9, in <module>|import torch",
+    {"missing_module", "\"/opt/train/%s\", line 9, in <module>|import torch",
      "ImportError: libcudnn.so.9: cannot open shared object file: No such file or directory", true,
      Phase::kImport},
-    {"file_not_found", "\"/work/%s\", line 88, in main|dataset = load(args.data)",
+    {"file_not_found", "\"/opt/train/%s\", line 88, in main|dataset = load(args.data)",
      "FileNotFoundError: [Errno 2] No such file or directory: '/data/corpus/train.bin'", true,
      Phase::kLoad},
     {"asset_unavailable",
@@ -39,12 +39,12 @@ constexpr StartupError kStartupErrors[] = {
      "JSONDecodeError(\"Expecting value\", s, err.value) from None",
      "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)", false,
      Phase::kLoad},
-    {"bad_config", "\"/work/%s\", line 140, in parse|cfg = Config(**raw)",
+    {"bad_config", "\"/opt/train/%s\", line 140, in parse|cfg = Config(**raw)",
      "TypeError: Config.__init__() got an unexpected keyword argument 'n_layers'", true,
      Phase::kImport},
-    {"bad_config", "\"/work/%s\", line 71, in build|raise ValueError(msg)",
+    {"bad_config", "\"/opt/train/%s\", line 71, in build|raise ValueError(msg)",
      "ValueError: hidden_size 1000 is not divisible by num_attention_heads 12", true, Phase::kLoad},
-    {"permission", "\"/work/%s\", line 201, in main|os.makedirs(args.out)",
+    {"permission", "\"/opt/train/%s\", line 201, in main|os.makedirs(args.out)",
      "PermissionError: [Errno 13] Permission denied: '/scratch/out'", true, Phase::kImport},
     {"cuda_runtime",
      "\"/usr/lib/python3/dist-packages/torch/cuda/__init__.py\", line 412, in "
@@ -81,7 +81,7 @@ void ApplyA1(World& world, Random& random) {
       frame.replace(at, 2, of.plan.script);
     of.Traceback(
         rank, t,
-        {Text("\"/work/%s\", line 310, in <module>|main()", of.plan.script.c_str()), frame},
+        {Text("\"/opt/train/%s\", line 310, in <module>|main()", of.plan.script.c_str()), frame},
         variant.exception);
   };
   world.interruptions.push_back(crash);

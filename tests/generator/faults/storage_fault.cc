@@ -58,13 +58,13 @@ void ApplyX21(World& world, Random& random) {
                {"class", "checkpoint"},
                {"filesystem", "nfs"}},
               {{"errno", error}, {"times", 1}});
-    of.Traceback(
-        who, t,
-        {Text("\"/work/%s\", line 177, in save|torch.save(state, path)", of.plan.script.c_str()),
-         "\"/usr/lib/python3/dist-packages/torch/serialization.py\", line 966, in "
-         "_save|zip_file.write_record(name, storage, num_bytes)"},
-        variant == 0 ? "OSError: [Errno 28] No space left on device"
-                     : "OSError: [Errno 5] Input/output error");
+    of.Traceback(who, t,
+                 {Text("\"/opt/train/%s\", line 177, in save|torch.save(state, path)",
+                       of.plan.script.c_str()),
+                  "\"/usr/lib/python3/dist-packages/torch/serialization.py\", line 966, in "
+                  "_save|zip_file.write_record(name, storage, num_bytes)"},
+                 variant == 0 ? "OSError: [Errno 28] No space left on device"
+                              : "OSError: [Errno 5] Input/output error");
   };
   world.interruptions.push_back(end);
   world.plan.max_steps = 1 << 24;

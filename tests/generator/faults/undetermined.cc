@@ -17,10 +17,7 @@ void ApplyU0(World& world, Random& random) {
   const double onset = world.Onset(0.1, 0.8);
   const int rank = world.PickRank();
   world.Blame({rank}, onset);
-  Interruption crash;
-  crash.at = onset;
-  crash.ranks = {rank};
-  crash.crash = true;
+  Interruption crash = CrashOf(onset, {rank});
   crash.wait_status = random.Int(2, 60) << 8;
   world.interruptions.push_back(crash);
   world.truth.decidable = false;
