@@ -84,6 +84,8 @@ struct Engine::Impl {
   // Who has which card is no record of how a job went.
   void OnGpuMapping(const SchedulerFact& fact, Timestamp t);
   void On(const SchedulerFact& fact, const Observation& observation);
+  void On(const SchedulerRecord& record, const Observation& observation);
+  static void NoteSchedulerState(Job& job, Timestamp t);
   void On(const Event& event, const Observation& observation);
   void On(const EngineState&, const Observation&) {}  // the driver decides whether to restore
 };

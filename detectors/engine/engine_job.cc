@@ -27,8 +27,14 @@ std::string RecordName(const Observation& observation) {
     return "scheduler record " + fact->field + "=" + fact->value +
            (fact->origin.empty() ? "" : " from " + fact->origin);
   }
+  if (const auto* record = std::get_if<SchedulerRecord>(&observation.kind)) {
+    const bool of_state = !record->state.empty();
+    return std::string("scheduler record ") + (of_state ? "state=" : "event=") +
+           (of_state ? record->state : record->event) +
+           (record->origin.empty() ? "" : " from " + record->origin);
+  }
   if (const auto* event = std::get_if<KernelEvent>(&observation.kind))
-    return "kernel record " + event->type;
+    return "kernel record " + std::string(NameOf(event->type));
   if (const auto* start = std::get_if<ProcessStart>(&observation.kind))
     return "a new process of the job, pid " + std::to_string(start->key.pid);
   if (const auto* mark = std::get_if<RunMark>(&observation.kind))

@@ -368,15 +368,24 @@ void Engine::Impl::On(const SchedulerFact& fact, const Observation& observation)
   Job* job = Wake(fact.job_id, observation.t);
   if (job == nullptr) return;
   job->Touch(observation);
-  // Slurm tells late, and when it was.
-  Timestamp t = observation.t;
-  const bool clocked = fact.wall_ns > 0 && Plausible(fact.wall_ns) && wall_offset_ns > 0;
-  if (clocked) t = std::min(t, Timestamp{fact.wall_ns - wall_offset_ns});
-  job->window.OnSchedulerFact(fact, t, clocked);
-  const int32_t attempt = job->window.attempt().ordinal;
-  if (!job->window.scheduler_told_state() || job->scheduler.told_attempt == attempt) return;
-  job->scheduler.told_attempt = attempt;
-  job->scheduler.told_end = observation.t;
+  job->window.OnSchedulerFact(fact, {observation.t, wall_offset_ns});
+  NoteSchedulerState(*job, observation.t);
+}
+
+void Engine::Impl::On(const SchedulerRecord& record, const Observation& observation) {
+  Job* job = Wake(record.job_id, observation.t);
+  if (job == nullptr) return;
+  job->Touch(observation);
+  // Slurm answers late, and says when it was.
+  job->window.OnSchedulerRecord(record, {observation.t, wall_offset_ns});
+  NoteSchedulerState(*job, observation.t);
+}
+
+void Engine::Impl::NoteSchedulerState(Job& job, Timestamp t) {
+  const int32_t attempt = job.window.attempt().ordinal;
+  if (!job.window.scheduler_told_state() || job.scheduler.told_attempt == attempt) return;
+  job.scheduler.told_attempt = attempt;
+  job.scheduler.told_end = t;
 }
 
 void Engine::Impl::On(const Event& event, const Observation& observation) {

@@ -36,7 +36,8 @@ const NodeFault* MemoryFaultOf(const JobFeatures& f, const Cause& death) {
   if (incident.kind != IncidentKind::kSignalDeath || (!bus && incident.signal != SIGKILL))
     return nullptr;
   for (const NodeFault& fault : f.faults) {
-    if (fault.type != "machine_check" && fault.type != "memory") continue;
+    if (fault.type != KernelEventType::kMachineCheck && fault.type != KernelEventType::kMemory)
+      continue;
     const double apart = (incident.t - fault.last).seconds();
     if (apart > kTogether || apart < -kTogether) continue;
     // Of a page that cannot be unmapped the kernel kills who has it by SIGKILL; without a victim's
@@ -70,7 +71,7 @@ Finding Evaluate(const JobFeatures& f) {
 
 RuledOut RuleOut(const JobFeatures& f) {
   const auto hardware = std::find_if(f.faults.begin(), f.faults.end(), [](const NodeFault& fault) {
-    return fault.type == "machine_check" || fault.type == "memory";
+    return fault.type == KernelEventType::kMachineCheck || fault.type == KernelEventType::kMemory;
   });
   if (hardware != f.faults.end()) {
     return Excluded(Reason::kHardwareSurvived, {hardware->evidence},

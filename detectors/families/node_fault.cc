@@ -41,7 +41,8 @@ bool MayFollowHardware(const logs::Incident& incident) {
 const NodeFault* SwitchFailedUnder(const JobFeatures& f, const Cause& cause) {
   if (!MayFollowHardware(cause.incident())) return nullptr;
   for (const NodeFault& fault : f.faults) {
-    if (fault.type == "sxid" && fault.severe && IsAround(fault.first, cause.incident().t))
+    if (fault.type == KernelEventType::kSxid && fault.severe &&
+        IsAround(fault.first, cause.incident().t))
       return &fault;
   }
   return nullptr;
@@ -50,7 +51,7 @@ const NodeFault* SwitchFailedUnder(const JobFeatures& f, const Cause& cause) {
 const NodeFault* HangingFileServer(const JobFeatures& f, double seconds) {
   if (!f.running || !f.timed || f.silence_seconds < seconds) return nullptr;
   const bool task = std::any_of(f.faults.begin(), f.faults.end(), [](const NodeFault& fault) {
-    return fault.type == "hung_task" && fault.own;
+    return fault.type == KernelEventType::kHungTask && fault.own;
   });
   const bool waits =
       std::any_of(f.waits.ranks.begin(), f.waits.ranks.end(), [](const features::RankWait& rank) {
@@ -59,7 +60,7 @@ const NodeFault* HangingFileServer(const JobFeatures& f, double seconds) {
       });
   if (!task && !waits) return nullptr;
   for (const NodeFault& fault : f.faults) {
-    const bool silent = fault.type == "network_file" && !fault.over;
+    const bool silent = fault.type == KernelEventType::kNetworkFile && !fault.over;
     if (silent && (f.now - fault.first).seconds() >= seconds) return &fault;
   }
   return nullptr;
@@ -70,7 +71,8 @@ features::EvidenceRef BusErrorBefore(const JobFeatures& f, std::string_view bus_
   for (const NodeFault& fault : f.faults) {
     const bool its = fault.device.empty() || fault.device == bus_id;
     const double before = (t - fault.first).seconds();
-    if (fault.type == "pcie" && its && fault.severe && before <= kShortly && before >= -kShortly)
+    if (fault.type == KernelEventType::kPcie && its && fault.severe && before <= kShortly &&
+        before >= -kShortly)
       return fault.evidence;
   }
   return features::kNoEvidence;

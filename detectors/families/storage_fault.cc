@@ -70,7 +70,7 @@ Finding Evaluate(const JobFeatures& f) {
     Show(server->evidence, finding);
     finding.root = finding.shows;
     for (const features::NodeFault& fault : f.faults) {
-      if (fault.type == "hung_task" && fault.own) Show(fault.evidence, finding);
+      if (fault.type == KernelEventType::kHungTask && fault.own) Show(fault.evidence, finding);
     }
     for (const features::RankWait& rank : f.waits.ranks) {
       if (rank.main == WaitClass::kNetworkFile) Show(rank.evidence, finding);

@@ -133,15 +133,16 @@ class Orderer {
   // nothing. The driver writes there before the program hears of it.
   void DenyWords() {
     if (!f_.timed || !AllRanksAreHere()) return;
-    const bool seen = std::any_of(causes_.begin(), causes_.end(),
-                                  [](const Cause& cause) {
-                                    return cause.incident().kind == IncidentKind::kXid &&
-                                           cause.candidate->store != proto::STORE_LOG;
-                                  }) ||
-                      std::any_of(f_.faults.begin(), f_.faults.end(),
-                                  [](const NodeFault& fault) { return fault.type == "sxid"; }) ||
-                      std::any_of(f_.gpu.gpus.begin(), f_.gpu.gpus.end(),
-                                  [](const RunGpu& gpu) { return gpu.lost || gpu.errors > 0; });
+    const bool seen =
+        std::any_of(causes_.begin(), causes_.end(),
+                    [](const Cause& cause) {
+                      return cause.incident().kind == IncidentKind::kXid &&
+                             cause.candidate->store != proto::STORE_LOG;
+                    }) ||
+        std::any_of(f_.faults.begin(), f_.faults.end(),
+                    [](const NodeFault& fault) { return fault.type == KernelEventType::kSxid; }) ||
+        std::any_of(f_.gpu.gpus.begin(), f_.gpu.gpus.end(),
+                    [](const RunGpu& gpu) { return gpu.lost || gpu.errors > 0; });
     if (seen) return;
     for (Cause& cause : causes_) {
       const Incident& incident = cause.incident();

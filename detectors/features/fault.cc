@@ -31,10 +31,11 @@ bool SaysUncorrectedBank(std::string_view text) {
 bool IsSevere(const KernelFault& fault) {
   const std::string_view text = fault.text;
   // "24007, Fatal, Link 44 ..." of NVSwitches; others say "Non-fatal".
-  if (fault.type == "sxid") return Has(text, ", Fatal,");
-  if (fault.type == "pcie") return Has(text, "(Fatal)") || Has(text, " Fatal error");
-  if (fault.type == "memory") return Has(text, " UE ");
-  if (fault.type == "machine_check") {
+  if (fault.type == KernelEventType::kSxid) return Has(text, ", Fatal,");
+  if (fault.type == KernelEventType::kPcie)
+    return Has(text, "(Fatal)") || Has(text, " Fatal error");
+  if (fault.type == KernelEventType::kMemory) return Has(text, " UE ");
+  if (fault.type == KernelEventType::kMachineCheck) {
     // mm/memory-failure.c names a page only for an error in it that nothing corrected.
     return Has(text, "Memory failure: 0x") || SaysUncorrectedBank(text);
   }
@@ -52,7 +53,8 @@ void DescribeFaults(const windows::AttemptWindow& window, Citer& citer, JobFeatu
     fault.rank = seen.rank;
     fault.own = seen.own();
     fault.severe = IsSevere(seen);
-    fault.corrected = seen.type == "pcie" && !fault.severe && !Has(seen.text, "Uncorrect");
+    fault.corrected =
+        seen.type == KernelEventType::kPcie && !fault.severe && !Has(seen.text, "Uncorrect");
     fault.over = seen.over;
     fault.first = seen.first;
     fault.last = seen.last;
@@ -64,10 +66,10 @@ void DescribeFaults(const windows::AttemptWindow& window, Citer& citer, JobFeatu
     evidence.end = seen.last;
     evidence.line = seen.text;
     evidence.values = {{FieldId::kShape, "kernel_event"},
-                       {FieldId::kType, seen.type},
+                       {FieldId::kType, std::string(NameOf(seen.type))},
                        {FieldId::kDevice, seen.device}};
     if (seen.rank >= 0) evidence.ranks = {seen.rank};
-    if (seen.type == "network_file") {
+    if (seen.type == KernelEventType::kNetworkFile) {
       // How long it has not answered, by now.
       const double seconds = (f.now - seen.first).seconds();
       if (!seen.over) evidence.observed = static_cast<double>(static_cast<int64_t>(seconds));

@@ -14,7 +14,7 @@
 namespace rankscope::features {
 
 struct NodeFault {
-  std::string type;  // sxid | pcie | machine_check | memory | hung_task | network_file | disk | efa
+  KernelEventType type = KernelEventType::kUnnamed;  // one that FaultLog takes
   std::string device;  // PCI address or file server; empty = none is named
   std::string text;    // the newest line
   int32_t rank = -1;

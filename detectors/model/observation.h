@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Everything that passes the door between the world and the detectors. Twelve kinds and
+// Everything that passes the door between the world and the detectors. Thirteen kinds and
 // EngineState; all numbers travel as SampleBatch. The wire form is detectors/proto/recording.proto,
 // converted by detectors/recording.
 //
@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "detectors/model/ids.h"
+#include "detectors/model/kernel_event.h"
+#include "detectors/model/scheduler_record.h"
 #include "detectors/model/signals.h"
 #include "detectors/model/time.h"
 
@@ -190,7 +192,7 @@ struct SampleBatch {
 
 struct KernelEvent {
   int64_t kmsg_seq = 0;
-  std::string type;
+  KernelEventType type = KernelEventType::kUnnamed;
   std::string text;
   ProcessKey victim;
   std::string gpu_bus_id;
@@ -203,6 +205,8 @@ struct KernelEvent {
   int64_t used_bytes = 0;
 };
 
+// One word of the scheduler's: of a node, of a job that this one goes on from, of the GPUs that a
+// mapping file names. Recordings of older builds shred a SchedulerRecord into such words.
 struct SchedulerFact {
   std::string job_id;
   std::string step_id;
@@ -241,7 +245,8 @@ struct Observation {
   uint32_t source = 0;  // index of the source's row; 0 = the wrapper
   std::string node;
   std::variant<std::monostate, Epoch, Tick, SourceState, RunMark, ProcessStart, ProcessExit,
-               SignalSent, LogLine, SampleBatch, KernelEvent, SchedulerFact, Event, EngineState>
+               SignalSent, LogLine, SampleBatch, KernelEvent, SchedulerFact, SchedulerRecord, Event,
+               EngineState>
       kind;
 };
 

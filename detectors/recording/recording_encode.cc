@@ -147,7 +147,7 @@ void PutKind(const SampleBatch& batch, proto::Observation* out) {
 void PutKind(const KernelEvent& event, proto::Observation* out) {
   auto* to = out->mutable_kernel();
   to->set_kmsg_seq(event.kmsg_seq);
-  to->set_type(ToUtf8(event.type));
+  to->set_type(std::string(NameOf(event.type)));
   to->set_text(ToUtf8(event.text));
   if (event.victim != ProcessKey{}) Put(event.victim, to->mutable_victim());
   to->set_gpu_bus_id(ToUtf8(event.gpu_bus_id));
@@ -167,6 +167,33 @@ void PutKind(const SchedulerFact& fact, proto::Observation* out) {
   to->set_origin(ToUtf8(fact.origin));
   to->set_wall_ns(fact.wall_ns);
   to->set_node(ToUtf8(fact.node));
+}
+
+void PutKind(const SchedulerRecord& record, proto::Observation* out) {
+  auto* to = out->mutable_record();
+  to->set_job_id(ToUtf8(record.job_id));
+  to->set_origin(ToUtf8(record.origin));
+  to->set_state(ToUtf8(record.state));
+  to->set_event(ToUtf8(record.event));
+  to->set_submit(record.submit);
+  to->set_start(record.start);
+  to->set_end(record.end);
+  if (record.elapsed_seconds >= 0) to->set_elapsed_seconds(record.elapsed_seconds);
+  if (record.time_limit_seconds >= 0) to->set_time_limit_seconds(record.time_limit_seconds);
+  if (record.restarts >= 0) to->set_restarts(record.restarts);
+  if (record.gpus >= 0) to->set_gpus(record.gpus);
+  if (record.priority >= 0) to->set_priority(record.priority);
+  to->set_by(ToUtf8(record.by));
+  to->set_reason(ToUtf8(record.reason));
+  to->set_nodes(ToUtf8(record.nodes));
+  to->set_failed_node(ToUtf8(record.failed_node));
+  to->set_exit(ToUtf8(record.exit));
+  to->set_derived_exit(ToUtf8(record.derived_exit));
+  to->set_partition(ToUtf8(record.partition));
+  to->set_dependency(ToUtf8(record.dependency));
+  to->set_submit_line(ToUtf8(record.submit_line));
+  to->set_work_dir(ToUtf8(record.work_dir));
+  to->set_wall_ns(record.wall_ns);
 }
 
 void PutKind(const Event& event, proto::Observation* out) {

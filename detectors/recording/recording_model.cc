@@ -147,13 +147,44 @@ SampleBatch ToModel(const proto::SampleBatch& from, int64_t& unknown) {
 }
 
 KernelEvent ToModel(const proto::KernelEvent& from) {
-  return {from.kmsg_seq(), from.type(),  from.text(),   ToModel(from.victim()), from.gpu_bus_id(),
-          from.code(),     from.scope(), from.cgroup(), from.limit_bytes(),     from.used_bytes()};
+  return {from.kmsg_seq(),    KernelEventTypeOf(from.type()),
+          from.text(),        ToModel(from.victim()),
+          from.gpu_bus_id(),  from.code(),
+          from.scope(),       from.cgroup(),
+          from.limit_bytes(), from.used_bytes()};
 }
 
 SchedulerFact ToModel(const proto::SchedulerFact& from) {
   return {from.job_id(), from.step_id(), from.field(), from.value(),
           from.origin(), from.wall_ns(), from.node()};
+}
+
+SchedulerRecord ToModel(const proto::SchedulerRecord& from) {
+  SchedulerRecord to;
+  to.job_id = from.job_id();
+  to.origin = from.origin();
+  to.state = from.state();
+  to.event = from.event();
+  to.submit = from.submit();
+  to.start = from.start();
+  to.end = from.end();
+  if (from.has_elapsed_seconds()) to.elapsed_seconds = from.elapsed_seconds();
+  if (from.has_time_limit_seconds()) to.time_limit_seconds = from.time_limit_seconds();
+  if (from.has_restarts()) to.restarts = from.restarts();
+  if (from.has_gpus()) to.gpus = from.gpus();
+  if (from.has_priority()) to.priority = from.priority();
+  to.by = from.by();
+  to.reason = from.reason();
+  to.nodes = from.nodes();
+  to.failed_node = from.failed_node();
+  to.exit = from.exit();
+  to.derived_exit = from.derived_exit();
+  to.partition = from.partition();
+  to.dependency = from.dependency();
+  to.submit_line = from.submit_line();
+  to.work_dir = from.work_dir();
+  to.wall_ns = from.wall_ns();
+  return to;
 }
 
 Event ToModel(const proto::Event& from) {
@@ -208,6 +239,9 @@ bool ToModel(const proto::Observation& from, Observation& to, int64_t& unknown_s
       return true;
     case proto::Observation::kScheduler:
       to.kind = ToModel(from.scheduler());
+      return true;
+    case proto::Observation::kRecord:
+      to.kind = ToModel(from.record());
       return true;
     case proto::Observation::kEvent:
       to.kind = ToModel(from.event());

@@ -111,11 +111,12 @@ class Writer {
     if (f_.ended) return;
     size_t told = 0;
     for (const features::NodeFault& fault : f_.faults) {
-      if (fault.type == "hung_task" || fault.over || told >= kMost) continue;
+      if (fault.type == KernelEventType::kHungTask || fault.over || told >= kMost) continue;
       // A link that corrects its errors does so all day on many a node.
       if (fault.corrected) continue;
       ++told;
-      Cited(fault.type == "network_file" ? "file_server_silent" : "host_hardware", fault.evidence);
+      Cited(fault.type == KernelEventType::kNetworkFile ? "file_server_silent" : "host_hardware",
+            fault.evidence);
     }
   }
 

@@ -9,8 +9,10 @@
 namespace rankscope::windows {
 namespace {
 
-constexpr std::string_view kTypes[] = {"sxid",      "pcie",         "machine_check", "memory",
-                                       "hung_task", "network_file", "disk",          "efa"};
+constexpr KernelEventType kTypes[] = {KernelEventType::kSxid,         KernelEventType::kPcie,
+                                      KernelEventType::kMachineCheck, KernelEventType::kMemory,
+                                      KernelEventType::kHungTask,     KernelEventType::kNetworkFile,
+                                      KernelEventType::kDisk,         KernelEventType::kEfa};
 
 // net/sunrpc/clnt.c: "nfs: server 10.0.0.1 not responding, still trying", and later "... OK".
 std::string_view ServerOf(std::string_view text) {
@@ -26,14 +28,15 @@ bool SaysOver(std::string_view text) {
 
 }  // namespace
 
-bool FaultLog::Takes(std::string_view type) {
+bool FaultLog::Takes(KernelEventType type) {
   return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
 }
 
 void FaultLog::OnKernelEvent(const KernelEvent& event, int32_t pid, int32_t rank, Timestamp t) {
-  const std::string_view server = event.type == "network_file" ? ServerOf(event.text) : "";
+  const std::string_view server =
+      event.type == KernelEventType::kNetworkFile ? ServerOf(event.text) : "";
   const std::string_view device = server.empty() ? std::string_view(event.gpu_bus_id) : server;
-  const bool over = event.type == "network_file" && SaysOver(event.text);
+  const bool over = event.type == KernelEventType::kNetworkFile && SaysOver(event.text);
   // The newest of its kind: a server that went silent again is a fault of its own.
   const auto known = std::find_if(faults_.rbegin(), faults_.rend(), [&](const KernelFault& fault) {
     return fault.type == event.type && fault.device == device && fault.code == event.code &&

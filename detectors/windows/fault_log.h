@@ -18,7 +18,7 @@ namespace rankscope::windows {
 struct KernelFault {
   static constexpr size_t kTextCap = 512;
 
-  std::string type;    // a word of collectors::kKernelLineNames
+  KernelEventType type = KernelEventType::kUnnamed;
   std::string text;    // the newest line
   std::string device;  // domain:bus:device, or the file server's name; empty = none is named
   int32_t code = -1;   // of an NVSwitch's error
@@ -41,7 +41,7 @@ class FaultLog {
   static constexpr size_t kMax = 64;
 
   // Whether events of this type are of the node rather than of one card or process.
-  static bool Takes(std::string_view type);
+  static bool Takes(KernelEventType type);
 
   // `pid`, `rank`: of the process of this job that the event names; 0 and -1 = it names none.
   void OnKernelEvent(const KernelEvent& event, int32_t pid, int32_t rank, Timestamp t);

@@ -171,8 +171,8 @@ class JobWindow {
   // `sender`: null when it is no process of a job.
   void OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target,
                 const attribution::ProcessInfo* sender, Timestamp t);
-  // `clocked`: t is when it happened; else when it was told.
-  void OnSchedulerFact(const SchedulerFact& fact, Timestamp t, bool clocked = false);
+  void OnSchedulerRecord(const SchedulerRecord& record, const WallClock& clock);
+  void OnSchedulerFact(const SchedulerFact& fact, const WallClock& clock);
   // Under which boot this node is, whenever that is told.
   void OnBoot(std::string_view node, std::string_view boot_id);
   // `read`: what its text says, where that is a failure.
@@ -222,7 +222,6 @@ class JobWindow {
   // Seconds between the two in which the job was not suspended and somebody listened; 0 where `to`
   // is the earlier one.
   double RunningSeconds(Timestamp from, Timestamp to) const;
-  const std::vector<KeyValue>& scheduler_fields() const { return scheduler_fields_; }
   const SchedulerHistory& scheduler() const { return scheduler_; }
   const BootSeen& boot() const { return boot_; }
   const ParentJobs& parents() const { return parents_; }
@@ -255,11 +254,11 @@ class JobWindow {
   template <class A>
   void Fields(A& a) {
     a(job_id_, argv_, command_, begin_, end_, wrapped_, world_size_, attempts_, incidents_,
-      streams_, ranks_, scheduler_fields_, processes_seen_, processes_alive_, last_process_exit_,
-      last_text_, ranked_text_, root_, surroundings_, ranked_streams_, progress_stream_,
-      last_words_, pending_signals_, ended_well_, gpu_claims_, scheduler_, boot_, parents_,
-      suspension_, scheduler_state_attempt_, scheduler_marks_, mark_reason_, array_task_,
-      heterogeneous_, hearing_, wrapper_note_, single_program_);
+      streams_, ranks_, processes_seen_, processes_alive_, last_process_exit_, last_text_,
+      ranked_text_, root_, surroundings_, ranked_streams_, progress_stream_, last_words_,
+      pending_signals_, ended_well_, gpu_claims_, scheduler_, boot_, parents_, suspension_,
+      scheduler_state_attempt_, scheduler_marks_, array_task_, heterogeneous_, hearing_,
+      wrapper_note_, single_program_);
     // Restored from damaged bytes.
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
   }
@@ -270,12 +269,16 @@ class JobWindow {
   void OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line, Timestamp t);
   void NoteCommandDeath(Timestamp t);
   void TakeStatusOfRanks();
-  void NoteSchedulerMark(const SchedulerFact& fact, Timestamp t);
+  void NoteScheduler(const SchedulerRecord& record, const WallClock& clock);
+  void AddSchedulerMark(SchedulerMark mark);
   bool IsTold(const logs::Incident& xid, Timestamp t) const;
   int32_t AttemptOf(const SchedulerRun* run, Timestamp t, bool clocked) const;
-  void TakeSchedulerState(const SchedulerFact& fact, const SchedulerRun* run, Timestamp t,
-                          bool clocked);
-  void TakeReturnToQueue(const SchedulerFact& fact, Timestamp t);
+  // `happened`: when, where that is known.
+  void TakeSchedulerState(std::string_view field, const SchedulerHistory::State& state,
+                          std::optional<Timestamp> happened, Timestamp now);
+  void TakeSchedulerEnd(std::string_view field, const SchedulerHistory::State& told, Timestamp t,
+                        bool clocked);
+  void TakeReturnToQueue(Timestamp t);
   void TakeRequest(const attribution::ProcessInfo& process, bool counts, Timestamp t);
   void TakeSignal(const attribution::ProcessInfo& process, bool counts);
   void NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t);
@@ -303,12 +306,10 @@ class JobWindow {
   IncidentLog incidents_;
   std::map<uint32_t, StreamWindow> streams_;
   std::map<int32_t, RankWindow> ranks_;
-  std::vector<KeyValue> scheduler_fields_;
   SchedulerHistory scheduler_;
   BootSeen boot_;
   ParentJobs parents_;
   std::deque<SchedulerMark> scheduler_marks_;
-  std::string mark_reason_;              // told before what it is the reason of
   int32_t scheduler_state_attempt_ = 0;  // of which attempt the newest state is
   Surroundings surroundings_;
   GpuClaims gpu_claims_;  // of all attempts: a restart does not change what the job was given

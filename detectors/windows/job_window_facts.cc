@@ -156,60 +156,62 @@ void JobWindow::OnBoot(std::string_view node, std::string_view boot_id) {
   boot_.again = id == boot_.id ? std::string() : id;
 }
 
-void JobWindow::NoteSchedulerMark(const SchedulerFact& fact, Timestamp t) {
-  const auto cut = [](const std::string& text) { return text.substr(0, kMarkTextCap); };
-  if (fact.field == "reason") {
-    // It is told with what it is the reason of, before that or behind it.
-    const bool behind = !scheduler_marks_.empty() && scheduler_marks_.back().t == t &&
-                        scheduler_marks_.back().field != "submit";
-    const std::string reason = fact.value == "None" ? std::string() : cut(fact.value);
-    (behind ? scheduler_marks_.back().reason : mark_reason_) = reason;
-  }
-  constexpr std::string_view kFields[] = {"submit", "start", "state", "event"};
-  if (std::find(std::begin(kFields), std::end(kFields), fact.field) == std::end(kFields)) return;
-  // Times are told as numbers, too; theirs is `t`.
-  const bool timed = fact.field == "submit" || fact.field == "start";
-  SchedulerMark mark{t, fact.field, timed ? std::string() : cut(fact.value), {}, cut(fact.origin)};
+void JobWindow::AddSchedulerMark(SchedulerMark mark) {
+  for (std::string* text : {&mark.value, &mark.reason, &mark.origin})
+    text->resize(std::min(text->size(), kMarkTextCap));
   const bool known = std::any_of(
       scheduler_marks_.begin(), scheduler_marks_.end(), [&mark](const SchedulerMark& each) {
         return each.t == mark.t && each.field == mark.field && each.value == mark.value;
       });
   if (known) return;
-  if (!timed) mark.reason = std::exchange(mark_reason_, {});
   scheduler_marks_.push_back(std::move(mark));
   if (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
 }
 
-void JobWindow::OnSchedulerFact(const SchedulerFact& fact, Timestamp t, bool clocked) {
-  NoteSchedulerMark(fact, t);
-  constexpr size_t kMaxFacts = 64;
-  constexpr size_t kMaxName = 64;
-  constexpr size_t kMaxValue = size_t{64} << 10;  // a submit line; others are a word or a path
-  if (fact.field.size() > kMaxName) return;
-  const std::string_view value = std::string_view(fact.value).substr(0, kMaxValue);
-  parents_.OnSchedulerFact(fact, t);
-  if (fact.field == "parent_summary") return;  // of another job, and there may be several
-  const auto known = std::find_if(scheduler_fields_.begin(), scheduler_fields_.end(),
-                                  [&](const auto& each) { return each.key == fact.field; });
-  if (known != scheduler_fields_.end()) {
-    known->value = value;
-  } else if (scheduler_fields_.size() < kMaxFacts) {
-    scheduler_fields_.push_back({fact.field, std::string(value)});
-  }
-  const SchedulerHistory::State state = scheduler_.OnFact(fact, t, clocked);
+void JobWindow::NoteScheduler(const SchedulerRecord& record, const WallClock& clock) {
+  if (record.submit > 0)
+    AddSchedulerMark(
+        {clock.AtSecond(record.submit).value_or(clock.now), "submit", {}, {}, record.origin});
+  if (record.start > 0)
+    AddSchedulerMark(
+        {clock.AtSecond(record.start).value_or(clock.now), "start", {}, {}, record.origin});
+  const bool of_state = !record.state.empty();
+  if (!of_state && record.event.empty()) return;
+  AddSchedulerMark({clock.At(record.wall_ns).value_or(clock.now), of_state ? "state" : "event",
+                    of_state ? record.state : record.event,
+                    record.reason == "None" ? std::string() : record.reason, record.origin});
+}
+
+void JobWindow::OnSchedulerRecord(const SchedulerRecord& record, const WallClock& clock) {
+  NoteScheduler(record, clock);
+  parents_.OnSchedulerRecord(record, clock.now);
+  TakeSchedulerState(record.state.empty() ? "event" : "state", scheduler_.OnRecord(record, clock),
+                     clock.At(record.wall_ns), clock.now);
+}
+
+void JobWindow::OnSchedulerFact(const SchedulerFact& fact, const WallClock& clock) {
+  if (fact.field == "parent_summary") return parents_.OnSummary(fact, clock.now);
+  // What a job follows is known before its state is.
+  SchedulerRecord alone;
+  alone.origin = fact.origin;
+  if (SetField(alone, fact.field, fact.value)) parents_.OnSchedulerRecord(alone, clock.now);
+  if (auto record = scheduler_.OnFact(fact, clock)) OnSchedulerRecord(*record, clock);
+}
+
+void JobWindow::TakeSchedulerState(std::string_view field, const SchedulerHistory::State& state,
+                                   std::optional<Timestamp> happened, Timestamp now) {
+  const bool clocked = happened.has_value();
+  const Timestamp t = happened.value_or(now);
   // What is read again is told again. But of an attempt that has begun since, in the word of the
   // one before and without its times, it is news.
-  const bool of_next = fact.field == "state" && !clocked && scheduler_state_attempt_ > 0 &&
+  const bool of_next = field == "state" && !clocked && scheduler_state_attempt_ > 0 &&
                        scheduler_state_attempt_ < attempt().ordinal &&
                        !SchedulerStateGoesOn(scheduler_.state());
   if (!state.changed && !of_next) return;
-  if (SchedulerStateWaits(scheduler_.state())) {
-    TakeReturnToQueue(fact, t);
-  } else {
-    if (!SchedulerStateGoesOn(scheduler_.state()))
-      scheduler_state_attempt_ = AttemptOf(state.run, t, clocked);
-    TakeSchedulerState(fact, state.run, t, clocked);
-  }
+  if (SchedulerStateWaits(scheduler_.state())) return TakeReturnToQueue(t);
+  if (!SchedulerStateGoesOn(scheduler_.state()))
+    scheduler_state_attempt_ = AttemptOf(state.run, t, clocked);
+  TakeSchedulerEnd(field, state, t, clocked);
 }
 
 // Of which attempt here an end that the record tells is; 0 = of one that was not here. The record's
@@ -222,14 +224,15 @@ int32_t JobWindow::AttemptOf(const SchedulerRun* run, Timestamp t, bool clocked)
   return later ? 0 : attempt().ordinal;
 }
 
-void JobWindow::TakeSchedulerState(const SchedulerFact& fact, const SchedulerRun* run, Timestamp t,
-                                   bool clocked) {
+void JobWindow::TakeSchedulerEnd(std::string_view field, const SchedulerHistory::State& told,
+                                 Timestamp t, bool clocked) {
   struct StateRow {
     std::string_view state, sub;
   };
   constexpr StateRow kStates[] = {{"TIMEOUT", "time_limit"},  {"PREEMPTED", "preemption"},
                                   {"REQUEUED", "requeue"},    {"NODE_FAIL", "node_failure"},
                                   {"CANCELLED", "cancelled"}, {"OUT_OF_MEMORY", "oom"}};
+  const SchedulerRun* const run = told.run;
   const std::string& state = scheduler_.state();
   const auto* const row = std::find_if(
       std::begin(kStates), std::end(kStates),
@@ -241,15 +244,12 @@ void JobWindow::TakeSchedulerState(const SchedulerFact& fact, const SchedulerRun
   candidate.incident.sub = row->sub;
   candidate.incident.shape = "scheduler_state";
   std::vector<KeyValue>& fields = candidate.incident.fields;
-  fields = {{"field", fact.field}, {"value", state}, {"origin", scheduler_.state_origin()}};
+  fields = {{"field", std::string(field)}, {"value", state}, {"origin", scheduler_.state_origin()}};
   if (row->sub == "cancelled") {
     // sacct: "CANCELLED by 1000"; other texts say who in a field of its own, and some do not.
     constexpr std::string_view kBy = "CANCELLED by ";
     std::string by = state.starts_with(kBy) ? state.substr(kBy.size()) : std::string();
-    if (by.empty() && run != nullptr) by = run->by;
-    for (const KeyValue& each : scheduler_fields_) {
-      if (by.empty() && run == nullptr && each.key == "by") by = each.value;
-    }
+    if (by.empty()) by = run != nullptr ? run->by : told.by;
     const bool number = by.find_first_not_of("0123456789") == std::string::npos;
     if (!by.empty()) fields.push_back({"by", number ? "uid " + by : by});
   }
@@ -265,7 +265,7 @@ void JobWindow::TakeSchedulerState(const SchedulerFact& fact, const SchedulerRun
 // Without accounting only the controller is left to say what became of a job that has ended here:
 // that it waits again, and has been restarted once more than the attempt that was here. Why, it
 // does not say.
-void JobWindow::TakeReturnToQueue(const SchedulerFact& fact, Timestamp t) {
+void JobWindow::TakeReturnToQueue(Timestamp t) {
   if (!end_.ended || scheduler_.restarts() <= attempt().slurm_restart) return;
   const std::vector<SchedulerRun>& runs = scheduler_.runs();
   if (!runs.empty() && runs.back().ended()) return;  // which is said of the run itself
@@ -275,7 +275,7 @@ void JobWindow::TakeReturnToQueue(const SchedulerFact& fact, Timestamp t) {
   candidate.incident.shape = "scheduler_restarts";
   candidate.incident.fields = {{"field", "restarts"},
                                {"value", std::to_string(scheduler_.restarts())},
-                               {"origin", std::string(fact.origin.substr(0, 64))}};
+                               {"origin", scheduler_.state_origin().substr(0, 64)}};
   // It is submitted anew when it is put back.
   const Timestamp submitted = scheduler_.submitted();
   candidate.incident.t = submitted > now().begin ? std::min(submitted, t) : t;
@@ -305,7 +305,7 @@ void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::Proce
                               const std::optional<logs::Incident>& read, Timestamp t) {
   Candidate candidate;
   Incident& incident = candidate.incident;
-  if (event.type == "oom_kill") {
+  if (event.type == KernelEventType::kOomKill) {
     incident.kind = IncidentKind::kHostOom;
     incident.signal = 9;
     incident.sub = event.scope;
@@ -329,7 +329,7 @@ void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::Proce
       }
       if (victim == nullptr) candidate.ranks = gpu->ranks;
     }
-  } else if (event.type == "segfault") {
+  } else if (event.type == KernelEventType::kSegfault) {
     incident.kind = IncidentKind::kSignalDeath;
     incident.signal = 11;
   } else {

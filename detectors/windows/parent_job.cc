@@ -8,16 +8,17 @@
 
 namespace rankscope::windows {
 
-void ParentJobs::OnSchedulerFact(const SchedulerFact& fact, Timestamp t) {
-  if (fact.field == "parent_summary") return TakeSummary(fact, t);
-  const auto word = [&](std::string_view value) {
-    return SchedulerWord{fact.field, std::string(value.substr(0, kValueCap)), fact.origin, t};
+void ParentJobs::OnSchedulerRecord(const SchedulerRecord& record, Timestamp t) {
+  const auto word = [&](std::string field, std::string_view value) {
+    return SchedulerWord{std::move(field), std::string(value.substr(0, kValueCap)), record.origin,
+                         t};
   };
-  if (fact.field == "dependency") TakeDependency(word(fact.value));
-  if (fact.field != "submit_line") return;
-  if (!submit_line_.present()) submit_line_ = word(fact.value);
-  SchedulerWord dependency = word(DependencyOfSubmitLine(fact.value));
-  TakeDependency(std::move(dependency));
+  if (!record.dependency.empty()) TakeDependency(word("dependency", record.dependency));
+  if (record.submit_line.empty()) return;
+  constexpr size_t kMaxLine = size_t{64} << 10;
+  const std::string_view line = std::string_view(record.submit_line).substr(0, kMaxLine);
+  if (!submit_line_.present()) submit_line_ = word("submit_line", line);
+  TakeDependency(word("submit_line", DependencyOfSubmitLine(line)));
 }
 
 void ParentJobs::OnEnvironment(const std::vector<KeyValue>& environment, Timestamp t) {
@@ -33,7 +34,7 @@ void ParentJobs::TakeDependency(SchedulerWord word) {
   dependency_ = std::move(word);
 }
 
-void ParentJobs::TakeSummary(const SchedulerFact& fact, Timestamp t) {
+void ParentJobs::OnSummary(const SchedulerFact& fact, Timestamp t) {
   const std::string_view value = fact.value;
   const size_t space = value.find(' ');
   ParentJob parent;

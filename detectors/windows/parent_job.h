@@ -50,9 +50,9 @@ class ParentJobs {
   static constexpr size_t kMost = 4;        // summaries of 1 kB
   static constexpr size_t kValueCap = 512;  // of the scheduler's words
 
-  // "dependency", "submit_line" and "parent_summary", which is the number that was asked for and
-  // its summary, or "unknown"; the rest is not its matter.
-  void OnSchedulerFact(const SchedulerFact& fact, Timestamp t);
+  void OnSchedulerRecord(const SchedulerRecord& record, Timestamp t);
+  // The number of the job that was asked for and its summary, or "unknown".
+  void OnSummary(const SchedulerFact& fact, Timestamp t);
   void OnEnvironment(const std::vector<KeyValue>& environment, Timestamp t);
 
   const std::vector<ParentJob>& all() const { return all_; }
@@ -70,7 +70,6 @@ class ParentJobs {
   }
 
  private:
-  void TakeSummary(const SchedulerFact& fact, Timestamp t);
   void TakeDependency(SchedulerWord word);
 
   std::vector<ParentJob> all_;

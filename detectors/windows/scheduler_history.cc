@@ -4,7 +4,6 @@
 #include "detectors/windows/scheduler_history.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -15,7 +14,9 @@ constexpr std::string_view kWaits[] = {"PENDING", "CONFIGURING", "REQUEUE_HOLD",
 constexpr std::string_view kGoesOn[] = {"RUNNING", "SUSPENDED", "STOPPED", "COMPLETING"};
 
 // No time and no count of Slurm's is larger; sums and differences stay in range.
-constexpr int64_t kMost = int64_t{1} << 40;
+constexpr int64_t kMax = int64_t{1} << 40;
+// In nanoseconds, a later time is none (the year 2106).
+constexpr int64_t kMaxSecond = int64_t{1} << 32;
 
 std::string OneLine(std::string_view text) {
   std::string out(text.substr(0, SchedulerHistory::kTextCap));
@@ -25,12 +26,8 @@ std::string OneLine(std::string_view text) {
   return out;
 }
 
-// -1: no number that could be meant.
-int64_t Whole(std::string_view text) {
-  int64_t value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return -1;
-  return value >= 0 && value <= kMost ? value : -1;
+int64_t Meant(int64_t value, int64_t absent) {
+  return value >= 0 && value <= kMax ? value : absent;
 }
 
 template <class List>
@@ -38,8 +35,8 @@ bool Among(const List& list, std::string_view text) {
   return std::find(std::begin(list), std::end(list), text) != std::end(list);
 }
 
-void Replace(std::string& old, std::string& told) {
-  if (!told.empty()) old = std::move(told);
+void Replace(std::string& old, const std::string& told) {
+  if (!told.empty()) old = told;
 }
 void Replace(int64_t& old, int64_t told, int64_t absent) {
   if (told != absent) old = told;
@@ -65,25 +62,53 @@ double SchedulerRun::seconds() const {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-SchedulerHistory::State SchedulerHistory::OnFact(const SchedulerFact& fact, Timestamp t,
-                                                 bool clocked) {
-  constexpr std::string_view kOfNodes[] = {"node_state", "node_reason", "node_reason_class"};
-  if (Among(kOfNodes, fact.field)) {
-    OnNode(fact, t, clocked);
-    return {};
-  }
-  // What the controller's instance tells of a run's life besides its end.
-  if (fact.field == "event") {
-    if (fact.value == "started") return Commit("RUNNING", fact, t, clocked);
-    told_ = {};
-    return {};
-  }
-  if (fact.field == "state") return Commit(OneLine(fact.value), fact, t, clocked);
-  Take(fact, t, clocked);
-  return {};
+std::optional<Timestamp> WallClock::At(int64_t wall_ns) const {
+  if (wall_ns <= 0 || wall_ns > kMaxSecond * 1'000'000'000 || offset_ns <= 0) return std::nullopt;
+  return std::min(now, Timestamp{wall_ns - offset_ns});
 }
 
-void SchedulerHistory::OnNode(const SchedulerFact& fact, Timestamp t, bool clocked) {
+std::optional<Timestamp> WallClock::AtSecond(int64_t since_1970) const {
+  if (since_1970 <= 0 || since_1970 > kMaxSecond) return std::nullopt;
+  return At(since_1970 * 1'000'000'000);
+}
+
+SchedulerHistory::State SchedulerHistory::OnRecord(SchedulerRecord record, const WallClock& clock) {
+  for (std::string* text : {&record.by, &record.reason, &record.nodes, &record.failed_node,
+                            &record.exit, &record.origin, &record.state})
+    *text = OneLine(*text);
+  for (int64_t* second : {&record.submit, &record.start, &record.end}) *second = Meant(*second, 0);
+  for (int64_t* number :
+       {&record.elapsed_seconds, &record.time_limit_seconds, &record.restarts, &record.gpus})
+    *number = Meant(*number, -1);
+  if (record.submit > 0) submitted_ = clock.AtSecond(record.submit).value_or(Timestamp{});
+  if (record.time_limit_seconds >= 0 || record.restarts >= 0) origin_ = record.origin;
+  Replace(time_limit_seconds_, record.time_limit_seconds, -1);
+  Replace(restarts_, record.restarts, -1);
+  Replace(gpus_, record.gpus, -1);
+  if (!record.state.empty()) return Commit(record, record.state, clock);
+  // What the controller's instance tells of a run's life besides its end.
+  return record.event == "started" ? Commit(record, "RUNNING", clock) : State{};
+}
+
+std::optional<SchedulerRecord> SchedulerHistory::OnFact(const SchedulerFact& fact,
+                                                        const WallClock& clock) {
+  constexpr std::string_view kOfNodes[] = {"node_state", "node_reason", "node_reason_class"};
+  if (Among(kOfNodes, fact.field)) {
+    OnNode(fact, clock);
+    return std::nullopt;
+  }
+  constexpr size_t kMaxValue = size_t{64} << 10;  // a submit line; others are a word or a path
+  if (!SetField(told_, fact.field, std::string_view(fact.value).substr(0, kMaxValue)))
+    return std::nullopt;
+  if (!fact.node.empty()) told_.failed_node = fact.node;
+  if (fact.field != "state" && fact.field != "event") return std::nullopt;
+  told_.job_id = fact.job_id;
+  told_.origin = fact.origin;
+  told_.wall_ns = fact.wall_ns;
+  return std::exchange(told_, {});
+}
+
+void SchedulerHistory::OnNode(const SchedulerFact& fact, const WallClock& clock) {
   const std::string name = OneLine(fact.node);
   if (name.empty()) return;
   auto found = std::find_if(nodes_.begin(), nodes_.end(),
@@ -99,55 +124,20 @@ void SchedulerHistory::OnNode(const SchedulerFact& fact, Timestamp t, bool clock
   } else if (fact.field == "node_reason_class") {
     found->reason_class = OneLine(fact.value);
   } else if (fact.field == "node_state" && found->state != fact.value) {
+    const auto happened = clock.At(fact.wall_ns);
     found->state = OneLine(fact.value);
-    found->t = t;
-    found->clocked = clocked;
-  }
-}
-
-void SchedulerHistory::Take(const SchedulerFact& fact, Timestamp t, bool clocked) {
-  const std::string& field = fact.field;
-  const std::string& value = fact.value;
-  if (!fact.node.empty()) told_.failed_node = OneLine(fact.node);
-  if (field == "submit") {
-    submitted_ = told_.submit_t = clocked ? t : Timestamp{};
-  } else if (field == "start") {
-    told_.start = std::max<int64_t>(Whole(value), 0);
-    told_.start_t = t;
-    told_.clocked = clocked;
-  } else if (field == "end") {
-    told_.end = std::max<int64_t>(Whole(value), 0);
-    told_.end_t = t;
-  } else if (field == "elapsed_seconds") {
-    told_.elapsed_seconds = Whole(value);
-  } else if (field == "time_limit_seconds") {
-    time_limit_seconds_ = told_.time_limit_seconds = Whole(value);
-    origin_ = OneLine(fact.origin);
-  } else if (field == "restarts") {
-    restarts_ = told_.restarts = Whole(value);
-    origin_ = OneLine(fact.origin);
-  } else if (field == "gpus") {
-    gpus_ = Whole(value);
-  } else if (field == "by") {
-    told_.by = OneLine(value);
-  } else if (field == "reason") {
-    told_.reason = OneLine(value);
-  } else if (field == "nodes") {
-    told_.nodes = OneLine(value);
-  } else if (field == "failed_node") {
-    told_.failed_node = OneLine(value);
-  } else if (field == "exit") {
-    told_.exit = OneLine(value);
+    found->t = happened.value_or(clock.now);
+    found->clocked = happened.has_value();
   }
 }
 
 // A run is known by its start. One whose start is not told is the newest, if that goes on.
-SchedulerRun* SchedulerHistory::RunOf(const SchedulerRun& told) {
-  if (told.start == 0) return runs_.empty() || runs_.back().ended() ? nullptr : &runs_.back();
+SchedulerRun* SchedulerHistory::RunOf(int64_t start, const WallClock& clock) {
+  if (start == 0) return runs_.empty() || runs_.back().ended() ? nullptr : &runs_.back();
   auto at = std::lower_bound(
-      runs_.begin(), runs_.end(), told.start,
-      [](const SchedulerRun& known, int64_t start) { return known.start < start; });
-  if (at != runs_.end() && at->start == told.start) return &*at;
+      runs_.begin(), runs_.end(), start,
+      [](const SchedulerRun& known, int64_t second) { return known.start < second; });
+  if (at != runs_.end() && at->start == start) return &*at;
   if (runs_.size() == kMostRuns) {
     ++dropped_;
     if (at == runs_.begin()) return nullptr;  // older than all that there is room for
@@ -155,42 +145,42 @@ SchedulerRun* SchedulerHistory::RunOf(const SchedulerRun& told) {
     runs_.erase(runs_.begin());
   }
   at = runs_.insert(at, SchedulerRun{});
-  at->start = told.start;
-  at->start_t = told.start_t;
-  at->clocked = told.clocked;
+  const auto started = clock.AtSecond(start);
+  at->start = start;
+  at->start_t = started.value_or(clock.now);
+  at->clocked = started.has_value();
   return &*at;
 }
 
-SchedulerHistory::State SchedulerHistory::Commit(std::string_view state, const SchedulerFact& fact,
-                                                 Timestamp t, bool clocked) {
-  SchedulerRun told = std::exchange(told_, {});
+SchedulerHistory::State SchedulerHistory::Commit(const SchedulerRecord& record,
+                                                 std::string_view state, const WallClock& clock) {
   const bool another = state_ != state;
   state_ = state;
-  state_origin_ = OneLine(fact.origin);
-  if (SchedulerStateWaits(state)) return {another, nullptr};
-  SchedulerRun* const run = RunOf(told);
-  if (run == nullptr) return {another, nullptr};
+  state_origin_ = record.origin;
+  SchedulerRun* const run = SchedulerStateWaits(state) ? nullptr : RunOf(record.start, clock);
+  if (run == nullptr) return {another, nullptr, record.by};
   // An answer that was overtaken by another.
-  if (run->ended() && SchedulerStateGoesOn(state)) return {false, run};
+  if (run->ended() && SchedulerStateGoesOn(state)) return {false, run, record.by};
   const bool changed = run->state != state;
   run->state = state;
   run->origin = state_origin_;
-  if (!fact.node.empty() && told.failed_node.empty()) told.failed_node = OneLine(fact.node);
-  Replace(run->end, told.end, 0);
-  Replace(run->elapsed_seconds, told.elapsed_seconds, -1);
-  Replace(run->time_limit_seconds, told.time_limit_seconds, -1);
-  Replace(run->restarts, told.restarts, -1);
-  Replace(run->by, told.by);
-  Replace(run->reason, told.reason);
-  Replace(run->nodes, told.nodes);
-  Replace(run->failed_node, told.failed_node);
-  Replace(run->exit, told.exit);
+  Replace(run->end, record.end, 0);
+  Replace(run->elapsed_seconds, record.elapsed_seconds, -1);
+  Replace(run->time_limit_seconds, record.time_limit_seconds, -1);
+  Replace(run->restarts, record.restarts, -1);
+  Replace(run->by, record.by);
+  Replace(run->reason, record.reason);
+  Replace(run->nodes, record.nodes);
+  Replace(run->failed_node, record.failed_node);
+  Replace(run->exit, record.exit);
   if (run->ended() && changed) {
-    run->end_t = told.end > 0 ? told.end_t : t;
-    if (run->end == 0 && clocked) run->end = fact.wall_ns / 1'000'000'000;
-    run->clocked = run->clocked && clocked;
+    const auto happened = clock.At(record.wall_ns);
+    const Timestamp t = happened.value_or(clock.now);
+    run->end_t = record.end > 0 ? clock.AtSecond(record.end).value_or(clock.now) : t;
+    if (run->end == 0 && happened) run->end = record.wall_ns / 1'000'000'000;
+    run->clocked = run->clocked && happened.has_value();
   }
-  return {changed, run};
+  return {changed, run, record.by};
 }
 
 }  // namespace rankscope::windows

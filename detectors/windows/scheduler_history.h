@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the scheduler's record tells of a job, put together from the facts that pass the door one by
-// one: a job that was put back into the queue runs several times under one number, and the record
-// has a row for each run. And what it tells of the nodes that the job had. The facts of a run come
-// before its state, which is the last of them. Bounded; texts are a stranger's, and are cut and
-// made one line. Single writer.
+// The scheduler's records of a job: a job that was put back into the queue runs several times under
+// one number, and there is a record of each run. And the states of the nodes that the job had.
+// Recordings of older builds have single facts in place of a record; the state is the last of them.
+// Bounded; texts are a stranger's, and are cut and made one line. Single writer.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +27,7 @@ struct SchedulerRun {
   std::string state;  // PREEMPTED, COMPLETED ...; RUNNING while it runs
   std::string by, reason, nodes, failed_node, exit, origin;
   // On the clock of the observations; only where `clocked`: else they are when it was told.
-  Timestamp submit_t, start_t, end_t;
+  Timestamp start_t, end_t;
   bool clocked = false;
 
   bool ended() const;
@@ -36,7 +36,7 @@ struct SchedulerRun {
   template <class A>
   void Fields(A& a) {
     a(start, end, elapsed_seconds, time_limit_seconds, restarts, state, by, reason, nodes,
-      failed_node, exit, origin, submit_t, start_t, end_t, clocked);
+      failed_node, exit, origin, start_t, end_t, clocked);
   }
 };
 
@@ -56,6 +56,16 @@ struct SchedulerNode {
   }
 };
 
+// Where wall times lie on the clock of the observations.
+struct WallClock {
+  Timestamp now;          // of the observation that tells the times
+  int64_t offset_ns = 0;  // wall time = t + offset_ns; 0 = not known
+
+  // nullopt: not known, or no time that can be meant.
+  std::optional<Timestamp> At(int64_t wall_ns) const;
+  std::optional<Timestamp> AtSecond(int64_t since_1970) const;
+};
+
 class SchedulerHistory {
  public:
   // A job that is put back every two minutes has as many in an hour. Of more, the newest.
@@ -63,14 +73,17 @@ class SchedulerHistory {
   static constexpr size_t kMostNodes = 16;
   static constexpr size_t kTextCap = 200;
 
-  // What a fact has told of the job's state. `run`: of which run, where that is known; valid until
-  // the next fact.
+  // What a record says of the job's state. `run`: of which run, where that is known; valid until
+  // the next record.
   struct State {
     bool changed = false;
     const SchedulerRun* run = nullptr;
+    std::string by;  // who cancelled it, as this record has it
   };
-  // `clocked`: t is when it happened, not when it was told.
-  State OnFact(const SchedulerFact& fact, Timestamp t, bool clocked);
+  State OnRecord(SchedulerRecord record, const WallClock& clock);
+  // One word of a node; or, in recordings of older builds, of a record, which is whole, and to be
+  // taken by OnRecord, once its state is there.
+  std::optional<SchedulerRecord> OnFact(const SchedulerFact& fact, const WallClock& clock);
 
   // By their starts, oldest first.
   const std::vector<SchedulerRun>& runs() const { return runs_; }
@@ -94,15 +107,14 @@ class SchedulerHistory {
   }
 
  private:
-  void OnNode(const SchedulerFact& fact, Timestamp t, bool clocked);
-  void Take(const SchedulerFact& fact, Timestamp t, bool clocked);
-  State Commit(std::string_view state, const SchedulerFact& fact, Timestamp t, bool clocked);
-  SchedulerRun* RunOf(const SchedulerRun& told);
+  void OnNode(const SchedulerFact& fact, const WallClock& clock);
+  State Commit(const SchedulerRecord& record, std::string_view state, const WallClock& clock);
+  SchedulerRun* RunOf(int64_t start, const WallClock& clock);
 
   std::vector<SchedulerRun> runs_;
   int64_t dropped_ = 0;
   std::vector<SchedulerNode> nodes_;
-  SchedulerRun told_;  // facts of a run whose state is still to come
+  SchedulerRecord told_;  // in single facts, whose state is still to come
   std::string state_, state_origin_;
   int64_t restarts_ = -1, time_limit_seconds_ = -1, gpus_ = -1;
   std::string origin_;

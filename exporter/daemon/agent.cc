@@ -257,7 +257,8 @@ void Agent::Pass(const Observation& observation) {
   const auto* exit = std::get_if<ProcessExit>(&observation.kind);
   if (exit != nullptr && exit->status_known && exit->wait_status != 0) JudgeSoon();
   if (const auto* event = std::get_if<KernelEvent>(&observation.kind);
-      event != nullptr && (event->type == "xid" || event->type == "gpu_lost") &&
+      event != nullptr &&
+      (event->type == KernelEventType::kXid || event->type == KernelEventType::kGpuLost) &&
       loop_.Now() - hurried_ >= kTick) {
     // The first of a burst; the others are judged with the next tick.
     hurried_ = loop_.Now();

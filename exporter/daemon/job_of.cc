@@ -30,6 +30,7 @@ struct Visitor {
   }
   std::string operator()(const LogLine& line) const { return line.job_id; }
   std::string operator()(const SchedulerFact& fact) const { return fact.job_id; }
+  std::string operator()(const SchedulerRecord& record) const { return record.job_id; }
   std::string operator()(const SignalSent& sent) const { return OfProcess(sent.target); }
   std::string operator()(const KernelEvent& event) const { return OfProcess(event.victim); }
   std::string operator()(const Event& event) const {

@@ -36,7 +36,8 @@ constexpr int64_t kLeastJobBytes = 512 << 10;
 // What the scheduler says of a job may come long after its end, and begins nothing.
 bool IsSchedulersWord(const Observation& observation) {
   const auto* fact = std::get_if<SchedulerFact>(&observation.kind);
-  return fact != nullptr && fact->origin != "mapping";
+  const bool word = fact != nullptr && fact->origin != "mapping";
+  return word || std::holds_alternative<SchedulerRecord>(observation.kind);
 }
 
 // Every job on the node judges by whose GPU it is, and by who else computes there.

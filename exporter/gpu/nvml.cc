@@ -304,7 +304,7 @@ void Nvml::OnXid(const nvml::XidHeard& xid) {
 
 void Nvml::TellXid(const nvml::XidHeard& xid) {
   KernelEvent event;
-  event.type = "xid";
+  event.type = KernelEventType::kXid;
   event.gpu_bus_id = xid.card;
   event.code = xid.code;
   Tell(std::move(event), loop_->Now());

@@ -42,7 +42,7 @@ RecoveryAction ActionOf(std::string_view detail) {
 bool ReadXid(std::string_view text, KernelLine& line) {
   const std::optional<XidLine> xid = ReadXidLine(text);
   if (!xid) return false;
-  line.kind = KernelLineKind::kXid;
+  line.kind = KernelEventType::kXid;
   line.bus_id = xid->bus_id;
   line.code = xid->code;
   line.pid = xid->pid;
@@ -60,7 +60,7 @@ bool ReadSwitch(std::string_view text, KernelLine& line) {
   if (!cursor.Take("nvidia-nvswitch")) return false;
   cursor.TakeNumber();
   if (!cursor.Take(": SXid (")) return false;
-  line.kind = KernelLineKind::kSxid;
+  line.kind = KernelEventType::kSxid;
   line.bus_id = PciCard(cursor.rest());
   cursor.Take("PCI:");
   if (!cursor.TakePciPlace() || !cursor.Take("): ")) return false;
@@ -78,7 +78,7 @@ bool ReadSwitch(std::string_view text, KernelLine& line) {
 bool ReadLoss(std::string_view text, KernelLine& line) {
   LineCursor cursor(text);
   if (!cursor.Take("NVRM: ")) return false;
-  line.kind = KernelLineKind::kGpuLost;
+  line.kind = KernelEventType::kGpuLost;
   if (cursor.Take("fallen off the bus")) return true;
   if (cursor.Take("The NVIDIA GPU ")) {
     line.bus_id = PciCard(cursor.rest());

@@ -8,35 +8,19 @@
 // form from the first byte on. Pure, any thread.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "detectors/model/kernel_event.h"
 #include "exporter/gpu/xid_ledger.h"
 
 namespace rankscope::collectors {
 
-enum class KernelLineKind : uint8_t {
-  kXid,           // the NVIDIA driver reports an error of a GPU
-  kSxid,          // and one of an NVSwitch
-  kGpuLost,       // a GPU that has fallen off the bus, without an Xid
-  kPcie,          // Advanced Error Reporting of PCIe
-  kMachineCheck,  // CPU and memory: MCE, GHES, poisoned pages
-  kMemory,        // EDAC
-  kHungTask,      // a task that has not been scheduled for minutes
-  kNetworkFile,   // a file server that does not answer
-  kDisk,          // a local disk or its file system
-  kEfa,           // Amazon's fabric adapter
-};
-inline constexpr std::array<std::string_view, 10> kKernelLineNames = {
-    "xid",    "sxid",      "gpu_lost",     "pcie", "machine_check",
-    "memory", "hung_task", "network_file", "disk", "efa"};
-
 struct KernelLine {
   int64_t sequence = 0;
-  KernelLineKind kind = KernelLineKind::kXid;
+  KernelEventType kind = KernelEventType::kXid;
   int32_t pid = 0;           // of the process that it names; 0 = none
   int32_t code = -1;         // of an Xid or SXid
   int64_t microseconds = 0;  // since the machine's start, as the kernel's log counts

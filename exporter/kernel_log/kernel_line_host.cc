@@ -72,7 +72,7 @@ bool ReadHungTask(std::string_view text, KernelLine& line) {
                                        " blocked in I/O wait for more "
                                        "than "}) {
     if (!text.ends_with(words)) continue;
-    line.kind = KernelLineKind::kHungTask;
+    line.kind = KernelEventType::kHungTask;
     line.pid = PidOf(text.substr(0, text.size() - words.size()));
     return line.pid > 0;
   }
@@ -103,7 +103,7 @@ bool ReadPcie(const KmsgRecord& record, KernelLine& line) {
     if (!TakeOne(cursor, {"received from ", "received: "})) return false;
   }
   if (!IsOfDevice(record, device)) return false;
-  line.kind = KernelLineKind::kPcie;
+  line.kind = KernelEventType::kPcie;
   line.bus_id = PciCard(of_bus ? device : cursor.rest());
   return true;
 }
@@ -116,7 +116,7 @@ bool ReadPoisonedPage(std::string_view text, KernelLine& line) {
       !cursor.Take(": ")) {
     return false;
   }
-  line.kind = KernelLineKind::kMachineCheck;
+  line.kind = KernelEventType::kMachineCheck;
   const bool kills = TakeOne(cursor, {"Killing ", "Sending SIGBUS to "});
   const bool must = !kills && cursor.Take("forcibly killing ");
   if (!kills && !must) return cursor.Take("recovery action for ");
@@ -133,7 +133,7 @@ bool ReadPoisonedPage(std::string_view text, KernelLine& line) {
 // required" follows a head of its own; each event is counted once.
 bool ReadMachineCheck(std::string_view text, KernelLine& line) {
   if (ReadPoisonedPage(text, line)) return true;
-  line.kind = KernelLineKind::kMachineCheck;
+  line.kind = KernelEventType::kMachineCheck;
   LineCursor cursor(text);
   cursor.Take("mce: ");
   if (cursor.Take("{")) {
@@ -154,7 +154,7 @@ bool ReadMachineCheck(std::string_view text, KernelLine& line) {
 bool ReadMemory(std::string_view text, KernelLine& line) {
   LineCursor cursor(text);
   if (!cursor.Take("EDAC MC") || !cursor.TakeNumber() || !cursor.Take(": ")) return false;
-  line.kind = KernelLineKind::kMemory;
+  line.kind = KernelEventType::kMemory;
   const bool counted = cursor.TakeNumber().has_value();
   if (counted && !cursor.Take(" ")) return false;
   if (!TakeOne(cursor, {"CE ", "UE "})) return false;
@@ -258,10 +258,10 @@ bool IsNvme(LineCursor cursor) {
 bool ReadStorage(std::string_view text, KernelLine& line) {
   const LineCursor cursor(text);
   if (IsNfs(cursor) || IsCeph(cursor) || IsLustre(cursor)) {
-    line.kind = KernelLineKind::kNetworkFile;
+    line.kind = KernelEventType::kNetworkFile;
     return true;
   }
-  line.kind = KernelLineKind::kDisk;
+  line.kind = KernelEventType::kDisk;
   return IsBlock(cursor) || IsBuffer(cursor) || IsExt4(cursor) || IsXfs(cursor) || IsNvme(cursor);
 }
 
@@ -278,7 +278,7 @@ bool ReadEfa(const KmsgRecord& record, KernelLine& line) {
   const bool trouble =
       std::any_of(std::begin(kTrouble), std::end(kTrouble),
                   [&cursor](std::string_view word) { return Has(cursor.rest(), word); });
-  line.kind = KernelLineKind::kEfa;
+  line.kind = KernelEventType::kEfa;
   line.bus_id = PciCard(place);
   return trouble;
 }

@@ -93,7 +93,7 @@ void Kmsg::Take(std::string_view record) {
   }
   std::optional<KernelLine> line = ParseKernelRecord(record);
   if (!line) return;
-  if (line->kind == KernelLineKind::kGpuLost && line->bus_id.empty() &&
+  if (line->kind == KernelEventType::kGpuLost && line->bus_id.empty() &&
       *sequence - long_loss_sequence_ <= kLongLoss) {
     line->bus_id = long_loss_;
   }
@@ -106,7 +106,7 @@ void Kmsg::Take(std::string_view record) {
   }
   TakeXid(*line, now);
   if (old_) return;
-  ++lines_[static_cast<size_t>(line->kind)];
+  ++lines_[static_cast<size_t>(line->kind) - 1];
   if (told_.size() >= kMaxSubjects) {
     std::erase_if(told_, [now](const auto& entry) { return now - entry.second >= kTellAgain; });
     if (told_.size() >= kMaxSubjects) {
@@ -131,8 +131,8 @@ bool Kmsg::AsksDriver(const std::string& card) const {
 
 // The second witness of what only the NVIDIA driver writes: that driver, or its library.
 bool Kmsg::IsConfirmed(const KernelLine& line, Timestamp now) {
-  const bool of_card = line.kind == KernelLineKind::kXid || line.kind == KernelLineKind::kGpuLost;
-  if (!of_card && line.kind != KernelLineKind::kSxid) return true;
+  const bool of_card = line.kind == KernelEventType::kXid || line.kind == KernelEventType::kGpuLost;
+  if (!of_card && line.kind != KernelEventType::kSxid) return true;
   // A switch is no GPU of the library's.
   const std::string card = of_card ? line.bus_id : std::string();
   if (card.empty() ? xids_->any_card() : xids_->IsCard(card)) return true;
@@ -143,10 +143,10 @@ bool Kmsg::IsConfirmed(const KernelLine& line, Timestamp now) {
 }
 
 void Kmsg::TakeXid(const KernelLine& line, Timestamp now) {
-  if (line.kind == KernelLineKind::kSxid && !old_ && !line.detail)
+  if (line.kind == KernelEventType::kSxid && !old_ && !line.detail)
     xids_->AddSxid(line.code, !line.nonfatal);
-  const bool xid = line.kind == KernelLineKind::kXid;
-  if (!xid && line.kind != KernelLineKind::kGpuLost) return;
+  const bool xid = line.kind == KernelEventType::kXid;
+  if (!xid && line.kind != KernelEventType::kGpuLost) return;
   // The log's clock is the machine's own, as good as ours.
   const Timestamp t = old_ ? std::min(Timestamp{line.microseconds * 1000}, now) : now;
   const XidTold told{line.bus_id, line.code, line.recovery, line.nonfatal};
@@ -162,7 +162,7 @@ void Kmsg::TakeXid(const KernelLine& line, Timestamp now) {
 void Kmsg::Tell(const KernelLine& line) {
   KernelEvent event;
   event.kmsg_seq = line.sequence;
-  event.type = kKernelLineNames[static_cast<size_t>(line.kind)];
+  event.type = line.kind;
   event.text = line.text;
   event.gpu_bus_id = line.bus_id;
   event.code = line.code;
@@ -173,7 +173,8 @@ void Kmsg::Tell(const KernelLine& line) {
 
 std::vector<exporter::Source::Count> Kmsg::counts() const {
   std::vector<Count> counts;
-  for (size_t i = 0; i < lines_.size(); ++i) counts.push_back({kKernelLineNames[i], lines_[i]});
+  for (size_t i = 0; i < lines_.size(); ++i)
+    counts.push_back({kKernelEventNames[i + 1], lines_[i]});
   counts.push_back({"unconfirmed", unconfirmed_});
   return counts;
 }

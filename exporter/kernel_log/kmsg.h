@@ -43,7 +43,7 @@ class Kmsg final : public exporter::Source {
 
  private:
   using Subject =
-      std::tuple<KernelLineKind, int32_t, std::string, int32_t>;  // kind, code, GPU, pid
+      std::tuple<KernelEventType, int32_t, std::string, int32_t>;  // kind, code, GPU, pid
 
   void Read();
   void Take(std::string_view record);
@@ -59,7 +59,7 @@ class Kmsg final : public exporter::Source {
   OwnedFd fd_;
   int64_t sequence_ = -1;  // of the newest record; -1 = none was read yet
   int64_t lost_ = 0;
-  std::array<int64_t, kKernelLineNames.size()> lines_{};
+  std::array<int64_t, kKernelLogTypes> lines_{};
   std::map<Subject, Timestamp> told_;
   int64_t unconfirmed_ = 0;
   // Whether a GPU is the driver's, and when that was asked.

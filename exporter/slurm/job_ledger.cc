@@ -33,10 +33,6 @@ bool Has(const std::vector<std::string>& flags, std::string_view flag) {
   return std::find(flags.begin(), flags.end(), flag) != flags.end();
 }
 
-std::string Text(const ExitStatus& exit) {
-  return std::to_string(exit.code) + ":" + std::to_string(exit.signal);
-}
-
 enum class Stage { kWaits, kRuns, kEnded };
 
 // What is known of the job besides at this stage, and worth a line.

@@ -22,6 +22,20 @@
 namespace rankscope::exporter::slurm {
 namespace {
 
+// What the controller's instance says of one step in a job's life.
+SchedulerRecord RecordOf(const SlurmEvent& event, bool end) {
+  SchedulerRecord record;
+  for (const KeyValue& fact : event.facts) SetField(record, fact.key, fact.value);
+  record.job_id = event.job_id;
+  record.origin = event.source;
+  record.wall_ns = event.wall_ns;
+  if (!event.node.empty()) record.failed_node = event.node;
+  if (!event.reason.empty()) record.reason = event.reason;
+  record.event = end ? std::string() : event.kind;
+  record.state = !end ? std::string() : event.kind == "requeued" ? "REQUEUED" : event.is;
+  return record;
+}
+
 // A job that is requeued all night has some hundred events of 1 kB.
 constexpr size_t kMostBytes = size_t{4} << 20;
 constexpr size_t kMostTries = 12;
@@ -307,14 +321,7 @@ void NodeAgent::OnPage(Pending pending, const HttpAnswer& page) {
     const bool end = !EndOf(event.is).empty() || event.kind == "requeued";
     ended = ended || end;
     if (again) continue;
-    for (const KeyValue& fact : event.facts)
-      TellFact(event.job_id, fact.key, fact.value, event.source, event.wall_ns, event.node);
-    if (!event.reason.empty())
-      TellFact(event.job_id, "reason", event.reason, event.source, event.wall_ns, event.node);
-    // The last of a run's facts, by which the others are taken for one record.
-    TellFact(event.job_id, end ? "state" : "event",
-             end ? (event.kind == "requeued" ? "REQUEUED" : event.is) : event.kind, event.source,
-             event.wall_ns, event.node);
+    TellRecord(RecordOf(event, end));
   }
   told = events->last;
   if (pending.question.ended ? !ended : !begun) Again(std::move(pending));
@@ -387,43 +394,43 @@ void NodeAgent::OnAnswer(Pending pending, Call call, const CommandOutcome& outco
 }
 
 void NodeAgent::TellJob(const SlurmJob& job, std::string_view origin) {
-  const auto fact = [&](std::string field, std::string value, int64_t wall_seconds = 0) {
-    if (value.empty()) return;
-    logs::Redact(std::span(value.data(), value.size()));
-    TellFact(job.job_id, std::move(field), std::move(value), origin, wall_seconds * 1'000'000'000,
-             job.failed_node);
-  };
-  const auto number = [&](std::string field, const std::optional<int64_t>& value) {
-    if (value) fact(std::move(field), std::to_string(*value));
-  };
-  const auto time = [&](std::string field, int64_t value) {
-    if (value > 0) fact(std::move(field), std::to_string(value), value);
-  };
-  const auto exit = [&](std::string field, const std::optional<ExitStatus>& value) {
-    if (value)
-      fact(std::move(field), std::to_string(value->code) + ":" + std::to_string(value->signal));
-  };
-  time("submit", job.submit);
-  time("start", job.start);
-  number("time_limit_seconds", job.time_limit_seconds);
-  number("restarts", job.restarts);
-  number("gpus", job.gpus);
-  number("priority", job.priority);
-  fact("partition", job.partition);
-  fact("dependency", job.dependency);
-  fact("nodes", job.nodes);
-  fact("submit_line", job.submit_line);
-  fact("work_dir", job.work_dir);
-  const bool over = !EndOf(job.state).empty() || IsRequeued(job);
-  if (over) {
-    time("end", job.end);
-    number("elapsed_seconds", job.elapsed_seconds);
-    exit("exit", job.exit);
-    exit("derived_exit", job.derived_exit);
-    fact("by", job.state_by);
+  SchedulerRecord record;
+  record.job_id = job.job_id;
+  record.origin = origin;
+  record.submit = job.submit;
+  record.start = job.start;
+  record.time_limit_seconds = job.time_limit_seconds.value_or(-1);
+  record.restarts = job.restarts.value_or(-1);
+  record.gpus = job.gpus.value_or(-1);
+  record.priority = job.priority.value_or(-1);
+  record.partition = job.partition;
+  record.dependency = job.dependency;
+  record.nodes = job.nodes;
+  record.failed_node = job.failed_node;
+  record.submit_line = job.submit_line;
+  record.work_dir = job.work_dir;
+  record.reason = job.reason;
+  record.state = IsRequeued(job) ? "REQUEUED" : job.state;
+  if (!EndOf(job.state).empty() || IsRequeued(job)) {
+    record.end = job.end;
+    record.elapsed_seconds = job.elapsed_seconds.value_or(-1);
+    record.exit = job.exit ? Text(*job.exit) : std::string();
+    record.derived_exit = job.derived_exit ? Text(*job.derived_exit) : std::string();
+    record.by = job.state_by;
+    constexpr int64_t kMaxSecond = int64_t{1} << 32;  // in nanoseconds, a later time is none
+    if (job.end < kMaxSecond) record.wall_ns = job.end * 1'000'000'000;
   }
-  fact("reason", job.reason);
-  fact("state", IsRequeued(job) ? "REQUEUED" : job.state, over ? job.end : 0);
+  TellRecord(std::move(record));
+}
+
+void NodeAgent::TellRecord(SchedulerRecord record) {
+  for (std::string* text :
+       {&record.state, &record.by, &record.reason, &record.nodes, &record.failed_node,
+        &record.partition, &record.dependency, &record.submit_line, &record.work_dir})
+    logs::Redact(std::span(text->data(), text->size()));
+  Observation observation;
+  observation.kind = std::move(record);
+  sink_->Accept(observation);
 }
 
 void NodeAgent::TellFact(const std::string& job_id, std::string field, std::string value,

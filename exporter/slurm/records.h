@@ -24,6 +24,11 @@ struct ExitStatus {
   bool operator==(const ExitStatus&) const = default;
 };
 
+// "0:9", as Slurm prints it.
+inline std::string Text(const ExitStatus& exit) {
+  return std::to_string(exit.code) + ":" + std::to_string(exit.signal);
+}
+
 struct SlurmJob {
   std::string job_id;        // digits: of an array's task or a heterogeneous part, its own number
   std::string array_job_id;  // digits; empty = no array

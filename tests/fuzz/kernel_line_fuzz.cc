@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (line->text.size() > collectors::KernelLine::kTextCap || line->pid < 0) std::abort();
   if (line->bus_id.find_first_not_of("0123456789abcdef:") != std::string::npos) std::abort();
   KernelEvent event;
-  event.type = collectors::kKernelLineNames[static_cast<size_t>(line->kind)];
+  event.type = line->kind;
   event.text = line->text;
   event.gpu_bus_id = line->bus_id;
   event.code = line->code;

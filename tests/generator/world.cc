@@ -143,7 +143,7 @@ void World::Kernel(double t, std::string type, std::string text, int rank, int c
   if (rank >= 0 && !plan.IsLocal(rank)) return;
   KernelEvent event;
   event.kmsg_seq = 40000 + static_cast<int64_t>(t * 10);
-  event.type = std::move(type);
+  event.type = KernelEventTypeOf(type);
   event.text = std::move(text);
   event.code = code;
   if (rank >= 0 && code != 0) event.gpu_bus_id = BusId(rank);

@@ -12,8 +12,7 @@
 
 namespace rankscope::testing {
 
-// Views in log lines point at literals.
-inline std::vector<Observation> OneOfEachKind() {
+inline RunMark ExampleRunMark() {
   RunMark mark;
   mark.job_id = "8841";
   mark.what = RunMark::What::kEnd;
@@ -26,7 +25,36 @@ inline std::vector<Observation> OneOfEachKind() {
   mark.root = {312, 4711};
   mark.world_size = 4;
   mark.uid = 1000;
+  return mark;
+}
 
+inline Event ExampleEvent() {
+  Event event;
+  event.rank = {"8841", 1};
+  event.process = {400, 5000};
+  event.type = 3;
+  event.request = -5;
+  event.str = {{"stack", "f g h"}};
+  event.num = {{"count", -1}};
+  event.begin = {12};
+  return event;
+}
+
+inline SchedulerRecord ExampleSchedulerRecord() {
+  SchedulerRecord record;
+  record.job_id = "8841";
+  record.origin = "sacct";
+  record.state = "NODE_FAIL";
+  record.start = 1'700'000'000;
+  record.end = 1'700'000'600;
+  record.restarts = 0;
+  record.failed_node = "n1";
+  record.wall_ns = 1'700'000'600'000'000'000;
+  return record;
+}
+
+// Views in log lines point at literals.
+inline std::vector<Observation> OneOfEachKind() {
   ProcessStart start;
   start.key = {400, 5000};
   start.parent = {312, 4711};
@@ -69,15 +97,6 @@ inline std::vector<Observation> OneOfEachKind() {
   SampleBatch host = ranks;
   host.subject = {Subject::Kind::kHost, {}, {}, {}};
 
-  Event event;
-  event.rank = {"8841", 1};
-  event.process = {400, 5000};
-  event.type = 3;
-  event.request = -5;
-  event.str = {{"stack", "f g h"}};
-  event.num = {{"count", -1}};
-  event.begin = {12};
-
   std::vector<Observation> all;
   const auto add = [&](auto kind) {
     Observation observation;
@@ -92,7 +111,7 @@ inline std::vector<Observation> OneOfEachKind() {
   add(Tick{});
   add(SourceState{4, "procfs", Availability::kDenied, "no right to read; run as root", 5,
                   Seconds(1)});
-  add(std::move(mark));
+  add(ExampleRunMark());
   add(std::move(start));
   add(ProcessExit{{400, 5000}, 139, true, true});
   add(SignalSent{{400, 5000}, 9, -6, {1, 2}, "bash", 1000, "/user.slice"});
@@ -103,10 +122,15 @@ inline std::vector<Observation> OneOfEachKind() {
   add(std::move(gpu));
   add(std::move(job));
   add(std::move(host));
-  add(KernelEvent{
-      77, "oom_kill", "Out of memory: Killed process 400", {400, 5000}, "0000:81:00.0", 79});
+  add(KernelEvent{77,
+                  KernelEventType::kOomKill,
+                  "Out of memory: Killed process 400",
+                  {400, 5000},
+                  "0000:81:00.0",
+                  79});
   add(SchedulerFact{"8841", "0", "State", "NODE_FAIL", "sacct", 1'700'000'000, "n1"});
-  add(std::move(event));
+  add(ExampleSchedulerRecord());
+  add(ExampleEvent());
   add(EngineState{"0.1.0", std::string("\x00\x01\xFF", 3)});
   return all;
 }

@@ -28,7 +28,7 @@ std::string Harmless(std::string_view name) {
 
 // The driver's line, or what one would be of what the event says.
 std::string TextOf(const KernelEvent& event) {
-  if (event.type == "gpu_lost")
+  if (event.type == KernelEventType::kGpuLost)
     return "NVRM: GPU " + event.gpu_bus_id + ": GPU has fallen off the bus.";
   const std::optional<XidLine> line = ReadXidLine(event.text);
   if (!line)
@@ -41,7 +41,8 @@ std::string TextOf(const KernelEvent& event) {
 }  // namespace
 
 std::optional<Incident> ReadKernelEvent(const KernelEvent& event) {
-  if (event.type != "xid" && event.type != "gpu_lost") return std::nullopt;
+  if (event.type != KernelEventType::kXid && event.type != KernelEventType::kGpuLost)
+    return std::nullopt;
   const std::string text = TextOf(event);
   CleanLine line;
   line.text = line.original = text;

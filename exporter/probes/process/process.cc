@@ -267,7 +267,7 @@ void Process::OnOom(const rs_oom& event) {
   if (tracked == nullptr) return;
   if (event.start_ns != 0 && tracked->key != KeyOf(event.pid, event.start_ns)) return;
   KernelEvent killed;
-  killed.type = "oom_kill";
+  killed.type = KernelEventType::kOomKill;
   killed.victim = tracked->key;
   bool v1 = tracked->memory_is_v1;
   if (const auto kill = kernel_kills_.find(tracked->key.pid); kill != kernel_kills_.end()) {

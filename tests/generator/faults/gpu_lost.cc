@@ -39,7 +39,7 @@ void ApplyX16(World& world, Random& random) {
     if (!of.plan.IsLocal(rank)) return;
     KernelEvent lost;
     lost.kmsg_seq = 50000;
-    lost.type = "gpu_lost";
+    lost.type = KernelEventType::kGpuLost;
     lost.text = "NVRM: GPU " + of.BusId(rank) + ".0: GPU has fallen off the bus.";
     lost.gpu_bus_id = of.BusId(rank);
     of.Tell(onset + 0.01, Source::kKmsg, lost);

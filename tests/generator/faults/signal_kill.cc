@@ -40,7 +40,7 @@ void OutOfMemory(World& world, Random& random, Interruption& crash, double onset
     of.Signal(t, victim, 9, kKernel, of.KeyOf(victim), "python3", of.plan.uid, "");
     if (!of.plan.IsLocal(victim)) return;
     KernelEvent killed;
-    killed.type = "oom_kill";
+    killed.type = KernelEventType::kOomKill;
     killed.victim = of.KeyOf(victim);
     killed.scope = host ? "host" : "cgroup";
     if (!host) {

@@ -104,7 +104,7 @@ TEST(LeftRuns, SayNothingOfOtherJobsProcessesCardsOrTime) {
   folder.Mark(RunMark::What::kLost);
   folder.Mark(RunMark::What::kBegin);
   folder.Add(ProcessExit{{1, 1}, 9, true, false});
-  folder.Add(KernelEvent{1, "xid", "NVRM: Xid", {1, 1}, "0000:81:00.0", 79});
+  folder.Add(KernelEvent{1, KernelEventType::kXid, "NVRM: Xid", {1, 1}, "0000:81:00.0", 79});
   folder.Add(SchedulerFact{"j1", "0", "state", "NODE_FAIL", "sacct", 0, "n1"});
   folder.Add(Epoch{1, 1, "boot", {5}});
   folder.Add(Tick{});

@@ -15,7 +15,7 @@
 namespace rankscope::collectors {
 namespace {
 
-using Kind = KernelLineKind;
+using Kind = KernelEventType;
 
 std::string Record(std::string_view text, std::string_view device = {}, int priority = 3) {
   std::string record = std::to_string(priority) + ",4711,88001234,-;" + std::string(text) + "\n";
@@ -43,7 +43,7 @@ TEST(KernelLineContract, WhatKernelsAndDriversWriteIsTaken) {
 TEST(KernelLineContract, EveryKindHasARealLine) {
   std::set<Kind> kinds;
   for (const RealLine& real : kRealLines) kinds.insert(real.kind);
-  EXPECT_EQ(kinds.size(), kKernelLineNames.size());
+  EXPECT_EQ(kinds.size(), kKernelLogTypes);
 }
 
 // What the kernel writes of a program, by whoever has named it: `comm` is at most 15 bytes of the

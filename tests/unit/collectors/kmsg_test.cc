@@ -148,8 +148,8 @@ TEST_F(KmsgTest, OfBeforeItsStartIsKnownAndNeitherCountedNorTold) {
   EXPECT_EQ(report.counts[1].count, 0);
   EXPECT_EQ(report.counts[1].last.ns, 5'000'000'000);
   EXPECT_EQ(xids_->PendingOf("0000:4f:00").code, 95);
-  EXPECT_EQ(source.counts()[static_cast<size_t>(KernelLineKind::kXid)].value, 1);
-  EXPECT_EQ(source.counts()[static_cast<size_t>(KernelLineKind::kNetworkFile)].value, 0);
+  EXPECT_EQ(source.counts()[static_cast<size_t>(KernelEventType::kXid) - 1].value, 1);
+  EXPECT_EQ(source.counts()[static_cast<size_t>(KernelEventType::kNetworkFile) - 1].value, 0);
   // Begun anew, it reads the log from its beginning again, and knows how far it was.
   source.Stop();
   EXPECT_FALSE(xids_->Report().heard);
@@ -180,7 +180,7 @@ TEST_F(KmsgTest, AnErrorOfASwitchHasSeveralLinesAndIsOne) {
   EXPECT_EQ(switches[0].count, 1) << "since its start";
   EXPECT_TRUE(switches[1].fatal);
   EXPECT_EQ(switches[1].count, 1);
-  EXPECT_EQ(source.counts()[static_cast<size_t>(KernelLineKind::kSxid)].value, 4);
+  EXPECT_EQ(source.counts()[static_cast<size_t>(KernelEventType::kSxid) - 1].value, 4);
   source.Stop();
 }
 
@@ -197,7 +197,7 @@ TEST_F(KmsgTest, ALossInThreeRecordsIsOfTheCardOfTheFirst) {
   Run();
   const std::vector<KernelEvent> told = sink_.Of<KernelEvent>();
   ASSERT_EQ(told.size(), 2u);
-  EXPECT_EQ(told[0].type, "gpu_lost");
+  EXPECT_EQ(told[0].type, KernelEventType::kGpuLost);
   EXPECT_EQ(told[0].gpu_bus_id, "0000:3b:00");
   EXPECT_EQ(told[1].gpu_bus_id, "");
   EXPECT_TRUE(xids_->PendingOf("0000:3b:00").needs[static_cast<size_t>(XidNeed::kReboot)]);
@@ -215,7 +215,7 @@ TEST_F(KmsgTest, WithoutTheDriverNobodysXidIsBelieved) {
   Write(4, "I/O error, dev sda, sector 8812 op 0x0:(READ)");
   Run();
   ASSERT_EQ(sink_.Of<KernelEvent>().size(), 1u);
-  EXPECT_EQ(sink_.Of<KernelEvent>()[0].type, "disk") << "the kernel's own";
+  EXPECT_EQ(sink_.Of<KernelEvent>()[0].type, KernelEventType::kDisk) << "the kernel's own";
   EXPECT_TRUE(xids_->Report().counts.empty());
   EXPECT_TRUE(xids_->Report().switches.empty());
   EXPECT_EQ(source.counts().back().name, "unconfirmed");
@@ -264,12 +264,12 @@ TEST_F(KmsgTest, EachIsCountedAndTheFirstOfASecondTold) {
   Run();
   const std::vector<KernelEvent> told = sink_.Of<KernelEvent>();
   ASSERT_EQ(told.size(), 2u) << "one of each card";
-  EXPECT_EQ(told[0].type, "xid");
+  EXPECT_EQ(told[0].type, KernelEventType::kXid);
   EXPECT_EQ(told[0].code, 31);
   EXPECT_EQ(told[0].gpu_bus_id, "0000:4f:00");
   EXPECT_EQ(told[0].victim, process.key);
   EXPECT_EQ(told[1].gpu_bus_id, "0000:50:00");
-  EXPECT_EQ(source.counts()[static_cast<size_t>(KernelLineKind::kXid)].value, 6);
+  EXPECT_EQ(source.counts()[static_cast<size_t>(KernelEventType::kXid) - 1].value, 6);
   EXPECT_EQ(source.lost(), 4) << "the numbers between 15 and 20";
   source.Stop();
 }

@@ -233,6 +233,7 @@ TEST(Hostile, EmptyAndUnknownIdentities) {
   tape.Add(1, SignalSent{});
   tape.Add(1, KernelEvent{});
   tape.Add(1, SchedulerFact{});
+  tape.Add(1, SchedulerRecord{});
   tape.Add(1, SampleBatch{});
   tape.Add(1, Event{});
   tape.Add(1, EngineState{"x", "y"});

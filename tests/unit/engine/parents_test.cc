@@ -64,7 +64,10 @@ TEST(Parents, AsSlurmAndItsSubmitLineNameThem) {
                                      std::pair{"submit_line", "sbatch -d afterok:70 job.sh"}}) {
     Tape tape = With({});
     tape.Train(1, 1, 20, 0.5);
-    tape.State(5, field, value);
+    SchedulerRecord record;
+    record.job_id = "77";
+    ASSERT_TRUE(SetField(record, field, value));
+    tape.Add(5, record);
     tape.Finish(20);
     EXPECT_THAT(Asked(tape), ElementsAre("70")) << field;
   }

@@ -29,21 +29,18 @@ SuspectNode Of(const std::vector<Run>& runs) {
   windows::SchedulerHistory history;
   int64_t start = 1'790'000'000;
   for (const Run& run : runs) {
-    const auto tell = [&](const std::string& field, const std::string& value) {
-      SchedulerFact fact;
-      fact.field = field;
-      fact.value = value;
-      fact.origin = "sacct";
-      history.OnFact(fact, {start * 1'000'000'000}, true);
-    };
-    tell("start", std::to_string(start));
-    tell("nodes", run.nodes);
-    tell("end", std::to_string(start + run.seconds));
-    tell("elapsed_seconds", std::to_string(run.seconds));
-    if (!run.failed_node.empty()) tell("failed_node", run.failed_node);
-    if (!run.by.empty()) tell("by", run.by);
-    if (!run.reason.empty()) tell("reason", run.reason);
-    tell("state", run.state);
+    SchedulerRecord record;
+    record.origin = "sacct";
+    record.start = start;
+    record.nodes = run.nodes;
+    record.end = start + run.seconds;
+    record.elapsed_seconds = run.seconds;
+    record.failed_node = run.failed_node;
+    record.by = run.by;
+    record.reason = run.reason;
+    record.state = run.state;
+    record.wall_ns = record.end * 1'000'000'000;
+    history.OnRecord(record, {{record.wall_ns}, 1});
     start += 3600;
   }
   const windows::JobWindow job("j", {});

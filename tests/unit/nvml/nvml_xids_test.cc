@@ -82,7 +82,7 @@ TEST_F(NvmlXids, AreToldWhereNobodyReadsTheLog) {
   fake.Say("gpus 4 hopper\ngpu 1 xid 31\ngpu 2 xid 79\ngpu 2 xid 79\n");
   ASSERT_TRUE(Until([&] { return CountOf(79) == 2; }));
   ASSERT_EQ(Told().size(), 1u) << "one a second; what was before is not told";
-  EXPECT_EQ(Told()[0].type, "xid");
+  EXPECT_EQ(Told()[0].type, KernelEventType::kXid);
   EXPECT_EQ(Told()[0].code, 79);
   EXPECT_EQ(Told()[0].gpu_bus_id, kThird);
   EXPECT_EQ(Told()[0].text, "");

@@ -67,8 +67,12 @@ TEST(Recording, FieldsOfTheModelReachTheirFieldsOnTheWire) {
   EXPECT_EQ(wire[8].line().raw(), std::string("caf\xE9 \x00\xFF", 7));
   EXPECT_EQ(wire[9].samples().rank().rank(), 3);
   EXPECT_EQ(wire[9].samples().signal(1), 4u);
-  EXPECT_EQ(wire[16].event().num(0).value(), -1);
-  EXPECT_EQ(wire[17].state().blob().size(), 3u);
+  EXPECT_EQ(wire[15].scheduler().value(), "NODE_FAIL");
+  EXPECT_EQ(wire[16].record().failed_node(), "n1");
+  EXPECT_TRUE(wire[16].record().has_restarts());
+  EXPECT_FALSE(wire[16].record().has_elapsed_seconds());
+  EXPECT_EQ(wire[17].event().num(0).value(), -1);
+  EXPECT_EQ(wire[18].state().blob().size(), 3u);
 }
 
 TEST(Recording, LinesWrittenByHandEqualTheMessagesOwnBytes) {

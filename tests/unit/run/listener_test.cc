@@ -202,7 +202,7 @@ TEST_F(ListenerTest, AWrapperSpeaksForItsOwnJobOnly) {
   RecordMark(RunMark::What::kLost);
   Record(Tick{});
   KernelEvent oom;
-  oom.type = "oom_kill";
+  oom.type = KernelEventType::kOomKill;
   Record(oom);
   ProcessStart start;
   start.key = {1, 1};

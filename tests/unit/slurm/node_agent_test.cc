@@ -29,16 +29,14 @@ class Facts final : public Sink {
  public:
   void Accept(const Observation& observation) override {
     if (const auto* fact = std::get_if<SchedulerFact>(&observation.kind)) facts.push_back(*fact);
+    if (const auto* record = std::get_if<SchedulerRecord>(&observation.kind))
+      records.push_back(*record);
     if (const auto* state = std::get_if<SourceState>(&observation.kind)) states.push_back(*state);
   }
-  std::string Value(std::string_view field) const {
-    std::string value = "(none)";
-    for (const SchedulerFact& fact : facts) {
-      if (fact.field == field) value = fact.value;
-    }
-    return value;
-  }
+  // The newest; an empty one where there is none.
+  SchedulerRecord Record() const { return records.empty() ? SchedulerRecord() : records.back(); }
   std::vector<SchedulerFact> facts;
+  std::vector<SchedulerRecord> records;
   std::vector<SourceState> states;
 };
 
@@ -105,11 +103,11 @@ TEST_F(SlurmCommands, OneCallWhenAJobBegins) {
   NodeAgent agent(Programs(), "", questions_, Quick());
   Run(agent, 2.5);
   EXPECT_EQ(Calls(), "scontrol --local show job -o 7\n");
-  EXPECT_EQ(facts_.Value("state"), "RUNNING");
-  EXPECT_EQ(facts_.Value("dependency"), "afterany:6");
-  EXPECT_EQ(facts_.Value("restarts"), "1");
-  EXPECT_EQ(facts_.Value("time_limit_seconds"), "3600");
-  EXPECT_EQ(facts_.facts.back().origin, "scontrol");
+  EXPECT_EQ(facts_.Record().state, "RUNNING");
+  EXPECT_EQ(facts_.Record().dependency, "afterany:6");
+  EXPECT_EQ(facts_.Record().restarts, 1);
+  EXPECT_EQ(facts_.Record().time_limit_seconds, 3600);
+  EXPECT_EQ(facts_.Record().origin, "scontrol");
 }
 
 TEST_F(SlurmCommands, AnEndIsAccountingsToTell) {
@@ -120,9 +118,9 @@ TEST_F(SlurmCommands, AnEndIsAccountingsToTell) {
   Run(agent, 2.5);
   EXPECT_EQ(CallsOf("scontrol"), 0u);
   EXPECT_EQ(CallsOf("sacct"), 1u);
-  EXPECT_EQ(facts_.Value("state"), "PREEMPTED");
-  EXPECT_EQ(facts_.Value("exit"), "0:15");
-  EXPECT_EQ(facts_.facts.back().wall_ns, 1795444490'000'000'000);
+  EXPECT_EQ(facts_.Record().state, "PREEMPTED");
+  EXPECT_EQ(facts_.Record().exit, "0:15");
+  EXPECT_EQ(facts_.Record().wall_ns, 1795444490'000'000'000);
 }
 
 TEST_F(SlurmCommands, WithoutAccountingTheControllerIsAskedOnce) {
@@ -136,7 +134,7 @@ TEST_F(SlurmCommands, WithoutAccountingTheControllerIsAskedOnce) {
   Run(agent, 4);
   EXPECT_EQ(CallsOf("scontrol"), 1u);
   EXPECT_EQ(CallsOf("sacct"), 1u);
-  EXPECT_EQ(facts_.Value("state"), "TIMEOUT");
+  EXPECT_EQ(facts_.Record().state, "TIMEOUT");
 }
 
 TEST_F(SlurmCommands, AccountingThatIsBehindIsAskedAgainAndTheControllerOnceAtMost) {
@@ -177,7 +175,7 @@ TEST_F(SlurmCommands, AControllerThatIsBegunAnewIsAskedWhenItIsThere) {
   NodeAgent agent(Programs(), "", questions_, Quick());
   Run(agent, 3.5);
   EXPECT_EQ(CallsOf("scontrol"), 2u);
-  EXPECT_EQ(facts_.Value("state"), "RUNNING");
+  EXPECT_EQ(facts_.Record().state, "RUNNING");
   ASSERT_EQ(facts_.states.size(), 3u);
   EXPECT_EQ(facts_.states[1].state, Availability::kDown);
   EXPECT_EQ(facts_.states[1].reason,
@@ -208,7 +206,7 @@ TEST_F(SlurmCommands, AnAnswerOfAccountingIsNoneOfTheController) {
   NodeAgent agent(Programs(), "", questions_, Quick());
   Run(agent, 3.5);
   EXPECT_EQ(CallsOf("sacct"), 1u);
-  EXPECT_EQ(facts_.Value("state"), "PREEMPTED");
+  EXPECT_EQ(facts_.Record().state, "PREEMPTED");
   for (size_t i = 1; i < facts_.states.size(); ++i)
     EXPECT_EQ(facts_.states[i].state, Availability::kDown) << i;
 }
@@ -244,8 +242,9 @@ TEST_F(SlurmCommands, WhatIsLeftOfAJobIsInItsComment) {
     questions_->Ask({"7", false, "6"});
     NodeAgent agent(Programs(), "", questions_, Quick());
     Run(agent, 2.2);
-    EXPECT_EQ(facts_.Value("parent_summary"), "6 " + std::string(kLine));
     ASSERT_EQ(facts_.facts.size(), 1u);
+    EXPECT_EQ(facts_.facts[0].field, "parent_summary");
+    EXPECT_EQ(facts_.facts[0].value, "6 " + std::string(kLine));
     EXPECT_EQ(facts_.facts[0].job_id, "7");
     EXPECT_EQ(facts_.facts[0].origin, "accounting");
   }
@@ -263,8 +262,8 @@ TEST_F(SlurmCommands, WhereNothingIsLeftThatIsSaidAfterAFewTries) {
   patience.give_up = Milliseconds(450);  // as 10 s stand to 90
   NodeAgent agent(Programs(), "", questions_, patience);
   Run(agent, 6);
-  EXPECT_EQ(facts_.Value("parent_summary"), "6 unknown");
-  EXPECT_EQ(facts_.facts.size(), 1u);
+  ASSERT_EQ(facts_.facts.size(), 1u);
+  EXPECT_EQ(facts_.facts[0].value, "6 unknown");
   EXPECT_LE(CallsOf("sacct"), 4u);
   EXPECT_EQ(CallsOf("scontrol"), 0u);
 }

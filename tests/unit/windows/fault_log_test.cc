@@ -10,9 +10,9 @@
 namespace rankscope::windows {
 namespace {
 
-KernelEvent Line(std::string type, std::string text, std::string bus_id = {}) {
+KernelEvent Line(std::string_view type, std::string text, std::string bus_id = {}) {
   KernelEvent event;
-  event.type = std::move(type);
+  event.type = KernelEventTypeOf(type);
   event.text = std::move(text);
   event.gpu_bus_id = std::move(bus_id);
   return event;
@@ -87,10 +87,10 @@ TEST(FaultLog, LongLinesAreCut) {
 }
 
 TEST(FaultLog, XidsAreNoneOfItsBusiness) {
-  EXPECT_FALSE(FaultLog::Takes("xid"));
-  EXPECT_FALSE(FaultLog::Takes("gpu_lost"));
-  EXPECT_FALSE(FaultLog::Takes("oom_kill"));
-  EXPECT_TRUE(FaultLog::Takes("sxid"));
+  EXPECT_FALSE(FaultLog::Takes(KernelEventTypeOf("xid")));
+  EXPECT_FALSE(FaultLog::Takes(KernelEventTypeOf("gpu_lost")));
+  EXPECT_FALSE(FaultLog::Takes(KernelEventTypeOf("oom_kill")));
+  EXPECT_TRUE(FaultLog::Takes(KernelEventTypeOf("sxid")));
 }
 
 }  // namespace

@@ -230,12 +230,15 @@ TEST_F(JobWindowTest, StreamsAndRanksAreBounded) {
   EXPECT_FALSE(job_.ranks().contains(-1));
 }
 
-TEST_F(JobWindowTest, SchedulerFactsAreBounded) {
-  SchedulerFact fact;
-  fact.field = "state";
-  fact.value = "RUNNING";
-  for (int i = 0; i < 10'000; ++i) job_.OnSchedulerFact(fact, At(1));
-  EXPECT_LE(job_.scheduler_fields().size(), 64u);
+TEST_F(JobWindowTest, SchedulerRecordsAreBounded) {
+  SchedulerRecord record;
+  record.state = "RUNNING";
+  for (int i = 0; i < 10'000; ++i) {
+    record.submit = record.start = 1'790'000'000 + i;
+    job_.OnSchedulerRecord(record, {At(1), 1});
+  }
+  EXPECT_LE(job_.scheduler_marks().size(), JobWindow::kMaxSchedulerMarks);
+  EXPECT_LE(job_.scheduler().runs().size(), windows::SchedulerHistory::kMostRuns);
   EXPECT_TRUE(job_.incidents().all().empty()) << "running is no incident";
 }
 

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Rows of accounting, told fact by fact.
+// Rows of accounting, whole and in the single facts of older recordings.
 #include "detectors/windows/scheduler_history.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -27,18 +28,24 @@ class SchedulerHistoryTest : public testing::Test {
     fact.origin = "sacct";
     fact.node = node;
     fact.wall_ns = at * 1'000'000'000;
-    return history_.OnFact(fact, {at * 1'000'000'000}, at > 0);
+    const WallClock clock = Clock(at > 0);
+    const auto record = history_.OnFact(fact, clock);
+    return record ? history_.OnRecord(*record, clock) : SchedulerHistory::State{};
   }
+  // Wall time is a nanosecond ahead of the clock of the observations, where it is known.
+  static WallClock Clock(bool known) { return {{3 * kDay * 1'000'000'000}, known ? 1 : 0}; }
   SchedulerHistory::State Row(int64_t start, int64_t end, const std::string& state,
                               const std::string& nodes) {
-    Tell("submit", std::to_string(start - 5), {}, start - 5);
-    Tell("start", std::to_string(start), {}, start);
-    Tell("nodes", nodes);
-    if (end > 0) {
-      Tell("end", std::to_string(end), {}, end);
-      Tell("elapsed_seconds", std::to_string(end - start));
-    }
-    return Tell("state", state, {}, end);
+    SchedulerRecord record;
+    record.origin = "sacct";
+    record.submit = start - 5;
+    record.start = start;
+    record.nodes = nodes;
+    record.end = end;
+    if (end > 0) record.elapsed_seconds = end - start;
+    record.state = state;
+    record.wall_ns = end * 1'000'000'000;
+    return history_.OnRecord(record, Clock(true));
   }
   SchedulerHistory history_;
 };
@@ -102,7 +109,7 @@ TEST_F(SchedulerHistoryTest, NodesHaveTheirOwnFacts) {
   Tell("node_state", "down", "", kDay);
   ASSERT_EQ(history_.nodes().size(), 1u);
   EXPECT_EQ(history_.nodes()[0].reason_class, "not_responding");
-  EXPECT_EQ(history_.nodes()[0].t.ns, kDay * 1'000'000'000);
+  EXPECT_EQ(history_.nodes()[0].t.ns, kDay * 1'000'000'000 - 1);
   Tell("start", std::to_string(kDay));
   Tell("state", "FAILED");
   EXPECT_EQ(history_.runs()[0].failed_node, "") << "of the node, not of the job";
@@ -140,6 +147,7 @@ TEST_F(SchedulerHistoryTest, IsBounded) {
 TEST_F(SchedulerHistoryTest, IsRestoredAsItWas) {
   Row(kDay, kDay + 720, "PREEMPTED", "n1");
   Tell("restarts", "3");
+  Tell("event", "submitted");
   ArchiveWriter writer;
   writer(history_);
   const std::string bytes = writer.Take();
@@ -162,12 +170,16 @@ class RowsOfAJob : public testing::Test {
     fact.value = value;
     fact.origin = "sacct";
     fact.wall_ns = static_cast<int64_t>(t * 1e9);
-    job_.OnSchedulerFact(fact, At(t), clocked);
+    job_.OnSchedulerFact(fact, {At(std::max(t, 9000.0)), clocked ? 1 : 0});
   }
   void Row(int start, int end, const std::string& state, bool clocked = true) {
-    Tell("start", std::to_string(start), start, clocked);
-    Tell("end", std::to_string(end), end, clocked);
-    Tell("state", state, end, clocked);
+    SchedulerRecord record;
+    record.origin = "sacct";
+    record.start = start;
+    record.end = end;
+    record.state = state;
+    record.wall_ns = int64_t{end} * 1'000'000'000;
+    job_.OnSchedulerRecord(record, {At(9000), clocked ? 1 : 0});
   }
   void End(double second) {
     RunMark mark;
