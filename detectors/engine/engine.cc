@@ -33,6 +33,7 @@ void Engine::Accept(const Observation& observation) {
     ++impl_->counters.malformed;
     return;
   }
+  impl_->NoteLate(observation);
   std::visit([&](const auto& kind) { impl_->On(kind, observation); }, observation.kind);
 }
 
@@ -154,7 +155,7 @@ Engine::Counters Engine::counters() const {
 
 // Stands first in a saved state, whose bytes have no tags: those of a build that saves other
 // members must not be read. Raised with each change to what is saved.
-constexpr uint64_t kStateVersion = 0x6b73'7261'6e6b'0004;
+constexpr uint64_t kStateVersion = 0x6b73'7261'6e6b'0005;
 
 std::string Engine::Save() const {
   ArchiveWriter archive;

@@ -41,6 +41,7 @@ struct Engine::Impl {
   int64_t wall_offset_ns = 0;
   double clock_uncertainty_s = 0;
   Timestamp last_tick;
+  Timestamp noted_late;  // not saved: a gap that is noted twice is one
   Counters counters;
 
   Job* FindJob(std::string_view id) { return table.Find(id); }
@@ -59,6 +60,8 @@ struct Engine::Impl {
   // From `begin` on nothing was observed. Where it was stopped is seen at the tick that comes late.
   void NoteUnheard(Timestamp begin, Timestamp end, windows::UnheardWhy why);
   void NoteMissedTicks(Timestamp now);
+  // The same, before what comes first after a gap is judged by the time since what came before it.
+  void NoteLate(const Observation& observation);
   void On(const Epoch& epoch, const Observation& observation);
   void On(const rankscope::Tick&, const Observation&) {}  // the driver calls Engine::Tick
   void On(const std::monostate&, const Observation&) { ++counters.malformed; }

@@ -83,6 +83,18 @@ void Engine::Impl::NoteMissedTicks(Timestamp now) {
   last_tick = now;
 }
 
+void Engine::Impl::NoteLate(const Observation& observation) {
+  constexpr Duration kApart = Seconds(1);
+  const Timestamp t = observation.t;
+  if (last_tick.ns == 0 || t - last_tick <= kMissedTicks || t - noted_late < kApart) return;
+  if (!std::holds_alternative<SampleBatch>(observation.kind) &&
+      !std::holds_alternative<LogLine>(observation.kind) &&
+      !std::holds_alternative<Event>(observation.kind))
+    return;
+  noted_late = t;
+  NoteUnheard(last_tick, t, windows::UnheardWhy::kStopped);
+}
+
 void Engine::Impl::On(const Epoch& epoch, const Observation& observation) {
   if (!Plausible(epoch.wall_offset_ns) || !Plausible(epoch.away_since.ns)) {
     ++counters.malformed;

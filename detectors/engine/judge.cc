@@ -36,10 +36,33 @@ bool SameAnswer(const proto::Verdict& a, const proto::Verdict& b) {
 // minutes. What stood before stands, and an event tells more.
 bool OfPause(const Finding& finding, const JobFeatures& f) {
   constexpr double kHangSeconds = 60, kSlowSeconds = 120;
-  if (!f.running || f.Primary() != nullptr) return false;
+  if (!f.running || f.Primary() != nullptr || finding.of_gap) return false;
   const double ago = std::fmin(f.suspension.seconds_ago, f.unheard_seconds_ago);  // NaN = never
   return (finding.symptom == "hang" && ago < kHangSeconds) ||
          (finding.symptom == "slow" && ago < kSlowSeconds);
+}
+
+// What was raised before nobody listened stands until as much was observed since as raising it
+// took: the sources come back one after the other, and the numbers of a minute need a minute. A
+// hang that is over shows that at once.
+bool StandsOverGap(std::string_view symptom, const Finding& next, const JobFeatures& f) {
+  constexpr double kHangSeconds = 90, kSlowSeconds = 150;
+  const double ago = f.unheard_seconds_ago;
+  if (!f.running || f.Primary() != nullptr || !std::isfinite(ago)) return false;
+  if (next.symptom == "hang") return false;
+  if (symptom == "slow") return ago < kSlowSeconds && !next.of_gap;
+  if (symptom != "hang" || ago >= kHangSeconds) return false;
+  const bool moved = (f.progress > 0 && f.silence_seconds < ago) ||
+                     (f.collectives.entered > 0 && f.collectives.seconds_since_advance < ago) ||
+                     (f.launches.launches > 0 && f.launches.seconds_since_launch < ago);
+  return !moved;
+}
+
+// The same hang without the culprit that was known before the gap: who tells of it is not back yet.
+bool IsFainter(const proto::Verdict& standing, const Finding& next, const JobFeatures& f) {
+  constexpr double kBackSeconds = 90;
+  return f.running && f.Primary() == nullptr && f.unheard_seconds_ago < kBackSeconds &&
+         next.symptom == "hang" && next.ranks.empty() && standing.ranks_size() > 0;
 }
 
 }  // namespace
@@ -68,6 +91,13 @@ Judge::Choice Judge::Hold(Choice choice, const JobFeatures& f, Timestamp now) {
     raised_ = code;
     raised_seen_ = now;
     candidate_.clear();
+    if (!f.ended && code == verdict_.code() && IsFainter(verdict_, choice.finding, f))
+      choice.family = nullptr;
+    return choice;
+  }
+  if (StandsOverGap(verdict_.triage().symptom(), choice.finding, f)) {
+    candidate_.clear();
+    choice.family = nullptr;
     return choice;
   }
   if (candidate_ != code) {

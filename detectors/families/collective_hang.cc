@@ -34,10 +34,11 @@ bool Silent(const JobFeatures& f) {
          f.silence_seconds >= HangTimeout(f) && !Advances(f);
 }
 
-// Nobody waits in a collective, as far as watchdogs tell: whatever stopped, it was not one.
+// Nobody waits in a collective, as far as watchdogs tell: whatever stopped, it was not one. Of
+// ranks that are counted only since they stand, they do not tell.
 bool NobodyWaits(const JobFeatures& f) {
   return f.store(proto::STORE_NCCL) == Availability::kUp && f.collectives.asked &&
-         f.collectives.waiting.empty();
+         f.collectives.flight_known && f.collectives.waiting.empty();
 }
 
 // More ranks take part than run on this node.

@@ -73,6 +73,7 @@ struct Finding {
   std::vector<features::EvidenceRef> shows;  // in the order of the story
   std::vector<features::EvidenceRef> root;   // of shows: what began it
   std::vector<Question> open;
+  bool of_gap = false;            // it is about a time in which nobody listened, by a witness of it
   double wasted_gpu_seconds = 0;  // 0 = not known, or none
   FieldValues values;             // for the sentences
   Timestamp onset;
@@ -127,8 +128,8 @@ RuledOut Exited(const features::JobFeatures& f, std::vector<features::EvidenceRe
 // Whether an incident of this kind is among the causes in any role.
 const features::Cause* FindCause(const features::JobFeatures& f, logs::IncidentKind kind);
 
-// Seconds of silence after which a run that made progress counts as hung: max(floor, 10 x record, 3
-// x p99), with the budgets of saving and evaluating.
+// Seconds of silence after which a run that made progress counts as hung: max(floor, 10 x step, 3 x
+// the p99 of records without saves and evaluations), with the budgets of these.
 double HangTimeout(const features::JobFeatures& f);
 
 }  // namespace rankscope::families

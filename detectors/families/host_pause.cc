@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// X14: garbage collection and other pauses of the host process.
+// X14: garbage collection and other pauses of the host process. That nothing was observed for a
+// while is no pause of the node: the kernel's count of the ranks' CPU time must have stood still,
+// too.
 #include <algorithm>
 
 #include "detectors/families/curve.h"
@@ -19,9 +21,13 @@ Finding Evaluate(const JobFeatures& f) {
   constexpr double kPauseSeconds = 10, kRecentSeconds = 60;
   if (f.waits.gap_seconds >= kPauseSeconds && f.waits.gap_age_seconds < kRecentSeconds) {
     finding.sub = "host";
-    finding.tier = proto::TIER_S;
+    finding.of_gap = true;
+    // The kernel's count of CPU time, and the time that the job took for the step.
+    finding.tier = f.waits.gap_printed ? proto::TIER_C : proto::TIER_S;
+    if (f.waits.gap_printed) finding.cap = cap::kInferred;
     finding.domain = proto::DOMAIN_INFRASTRUCTURE;
     finding.shows = {f.waits.gap_evidence};
+    Show(f.waits.gap_step_evidence, finding);
     finding.values = {{FieldId::kSeconds, f.waits.gap_seconds}};
     finding.onset = f.now - Seconds(f.waits.gap_age_seconds + f.waits.gap_seconds);
   } else {
@@ -39,7 +45,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.onset = f.now - Seconds(f.silence_seconds);
   }
   finding.matched = true;
-  finding.cap = cap::kOneSource;
+  if (finding.tier != proto::TIER_C) finding.cap = cap::kOneSource;
   finding.root = finding.shows;
   finding.component = "host";
   finding.symptom = "slow";

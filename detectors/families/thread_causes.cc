@@ -219,13 +219,11 @@ ThreadCause CauseOfStandstill(const JobFeatures& f) {
 
 void AddThreadCause(const JobFeatures& f, Finding& finding) {
   if (!finding.matched || !f.waits.known()) return;
-  const bool paused = f.waits.gap_seconds > 0 && f.waits.gap_age_seconds < f.silence_seconds &&
-                      f.silence_seconds - f.waits.gap_seconds < HangTimeout(f);
   // Saving may take this long unseen, as where text tells of it.
   constexpr double kLongPhase = 600;
   const bool saving = f.silence_seconds < kLongPhase &&
                       std::any_of(f.waits.ranks.begin(), f.waits.ranks.end(), WorksOnFiles);
-  if (paused || saving || f.suspension.now) {
+  if (saving || f.suspension.now) {
     finding = {};
     return;
   }

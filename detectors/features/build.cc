@@ -81,10 +81,11 @@ class Builder {
     DescribeNetwork(job_, window_, citer_, f_);
     DescribeStorage(job_, window_, citer_, f_);
     DescribeWaits(job_, window_, citer_, f_);
+    DescribeStillness(job_, window_, citer_, f_);
     DescribeLaunches(job_, window_, citer_, f_);
     DescribeCollectives(job_, window_, citer_, f_);
     DescribeReports(job_, window_, citer_, f_);
-    DescribeGpus(window_, citer_, f_);
+    DescribeGpus(job_, window_, citer_, f_);
     DescribeFaults(window_, citer_, f_);
     DescribeJobCards(job_, window_, citer_, f_);
     DescribeNodeRecord(job_, window_, citer_, f_);

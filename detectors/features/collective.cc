@@ -41,6 +41,8 @@ class CollectiveDescriber {
       if (Counts(seen)) out_.ranks.push_back(DescribeRank(rank, seen));
     }
     if (out_.ranks.empty()) return;
+    out_.flight_known = std::all_of(out_.ranks.begin(), out_.ranks.end(),
+                                    [](const RankCollectives& rank) { return rank.flight_known; });
     DescribeAdvance();
     DescribeSequences();
     Divide();
@@ -68,6 +70,7 @@ class CollectiveDescriber {
     out.entered = seen.entered();
     out.seconds_since_entered = Since(seen.last_entered());
     out.asked = seen.ever_asked() && (now_ - seen.last_asked()).seconds() <= kWatchdogSilence;
+    out.flight_known = seen.flight_known();
     out.in_flight = out.asked ? seen.in_flight() : 0;
     out.written_bytes = seen.written_since();
     out.cpu_share =
@@ -137,7 +140,8 @@ class CollectiveDescriber {
     out_.by_sequence =
         choose([&](const RankCollectives& rank) { return behind(rank) && !rank.waits; }) ||
         choose(behind);
-    if (!out_.by_sequence) choose([](const RankCollectives& rank) { return !rank.waits; });
+    if (!out_.by_sequence)
+      choose([](const RankCollectives& rank) { return !rank.waits && rank.flight_known; });
     if (out_.by_sequence) {
       std::erase_if(out_.waiting, [this](int32_t rank) {
         return std::find(out_.absent.begin(), out_.absent.end(), rank) != out_.absent.end();

@@ -19,6 +19,7 @@ struct RankCollectives {
   double in_flight = 0;              // by the watchdog's questions; 0 where it asks none
   double wait_seconds = 0;   // of the oldest one in flight, or of the synchronisation it is in
   bool asked = false;        // a watchdog asks, and still does
+  bool flight_known = true;  // it is known what it has in flight
   bool waits = false;        // is in a collective, or behind one, since it entered its last
   double behind = 0;         // collectives less than the first, where all are counted exactly
   double written_bytes = 0;  // to files, since it entered its last
@@ -28,10 +29,11 @@ struct RankCollectives {
 
 struct CollectiveFeatures {
   std::vector<RankCollectives> ranks;  // by rising rank; empty: nobody's collectives are counted
-  bool exact = false;    // every rank is counted from its communicator's beginning, without a gap
-  bool asked = false;    // watchdogs ask whether collectives are through
-  double entered = 0;    // the most of a rank
-  double completed = 0;  // the same, of those that a watchdog saw end
+  bool exact = false;  // every rank is counted from its communicator's beginning, without a gap
+  bool flight_known = true;  // of every rank
+  bool asked = false;        // watchdogs ask whether collectives are through
+  double entered = 0;        // the most of a rank
+  double completed = 0;      // the same, of those that a watchdog saw end
 
   // No rank has entered or ended a collective for at least this long.
   double seconds_since_advance = 0;

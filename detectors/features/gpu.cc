@@ -187,7 +187,7 @@ void CiteLoss(Citer& citer, JobFeatures& f, RunGpu& gpu) {
   gpu.lost_evidence = AddOfGpu(std::move(evidence), gpu, citer, f);
 }
 
-RunGpu Measure(const GpuWindow& window, Timestamp now) {
+RunGpu Measure(const windows::JobWindow& job, const GpuWindow& window, Timestamp now) {
   RunGpu gpu;
   gpu.index = window.index;
   gpu.uuid = window.uuid;
@@ -199,7 +199,7 @@ RunGpu Measure(const GpuWindow& window, Timestamp now) {
   gpu.worked = window.worked;
   gpu.ran = window.active.ns != 0;
   if (window.written > 0)
-    gpu.idle_seconds = (now - (gpu.ran ? window.active : window.first)).seconds();
+    gpu.idle_seconds = job.RunningSeconds(gpu.ran ? window.active : window.first, now);
   gpu.engine = MedianOfMinute(window, now, &GpuSecond::engine, false);
   gpu.clock = MedianOfMinute(window, now, &GpuSecond::sm_clock, true);
   gpu.temperature = MedianOfMinute(window, now, &GpuSecond::temperature, false);
@@ -213,14 +213,15 @@ RunGpu Measure(const GpuWindow& window, Timestamp now) {
 
 }  // namespace
 
-void DescribeGpus(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f) {
+void DescribeGpus(const windows::JobWindow& job, const windows::AttemptWindow& window, Citer& citer,
+                  JobFeatures& f) {
   std::vector<const GpuWindow*> held;
   for (const auto& [uuid, gpu] : window.kernel.gpus.gpus()) {
     if (gpu.held) held.push_back(&gpu);
   }
   std::stable_sort(held.begin(), held.end(),
                    [](const GpuWindow* a, const GpuWindow* b) { return a->index < b->index; });
-  for (const GpuWindow* gpu : held) f.gpu.gpus.push_back(Measure(*gpu, f.now));
+  for (const GpuWindow* gpu : held) f.gpu.gpus.push_back(Measure(job, *gpu, f.now));
   for (size_t i = 0; i < held.size(); ++i) {
     RunGpu& gpu = f.gpu.gpus[i];
     std::vector<double> clocks;
@@ -236,7 +237,7 @@ void DescribeGpus(const windows::AttemptWindow& window, Citer& citer, JobFeature
     CiteForeign(*held[i], citer, f, gpu);
     CiteLoss(citer, f, gpu);
   }
-  DescribeGpuSignature(held, citer, f);
+  DescribeGpuSignature(job, held, citer, f);
 }
 
 }  // namespace rankscope::features

@@ -49,7 +49,7 @@ double SpreadSince(const GpuWindow& gpu, Timestamp since) {
   return std::sqrt(std::max(0.0, squares / count - mean * mean));
 }
 
-void Fill(const GpuWindow& window, Timestamp now, RunGpu& gpu) {
+void Fill(const windows::JobWindow& job, const GpuWindow& window, Timestamp now, RunGpu& gpu) {
   constexpr size_t kMinutes = 5;
   gpu.engine_before = MedianBetween(window, now, kMinuteSeconds, &GpuSecond::engine);
   gpu.sm = MedianBetween(window, now, 0, &GpuSecond::sm);
@@ -57,7 +57,7 @@ void Fill(const GpuWindow& window, Timestamp now, RunGpu& gpu) {
   gpu.calmest_engine = window.engine_minutes.Lowest(kMinutes);
   gpu.busiest_sm = window.sm_minutes.Highest(kMinutes);
   if (window.spins_since.ns == 0) return;
-  gpu.spin_seconds = (now - window.spins_since).seconds();
+  gpu.spin_seconds = job.RunningSeconds(window.spins_since, now);
   gpu.spin_spread = SpreadSince(window, window.spins_since);
 }
 
@@ -121,11 +121,12 @@ bool IsOfJob(EvidenceKind kind) {
 
 class Describer {
  public:
-  Describer(const std::vector<const GpuWindow*>& windows, Citer& citer, JobFeatures& f)
-      : windows_(windows), citer_(citer), f_(f), out_(f.gpu) {}
+  Describer(const windows::JobWindow& job, const std::vector<const GpuWindow*>& windows,
+            Citer& citer, JobFeatures& f)
+      : job_(job), windows_(windows), citer_(citer), f_(f), out_(f.gpu) {}
 
   void Run() {
-    for (size_t i = 0; i < windows_.size(); ++i) Fill(*windows_[i], f_.now, out_.gpus[i]);
+    for (size_t i = 0; i < windows_.size(); ++i) Fill(job_, *windows_[i], f_.now, out_.gpus[i]);
     if (out_.gpus.empty()) return;
     DescribeWaiting();
     DescribeOdd(&RunGpu::sm, &RunGpu::sm_before, true, out_.busiest_sm);
@@ -362,6 +363,7 @@ class Describer {
     out_.work_evidence = citer_.Add(std::move(evidence));
   }
 
+  const windows::JobWindow& job_;
   const std::vector<const GpuWindow*>& windows_;
   Citer& citer_;
   JobFeatures& f_;
@@ -390,9 +392,10 @@ std::string GpuQuery(const Evidence& evidence, const std::vector<std::string>& u
   return {};
 }
 
-void DescribeGpuSignature(const std::vector<const GpuWindow*>& windows, Citer& citer,
+void DescribeGpuSignature(const windows::JobWindow& job,
+                          const std::vector<const GpuWindow*>& windows, Citer& citer,
                           JobFeatures& f) {
-  Describer(windows, citer, f).Run();
+  Describer(job, windows, citer, f).Run();
 }
 
 }  // namespace rankscope::features

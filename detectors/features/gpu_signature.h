@@ -21,7 +21,8 @@ std::string GpuQuery(const Evidence& evidence, const std::vector<std::string>& u
                      const JobFeatures& f);
 
 // `windows` are those of f.gpu.gpus, in the same order.
-void DescribeGpuSignature(const std::vector<const windows::GpuWindow*>& windows, Citer& citer,
+void DescribeGpuSignature(const windows::JobWindow& job,
+                          const std::vector<const windows::GpuWindow*>& windows, Citer& citer,
                           JobFeatures& f);
 
 }  // namespace rankscope::features

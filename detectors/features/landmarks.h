@@ -39,7 +39,10 @@ void DescribeLaunches(const windows::JobWindow& job, const windows::AttemptWindo
 void DescribeCollectives(const windows::JobWindow& job, const windows::AttemptWindow& window,
                          Citer& citer, JobFeatures& f);
 void DescribeFaults(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
-void DescribeGpus(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
+void DescribeStillness(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                       Citer& citer, JobFeatures& f);
+void DescribeGpus(const windows::JobWindow& job, const windows::AttemptWindow& window, Citer& citer,
+                  JobFeatures& f);
 // Those that are the job's, computed on or not.
 void DescribeJobCards(const windows::JobWindow& job, const windows::AttemptWindow& window,
                       Citer& citer, JobFeatures& f);

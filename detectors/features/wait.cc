@@ -51,7 +51,7 @@ StorageWait StorageOf(const std::array<double, kWaitClasses>& looks) {
   return {network + local, network > local ? WaitClass::kNetworkFile : WaitClass::kBlock};
 }
 
-RankWait Measure(const ProcessWaits& waits, Timestamp now) {
+RankWait Measure(const windows::JobWindow& job, const ProcessWaits& waits, Timestamp now) {
   RankWait rank;
   rank.rank = waits.rank;
   rank.process = waits.process;
@@ -59,9 +59,10 @@ RankWait Measure(const ProcessWaits& waits, Timestamp now) {
   rank.has_run = waits.has_run;
   rank.main_wait_seconds = waits.main_wait_seconds;
   rank.uninterruptible = waits.uninterruptible;
-  rank.still_seconds = (now - waits.ran).seconds();
+  rank.still_seconds = job.RunningSeconds(waits.ran, now);
   if (waits.stopped_since.ns != 0) {
-    rank.stopped_seconds = std::max(1e-9, (now - waits.stopped_since).seconds());
+    const double unheard = job.hearing().Within(waits.stopped_since, now).seconds();
+    rank.stopped_seconds = std::max(1e-9, (now - waits.stopped_since).seconds() - unheard);
     rank.traced = !waits.tracer.empty();
   }
   int64_t samples = 0;
@@ -196,7 +197,7 @@ void DescribeWaits(const windows::JobWindow& job, const windows::AttemptWindow& 
   std::map<int32_t, std::pair<RankWait, const ProcessWaits*>> ranks;
   for (const auto& [key, waits] : tracker.processes()) {
     if (waits.worker || (f.now - waits.last > kFresh && waits.stopped_since.ns == 0)) continue;
-    ranks[waits.rank] = {Measure(waits, f.now), &waits};
+    ranks[waits.rank] = {Measure(job, waits, f.now), &waits};
   }
   const ProcessWaits* compiler = nullptr;
   for (const auto& [key, waits] : tracker.processes()) {
@@ -208,7 +209,7 @@ void DescribeWaits(const windows::JobWindow& job, const windows::AttemptWindow& 
     const auto found = ranks.find(waits.rank);
     if (found == ranks.end()) continue;
     RankWait& rank = found->second.first;
-    const double still = (f.now - waits.ran).seconds();
+    const double still = job.RunningSeconds(waits.ran, f.now);
     rank.workers_still_seconds =
         rank.workers == 0 ? still : std::min(rank.workers_still_seconds, still);
     rank.still_seconds = std::min(rank.still_seconds, still);
@@ -234,21 +235,6 @@ void DescribeWaits(const windows::JobWindow& job, const windows::AttemptWindow& 
     evidence.observed = f.waits.compilers;
     evidence.values = {{FieldId::kText, compiler->comm}, {FieldId::kName, compiler->comm}};
     f.waits.compilers_evidence = citer.Add(std::move(evidence));
-  }
-  // A pause of our own is none of the host's.
-  const Timestamp gap_begin = tracker.gap_end() - Seconds(tracker.gap_seconds());
-  if (tracker.gap_end().ns != 0 && job.hearing().Within(gap_begin, tracker.gap_end()).ns == 0) {
-    f.waits.gap_seconds = tracker.gap_seconds();
-    f.waits.gap_age_seconds = (f.now - tracker.gap_end()).seconds();
-    Evidence evidence;
-    evidence.kind = EvidenceKind::kThreads;
-    evidence.store = proto::STORE_PROCESS;
-    evidence.observed = f.waits.gap_seconds;
-    evidence.unit = "s";
-    evidence.begin = tracker.gap_end() - Seconds(f.waits.gap_seconds);
-    evidence.end = tracker.gap_end();
-    evidence.values = {{FieldId::kGap, "yes"}};
-    f.waits.gap_evidence = citer.Add(std::move(evidence));
   }
 }
 

@@ -66,10 +66,12 @@ struct WaitFeatures {
   std::vector<RankWait> ranks;  // of this node, that have been heard of in the last seconds
   int32_t compilers = 0;        // that run below ranks now
   EvidenceRef compilers_evidence = kNoEvidence;
-  // The last time that everything stood still together, the daemon too.
+  // The last time that the whole node stood still, by a witness of it.
   double gap_seconds = 0;  // 0 = there was none
   double gap_age_seconds = 0;
+  bool gap_printed = false;  // the job's own step time says so, too
   EvidenceRef gap_evidence = kNoEvidence;
+  EvidenceRef gap_step_evidence = kNoEvidence;
 
   bool known() const { return !ranks.empty(); }
 };

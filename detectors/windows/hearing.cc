@@ -30,7 +30,16 @@ bool IsGone(Availability state) {
 void Hearing::OnSpan(Timestamp begin, Timestamp end, UnheardWhy why) {
   begin = std::max(begin, begin_);
   // Spans come in order; one that is met again, or grows, is one.
-  if (!spans_.empty()) begin = std::max(begin, spans_.back().end);
+  if (!spans_.empty()) {
+    UnheardSpan& newest = spans_.back();
+    if (newest.why == static_cast<uint8_t>(why) && begin <= newest.end) {
+      if (end <= newest.end) return;
+      total_ = total_ + (end - newest.end);
+      newest.end = end;
+      return;
+    }
+    begin = std::max(begin, newest.end);
+  }
   if (end <= begin) return;
   spans_.push_back({begin, end, static_cast<uint8_t>(why), false});
   if (spans_.size() > kMostSpans) spans_.pop_front();
@@ -84,6 +93,17 @@ void Hearing::OnSource(const SourceState* before, const SourceState& now, Timest
 Duration Hearing::Within(Timestamp from, Timestamp to) const {
   Duration within;
   for (const UnheardSpan& span : spans_) {
+    const Timestamp begin = std::max(span.begin, from);
+    const Timestamp end = std::min(span.end, to);
+    if (end > begin) within = within + (end - begin);
+  }
+  return within;
+}
+
+Duration Hearing::StoppedWithin(Timestamp from, Timestamp to) const {
+  Duration within;
+  for (const UnheardSpan& span : spans_) {
+    if (span.why != static_cast<uint8_t>(UnheardWhy::kStopped)) continue;
     const Timestamp begin = std::max(span.begin, from);
     const Timestamp end = std::min(span.end, to);
     if (end > begin) within = within + (end - begin);

@@ -79,6 +79,10 @@ class Hearing {
 
   // How much of the time between the two nothing was observed.
   Duration Within(Timestamp from, Timestamp to) const;
+  // The same of spans in which the daemon ran and did not get to work: it was stopped, or its node.
+  Duration StoppedWithin(Timestamp from, Timestamp to) const;
+  // When somebody listened again after the newest span; 0 = there was none.
+  Timestamp resumed() const { return spans_.empty() ? Timestamp{} : spans_.back().end; }
   // Whether a span ends no longer than `margin` before `t`, or later.
   bool Near(Timestamp t, Duration margin) const;
 

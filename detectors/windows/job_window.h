@@ -166,7 +166,7 @@ class JobWindow {
   void OnLine(const LogLine& line, Timestamp t);
   // `line`: the line that completed the record; null when the stream ended.
   void OnRecord(const logs::Record& record, uint32_t stream, const LogLine* line, Timestamp t);
-  void OnSample(const Speaker& speaker, const SampleBatch& batch, Timestamp t);
+  void OnSample(const Speaker& who, const SampleBatch& batch, Timestamp t);
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   // `sender`: null when it is no process of a job.
   void OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target,

@@ -44,7 +44,9 @@ void JobWindow::OnGpuMapping(std::vector<attribution::GpuName> cards, Timestamp 
   end_.streams_closed_t = t;
 }
 
-void JobWindow::OnSample(const Speaker& speaker, const SampleBatch& batch, Timestamp t) {
+void JobWindow::OnSample(const Speaker& who, const SampleBatch& batch, Timestamp t) {
+  Speaker speaker = who;
+  speaker.unheard_until = hearing_.resumed();
   attempts_.Each([&](AttemptWindow& attempt) { attempt.kernel.OnSamples(batch, speaker, t); });
   suspension_.OnSamples(batch, speaker, t);
   process_totals_.OnSamples(batch, speaker, t);

@@ -21,6 +21,7 @@ void KernelView::OnSamples(const SampleBatch& batch, const Speaker& speaker, Tim
   network.OnSamples(batch, speaker, t);
   storage.OnSamples(batch, speaker, t);
   waits.OnSamples(batch, speaker, t);
+  stillness.OnSamples(batch, speaker, t);
   launches.OnSamples(batch, speaker, t);
   collectives.OnSamples(batch, speaker, t);
   reports.OnSamples(batch, speaker, t);

@@ -15,6 +15,7 @@
 #include "detectors/windows/trackers/port_tracker.h"
 #include "detectors/windows/trackers/report_tracker.h"
 #include "detectors/windows/trackers/speaker.h"
+#include "detectors/windows/trackers/stillness_tracker.h"
 #include "detectors/windows/trackers/storage_tracker.h"
 #include "detectors/windows/trackers/wait_tracker.h"
 
@@ -24,6 +25,7 @@ struct KernelView {
   NetworkTracker network;
   StorageTracker storage;
   WaitTracker waits;
+  StillnessTracker stillness;
   LaunchTracker launches;
   CollectiveTracker collectives;
   ReportTracker reports;
@@ -38,7 +40,8 @@ struct KernelView {
 
   template <class A>
   void Fields(A& a) {
-    a(network, storage, waits, launches, collectives, reports, checkpoints, rdma, gpus, faults);
+    a(network, storage, waits, launches, collectives, reports, checkpoints, rdma, gpus, faults,
+      stillness);
   }
 };
 

@@ -84,9 +84,9 @@ class Expander {
 
   Scenario Expand() {
     for (const auto& entry : root_) {
-      static constexpr const char* kKeys[] = {"what",      "kind",         "job_id",
-                                              "ranks",     "settle",       "expect",
-                                              "expect_at", "observations", "unrelated_numbers"};
+      static constexpr const char* kKeys[] = {
+          "what",   "kind",    "job_id",    "ranks",        "settle",
+          "expect", "stopped", "expect_at", "observations", "unrelated_numbers"};
       if (std::find(std::begin(kKeys), std::end(kKeys), entry.first.Scalar()) == std::end(kKeys)) {
         Fail(entry.first, "unknown key '" + entry.first.Scalar() + "'");
       }
@@ -258,7 +258,12 @@ class Expander {
     for (const auto& observation : scenario_.observations)
       last = std::max(last, observation.t_ns());
     const double end = static_cast<double>(last) * 1e-9 - kStartSeconds + settle;
-    for (double t = 1; t <= end; ++t) Add(t).mutable_tick();
+    for (double t = 1; t <= end; ++t) {
+      bool stopped = false;
+      for (const auto& span : root_["stopped"])
+        stopped = stopped || (t > span[0].as<double>() && t < span[1].as<double>());
+      if (!stopped) Add(t).mutable_tick();
+    }
   }
 
   void AssignOffsets() {

@@ -47,7 +47,10 @@ double RankCollective::InitSeconds(Timestamp now) const {
   return init_seconds_ + std::max(0.0, (now - last_).seconds());
 }
 
-void RankCollective::OnSamples(const SampleBatch& batch, Timestamp t) {
+void RankCollective::OnSamples(const SampleBatch& batch, Timestamp t, Timestamp unheard_until) {
+  if (const auto total = FindSample(batch, SignalId::kCollectivesEnqueued)) {
+    if (enqueued_total_.seen && *total < enqueued_total_.value) carried_ = true;
+  }
   if (!counted_) first_ = last_entered_ = last_advance_ = t;
   counted_ = true;
   const auto take = [&batch](SignalId signal, double& out) {
@@ -65,15 +68,24 @@ void RankCollective::OnSamples(const SampleBatch& batch, Timestamp t) {
   }
   grow(SignalId::kCommunicatorAborts, aborts_);
   sequence_ = FindSample(batch, SignalId::kCollectiveSequence).value_or(-1);
-  take(SignalId::kCollectivesInFlight, in_flight_);
-  take(SignalId::kOldestCollectiveSeconds, oldest_seconds_);
+  const double flies = FindSample(batch, SignalId::kCollectivesInFlight).value_or(in_flight_);
+  if (entered > 0 || flies > 0) {
+    flight_known_ = true;
+    carried_ = false;
+  }
+  if (!carried_) {
+    in_flight_ = flies;
+    take(SignalId::kOldestCollectiveSeconds, oldest_seconds_);
+  } else if (in_flight_ >= 1) {
+    oldest_seconds_ += std::max(0.0, (t - last_).seconds());  // it was, and nothing tells of an end
+  }
   take(SignalId::kCommunicators, communicators_);
   take(SignalId::kInitsInFlight, inits_in_flight_);
   take(SignalId::kCommunicatorInitSeconds, init_seconds_);
   entered_ += entered;
   completed_ += completed;
   if (entered > 0 || completed > 0) {
-    pauses_.Add((t - last_advance_).seconds());
+    if (last_advance_ >= unheard_until) pauses_.Add((t - last_advance_).seconds());
     last_advance_ = t;
   }
   if (entered > 0) {
@@ -137,7 +149,7 @@ void CollectiveTracker::OnSamples(const SampleBatch& batch, const Speaker& speak
     nccl = nccl || IsNccl(sample.signal);
   }
   if (nccl) {
-    if (RankCollective* rank = Find(speaker)) rank->OnSamples(batch, t);
+    if (RankCollective* rank = Find(speaker)) rank->OnSamples(batch, t, speaker.unheard_until);
   }
   if (const auto known = ranks_.find(speaker.rank);
       known != ranks_.end() && known->second.process() == speaker.process)

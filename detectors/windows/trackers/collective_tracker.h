@@ -24,7 +24,8 @@ namespace rankscope::windows {
 
 class RankCollective {
  public:
-  void OnSamples(const SampleBatch& batch, Timestamp t);
+  // `unheard_until`: as in Speaker.
+  void OnSamples(const SampleBatch& batch, Timestamp t, Timestamp unheard_until);
   // Of the same process, from other sources: bytes written to files, seconds on a CPU.
   void OnOthers(const SampleBatch& batch);
   void OnCommunicator(double ranks, std::string_view what);
@@ -45,6 +46,9 @@ class RankCollective {
   // Its number of the newest one on the communicator of the most ranks; negative: not counted from
   // that one's beginning.
   double sequence() const { return sequence_; }
+  // Whether it is known what is in flight: of a process whose calls may be counted only since it
+  // had begun one, not before it enters the next.
+  bool flight_known() const { return flight_known_; }
   double in_flight() const { return in_flight_; }
   double FlightSeconds(Timestamp now) const;  // of the oldest in flight; 0: none is
   bool ever_asked() const { return asked_; }
@@ -64,7 +68,7 @@ class RankCollective {
       enqueued_total_, completed_total_, queries_, aborts_, written_, cpu_, sequence_,
       ranks_of_largest_, in_flight_, oldest_seconds_, asked_, last_asked_, pauses_,
       written_at_entered_, cpu_at_entered_, communicators_, inits_in_flight_, init_seconds_,
-      failed_call_, failed_result_);
+      failed_call_, failed_result_, flight_known_, carried_);
   }
 
  private:
@@ -90,6 +94,8 @@ class RankCollective {
   double init_seconds_ = 0;
   std::string failed_call_;
   double failed_result_ = 0;
+  bool flight_known_ = false;
+  bool carried_ = false;  // counted anew since a restart of the daemon; what was in flight still is
 };
 
 class CollectiveTracker {

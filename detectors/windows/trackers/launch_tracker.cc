@@ -95,12 +95,12 @@ void RankCalls::TurnPiece(Timestamp t) {
 }
 
 void RankCalls::NoteLaunches(const Growth& growth, double age_seconds, double gap_seconds,
-                             Timestamp t) {
+                             Timestamp t, Timestamp unheard_until) {
   calls_since_launch_ += growth.Calls();
   if (growth.launches <= 0) return;
   launches_ += growth.launches;
   const double age = std::isfinite(age_seconds) ? std::min(age_seconds, growth.wall) : 0;
-  if (launched_) {
+  if (launched_ && last_launch_ >= unheard_until) {
     // Nothing was launched up to the batch before this one, at least; the gap says it better, where
     // it is this one's.
     const double until_before = (t - last_launch_).seconds() - growth.wall;
@@ -146,7 +146,7 @@ double RankCalls::SyncSeconds(Timestamp now) const {
   return sync_open_seconds_ > 0 ? sync_open_seconds_ + std::max(0.0, (now - last_).seconds()) : 0;
 }
 
-void RankCalls::OnSamples(const SampleBatch& batch, Timestamp t) {
+void RankCalls::OnSamples(const SampleBatch& batch, Timestamp t, Timestamp unheard_until) {
   Growth growth;
   growth.wall = counted_ ? std::max(0.0, (t - last_).seconds()) : 0;
   if (!counted_) first_ = t;
@@ -162,18 +162,28 @@ void RankCalls::OnSamples(const SampleBatch& batch, Timestamp t) {
   growth.sync_calls = grow(sync_calls_, SignalId::kSyncCalls);
   growth.copy = grow(copy_seconds_, SignalId::kCopySeconds);
   growth.allocation = grow(allocation_seconds_, SignalId::kAllocationSeconds);
-  if (const auto open = FindSample(batch, SignalId::kOldestSyncSeconds)) sync_open_seconds_ = *open;
+  const double open = FindSample(batch, SignalId::kOldestSyncSeconds).value_or(sync_open_seconds_);
+  const auto synced = FindSample(batch, SignalId::kCudaSyncSeconds);
+  if (synced && sync_seconds_.seen && *synced < sync_seconds_.value) sync_known_ = false;
+  if (open > 0 || growth.launches > 0 || growth.sync_calls > 0) sync_known_ = true;
+  if (sync_known_) {
+    sync_open_seconds_ = open;
+  } else if (sync_open_seconds_ > 0) {
+    sync_open_seconds_ += growth.wall;  // it was, and nothing tells of an end
+  }
   // Threads may wait side by side: of the wall, at most all of it.
   growth.sync = std::min(grow(sync_seconds_, SignalId::kCudaSyncSeconds), growth.wall);
   if (const auto share = FindSample(batch, SignalId::kCountedShare))
     counted_share_ = std::min(*share, 1.0);
   NoteLaunches(growth, FindSample(batch, SignalId::kLastLaunchAge).value_or(kUnknown),
-               FindSample(batch, SignalId::kLargestLaunchGapSeconds).value_or(0), t);
+               FindSample(batch, SignalId::kLargestLaunchGapSeconds).value_or(0), t, unheard_until);
   if (const auto failures = FindSample(batch, SignalId::kAllocationFailures)) {
     NoteFailures(*failures,
                  FindSample(batch, SignalId::kLastFailedAllocationBytes).value_or(kUnknown), t);
   }
   if (const auto errors = FindSample(batch, SignalId::kCudaErrors)) errors_.Grow(*errors);
+  // Over a gap the counts may have begun anew: it is of no piece.
+  if (last_ < unheard_until) growth = {};
   current_.wall_seconds += static_cast<float>(growth.wall);
   const double counted = std::max(counted_share_, kLeastCounted);
   current_.launches += static_cast<float>(growth.launches / counted);
@@ -229,7 +239,7 @@ void LaunchTracker::OnSamples(const SampleBatch& batch, const Speaker& speaker, 
       known->second.OnCpu(static_cast<double>(cpu->value));
   }
   if (!cuda) return;
-  if (RankCalls* rank = Find(speaker)) rank->OnSamples(batch, t);
+  if (RankCalls* rank = Find(speaker)) rank->OnSamples(batch, t, speaker.unheard_until);
 }
 
 }  // namespace rankscope::windows

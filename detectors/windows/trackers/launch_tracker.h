@@ -75,7 +75,8 @@ class RankCalls {
   static constexpr size_t kPieces = 32;
   static constexpr double kStallSeconds = 2;
 
-  void OnSamples(const SampleBatch& batch, Timestamp t);
+  // `unheard_until`: as in Speaker.
+  void OnSamples(const SampleBatch& batch, Timestamp t, Timestamp unheard_until);
   void OnAllocationFailed(std::string_view call, double bytes, Timestamp t);
   void OnCpu(double seconds);
   // Everything that was counted belongs to another process of the rank.
@@ -112,14 +113,15 @@ class RankCalls {
       graphs_, launch_seconds_, sync_calls_, sync_seconds_, sync_open_seconds_, copy_seconds_,
       allocation_seconds_, cpu_, failures_, errors_, last_failed_bytes_, failed_call_, failed_at_,
       launches_at_failure_, counted_share_, calls_since_launch_, pauses_, pieces_, current_,
-      last_error_, error_call_);
+      last_error_, error_call_, sync_known_);
   }
 
  private:
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   struct Growth;
   void TurnPiece(Timestamp t);
-  void NoteLaunches(const Growth& growth, double age_seconds, double gap_seconds, Timestamp t);
+  void NoteLaunches(const Growth& growth, double age_seconds, double gap_seconds, Timestamp t,
+                    Timestamp unheard_until);
   void NoteFailures(double failures, double bytes, Timestamp t);
 
   ProcessKey process_;
@@ -131,6 +133,7 @@ class RankCalls {
   Total kernels_, graphs_, launch_seconds_, sync_calls_;
   Total sync_seconds_;            // with calls that have not come back
   double sync_open_seconds_ = 0;  // of the oldest of those
+  bool sync_known_ = true;        // false: counted anew, while one may still be open
   Total copy_seconds_, allocation_seconds_, cpu_, failures_, errors_;
   double last_failed_bytes_ = kNone;
   std::string failed_call_;

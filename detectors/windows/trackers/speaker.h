@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "detectors/model/ids.h"
+#include "detectors/model/time.h"
 
 namespace rankscope::windows {
 
@@ -18,6 +19,9 @@ struct Speaker {
   int32_t worker_of = -1;      // the rank below which this process was started; -1: it is none's
   std::string_view comm = {};  // of the process, as its last exec named it; borrowed
   bool foreign = false;        // a process of another job or of none
+  // Nobody listened up to here: what grew over it tells no pause of the job. 0 = somebody always
+  // did.
+  Timestamp unheard_until = {};
 };
 
 }  // namespace rankscope::windows

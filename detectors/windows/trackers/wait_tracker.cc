@@ -14,10 +14,6 @@ namespace {
 // A process that runs for less than this of a second stands still: watchdogs and timers do that.
 constexpr double kRanShare = 0.02;
 constexpr double kHasRunSeconds = 0.5;
-// Samples come each second; a machine that is busy makes it two.
-constexpr Duration kRegular = Seconds(3);
-constexpr Duration kGap = Seconds(10);
-constexpr int32_t kRegularBefore = 5;
 
 std::string_view Find(const Event& event, std::string_view key) {
   for (const KeyValue& pair : event.str) {
@@ -151,7 +147,9 @@ void WaitTracker::OnSamples(const SampleBatch& batch, const Speaker& speaker, Ti
     second.span = static_cast<float>((t - waits->last).seconds());
     if (second.running >= kRanShare * second.span) waits->ran = t;
     if (second.running >= kHasRunSeconds * second.span) waits->has_run = true;
-    waits->seconds[waits->written++ % ProcessWaits::kSeconds] = second;
+    // What it did while nobody listened is of no second.
+    if (waits->last >= speaker.unheard_until)
+      waits->seconds[waits->written++ % ProcessWaits::kSeconds] = second;
   } else {
     waits->ran = t;  // not known: from here on
   }
@@ -162,13 +160,6 @@ void WaitTracker::OnSamples(const SampleBatch& batch, const Speaker& speaker, Ti
   } else {
     waits->stopped_since = {};
   }
-  const Duration since = t - last_;
-  if (last_.ns != 0 && since >= kGap && regular_ >= kRegularBefore) {
-    gap_end_ = t;
-    gap_seconds_ = since.seconds();
-  }
-  if (last_.ns != 0 && since.ns > 0) regular_ = since <= kRegular ? std::min(regular_ + 1, 100) : 0;
-  last_ = std::max(last_, t);
 }
 
 }  // namespace rankscope::windows

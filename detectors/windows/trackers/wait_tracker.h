@@ -96,24 +96,16 @@ class WaitTracker {
   void OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t);
 
   const std::map<ProcessKey, ProcessWaits>& processes() const { return processes_; }
-  // The last time for which nothing at all was told, though samples had come each second before
-  // and came each second after: who tells was held up, and everybody else with it.
-  Timestamp gap_end() const { return gap_end_; }  // 0 = there was none
-  double gap_seconds() const { return gap_seconds_; }
 
   template <class A>
   void Fields(A& a) {
-    a(processes_, last_, gap_end_, gap_seconds_, regular_);
+    a(processes_);
   }
 
  private:
   ProcessWaits* FindOrAdd(const Speaker& speaker, Timestamp t);
 
   std::map<ProcessKey, ProcessWaits> processes_;
-  Timestamp last_;
-  Timestamp gap_end_;
-  double gap_seconds_ = 0;
-  int32_t regular_ = 0;  // intervals in a row that were about as long as they should
 };
 
 }  // namespace rankscope::windows

@@ -122,5 +122,40 @@ TEST_F(CollectiveTrackerTest, IsBoundedAndGoesOnAfterARestore) {
   EXPECT_FALSE(rank().alive());
 }
 
+TEST_F(CollectiveTrackerTest, AGapInObservingIsNoPause) {
+  double entered = 0;
+  for (double t = 0; t < 10; t += 1) Say(t, {{SignalId::kCollectivesEnqueued, entered += 2}});
+  Speaker late = kRank;
+  late.unheard_until = At(90);
+  Say(90, {{SignalId::kCollectivesEnqueued, entered += 2}}, late);
+  Say(91, {{SignalId::kCollectivesEnqueued, entered += 2}}, late);
+  EXPECT_NEAR(rank().pauses().longest, 1, 0.01);
+}
+
+TEST_F(CollectiveTrackerTest, WhatIsInFlightIsUnknownUntilTheFirstIsSeenToBegin) {
+  Say(10, {{SignalId::kCollectivesEnqueued, 0}, {SignalId::kCollectivesInFlight, 0}});
+  Say(11, {{SignalId::kCollectivesEnqueued, 0}, {SignalId::kCollectivesInFlight, 0}});
+  EXPECT_FALSE(rank().flight_known()) << "it may have stood in one when the probes came";
+  Say(12, {{SignalId::kCollectivesEnqueued, 1}, {SignalId::kCollectivesInFlight, 1}});
+  EXPECT_TRUE(rank().flight_known());
+}
+
+TEST_F(CollectiveTrackerTest, WhatWasInFlightStillIsWhenTheDaemonComesBack) {
+  Say(10, {{SignalId::kCollectivesEnqueued, 70}, {SignalId::kCollectivesInFlight, 0}});
+  Say(11, {{SignalId::kCollectivesEnqueued, 71},
+           {SignalId::kCollectivesInFlight, 1},
+           {SignalId::kOldestCollectiveSeconds, 0.5}});
+  // Counted anew from here on.
+  Say(60, {{SignalId::kCollectivesEnqueued, 0},
+           {SignalId::kCollectivesInFlight, 0},
+           {SignalId::kOldestCollectiveSeconds, 0}});
+  EXPECT_EQ(rank().in_flight(), 1);
+  EXPECT_NEAR(rank().FlightSeconds(At(61)), 50.5, 1e-6);
+  Say(62, {{SignalId::kCollectivesEnqueued, 1},
+           {SignalId::kCollectivesInFlight, 0},
+           {SignalId::kOldestCollectiveSeconds, 0}});
+  EXPECT_EQ(rank().in_flight(), 0) << "it has gone on";
+}
+
 }  // namespace
 }  // namespace rankscope::windows
