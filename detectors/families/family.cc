@@ -133,9 +133,8 @@ const Cause* FindCause(const JobFeatures& f, logs::IncidentKind kind) {
 
 double HangTimeout(const JobFeatures& f) {
   double timeout = f.hang_floor_seconds;
-  if (std::isfinite(f.usual_record_seconds))
-    timeout = std::max(timeout, 10 * f.usual_record_seconds);
   if (std::isfinite(f.step_seconds)) timeout = std::max(timeout, 10 * f.step_seconds);
+  // Records of many steps come as far apart as these take.
   if (std::isfinite(f.p99_record_seconds)) timeout = std::max(timeout, 3 * f.p99_record_seconds);
   constexpr double kLongPhase = 600;  // saving and evaluating may take this long unseen
   if (f.phase == proto::PHASE_SAVE)

@@ -39,6 +39,7 @@ enum class Question : uint8_t {
   kFixSemantics,  // whether the obvious fix is the right one
   kHardwareOrSoftware,
   kTooEarly,
+  kStalls,              // whether a run that has stopped printing goes on
   kResumeMeant,         // whether the run was meant to go on at all
   kRewardCause,         // reward function, sampling or policy
   kCompilerAlive,       // whether the compiler, or whoever holds its lock, still works

@@ -7,6 +7,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/families/standstill.h"
 #include "detectors/families/training_end.h"
 
 namespace rankscope::families::healthy {
@@ -27,7 +28,7 @@ bool BecameSlow(const JobFeatures& f) {
 
 Finding Evaluate(const JobFeatures& f) {
   if (!EndedWell(f)) return {};
-  if (f.running && f.lines == 0) return {};
+  if (f.running && (f.lines == 0 || Stalls(f))) return {};
   Finding finding;
   finding.matched = true;
   finding.symptom = "healthy";
@@ -79,6 +80,13 @@ RuledOut RuleOut(const JobFeatures& f) {
   if (f.exit_known && f.exit_code != 0) return Exited(f, {f.exit_evidence});
   if (const std::string_view sub = Divergence(f); !sub.empty())
     return Excluded(Reason::kCurveIsWrong, {f.loss.end_evidence});
+  if (Stalls(f)) {
+    RuledOut out = NotDecidable(
+        proto::STORE_LOG, Reason::kStalls,
+        {{FieldId::kSeconds, f.silence_seconds}, {FieldId::kWithin, f.usual_record_seconds}});
+    out.evidence = {f.silence_evidence};
+    return out;
+  }
   if (f.running) return NotDecidable(proto::STORE_LOG, Reason::kTooEarly);
   return NotDecidable(proto::STORE_LOG, Reason::kNoLearningSeen);
 }

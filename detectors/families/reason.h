@@ -56,6 +56,7 @@ enum class Reason : uint8_t {
   kCurveIsWrong,
   kCurveIsNotTheCause,
   kTooEarly,
+  kStalls,
   kNoLearningSeen,
   kNoLoss,
   kLossNeedNotFall,

@@ -86,6 +86,22 @@ bool FreezesItsPeers(const JobFeatures& f) {
   return CardsWait(f) && f.progress >= kProgressForSilence && f.silence_seconds >= timeout;
 }
 
+bool Stalls(const JobFeatures& f) {
+  constexpr double kIntervals = 5, kLonger = 1.5, kLeast = 10, kGoesOn = 5;
+  constexpr int64_t kProgressForSilence = 3;
+  if (!f.running || !f.timed || f.train_end || f.suspension.now || f.Primary() != nullptr)
+    return false;
+  if (f.progress < kProgressForSilence || !std::isfinite(f.usual_record_seconds)) return false;
+  if (f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL) return false;
+  const double limit =
+      std::max({kLeast, kIntervals * f.usual_record_seconds, kLonger * f.longest_record_seconds});
+  if (f.silence_seconds < std::min(limit, HangTimeout(f))) return false;
+  const CollectiveFeatures& c = f.collectives;
+  if (Counts(f, proto::STORE_NCCL) && c.entered > 0)
+    return c.seconds_since_advance >= std::max(kGoesOn, kIntervals * c.usual_pause);
+  return !Counts(f, proto::STORE_CUDA) || !(f.launches.seconds_since_launch < kGoesOn);
+}
+
 bool CallsCounted(const JobFeatures& f) {
   return (Counts(f, proto::STORE_NCCL) && f.collectives.entered > 0) ||
          (Counts(f, proto::STORE_CUDA) && std::isfinite(f.launches.seconds_since_launch));

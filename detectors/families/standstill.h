@@ -36,6 +36,11 @@ Absence AbsenceOf(const features::JobFeatures& f);
 // is to say.
 bool FreezesItsPeers(const features::JobFeatures& f);
 
+// No training record for five usual intervals, and for longer than it was ever seen to take; and
+// nothing else shows that it goes on. Far from the hang timeout: it says only that nobody can say
+// any more that the run is well.
+bool Stalls(const features::JobFeatures& f);
+
 // Collectives or launches of its ranks were ever counted, and still are.
 bool CallsCounted(const features::JobFeatures& f);
 // Collectives or launches go on, whatever the text says.

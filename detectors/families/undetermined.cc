@@ -25,7 +25,16 @@ Finding Evaluate(const JobFeatures& f) {
     constexpr double kLongEnough = 60;
     const bool quiet = f.progress == 0 && (f.now - f.begin).seconds() >= kLongEnough &&
                        Advances(f) && f.launches.launches > 0;
-    finding.open.push_back(quiet ? Question::kCorrectness : Question::kTooEarly);
+    if (Stalls(f)) {
+      finding.sub = "stalling";
+      finding.values = {{FieldId::kSeconds, f.silence_seconds},
+                        {FieldId::kWithin, f.usual_record_seconds},
+                        {FieldId::kTimeout, HangTimeout(f)}};
+      Show(f.silence_evidence, finding);
+      finding.open.push_back(Question::kStalls);
+    } else {
+      finding.open.push_back(quiet ? Question::kCorrectness : Question::kTooEarly);
+    }
     Show(f.launches.idle_evidence, finding);
     Show(f.collectives.advance_evidence, finding);
     if (f.lines_evidence != kNoEvidence) finding.shows.push_back(f.lines_evidence);

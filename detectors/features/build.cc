@@ -256,6 +256,7 @@ class Builder {
     f_.silence_seconds = job_.RunningSeconds(since, until);
     f_.usual_record_seconds = window_.clock.MedianRecordSeconds();
     f_.p99_record_seconds = window_.clock.P99RecordSeconds();
+    f_.longest_record_seconds = window_.clock.LongestRecordSeconds();
     f_.step_seconds = window_.clock.MedianStepSeconds();
     f_.early_step_seconds = window_.clock.EarlyStepSeconds();
     if (std::isfinite(f_.step_seconds) && window_.progress > 0) {

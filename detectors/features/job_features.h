@@ -256,6 +256,7 @@ struct JobFeatures {
   double silence_seconds = 0;  // since the last training record, up to now or the end
   double usual_record_seconds = logs::kAbsent;
   double p99_record_seconds = logs::kAbsent;
+  double longest_record_seconds = 0;          // of all but the first few
   double step_seconds = logs::kAbsent;        // median of the newest
   double early_step_seconds = logs::kAbsent;  // median of the first after warm-up
   double phase_seconds = 0;                   // in the current phase

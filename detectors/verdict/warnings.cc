@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "detectors/families/gpu.h"
+#include "detectors/families/standstill.h"
 #include "detectors/sentences/evidence_text.h"
 #include "detectors/sentences/render.h"
 #include "detectors/verdict/hazards.h"
@@ -51,6 +52,8 @@ class Writer {
     AddScale();
     AddLearningRate();
     AddSpeed();
+    if (families::Stalls(f_) && verdict_.triage().symptom() != "hang")
+      Cited("progress_stalled", f_.silence_evidence);
     AddIterations();
     AddCheckpoints();
     AddSpace();

@@ -303,7 +303,8 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     attempt.loss.Add(progress, line.stream, line.offset, line.text, t);
     const Timestamp last_progress = attempt.clock.last_progress();
     attempt.clock.Add(progress, t,
-                      suspension_.Within(last_progress, t) + hearing_.Within(last_progress, t));
+                      {suspension_.Within(last_progress, t) + hearing_.Within(last_progress, t),
+                       attempt.training.disturbed()});
     attempt.phase.OnProgress(t);
     attempt.training.Add({progress, line.stream, line.offset, line.text, t, attempt.progress});
     attempt.reward.Add(progress, line.stream, line.offset, line.text, t);

@@ -16,7 +16,7 @@ constexpr Duration kTogether = Milliseconds(2);
 
 }  // namespace
 
-void StepClock::Add(const logs::Progress& progress, Timestamp t, Duration suspended) {
+void StepClock::Add(const logs::Progress& progress, Timestamp t, Interval interval) {
   const double previous_step = last_step_;
   if (!progress.step_text.empty() && std::isfinite(progress.step)) {
     if (records_ == 0) first_step_ = progress.step;
@@ -34,7 +34,7 @@ void StepClock::Add(const logs::Progress& progress, Timestamp t, Duration suspen
                         previous_step == last_step_ && t - last_arrival_ < Seconds(1);
   if (records_ == 0) {
     first_arrival_ = last_arrival_ = t;
-  } else if (suspended.ns > 0) {
+  } else if (interval.suspended.ns > 0) {
     last_arrival_ = t;
     same_arrival_ = 1;
   } else if (!repeated) {
@@ -42,6 +42,9 @@ void StepClock::Add(const logs::Progress& progress, Timestamp t, Duration suspen
     if (since > kTogether) {
       const double per_record = since.seconds() / static_cast<double>(same_arrival_);
       record_seconds_.Push(per_record);
+      if (!interval.disturbed) plain_seconds_.Push(per_record);
+      if (++intervals_ > static_cast<int64_t>(kWarmUp))
+        longest_ = std::max(longest_, since.seconds());
       const double steps = last_step_ - previous_step;
       if (!printed_ && std::isfinite(steps) && steps > 0) AddStepSeconds(per_record / steps);
       last_arrival_ = t;
@@ -92,7 +95,9 @@ double StepClock::MedianRecordSeconds() const {
   return Median(record_seconds_.ToVector());
 }
 double StepClock::P99RecordSeconds() const {
-  return Quantile(record_seconds_.ToVector(), 0.99);
+  constexpr size_t kEnough = 8;
+  const bool plain = plain_seconds_.size() >= kEnough;
+  return Quantile(plain ? plain_seconds_.ToVector() : record_seconds_.ToVector(), 0.99);
 }
 
 }  // namespace rankscope::windows

@@ -20,8 +20,13 @@ class StepClock {
   static constexpr size_t kWarmUp = 5;  // first timings, left out: compilation, caches
   static constexpr size_t kEarly = 20;  // timings that make the run's own baseline
 
-  // `suspended`: for how long since the last record the run was; such an interval tells nothing.
-  void Add(const logs::Progress& progress, Timestamp t, Duration suspended = {});
+  // What of the time since the last record is no training.
+  struct Interval {
+    Duration suspended;      // or not observed: such an interval tells nothing
+    bool disturbed = false;  // by a save or an evaluation, as the text says
+  };
+  void Add(const logs::Progress& progress, Timestamp t, Interval interval);
+  void Add(const logs::Progress& progress, Timestamp t) { Add(progress, t, Interval()); }
 
   int64_t records() const { return records_; }
   double last_step() const { return last_step_; }  // NaN: the dialect prints none
@@ -44,13 +49,16 @@ class StepClock {
   double EarlyStepSeconds() const;             // NaN: fewer than kEarly steps have been timed since
   // Between records, by arrival; NaN: not known. What silence is measured against.
   double MedianRecordSeconds() const;
+  // Of intervals without a save or an evaluation, unless hardly any is.
   double P99RecordSeconds() const;
+  // The longest of all but the first few, whatever it was spent with; 0: not known.
+  double LongestRecordSeconds() const { return longest_; }
 
   template <class A>
   void Fields(A& a) {
     a(records_, first_step_, last_step_, highest_step_, total_steps_, epoch_, first_arrival_,
       last_arrival_, same_arrival_, printed_, buffered_, step_seconds_, record_seconds_, early_,
-      timed_, first_epoch_, restarts_);
+      timed_, first_epoch_, restarts_, plain_seconds_, intervals_, longest_);
   }
 
  private:
@@ -68,6 +76,9 @@ class StepClock {
   bool buffered_ = false;
   Ring<double, 128> step_seconds_;
   Ring<double, 128> record_seconds_;
+  Ring<double, 128> plain_seconds_;  // of them, those that were not disturbed
+  int64_t intervals_ = 0;
+  double longest_ = 0;
   std::vector<double> early_;
   int64_t timed_ = 0;
   double first_epoch_ = std::numeric_limits<double>::quiet_NaN();

@@ -31,6 +31,8 @@ class TrainingTracker {
   void OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line, Timestamp t);
 
   int64_t records() const { return records_; }
+  // A save or an evaluation lies before the next record.
+  bool disturbed() const { return disturbed_; }
   double last_step() const { return last_step_; }  // NaN: none is printed
 
   // Records whose gradient norm is far above the run's own; cites the highest.

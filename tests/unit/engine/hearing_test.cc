@@ -79,7 +79,8 @@ TEST(Hearing, AHangAfterAGapIsFoundByTheTimeThatWasListenedTo) {
   tape.Finish(0);
   Engine engine({}, "n1");
   PlayUntil(tape, engine, 0, 190);
-  EXPECT_EQ(VerdictOf(engine).code(), "G1") << "50 s of silence were listened to";
+  EXPECT_EQ(VerdictOf(engine).code(), "U0") << "50 s of silence were listened to";
+  EXPECT_EQ(VerdictOf(engine).sub(), "stalling");
   EXPECT_EQ(JudgeTape(tape).code(), "C2");
 }
 

@@ -25,10 +25,12 @@ features::JobFeatures Silent(double seconds) {
   return f;
 }
 
-TEST(HangTimeout, IsTheLargestOfFloorTenRecordsAndThreeTimesTheSlowest) {
+TEST(HangTimeout, IsTheLargestOfFloorTenStepsAndThreeTimesTheSlowest) {
   features::JobFeatures f = Silent(0);
   EXPECT_DOUBLE_EQ(HangTimeout(f), 60);
-  f.usual_record_seconds = 30;
+  f.usual_record_seconds = 20;
+  EXPECT_DOUBLE_EQ(HangTimeout(f), 60) << "a record of many steps is no step";
+  f.step_seconds = 30;
   EXPECT_DOUBLE_EQ(HangTimeout(f), 300);
   f.p99_record_seconds = 200;
   EXPECT_DOUBLE_EQ(HangTimeout(f), 600);

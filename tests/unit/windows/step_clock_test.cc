@@ -124,5 +124,17 @@ TEST(StepClock, TimeThatRunsBackwardsIsNoInterval) {
   EXPECT_TRUE(std::isnan(clock.MedianRecordSeconds()));
 }
 
+TEST(StepClock, SavesAreNotOfTheUsualSpread) {
+  StepClock clock;
+  double now = 0;
+  for (int i = 0; i < 40; ++i) {
+    const bool save = i > 0 && i % 10 == 0;
+    now += save ? 90 : 1;
+    clock.Add(AtStep(i), Second(now), {{}, save});
+  }
+  EXPECT_NEAR(clock.P99RecordSeconds(), 1, 1e-9);
+  EXPECT_NEAR(clock.LongestRecordSeconds(), 90, 1e-9) << "but it has been silent for so long";
+}
+
 }  // namespace
 }  // namespace rankscope::windows
