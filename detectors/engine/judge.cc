@@ -108,7 +108,13 @@ Judge::Choice Judge::Hold(Choice choice, const JobFeatures& f, Timestamp now) {
   for (const FamilyRow& row : families::Families()) {
     if (row.code == raised_) clear = row.clear;
   }
-  if (now - candidate_since_ >= choice.family->hold && now - raised_seen_ >= clear) {
+  // An event or a hang is no noise, and a fault waits for its own hold: only what is less than what
+  // stands waits until that has been absent for long.
+  const bool event = choice.family->incident && f.Primary() != nullptr;
+  const bool fault = raised_ == "G1" && code != "U0";
+  const bool hangs = choice.finding.symptom == "hang";
+  const bool cleared = event || fault || hangs || now - raised_seen_ >= clear;
+  if (now - candidate_since_ >= choice.family->hold && cleared) {
     raised_ = code;
     raised_since_ = raised_seen_ = now;
     candidate_.clear();

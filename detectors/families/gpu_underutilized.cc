@@ -33,6 +33,9 @@ Finding Evaluate(const JobFeatures& f) {
   constexpr int32_t kStalls = 3;
   const bool idle = l.host_share >= kIdle;
   if (!idle && l.stalls < kStalls) return {};
+  // The driver says that the cards are at work: hosts that run ahead of them block in no call.
+  features::EvidenceRef cited = features::kNoEvidence;
+  if (double share = 0; f.running && CardsAreBusy(f, share, cited)) return {};
   // One rank that starves is a straggler.
   if (ComesLate(l, 1.1)) return {};
   constexpr double kOneCore = 0.8;

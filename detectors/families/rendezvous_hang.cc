@@ -22,6 +22,8 @@ bool FormsNoCommunicator(const logs::Incident& incident) {
 }
 
 bool StuckInRendezvous(const JobFeatures& f) {
+  // NCCL has connected the ranks: the store had brought them together before.
+  if (f.collectives.communicators > 0 || f.collectives.entered > 0) return false;
   return f.running && f.timed && f.in_rendezvous && f.progress == 0 &&
          f.phase_seconds >= f.rendezvous_suspect_seconds;
 }

@@ -212,10 +212,9 @@ class CollectiveDescriber {
 
   void DescribeCommunicators() {
     std::vector<int32_t> making;
-    double communicators = 0;
     for (const auto& [rank, seen] : view_.collectives.ranks()) {
       out_.aborts += seen.aborts();
-      communicators = std::max(communicators, seen.communicators());
+      out_.communicators = std::max(out_.communicators, seen.communicators());
       if (!seen.alive() || seen.inits_in_flight() < 1) continue;
       out_.inits_in_flight += seen.inits_in_flight();
       out_.init_seconds = std::max(out_.init_seconds, seen.InitSeconds(now_));

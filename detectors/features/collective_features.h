@@ -55,6 +55,7 @@ struct CollectiveFeatures {
   EvidenceRef absent_evidence = kNoEvidence;
   EvidenceRef advance_evidence = kNoEvidence;
 
+  double communicators = 0;    // the most of a rank
   double inits_in_flight = 0;  // communicators that are being made, of all ranks
   double init_seconds = 0;     // since when the oldest of them is
   double aborts = 0;
