@@ -157,12 +157,17 @@ void ParseStart(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
-// The words loops print before they give up on a loss: "Loss is nan, stopping training".
-void ParseNan(const CleanLine& line, RecordList& out) {
-  std::string lower(Capped(line.text, 400));
+std::string LowerOf(std::string_view text) {
+  std::string lower(Capped(text, 400));
   for (char& c : lower) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
   }
+  return lower;
+}
+
+// The words loops print before they give up on a loss: "Loss is nan, stopping training".
+void ParseNan(const CleanLine& line, RecordList& out) {
+  const std::string lower = LowerOf(line.text);
   const bool scale = Contains(lower, "loss scale already at minimum");
   const bool not_finite =
       ContainsAny(lower, {"loss is nan", "loss is inf", "loss is {nan", "nan loss",
@@ -193,23 +198,35 @@ constexpr ShapeRow kRows[] = {
 
 }  // namespace
 
+namespace {
+
+// DeepSpeed: "Current loss scale already at minimum - cannot decrease scale anymore", fairseq:
+// "Minimum loss scale reached (0.0001)". Trainers of one's own say it in other words; whoever
+// checks an argument raises one of Python's errors of arguments.
+bool SaysScaleAtMinimum(std::string_view text, std::string_view exception) {
+  for (const std::string_view argument :
+       {"ValueError", "TypeError", "KeyError", "AttributeError"}) {
+    if (exception.ends_with(argument)) return false;
+  }
+  const std::string lower = LowerOf(text);
+  return lower.find("loss scale") != std::string::npos &&
+         lower.find("minimum") != std::string::npos &&
+         !ContainsAny(lower, {"must", "should", "invalid", "expected", "cannot set"});
+}
+
+}  // namespace
+
 bool ReadNonFinite(std::string_view text, Incident& incident) {
   static constexpr std::string_view kTexts[] = {
-      "loss scale already at minimum",
-      "Minimum loss scale reached",
-      "found NaN in local",
-      "found Inf in local",
-      "returned nan values in its",
-      "is nan or inf",
-      "Loss is nan",
-      "loss is nan",
-      "Loss is NaN",
-      "loss is NaN",
+      "found NaN in local", "found Inf in local", "returned nan values in its",
+      "is nan or inf",      "Loss is nan",        "loss is nan",
+      "Loss is NaN",        "loss is NaN",
   };
-  if (incident.exception_type.empty() || !ContainsAny(text, kTexts)) return false;
+  if (incident.exception_type.empty()) return false;
+  const bool scale = SaysScaleAtMinimum(text, incident.exception_type);
+  if (!scale && !ContainsAny(text, kTexts)) return false;
   incident.kind = IncidentKind::kNonFiniteLoss;
-  if (ContainsAny(text, {"loss scale already at minimum", "Minimum loss scale reached"}))
-    incident.sub = "scale_minimum";
+  if (scale) incident.sub = "scale_minimum";
   return true;
 }
 
