@@ -54,6 +54,17 @@ bool InKnownTrainer(const Incident& incident) {
                      [](const KeyValue& field) { return field.key == "trainer"; });
 }
 
+// Another rank prints, on another node: this one has trained by its calls. What a start does in
+// collectives (the first broadcast of the weights, a checkpoint's parts) is over in less than a
+// minute of them, and has frames of its own.
+bool TrainedByItsCalls(const JobFeatures& f, FrameKind frame) {
+  constexpr int32_t kAdvances = 60;  // looks, a second apart
+  constexpr double kCompleted = 100;
+  if (frame != FrameKind::kDataset && BeforeTraining(frame)) return false;
+  return f.progress == 0 && f.collectives.completed >= kCompleted &&
+         f.collectives.advances >= kAdvances && f.launches.launches > 0;
+}
+
 }  // namespace
 
 bool IsMine(const Cause& cause) {
@@ -68,8 +79,9 @@ When Place(const JobFeatures& f, const Cause& cause) {
   // back.
   if (f.recognised && (cause.candidate->progress_before > 0 || f.progress > 0))
     return When::kTraining;
-  if (incident.kind == IncidentKind::kUsageError || BeforeTraining(incident.frame))
-    return When::kStart;
+  if (incident.kind == IncidentKind::kUsageError) return When::kStart;
+  if (TrainedByItsCalls(f, incident.frame)) return When::kTraining;
+  if (BeforeTraining(incident.frame)) return When::kStart;
   if (f.generic) return When::kUnknown;
   // A framework that announces its training loop, and had not.
   if (!f.framework.empty() && !f.train_begin) return When::kStart;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // X1: an exception in the middle of training.
+#include "detectors/families/curve.h"
 #include "detectors/families/own_exception.h"
 #include "detectors/families/rows.h"
 
@@ -18,6 +19,7 @@ Finding Evaluate(const JobFeatures& f) {
   Finding finding = Describe(f, *primary);
   if (when == When::kUnknown) finding.tier = proto::TIER_W;
   if (f.steps_evidence != features::kNoEvidence) finding.shows.push_back(f.steps_evidence);
+  if (f.progress == 0 && when == When::kTraining) Show(f.collectives.advance_evidence, finding);
   return finding;
 }
 

@@ -93,6 +93,7 @@ class CollectiveDescriber {
     out_.seconds_since_advance = std::numeric_limits<double>::infinity();
     std::vector<double> usual;
     std::vector<double> longest;
+    std::vector<double> advances;
     for (const RankCollectives& rank : out_.ranks) {
       const RankCollective& seen = view_.collectives.ranks().at(rank.rank);
       out_.seconds_since_advance = std::min(out_.seconds_since_advance, Since(seen.last_advance()));
@@ -100,8 +101,10 @@ class CollectiveDescriber {
       out_.completed = std::max(out_.completed, seen.completed());
       usual.push_back(seen.pauses().Median());
       longest.push_back(seen.pauses().second);
+      advances.push_back(static_cast<double>(seen.pauses().newest.size()));
     }
     out_.usual_pause = MedianOrZero(usual);
+    out_.advances = static_cast<int32_t>(MedianOrZero(advances));
     out_.longest_pause = MedianOrZero(longest);
   }
 

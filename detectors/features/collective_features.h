@@ -37,6 +37,7 @@ struct CollectiveFeatures {
 
   // No rank has entered or ended a collective for at least this long.
   double seconds_since_advance = 0;
+  int32_t advances = 0;      // looks that found one further on, of the median rank; at most 64
   double usual_pause = 0;    // median of the pauses between advances, as seconds show them
   double longest_pause = 0;  // the second longest pause that came to an end
 
