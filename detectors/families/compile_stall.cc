@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // X12: waiting for a compiler or its lock.
+#include <algorithm>
+
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 
@@ -24,12 +26,26 @@ bool EndedByWaiting(const logs::Incident& incident) {
           (incident.signal == 15 || incident.signal == 2));
 }
 
+// A long compilation is half an hour.
+constexpr double kLongCompile = 1800;
+
+// Before the first record a compilation is what a start does: too long for one, and a rank stands
+// in it.
+bool CompilesAtStart(const JobFeatures& f) {
+  return f.progress == 0 && std::any_of(f.waits.ranks.begin(), f.waits.ranks.end(),
+                                        [](const features::RankWait& rank) {
+                                          return rank.cause == features::StackCause::kCompile &&
+                                                 rank.main_wait_seconds >= kLongCompile;
+                                        });
+}
+
 // No word of it in the text, and compilers below the ranks where training records should be.
 Finding CompilersInSilence(const JobFeatures& f) {
   constexpr int64_t kProgressForSilence = 3;
-  if (!f.running || !f.timed || f.waits.compilers == 0 || f.Primary() != nullptr ||
-      f.progress < kProgressForSilence || f.train_end || f.silence_seconds < HangTimeout(f))
+  if (!f.running || !f.timed || f.waits.compilers == 0 || f.Primary() != nullptr || f.train_end)
     return {};
+  const bool silent = f.progress >= kProgressForSilence && f.silence_seconds >= HangTimeout(f);
+  if (!silent && !CompilesAtStart(f)) return {};
   Finding finding;
   finding.matched = true;
   finding.sub = "compile";
@@ -38,11 +54,15 @@ Finding CompilersInSilence(const JobFeatures& f) {
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "compiler";
   finding.symptom = "hang";
-  finding.shows = {f.waits.compilers_evidence, f.silence_evidence};
+  finding.shows = {f.waits.compilers_evidence};
+  Show(f.silence_evidence, finding);
+  for (const features::RankWait& rank : f.waits.ranks) {
+    if (rank.cause == features::StackCause::kCompile) Show(rank.snapshot_evidence, finding);
+  }
   finding.root = {f.waits.compilers_evidence};
   finding.values = {{FieldId::kCompilers, f.waits.compilers}};
   finding.advice = "live";
-  finding.onset = f.now - Seconds(f.silence_seconds);
+  finding.onset = silent ? f.now - Seconds(f.silence_seconds) : Timestamp{};
   return finding;
 }
 
@@ -58,9 +78,8 @@ Finding Evaluate(const JobFeatures& f) {
     if (!EndedByWaiting(primary->incident())) return {};
     finding = FromPrimary(f);
   } else if (f.running) {
-    // A long compilation is half an hour; a lock that a live process holds is let go in minutes.
-    constexpr double kCompile = 1800, kLock = 300;
-    if (!f.timed || compiler.seconds < (lock ? kLock : kCompile)) return {};
+    constexpr double kLock = 300;  // a lock that a live process holds is let go in minutes
+    if (!f.timed || compiler.seconds < (lock ? kLock : kLongCompile)) return {};
     finding.matched = true;
     finding.onset = f.now - Seconds(compiler.seconds);
   } else {
