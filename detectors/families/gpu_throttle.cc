@@ -72,7 +72,7 @@ Finding Evaluate(const JobFeatures& f) {
   if (worst == nullptr) return {};
   finding.matched = true;
   finding.sub = ThrottleSub(bits);
-  finding.tier = ratio > 0 ? proto::TIER_C : proto::TIER_W;
+  finding.tier = ratio > 0 ? proto::TIER_C : proto::TIER_S;
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "gpu";
   finding.symptom = "slow";

@@ -94,7 +94,7 @@ TEST(Throttle, IsNotSaid) {
   EXPECT_FALSE(gpu_throttle::Evaluate(f).matched) << "nobody knows what it could do";
   f = Hot();
   f.step_seconds = f.early_step_seconds = logs::kAbsent;
-  EXPECT_EQ(gpu_throttle::Evaluate(f).tier, proto::TIER_W) << "nobody tells of steps";
+  EXPECT_EQ(gpu_throttle::Evaluate(f).tier, proto::TIER_S) << "what it costs is not known";
 }
 
 TEST(NothingIsClaimed, OfWhatACardDoesNotTell) {
