@@ -17,10 +17,11 @@ build_packages=(
   clang-14 llvm-14 bpftool libbpf-dev libelf-dev zlib1g-dev libcap-dev  # programs in the kernel
   protobuf-compiler libprotobuf-dev                              # recordings and verdicts
   prometheus-cpp-dev libboost1.81-dev libcurl4-openssl-dev       # metrics and HTTP
-  libspdlog-dev libfmt-dev libyaml-cpp-dev libre2-dev libcli11-dev nlohmann-json3-dev libsimdjson-dev
+  libspdlog-dev libfmt-dev libyaml-cpp-dev libre2-dev libcli11-dev libsimdjson-dev
   curl                                                           # deploy/run asks the daemon with it
 )
 test_packages=(
+  nlohmann-json3-dev                                             # a second reader of JSON
   libgtest-dev libgmock-dev libbenchmark-dev libclang-rt-14-dev clang-format-14 clang-tidy-14
   python3 python3-torch python3-numpy python3-torchvision python3-tqdm  # real training runs
   prometheus python3-prometheus-client                           # a real scrape; a second reader of OpenMetrics

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Writes one JSON text from left to right with the keys in the order given. Private to the
-// documents of detectors/; any thread, one object per text.
+// Writes one JSON text from left to right with the keys in the order given: the verdicts of
+// detectors/ and the documents of the exporter. Any thread, one object per text.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -72,6 +73,15 @@ class JsonWriter {
   void Real(std::string_view key, double value) {
     Key(key);
     Raw(JsonNumber(value));
+  }
+  // For a value that is not known: what is not finite becomes null.
+  void RealOrNull(std::string_view key, double value) {
+    Key(key);
+    Raw(std::isfinite(value) ? JsonNumber(value) : "null");
+  }
+  void Null(std::string_view key) {
+    Key(key);
+    Raw("null");
   }
   void Bool(std::string_view key, bool value) {
     Key(key);

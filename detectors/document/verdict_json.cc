@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "detectors/document/json_writer.h"
+#include "detectors/document/verdict_parts.h"
 #include "detectors/document/verdict_words.h"
 
 namespace rankscope {
@@ -113,10 +114,7 @@ void WriteTriage(const proto::Verdict& verdict, JsonWriter& w) {
 }
 
 void WriteClaims(const proto::Verdict& verdict, JsonWriter& w) {
-  w.Key("shows");
-  w.Open('[');
-  for (const auto& evidence : verdict.shows()) WriteEvidence(evidence, w);
-  w.Close(']');
+  WriteShows(verdict, w);
   w.Key("implies");
   w.Open('[');
   for (const auto& implication : verdict.implies()) {
@@ -232,24 +230,6 @@ void WriteQuality(const proto::DataQuality& quality, JsonWriter& w) {
   w.Close('}');
 }
 
-void WriteAttempts(const proto::Verdict& verdict, JsonWriter& w) {
-  w.Key("attempts");
-  w.Open('[');
-  for (const auto& attempt : verdict.attempts()) {
-    w.Open('{');
-    w.Integer("attempt", attempt.attempt().ordinal());
-    w.Text("code", attempt.code());
-    w.Text("family", attempt.family());
-    w.TextOrNull("sub", attempt.sub());
-    w.Real("confidence", attempt.confidence());
-    w.Time("end", attempt.end_ns());
-    w.Integer("last_step", attempt.last_step());
-    w.Integers("evidence", attempt.evidence());
-    w.Close('}');
-  }
-  w.Close(']');
-}
-
 void WriteVerdict(const proto::Verdict& verdict, std::string_view file, JsonWriter& w) {
   w.Open('{');
   w.TextIfAny("file", file);
@@ -267,6 +247,58 @@ void WriteVerdict(const proto::Verdict& verdict, std::string_view file, JsonWrit
 }
 
 }  // namespace
+
+void WriteReference(const proto::Verdict& verdict, JsonWriter& w) {
+  w.Integer("attempt", verdict.attempt().ordinal());
+  w.Text("state", Word(verdict.state()));
+  w.Integer("revision", verdict.revision());
+  w.Text("code", verdict.code());
+  w.Text("family", verdict.family());
+  w.Real("confidence", verdict.confidence());
+}
+
+void WriteShows(const proto::Verdict& verdict, JsonWriter& w) {
+  w.Key("shows");
+  w.Open('[');
+  for (const auto& evidence : verdict.shows()) WriteEvidence(evidence, w);
+  w.Close(']');
+}
+
+void WriteShownCauses(const proto::Verdict& verdict, JsonWriter& w) {
+  w.Key("cause_chain");
+  w.Open('[');
+  for (const auto& cause : verdict.cause_chain()) {
+    w.Open('{');
+    w.Text("role", Word(cause.role()));
+    w.Integer("evidence", cause.evidence());
+    for (const auto& evidence : verdict.shows()) {
+      if (evidence.id() != cause.evidence()) continue;
+      w.Key("shows");
+      WriteEvidence(evidence, w);
+      break;
+    }
+    w.Close('}');
+  }
+  w.Close(']');
+}
+
+void WriteAttempts(const proto::Verdict& verdict, JsonWriter& w) {
+  w.Key("attempts");
+  w.Open('[');
+  for (const auto& attempt : verdict.attempts()) {
+    w.Open('{');
+    w.Integer("attempt", attempt.attempt().ordinal());
+    w.Text("code", attempt.code());
+    w.Text("family", attempt.family());
+    w.TextOrNull("sub", attempt.sub());
+    w.Real("confidence", attempt.confidence());
+    w.Time("end", attempt.end_ns());
+    w.Integer("last_step", attempt.last_step());
+    w.Integers("evidence", attempt.evidence());
+    w.Close('}');
+  }
+  w.Close(']');
+}
 
 std::string VerdictToJson(const proto::Verdict& verdict, std::string_view file) {
   JsonWriter w;

@@ -4,90 +4,87 @@
 #include "exporter/http/documents.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "detectors/document/json_writer.h"
 #include "detectors/document/verdict_json.h"
+#include "detectors/document/verdict_parts.h"
 #include "detectors/document/verdict_words.h"
 #include "exporter/metrics/shown_jobs.h"
 
 namespace rankscope::http {
 namespace {
 
-using Json = nlohmann::ordered_json;  // keys in the order of writing
-
-// The verdict's own document, so that its parts read the same everywhere. Never throws: what cannot
-// be parsed is null.
-Json VerdictDocument(const JobStatus& job) {
-  return Json::parse(VerdictToJson(job.verdict), nullptr, false);
-}
-
-Json Part(const Json& verdict, const char* key) {
-  const auto part = verdict.find(key);
-  return part == verdict.end() ? Json() : *part;
-}
-
 // What says which verdict this belongs to.
-Json Head(const JobStatus& job, const Json& verdict) {
-  Json out;
-  out["schema"] = 1;
-  out["job_id"] = job.job_id;
-  for (const char* key : {"attempt", "state", "revision", "code", "family", "confidence"}) {
-    out[key] = Part(verdict, key);
-  }
-  out["running"] = job.running;
-  return out;
+void WriteHead(const JobStatus& job, JsonWriter& w) {
+  w.Integer("schema", 1);
+  w.Text("job_id", job.job_id);
+  WriteReference(job.verdict, w);
+  w.Bool("running", job.running);
 }
 
-Json Stores(const JobStatus& job) {
-  Json out = Json::array();
+void WriteStores(const JobStatus& job, JsonWriter& w) {
+  w.Key("stores");
+  w.Open('[');
   for (const proto::Store store : metrics::kStores) {
-    out.push_back(
-        {{"store", std::string(Word(store))}, {"available", metrics::StoreSpoke(job, store)}});
+    w.Open('{');
+    w.Text("store", Word(store));
+    w.Bool("available", metrics::StoreSpoke(job, store));
+    w.Close('}');
   }
-  return out;
+  w.Close(']');
 }
 
-Json Training(const JobStatus& job) {
+void WriteTraining(const JobStatus& job, JsonWriter& w) {
   const TrainingStatus& training = job.training;
-  Json out;
-  out["recognised"] = training.recognised;
-  out["framework"] = training.framework.empty() ? Json() : Json(training.framework);
+  w.Key("training");
+  w.Open('{');
+  w.Bool("recognised", training.recognised);
+  w.TextOrNull("framework", training.framework);
   for (const SignalRow& row : kSignals) {
     if (row.scope == SignalScope::Job && row.origin == SignalOrigin::Derived)
-      out[std::string(row.name)] = job.signals[row.id];
+      w.RealOrNull(row.name, job.signals[row.id]);
   }
   // Not finite: null, and told here.
-  out["loss_finite"] = training.nonfinite_loss == 0 || std::isfinite(job.signals[SignalId::kLoss]);
-  out["records"] = training.records;
-  out["nonfinite_loss_records"] = training.nonfinite_loss;
-  return out;
+  w.Bool("loss_finite",
+         training.nonfinite_loss == 0 || std::isfinite(job.signals[SignalId::kLoss]));
+  w.Integer("records", training.records);
+  w.Integer("nonfinite_loss_records", training.nonfinite_loss);
+  w.Close('}');
 }
 
-Json Checkpoints(const CheckpointStatus& checkpoints) {
-  Json out;
-  out["saves"] = checkpoints.saves;
-  out["files_seen"] = checkpoints.files_seen;
-  out["newest_whole"] = checkpoints.files_seen ? Json(checkpoints.newest_whole) : Json();
-  out["last_timestamp_seconds"] = checkpoints.last_wall_seconds;
-  out["last_save_seconds"] = checkpoints.last_seconds;
-  out["last_bytes"] = checkpoints.last_bytes;
-  out["interval_seconds"] = checkpoints.interval_seconds;
-  out["free_bytes"] = checkpoints.free_bytes;
-  out["full_in_seconds"] = checkpoints.full_in_seconds;
-  out["work_at_risk_seconds"] = checkpoints.work_at_risk_seconds;
-  return out;
-}
-
-Json Rdma(const RdmaStatus& rdma) {
-  Json out;
-  out["received_bytes"] = rdma.received_bytes;
-  out["sent_bytes"] = rdma.sent_bytes;
-  out["ports_down"] = rdma.ports_down;
-  out["errors"] = Json::object();
-  for (size_t i = 0; i < kPortCounterKinds.size(); ++i) {
-    if (rdma.errors[i] >= 0) out["errors"][std::string(kPortCounterKinds[i].name)] = rdma.errors[i];
+void WriteCheckpoints(const CheckpointStatus& checkpoints, JsonWriter& w) {
+  w.Key("checkpoints");
+  w.Open('{');
+  w.Integer("saves", checkpoints.saves);
+  w.Bool("files_seen", checkpoints.files_seen);
+  if (checkpoints.files_seen) {
+    w.Bool("newest_whole", checkpoints.newest_whole);
+  } else {
+    w.Null("newest_whole");
   }
-  return out;
+  w.RealOrNull("last_timestamp_seconds", checkpoints.last_wall_seconds);
+  w.RealOrNull("last_save_seconds", checkpoints.last_seconds);
+  w.RealOrNull("last_bytes", checkpoints.last_bytes);
+  w.RealOrNull("interval_seconds", checkpoints.interval_seconds);
+  w.RealOrNull("free_bytes", checkpoints.free_bytes);
+  w.RealOrNull("full_in_seconds", checkpoints.full_in_seconds);
+  w.RealOrNull("work_at_risk_seconds", checkpoints.work_at_risk_seconds);
+  w.Close('}');
+}
+
+void WriteRdma(const RdmaStatus& rdma, JsonWriter& w) {
+  w.Key("rdma");
+  w.Open('{');
+  w.RealOrNull("received_bytes", rdma.received_bytes);
+  w.RealOrNull("sent_bytes", rdma.sent_bytes);
+  w.RealOrNull("ports_down", rdma.ports_down);
+  w.Key("errors");
+  w.Open('{');
+  for (size_t i = 0; i < kPortCounterKinds.size(); ++i) {
+    if (rdma.errors[i] >= 0) w.RealOrNull(kPortCounterKinds[i].name, rdma.errors[i]);
+  }
+  w.Close('}');
+  w.Close('}');
 }
 
 // What the process calls of CUDA and NCCL, and what its threads wait for.
@@ -99,142 +96,168 @@ bool IsCall(const SignalRow& row) {
   return row.scope == SignalScope::Rank && row.origin == SignalOrigin::Sampled && (calls || waits);
 }
 
-Json Ranks(const JobStatus& job) {
-  Json out = Json::array();
-  for (const RankStatus& rank : job.ranks) {
-    Json one;
-    one["rank"] = rank.rank;
-    one["local_rank"] = rank.local_rank;
-    one["pid"] = rank.process.pid;
-    one["alive"] = rank.alive;
-    one["wait_status"] = rank.exit_known ? Json(rank.wait_status) : Json();
-    one["cpu_seconds"] = rank.signals[SignalId::kCpuSeconds];
-    one["resident_bytes"] = rank.signals[SignalId::kResidentBytes];
-    one["threads"] = rank.signals[SignalId::kThreads];
-    one["engine_activity"] = rank.signals[SignalId::kRankEngineActivity];
-    one["sm_activity"] = rank.signals[SignalId::kRankSmActivity];
-    one["collectives_completed"] = rank.signals[SignalId::kCollectivesCompleted];
-    one["collectives_in_flight"] = rank.signals[SignalId::kCollectivesInFlight];
-    one["oldest_collective_seconds"] = rank.signals[SignalId::kOldestCollectiveSeconds];
-    for (const SignalRow& row : kSignals) {
-      if (IsCall(row) && !std::isnan(rank.signals[row.id]))
-        one["calls"][std::string(row.name)] = rank.signals[row.id];
+void WriteCalls(const RankSignals& signals, JsonWriter& w) {
+  bool any = false;
+  for (const SignalRow& row : kSignals) {
+    if (!IsCall(row) || std::isnan(signals[row.id])) continue;
+    if (!any) {
+      w.Key("calls");
+      w.Open('{');
+      any = true;
     }
-    out.push_back(std::move(one));
+    w.RealOrNull(row.name, signals[row.id]);
   }
-  return out;
+  if (any) w.Close('}');
 }
 
-Json Logs(const JobStatus& job) {
-  Json out = Json::array();
+void WriteRank(const RankStatus& rank, JsonWriter& w) {
+  w.Open('{');
+  w.Integer("rank", rank.rank);
+  w.Integer("local_rank", rank.local_rank);
+  w.Integer("pid", rank.process.pid);
+  w.Bool("alive", rank.alive);
+  if (rank.exit_known) {
+    w.Integer("wait_status", rank.wait_status);
+  } else {
+    w.Null("wait_status");
+  }
+  w.RealOrNull("cpu_seconds", rank.signals[SignalId::kCpuSeconds]);
+  w.RealOrNull("resident_bytes", rank.signals[SignalId::kResidentBytes]);
+  w.RealOrNull("threads", rank.signals[SignalId::kThreads]);
+  w.RealOrNull("engine_activity", rank.signals[SignalId::kRankEngineActivity]);
+  w.RealOrNull("sm_activity", rank.signals[SignalId::kRankSmActivity]);
+  w.RealOrNull("collectives_completed", rank.signals[SignalId::kCollectivesCompleted]);
+  w.RealOrNull("collectives_in_flight", rank.signals[SignalId::kCollectivesInFlight]);
+  w.RealOrNull("oldest_collective_seconds", rank.signals[SignalId::kOldestCollectiveSeconds]);
+  WriteCalls(rank.signals, w);
+  w.Close('}');
+}
+
+void WriteLogs(const JobStatus& job, JsonWriter& w) {
+  w.Key("logs");
+  w.Open('[');
   for (const LogStatus& log : job.logs) {
-    out.push_back({{"stream", log.stream},
-                   {"lines", log.lines},
-                   {"bytes", log.bytes},
-                   {"lost_bytes", log.lost_bytes},
-                   {"redactions", log.redactions}});
+    w.Open('{');
+    w.Text("stream", log.stream);
+    w.Integer("lines", log.lines);
+    w.Integer("bytes", log.bytes);
+    w.Integer("lost_bytes", log.lost_bytes);
+    w.Integer("redactions", log.redactions);
+    w.Close('}');
   }
-  return out;
+  w.Close(']');
 }
 
-// The cause chain with its evidence in place of the evidence's number.
-Json Causes(const Json& verdict) {
-  Json out = Json::array();
-  const Json shows = Part(verdict, "shows");
-  for (const Json& cause : Part(verdict, "cause_chain")) {
-    Json one;
-    one["role"] = Part(cause, "role");
-    const Json id = Part(cause, "evidence");
-    one["evidence"] = id;
-    for (const Json& evidence : shows) {
-      if (Part(evidence, "id") == id) one["shows"] = evidence;
-    }
-    out.push_back(std::move(one));
-  }
-  return out;
-}
-
-Json Lifecycle(const JobTimeline& timeline) {
-  Json out = Json::array();
+void WriteLifecycle(const JobTimeline& timeline, JsonWriter& w) {
+  w.Key("lifecycle");
+  w.Open('[');
   for (const JobMark& mark : timeline.marks) {
     if (!std::isfinite(mark.wall_seconds)) continue;
     const int64_t wall_ns = std::llround(mark.wall_seconds * 1e3) * 1'000'000;
-    out.push_back({{"time", Rfc3339(wall_ns)}, {"kind", mark.kind}, {"text", mark.text}});
+    w.Open('{');
+    w.Text("time", Rfc3339(wall_ns));
+    w.Text("kind", mark.kind);
+    w.Text("text", mark.text);
+    w.Close('}');
   }
-  return out;
+  w.Close(']');
 }
 
-// Text from the world that is not UTF-8 is told with U+FFFD.
-std::string Print(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+void WriteJobEvents(const JobStatus& job, JsonWriter& w) {
+  const proto::Verdict& verdict = job.verdict;
+  WriteHead(job, w);
+  w.Time("onset", verdict.onset_ns());
+  w.Time("detected", verdict.detected_ns());
+  w.Time("updated", verdict.updated_ns());
+  w.TextOrNull("amended_by", verdict.amended_by());
+  w.Integer("changes", job.verdict_changes);
+  w.Integer("incidents", job.incidents);
+  WriteAttempts(verdict, w);
+  WriteLifecycle(job.timeline, w);
+  WriteShownCauses(verdict, w);
 }
 
 }  // namespace
 
 std::string EvidenceJson(const JobStatus& job) {
-  const Json verdict = VerdictDocument(job);
-  Json out = Head(job, verdict);
-  out["shows"] = Part(verdict, "shows");
-  out["stores"] = Stores(job);
-  out["training"] = Training(job);
-  out["checkpoints"] = Checkpoints(job.checkpoints);
-  out["rdma"] = Rdma(job.rdma);
-  out["world_size"] = job.world_size > 0 ? Json(job.world_size) : Json();
-  out["ranks"] = Ranks(job);
-  out["logs"] = Logs(job);
-  return Print(out);
+  JsonWriter w;
+  w.Open('{');
+  WriteHead(job, w);
+  WriteShows(job.verdict, w);
+  WriteStores(job, w);
+  WriteTraining(job, w);
+  WriteCheckpoints(job.checkpoints, w);
+  WriteRdma(job.rdma, w);
+  if (job.world_size > 0) {
+    w.Integer("world_size", job.world_size);
+  } else {
+    w.Null("world_size");
+  }
+  w.Key("ranks");
+  w.Open('[');
+  for (const RankStatus& rank : job.ranks) WriteRank(rank, w);
+  w.Close(']');
+  WriteLogs(job, w);
+  w.Close('}');
+  return w.Take();
 }
 
 std::string EventsJson(const JobStatus& job) {
-  const Json verdict = VerdictDocument(job);
-  Json out = Head(job, verdict);
-  for (const char* key : {"onset", "detected", "updated", "amended_by"}) {
-    out[key] = Part(verdict, key);
-  }
-  out["changes"] = job.verdict_changes;
-  out["incidents"] = job.incidents;
-  out["attempts"] = Part(verdict, "attempts");
-  out["lifecycle"] = Lifecycle(job.timeline);
-  out["cause_chain"] = Causes(verdict);
-  return Print(out);
+  JsonWriter w;
+  w.Open('{');
+  WriteJobEvents(job, w);
+  w.Close('}');
+  return w.Take();
 }
 
 std::string EventsJson(const JobStatus* job, const SlurmReport& report,
                        const exporter::slurm::EventQuery& query) {
-  std::string events = exporter::slurm::EventsToJson(report, query);
-  if (job == nullptr) return events;
-  Json out = Json::parse(EventsJson(*job), nullptr, false);
-  out.update(Json::parse(events, nullptr, false));
-  return Print(out);
+  if (job == nullptr) return exporter::slurm::EventsToJson(report, query);
+  JsonWriter w;
+  w.Open('{');
+  WriteJobEvents(*job, w);
+  exporter::slurm::WriteEvents(report, query, w);
+  w.Close('}');
+  return w.Take();
 }
 
 std::string SummaryJson(const JobSummary& summary, std::string_view line) {
-  Json out;
-  out["schema"] = 1;
-  out["job_id"] = summary.job_id;
-  out["array_task"] = summary.array_task.empty() ? Json() : Json(summary.array_task);
-  out["end_timestamp_seconds"] =
-      summary.end_wall_seconds > 0 ? Json(summary.end_wall_seconds) : Json();
-  out["restarts"] = summary.restarts;
-  out["code"] = summary.code;
-  out["node"] = summary.node;
-  out["program"] = summary.program.empty() ? Json() : Json(summary.program);
-  out["records"] = summary.records;
-  out["first_step"] = summary.first_step;
-  out["last_step"] = summary.last_step;
-  out["total_steps"] = summary.total_steps;
-  out["first_loss"] = summary.first_loss;
-  out["last_loss"] = summary.last_loss;
-  out["loss_mad"] = summary.loss_mad;
-  out["finished"] = summary.finished;
-  out["saves"] = summary.saves;
-  out["checkpoints"] = Json::array();
-  for (const JobSummary::Checkpoint& checkpoint : summary.checkpoints) {
-    out["checkpoints"].push_back(
-        {{"path", checkpoint.path}, {"bytes", checkpoint.bytes}, {"step", checkpoint.step}});
+  JsonWriter w;
+  w.Open('{');
+  w.Integer("schema", 1);
+  w.Text("job_id", summary.job_id);
+  w.TextOrNull("array_task", summary.array_task);
+  if (summary.end_wall_seconds > 0) {
+    w.Integer("end_timestamp_seconds", summary.end_wall_seconds);
+  } else {
+    w.Null("end_timestamp_seconds");
   }
-  out["line"] = std::string(line);
-  return Print(out);
+  w.Integer("restarts", summary.restarts);
+  w.Text("code", summary.code);
+  w.Text("node", summary.node);
+  w.TextOrNull("program", summary.program);
+  w.Integer("records", summary.records);
+  w.RealOrNull("first_step", summary.first_step);
+  w.RealOrNull("last_step", summary.last_step);
+  w.RealOrNull("total_steps", summary.total_steps);
+  w.RealOrNull("first_loss", summary.first_loss);
+  w.RealOrNull("last_loss", summary.last_loss);
+  w.RealOrNull("loss_mad", summary.loss_mad);
+  w.Bool("finished", summary.finished);
+  w.Integer("saves", summary.saves);
+  w.Key("checkpoints");
+  w.Open('[');
+  for (const JobSummary::Checkpoint& checkpoint : summary.checkpoints) {
+    w.Open('{');
+    w.Text("path", checkpoint.path);
+    w.RealOrNull("bytes", checkpoint.bytes);
+    w.RealOrNull("step", checkpoint.step);
+    w.Close('}');
+  }
+  w.Close(']');
+  w.Text("line", line);
+  w.Close('}');
+  return w.Take();
 }
 
 }  // namespace rankscope::http

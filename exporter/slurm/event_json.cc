@@ -3,17 +3,20 @@
 
 #include "exporter/slurm/event_json.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <simdjson.h>
 
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "detectors/document/json_writer.h"
 #include "detectors/document/verdict_json.h"
 #include "detectors/model/host_list.h"
 
 namespace rankscope::exporter::slurm {
 namespace {
 
-using Json = nlohmann::ordered_json;
+namespace dom = simdjson::dom;
 
 constexpr size_t kMaxFacts = 64;
 constexpr size_t kMaxText = 4096;
@@ -23,23 +26,25 @@ bool IsKind(std::string_view kind) {
          std::end(kSlurmEventKinds);
 }
 
-Json ToJson(const SlurmEvent& event) {
-  Json out;
-  out["number"] = event.number;
-  out["time"] = Rfc3339(event.wall_ns);
-  out["wall_ns"] = event.wall_ns;
-  if (!event.job_id.empty()) out["job_id"] = event.job_id;
-  if (!event.node.empty()) out["node"] = event.node;
-  out["kind"] = event.kind;
-  out["reason"] = event.reason;
-  out["old"] = event.was;
-  out["new"] = event.is;
-  out["source"] = event.source;
+void WriteEvent(const SlurmEvent& event, JsonWriter& w) {
+  w.Open('{');
+  w.Integer("number", event.number);
+  w.Text("time", Rfc3339(event.wall_ns));
+  w.Integer("wall_ns", event.wall_ns);
+  w.TextIfAny("job_id", event.job_id);
+  w.TextIfAny("node", event.node);
+  w.Text("kind", event.kind);
+  w.Text("reason", event.reason);
+  w.Text("old", event.was);
+  w.Text("new", event.is);
+  w.Text("source", event.source);
   if (!event.facts.empty()) {
-    Json& facts = out["facts"];
-    for (const KeyValue& fact : event.facts) facts[fact.key] = fact.value;
+    w.Key("facts");
+    w.Open('{');
+    for (const KeyValue& fact : event.facts) w.Text(fact.key, fact.value);
+    w.Close('}');
   }
-  return out;
+  w.Close('}');
 }
 
 // What befell the nodes that a job had, while it had them and a little before and after: a node is
@@ -75,23 +80,28 @@ class NodesOfJob {
   int64_t begin_ns_ = INT64_MAX, end_ns_ = 0;
 };
 
-std::string Print(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+// At most kMaxText bytes; no character is cut.
+std::string Bounded(std::string_view text) {
+  size_t size = std::min(text.size(), kMaxText);
+  while (size > 0 && size < text.size() && (static_cast<uint8_t>(text[size]) & 0xC0) == 0x80)
+    --size;
+  return std::string(text.substr(0, size));
 }
 
-std::string Text(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_string()) return {};
-  return found->get_ref<const std::string&>().substr(0, kMaxText);
+// Empty, or 0: the object has no such member of that type.
+std::string Text(dom::object object, std::string_view key) {
+  std::string_view text;
+  return object.at_key(key).get(text) ? std::string() : Bounded(text);
 }
 
-int64_t Whole(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+int64_t Whole(dom::object object, std::string_view key) {
+  int64_t value = 0;
+  return object.at_key(key).get(value) ? 0 : value;
 }
 
-std::optional<SlurmEvent> FromJson(const Json& object) {
-  if (!object.is_object()) return std::nullopt;
+std::optional<SlurmEvent> FromJson(dom::element element) {
+  dom::object object;
+  if (element.get(object)) return std::nullopt;
   SlurmEvent event;
   event.number = Whole(object, "number");
   event.wall_ns = Whole(object, "wall_ns");
@@ -103,12 +113,12 @@ std::optional<SlurmEvent> FromJson(const Json& object) {
   event.is = Text(object, "new");
   event.source = Text(object, "source");
   if (!IsKind(event.kind) || (event.job_id.empty() && event.node.empty())) return std::nullopt;
-  if (const auto facts = object.find("facts"); facts != object.end() && facts->is_object()) {
-    for (const auto& [key, value] : facts->items()) {
-      if (event.facts.size() >= kMaxFacts) break;
-      if (value.is_string())
-        event.facts.push_back({key.substr(0, kMaxText), Text(*facts, key.c_str())});
-    }
+  dom::object facts;
+  if (object.at_key("facts").get(facts)) return event;
+  for (const dom::key_value_pair fact : facts) {
+    if (event.facts.size() >= kMaxFacts) break;
+    std::string_view value;
+    if (!fact.value.get(value)) event.facts.push_back({Bounded(fact.key), Bounded(value)});
   }
   return event;
 }
@@ -116,37 +126,50 @@ std::optional<SlurmEvent> FromJson(const Json& object) {
 }  // namespace
 
 std::string EventToJson(const SlurmEvent& event) {
-  return Print(ToJson(event));
+  JsonWriter w;
+  WriteEvent(event, w);
+  return w.Take();
 }
 
 std::optional<SlurmEvent> EventFromJson(std::string_view line) {
-  return FromJson(Json::parse(line, nullptr, false));
+  dom::parser parser;
+  dom::element element;
+  if (parser.parse(line.data(), line.size()).get(element)) return std::nullopt;
+  return FromJson(element);
 }
 
 std::string EventsToJson(const SlurmReport& report, const EventQuery& query) {
-  Json out;
-  out["schema"] = 1;
-  out["last"] = report.events->empty() ? report.first_kept - 1 : report.events->back()->number;
-  out["first_kept"] = report.first_kept;
-  Json& events = out["events"] = Json::array();
+  JsonWriter w;
+  w.Open('{');
+  w.Integer("schema", 1);
+  WriteEvents(report, query, w);
+  w.Close('}');
+  return w.Take();
+}
+
+void WriteEvents(const SlurmReport& report, const EventQuery& query, JsonWriter& w) {
+  w.Integer("last", report.events->empty() ? report.first_kept - 1 : report.events->back()->number);
+  w.Integer("first_kept", report.first_kept);
+  w.Key("events");
+  w.Open('[');
   const NodesOfJob nodes(report, query.job_id);
   for (const auto& event : *report.events) {
     if (event->number <= query.after || event->wall_ns < query.since_ns) continue;
     if (!query.job_id.empty() && event->job_id != query.job_id && !nodes.Had(*event)) continue;
-    events.push_back(ToJson(*event));
+    WriteEvent(*event, w);
   }
-  return Print(out);
+  w.Close(']');
 }
 
 std::optional<EventPage> EventsFromJson(std::string_view document) {
-  const Json json = Json::parse(document, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  const auto events = json.find("events");
-  if (Whole(json, "schema") != 1 || events == json.end() || !events->is_array())
-    return std::nullopt;
+  dom::parser parser;
+  dom::object object;
+  dom::array events;
+  if (parser.parse(document.data(), document.size()).get(object)) return std::nullopt;
+  if (Whole(object, "schema") != 1 || object.at_key("events").get(events)) return std::nullopt;
   EventPage page;
-  page.last = Whole(json, "last");
-  for (const Json& each : *events) {
+  page.last = Whole(object, "last");
+  for (const dom::element each : events) {
     if (auto event = FromJson(each)) page.events.push_back(std::move(*event));
   }
   return page;

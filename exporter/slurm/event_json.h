@@ -13,6 +13,10 @@
 
 #include "detectors/model/slurm_report.h"
 
+namespace rankscope {
+class JsonWriter;
+}
+
 namespace rankscope::exporter::slurm {
 
 // One object, one line, no newline at its end.
@@ -28,6 +32,8 @@ struct EventQuery {
   int64_t after = 0;
 };
 std::string EventsToJson(const SlurmReport& report, const EventQuery& query);
+// The same but for "schema", as keys of the object that `w` has open.
+void WriteEvents(const SlurmReport& report, const EventQuery& query, JsonWriter& w);
 // The events of such a document; nullopt: it is none. `last` is told by `last_number`.
 struct EventPage {
   std::vector<SlurmEvent> events;

@@ -78,8 +78,8 @@ LIBRARIES = [
     (r"re2/", ["detectors/logs/"]),
     (r"CLI/", ["exporter/cli/", "exporter/main.cc"]),
     (r"google/protobuf/", ["detectors/recording/", "detectors/engine/", "detectors/verdict/", "detectors/document/", "exporter/metrics/"]),
-    (r"nlohmann/", ["exporter/"]),
-    (r"simdjson\.h", ["exporter/slurm/json_records"]),
+    (r"nlohmann/", []),  # tests read with it what the product's own writer writes
+    (r"simdjson\.h", ["exporter/slurm/json_records", "exporter/slurm/event_json"]),
 ]
 
 MOST_SOURCES = 80  # of a room: what a person still finds his way in
@@ -170,7 +170,7 @@ def test_one_library_one_room():
     for path, header in includes():
         for pattern, rooms in LIBRARIES:
             if re.match(pattern, header) and not path.startswith(tuple(rooms)):
-                findings.append(f"{path} includes {header}, which belongs to {', '.join(rooms)}")
+                findings.append(f"{path} includes {header}, which belongs to {', '.join(rooms) or 'tests'}")
     return findings
 
 
