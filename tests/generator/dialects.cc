@@ -64,7 +64,7 @@ void PlainEnd(World& world, double t) {
 // tqdm around a loop.
 void TqdmStep(World& world, const Numbers& n, double seconds) {
   Print(world, n.t,
-        "training: " + Bar(n.step, world.plan.max_steps, Elapsed(world, n.t), seconds) +
+        "\rtraining: " + Bar(n.step, world.plan.max_steps, Elapsed(world, n.t), seconds) +
             Text(", loss=%.4f, lr=%.3g]", n.loss, n.learning_rate),
         true);
 }
@@ -80,7 +80,8 @@ std::string HfNumber(double value) {
   return std::isnan(value) ? "nan" : Text("%.4f", value);
 }
 void HfStep(World& world, const Numbers& n, double seconds) {
-  Print(world, n.t, Bar(n.step, world.plan.max_steps, Elapsed(world, n.t), seconds) + "]", true);
+  Print(world, n.t, "\r" + Bar(n.step, world.plan.max_steps, Elapsed(world, n.t), seconds) + "]",
+        true);
   // logging_nan_inf_filter: what is not finite counts as 0.
   const double loss = std::isfinite(n.loss) ? n.loss : 0;
   Print(world, n.t + 0.001,
@@ -111,7 +112,8 @@ void HfEnd(World& world, double t) {
 
 // trl: GRPO.
 void TrlStep(World& world, const Numbers& n, double seconds) {
-  Print(world, n.t, Bar(n.step, world.plan.max_steps, Elapsed(world, n.t), seconds) + "]", true);
+  Print(world, n.t, "\r" + Bar(n.step, world.plan.max_steps, Elapsed(world, n.t), seconds) + "]",
+        true);
   Print(world, n.t + 0.001,
         Text("{'loss': %.4f, 'grad_norm': %.6f, 'learning_rate': %.3g, 'completion_length': 232.8, "
              "'rewards/accuracy_reward': %.4f, 'reward': %.4f, 'reward_std': %.4f, "
@@ -124,7 +126,7 @@ void TrlStep(World& world, const Numbers& n, double seconds) {
 // lightning/pytorch/callbacks/progress/tqdm_progress.py
 void LightningStep(World& world, const Numbers& n, double seconds) {
   Print(world, n.t,
-        "Epoch 0: " + Bar(n.step, world.plan.max_steps, Elapsed(world, n.t), seconds) +
+        "\rEpoch 0: " + Bar(n.step, world.plan.max_steps, Elapsed(world, n.t), seconds) +
             Text(", loss=%.3g, v_num=3]", n.loss),
         true);
 }
@@ -132,7 +134,8 @@ void LightningResume(World& world, double t) {
   Print(world, t, "Restored all states from the checkpoint at checkpoints/last.ckpt");
 }
 void LightningEval(World& world, const Numbers&, double t) {
-  Print(world, t, "Validation DataLoader 0: 100%|##########| 50/50 [00:12<00:00,  4.01it/s]", true);
+  Print(world, t, "\rValidation DataLoader 0: 100%|##########| 50/50 [00:12<00:00,  4.01it/s]",
+        true);
 }
 void LightningEnd(World& world, double t) {
   Print(world, t, Text("`Trainer.fit` stopped: `max_steps=%d` reached.", world.plan.max_steps));
@@ -163,7 +166,7 @@ void KerasStep(World& world, const Numbers& n, double seconds) {
   const int of = world.plan.max_steps;
   const int filled = std::min(30, 30 * n.step / std::max(1, of));
   Print(world, n.t,
-        Text("%d/%d [%s%s] - ETA: %s - loss: %.4f - accuracy: %.4f", n.step, of,
+        Text("\r%d/%d [%s%s] - ETA: %s - loss: %.4f - accuracy: %.4f", n.step, of,
              std::string(static_cast<size_t>(filled), '=').c_str(),
              std::string(static_cast<size_t>(30 - filled), '.').c_str(),
              Clock(seconds * (of - n.step)).c_str(), n.loss,
@@ -186,7 +189,7 @@ void UltralyticsBegin(World& world, double t) {
 void UltralyticsStep(World& world, const Numbers& n, double seconds) {
   const int epochs = std::max(1, world.plan.max_steps / 20);
   Print(world, n.t,
-        Text("%7d/%d %10.3gG %10.4g %10.4g %10.4g %10d %10d: ", std::min(epochs, n.step / 20 + 1),
+        Text("\r%7d/%d %10.3gG %10.4g %10.4g %10.4g %10d %10d: ", std::min(epochs, n.step / 20 + 1),
              epochs, 8.61, n.loss * 0.4, n.loss * 0.4, n.loss * 0.2, 81, 640) +
             Bar(n.step % 20 == 0 ? 20 : n.step % 20, 20, (n.step % 20) * seconds, seconds) + "]",
         true);
@@ -247,6 +250,11 @@ const DialectRow& DialectOf(const std::string& name) {
   for (const DialectRow* row : {&kMegatron, &kDeepspeed, &kTorchtitan, &kNemo, &kNanogpt})
     if (name == row->name) return *row;
   return kRows[0];
+}
+
+bool IsBar(const std::string& dialect) {
+  return dialect == "tqdm" || dialect == "lightning" || dialect == "keras" ||
+         dialect == "ultralytics" || dialect == "hf" || dialect == "trl";
 }
 
 std::string DrawDialect(const Plan& plan, Random& random) {

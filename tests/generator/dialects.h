@@ -28,6 +28,8 @@ void Print(World& world, double t, const std::string& text, bool error = false);
 // tqdm's bar, without what stands before it: " 10%|#         | 100/1000 [01:40<15:00,  1.00s/it".
 std::string Bar(int done, int of, double elapsed, double seconds);
 
+// Whether it draws a bar, each step anew.
+bool IsBar(const std::string& dialect);
 std::string DrawDialect(const Plan& plan, Random& random);
 const DialectRow& DialectOf(const std::string& name);
 

@@ -15,4 +15,8 @@ namespace rankscope::generator {
 void Disturb(const Options& options, const World& world, Random random, Truth& truth,
              std::vector<Item>& items);
 
+// Whether what is left tells the fault from others, by the witnesses that its mechanism names.
+bool IsDecidable(const std::vector<std::vector<Witness>>& decided_by, const Truth& truth,
+                 const std::vector<Item>& items);
+
 }  // namespace rankscope::generator

@@ -13,14 +13,7 @@
 namespace rankscope::generator {
 namespace {
 
-constexpr double kKillWait = 30;      // slurm.conf
 constexpr double kLauncherWait = 30;  // torch/distributed/elastic: SIGKILL after SIGTERM
-constexpr int kAbort = 6, kKill = 9, kTerminate = 15;
-constexpr const char* kSlurmCgroup = "/system.slice/slurmstepd.scope/system";
-
-bool CannotDie(Doing doing) {
-  return doing == Doing::kStuckFile || doing == Doing::kStuckGpu || doing == Doing::kStopped;
-}
 
 }  // namespace
 
@@ -34,21 +27,9 @@ const Interruption* World::Next(Phase phase, double from, double to) const {
   return first;
 }
 
-void World::OpenCollective(int rank, double from, double to) {
-  Life* const life = LifeOf(rank);
-  if (life == nullptr || plan.collectives_per_step == 0) return;
-  life->At(from).enqueued += 1;
-  for (double end = std::floor(from) + 1; end <= to; end += 1) {
-    Second& second = life->At(end - 0.5);
-    second.collective_open = true;
-    second.collective_age = static_cast<float>(end - from);
-  }
-}
-
 void World::End(double t, const char* disposition) {
   stop_at = kForever;  // it was of this attempt
   if (attempt_ + 1 < attempts) {
-    if (plan.slurm) ++plan.restarts;
     return;
   }
   over_ = true;
@@ -72,162 +53,19 @@ void World::Interrupt(const Interruption& what, double t, const std::map<int, do
     Hang(what, t, finish);
 }
 
-void World::Hang(const Interruption& what, double t, const std::map<int, double>& finish) {
-  const bool training = what.phase >= Phase::kTrain;
-  Ending how = hang_end;
-  const bool can_abort = training && plan.watchdog && plan.ranks > 1 && !what.all_wait &&
-                         t + plan.nccl_timeout < horizon() - 10;
-  if (how == Ending::kTimeLimit && plan.time_limit < t + 20) how = Ending::kRunsOn;
-  if (!ending_fixed && how != Ending::kTimeLimit) {
-    how = Ending::kRunsOn;
-    if (can_abort && random.Chance(0.6))
-      how = Ending::kWatchdog;
-    else if (random.Chance(0.5))
-      how = Ending::kCancelled;
-  }
-  if (how == Ending::kWatchdog && !can_abort) how = Ending::kRunsOn;
-  double end = horizon();
-  if (how == Ending::kWatchdog)
-    end = t + plan.nccl_timeout + random.Between(0.1, 2);
-  else if (how == Ending::kTimeLimit)
-    end = plan.time_limit + random.Between(1, 20);
-  else if (how != Ending::kRunsOn)
-    end = std::max(t + 20, horizon() - kKillWait - 15);
-  if (stop_at <= horizon() && stop_at < end) {
-    end = std::max(stop_at, t + 1);
-    how = stop_how;
-  }
-  if (what.speak) what.speak(*this, t, what.ranks.empty() ? 0 : what.ranks.front());
-  for (const auto& [rank, index] : life_of_) {
-    Life& life = lives_[index];
-    const bool stuck =
-        what.all_wait || std::find(what.ranks.begin(), what.ranks.end(), rank) != what.ranks.end();
-    const double from = finish.contains(rank) ? finish.at(rank) : t;
-    if (stuck) {
-      life.Do(what.doing, from, end);
-      if (what.doing == Doing::kSpin) OpenCollective(rank, from, end);
-    } else if (training) {
-      const double entered = from + (what.phase == Phase::kTrain ? 0.5 * plan.step_seconds : 0);
-      life.Do(Doing::kCompute, from, entered);
-      life.Do(Doing::kSpin, entered, end);
-      OpenCollective(rank, entered, end);
-    } else {
-      life.Do(Doing::kSocket, from, end);
-    }
-  }
-  Snapshots(what, t, end);
-  t_ = end;
-  HangEnds(what, t, end, how);
-}
-
-void World::HangEnds(const Interruption& what, double, double end, Ending how) {
-  if (how == Ending::kRunsOn) {
-    truth.disposition = "running";
-  } else if (how == Ending::kWatchdog) {
-    Watchdog(what, end);
-  } else {
-    Stop(end, how);
-  }
-}
-
-// What the threads of those that make no progress wait for, once somebody looks.
-void World::Snapshots(const Interruption& what, double t, double until) {
-  struct Look {
-    const char *wait_class, *wchan, *call, *fd;
-  };
-  const auto look = [](Doing doing) -> Look {
-    switch (doing) {
-      case Doing::kStuckFile:
-        return {"network_file", "rpc_wait_bit_killable", "write", ""};
-      case Doing::kStuckGpu:
-        return {"gpu", "os_acquire_rwlock_write", "ioctl", "/dev/nvidia0"};
-      case Doing::kStopped:
-        return {"stopped", "do_signal_stop", "", ""};
-      case Doing::kSleep:
-        return {"sleep", "hrtimer_nanosleep", "clock_nanosleep", ""};
-      case Doing::kLock:
-        return {"file_lock", "flock_lock_inode_wait", "flock", "file"};
-      case Doing::kSocket:
-        return {"socket", "sk_wait_data", "recvfrom", "socket"};
-      case Doing::kCompile:
-        return {"child", "do_wait", "wait4", ""};
-      case Doing::kHost:
-        return {"running", "0", "", ""};
-      case Doing::kSpin:
-        return {"running", "0", "", ""};
-      default:
-        return {"futex", "futex_wait_queue", "futex", ""};
-    }
-  };
-  for (double at = t + 30; at < until; at += at - t < 100 ? 60 : 600) {
-    for (const auto& [rank, index] : life_of_) {
-      const bool stuck = what.all_wait ||
-                         std::find(what.ranks.begin(), what.ranks.end(), rank) != what.ranks.end();
-      const Look seen = look(stuck                         ? what.doing
-                             : what.phase >= Phase::kTrain ? Doing::kSpin
-                                                           : Doing::kSocket);
-      std::vector<KeyValue> facts = {{"class", seen.wait_class}};
-      if (*seen.wchan != '\0') facts.push_back({"wchan", seen.wchan});
-      if (*seen.call != '\0') facts.push_back({"syscall", seen.call});
-      if (*seen.fd != '\0') facts.push_back({"fd", seen.fd});
-      if (stuck && !what.python_frame.empty()) facts.push_back({"python", what.python_frame});
-      Happen(at, Source::kWait, EventType::kThreadSnapshot, rank, facts,
-             {{"threads", 40},
-              {"tid", KeyOf(rank).pid},
-              {"uninterruptible", stuck && CannotDie(what.doing) && what.doing != Doing::kStopped},
-              {"running", seen.wait_class[0] == 'r' ? 1 : 0}});
-    }
-  }
-}
-
-// Each rank that waits ends itself: ProcessGroupNCCL.cpp.
-void World::Watchdog(const Interruption& what, double t) {
-  int first = -1;
-  for (const auto& [rank, index] : life_of_) {
-    if (std::find(what.ranks.begin(), what.ranks.end(), rank) != what.ranks.end()) continue;
-    if (first < 0) first = rank;
-    const double at = t + 0.2 * random.Unit();
-    const std::string head = Text("[rank%d]:[E%s ProcessGroupNCCL.cpp:632] [Rank %d] ", rank,
-                                  Calendar(Wall(at), "%m%d %H:%M:%S.%f000").c_str(), rank);
-    const auto milliseconds = static_cast<int>(plan.nccl_timeout * 1000);
-    const auto sequence = static_cast<long long>(collectives_ + 1);
-    Say(rank, at,
-        head + Text("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=%lld, "
-                    "OpType=ALLREDUCE, NumelIn=25165824, NumelOut=25165824, "
-                    "Timeout(ms)=%d) ran for %d milliseconds before timing out.",
-                    sequence, milliseconds, milliseconds + 71),
-        true);
-    Say(rank, at + 0.01,
-        Text(
-            "[rank%d]:[E%s ProcessGroupNCCL.cpp:2268] [PG ID 0 PG GUID 0(default_pg) Rank %d]  "
-            "failure detected by watchdog at work sequence id: %lld PG status: last enqueued work: "
-            "%lld, last completed work: %lld",
-            rank, Calendar(Wall(at), "%m%d %H:%M:%S.%f000").c_str(), rank, sequence, sequence + 1,
-            sequence - 1),
-        true);
-    Say(rank, at + 1, head + "To avoid data inconsistency, we are taking the entire process down.",
-        true);
-    Signal(at + 1.1, rank, kAbort, -6, KeyOf(rank), "python3", plan.uid, "");
-  }
-  if (first < 0) first = plan.first_local();
-  t_ = t + 1.4;
-  std::vector<int> aborting;
-  for (const auto& [rank, index] : life_of_)
-    if (std::find(what.ranks.begin(), what.ranks.end(), rank) == what.ranks.end())
-      aborting.push_back(rank);
-  for (const int rank : aborting) Die(t_ + 0.1 * random.Unit(), rank, kAbort);
-  CleanUp(t_ + 0.2, first, kAbort);
-}
-
 void World::Crash(const Interruption& what, double t, const std::map<int, double>& finish) {
   int first = what.ranks.empty() ? plan.first_local() : what.ranks.front();
   double last = t;
   for (const int rank : what.ranks) {
     const double at = t + (what.ranks.size() > 1 ? random.Between(0, 1.5) : 0.05);
+    MarkAs(what.tells ? Mark::kFault : Mark::kNone);
     if (what.speak) what.speak(*this, at, rank);
+    MarkAs(Mark::kNone);
     if (Life* const life = LifeOf(rank))
       life->Do(Doing::kHost, finish.contains(rank) ? finish.at(rank) : t, at + 0.4);
+    MarkAs(what.exit_tells ? Mark::kFault : Mark::kNone);
     Die(at + 0.4, rank, what.wait_status);
+    MarkAs(Mark::kNone);
     last = std::max(last, at + 0.4);
   }
   // The launcher looks now and then; its node's only where it is there, else the scheduler acts.
@@ -253,7 +91,7 @@ void World::Crash(const Interruption& what, double t, const std::map<int, double
   SayScheduler(noticed + 0.1, Text("slurmstepd: error: *** STEP %s.0 ON %s CANCELLED AT %s ***",
                                    plan.job_id.c_str(), plan.NodeName(0).c_str(),
                                    Calendar(Wall(noticed), "%Y-%m-%dT%H:%M:%S").c_str()));
-  KillAll(noticed + 0.1, kTerminate, true, slurmstepd_, "slurmstepd", 0, kSlurmCgroup);
+  KillAll(noticed + 0.1, kTerminate, true, slurmstepd_, "slurmstepd", 0, CgroupOf("slurm"));
   EndScheduler(t_, "FAILED", Text("%d:0", what.wait_status < 128 ? 1 : code), "NonZeroExitCode",
                "");
   Finish(t_);
@@ -334,10 +172,11 @@ void World::KillAll(double t, int signo, bool escalate, const ProcessKey& sender
                     const std::string& comm, int uid, const std::string& cgroup) {
   std::vector<int> left;
   for (const auto& [rank, index] : life_of_) left.push_back(rank);
-  Signal(t, -1, signo, 0, sender, comm, uid, cgroup);
+  const int code = signo == 2 ? 0x80 : 0;  // from the terminal: SI_KERNEL
+  Signal(t, -1, signo, code, sender, comm, uid, cgroup);
   double gone = t;
   for (const int rank : left) {
-    Signal(t + 0.001 * (rank % plan.per_node), rank, signo, 0, sender, comm, uid, cgroup);
+    Signal(t + 0.001 * (rank % plan.per_node), rank, signo, code, sender, comm, uid, cgroup);
     Life* const life = LifeOf(rank);
     const Doing last = life->seconds.empty() ? Doing::kIdle : life->seconds.back().last;
     const bool slow = signo != kKill && CannotDie(last);
@@ -354,6 +193,12 @@ void World::KillAll(double t, int signo, bool escalate, const ProcessKey& sender
 
 // From outside.
 void World::Stop(double t, Ending how) {
+  MarkAs(Mark::kEnd);
+  StopBy(t, how);
+  MarkAs(Mark::kNone);
+}
+
+void World::StopBy(double t, Ending how) {
   t_ = t;
   const std::string when = Calendar(Wall(t), "%Y-%m-%dT%H:%M:%S");
   const std::string head = Text("slurmstepd: error: *** JOB %s ON %s CANCELLED AT %s",
@@ -361,7 +206,7 @@ void World::Stop(double t, Ending how) {
   const auto by_slurm = [&](const std::string& line, const char* state, const char* exit,
                             const char* reason, const std::string& by, const char* disposition) {
     SayScheduler(t, line);
-    KillAll(t + 0.05, kTerminate, true, slurmstepd_, "slurmstepd", 0, kSlurmCgroup);
+    KillAll(t + 0.05, kTerminate, true, slurmstepd_, "slurmstepd", 0, CgroupOf("slurm"));
     EndScheduler(t_ + 0.5, state, exit, reason, by);
     Finish(t_);
     End(t_, disposition);
@@ -394,7 +239,7 @@ void World::Stop(double t, Ending how) {
     return by_slurm(head + " ***", "CANCELLED", "0:15", "None", std::to_string(plan.uid),
                     "cancelled");
   // Ctrl-C goes to the whole process group, from the terminal.
-  KillAll(t, 2, false, {}, "", plan.uid, "");
+  KillAll(t, 2, false, {}, "", 0, "");
   EndWrapper(t_, 2);
   Finish(t_);
   End(t_, "cancelled");

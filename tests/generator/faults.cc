@@ -20,6 +20,8 @@ constexpr FaultRow kFaults[] = {
 #undef FAULT
 };
 
+}  // namespace
+
 void Resize(Plan& plan, int ranks) {
   plan.ranks = ranks;
   plan.per_node = std::min(8, ranks);
@@ -32,8 +34,6 @@ void Resize(Plan& plan, int ranks) {
     plan.rendezvous_seconds = std::max(plan.rendezvous_seconds, 1.5);
   }
 }
-
-}  // namespace
 
 std::span<const FaultRow> Faults() {
   return kFaults;
@@ -73,11 +73,6 @@ void NeedTraining(Options& options, Plan& plan, Random& random) {
   plan.work = Work::kTraining;
 }
 
-bool Has(const World& world, const char* store) {
-  const auto& stores = world.truth.stores;
-  return std::find(stores.begin(), stores.end(), store) != stores.end();
-}
-
 void EndSomehow(World& world, Random& random, double onset) {
   const int how = random.Weighted({0.45, 0.3, 0.25});
   if (how == 0) return;
@@ -88,11 +83,6 @@ void EndSomehow(World& world, Random& random, double onset) {
   world.stop_how = Ending::kTimeLimit;
   world.plan.time_limit = std::max(60.0, std::floor(world.stop_at / 60) * 60);
   world.stop_at = world.plan.time_limit + random.Between(1, 20);
-}
-
-void DecidedBy(World& world, std::initializer_list<const char*> stores) {
-  world.truth.decidable = std::any_of(stores.begin(), stores.end(),
-                                      [&world](const char* store) { return Has(world, store); });
 }
 
 void MakeHealthy(Plan& plan, Random& random) {

@@ -25,6 +25,9 @@ const FaultRow* FindFault(std::string_view code);
 // The healthy variety: notebooks, evaluations, reinforcement learning and so on.
 void MakeHealthy(Plan& plan, Random& random);
 
+// Another number of ranks, eight on a node.
+void Resize(Plan& plan, int ranks);
+
 // For requirements.
 void NeedNothing(Options& options, Plan& plan, Random& random);
 void NeedPeers(Options& options, Plan& plan, Random& random);  // several ranks
@@ -33,10 +36,7 @@ void NeedSlurm(Options& options, Plan& plan, Random& random);
 void NeedTraining(Options& options, Plan& plan, Random& random);  // a loss that falls
 
 // For mechanisms.
-bool Has(const World& world, const char* store);
 // The end of a job that runs on although it is ill: as planned, cancelled, or its time limit.
 void EndSomehow(World& world, Random& random, double onset);
-// Decidable only where one of these stores is there.
-void DecidedBy(World& world, std::initializer_list<const char*> stores);
 
 }  // namespace rankscope::generator

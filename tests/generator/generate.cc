@@ -13,6 +13,7 @@
 
 #include "tests/generator/faults.h"
 #include "tests/generator/generator.h"
+#include "tests/generator/named.h"
 
 namespace {
 
@@ -25,6 +26,8 @@ int Usage() {
                "[--widen F] --out DIR\nfamilies:");
   for (const auto& row : rankscope::generator::Faults())
     std::fprintf(stderr, " %.*s", static_cast<int>(row.code.size()), row.code.data());
+  for (const std::string& name : rankscope::generator::NamedJobs())
+    std::fprintf(stderr, " %s", name.c_str());
   std::fprintf(stderr, "\nstores:");
   for (const std::string& store : rankscope::generator::StoreNames())
     std::fprintf(stderr, " %s", store.c_str());
@@ -68,6 +71,7 @@ bool Value(const std::string& name, const char* value, Options& options, long& c
 bool Known(const Options& options) {
   using rankscope::generator::FindFault;
   const bool family = options.family == "any" || options.family == "healthy" ||
+                      rankscope::generator::FindNamed(options.family) != nullptr ||
                       FindFault(options.family) != nullptr;
   return family && (options.second.empty() || FindFault(options.second) != nullptr);
 }

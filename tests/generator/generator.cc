@@ -11,6 +11,7 @@
 #include "detectors/recording/recording.h"
 #include "tests/generator/disturbances.h"
 #include "tests/generator/faults.h"
+#include "tests/generator/named.h"
 #include "tests/generator/sampler.h"
 
 namespace rankscope::generator {
@@ -60,12 +61,23 @@ Truth Generate(const Options& asked, Sink& sink) {
   const FaultRow* fault = FindFault(family);
   const FaultRow* second = FindFault(options.second);
   if (fault == nullptr) std::swap(fault, second);
+  const NamedRow* const named = FindNamed(family);
   Plan plan = DrawPlan(options, random.Fork(3));
   Random shape = random.Fork(4);
-  if (fault == nullptr) MakeHealthy(plan, shape);
+  if (named != nullptr) {
+    named->shape(plan);
+  } else if (fault == nullptr) {
+    MakeHealthy(plan, shape);
+  }
   for (const FaultRow* row : {fault, second})
     if (row != nullptr) row->require(options, plan, shape);
   World world(options, std::move(plan), random.Fork(5));
+  if (named != nullptr) {
+    world.truth.family = named->code;
+    if (named->code != "G1") world.truth.accepted.clear();
+    Random of = random.Fork(7);
+    named->apply(world, of);
+  }
   if (fault != nullptr) world.truth.accepted.clear();
   if (second != nullptr && second != fault) {
     Random of = random.Fork(6);
@@ -74,6 +86,7 @@ Truth Generate(const Options& asked, Sink& sink) {
   }
   if (fault != nullptr) {
     const Truth of_second = world.truth;
+    const auto decided_by_second = world.decided_by;
     world.truth.accepted.clear();
     Random of = random.Fork(7);
     fault->apply(world, of);
@@ -84,8 +97,8 @@ Truth Generate(const Options& asked, Sink& sink) {
       if (other) {
         Truth swapped = of_second;
         swapped.second = world.truth.family;
-        swapped.decidable = of_second.decidable;
         std::swap(world.truth, swapped);
+        world.decided_by = decided_by_second;
         world.truth.family = second->code;
       }
       world.truth.accepted.push_back(other ? std::string(fault->code) : std::string(second->code));
@@ -98,6 +111,9 @@ Truth Generate(const Options& asked, Sink& sink) {
   Truth truth = world.truth;
   std::vector<Item> items = std::move(world.items());
   Disturb(options, world, random.Fork(8), truth, items);
+  // That nothing is wrong is decided by training that is seen.
+  if (truth.healthy) world.decided_by = {{Witness::kText}, {Witness::kCalls}};
+  truth.decidable = IsDecidable(world.decided_by, truth, items);
   Pass(world, items, sink);
   return truth;
 }

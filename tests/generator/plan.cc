@@ -61,8 +61,16 @@ void DrawSteps(Random& random, Plan& plan) {
   plan.data_share = random.Share(0.0, 0.06);
   plan.launches_per_step = random.In({400, 8000}) * std::max(1.0, plan.step_seconds / 2);
   plan.graphs = random.Chance(0.1);
+  plan.host_share = random.Share(0.1, 0.7);
+  if (plan.graphs) {  // a step is a few graphs, which are launched at once
+    plan.launches_per_step = random.In({1, 60});
+    plan.host_share = 0.05;
+  }
+  plan.paced_by_launches = random.Chance(0.3);
   plan.collectives_per_step = plan.ranks == 1 ? 0 : random.InInt(2, 200);
   plan.bytes_per_step = random.In({2e8, 3e10});
+  // InfiniBand between nodes, NVLink within one: nccl-tests' busbw.
+  plan.bus_bandwidth = plan.nodes > 1 ? random.In({2e10, 3e11}) : random.In({1e11, 4.5e11});
   plan.warmup_steps = random.InInt(2, 12);
   plan.warmup_factor = random.In({1.2, 4});
   plan.log_every = plan.step_seconds > 4 ? 1 : random.Pick(std::vector<int>{1, 1, 5, 10, 10, 20});
@@ -141,7 +149,10 @@ Plan DrawPlan(const Options& options, Random random) {
   static const std::vector<double> kTimeouts = {600, 600, 600, 1800, 120, 300};
   plan.nccl_timeout = random.Pick(kTimeouts);
   plan.watchdog = random.Chance(0.95);
-  plan.flight_recorder = random.Chance(0.2);
+  plan.flight_recorder = plan.ranks > 1 && random.Chance(0.2);
+  plan.inspector = plan.ranks > 1 && random.Chance(0.1);
+  plan.rank_prefix = plan.ranks > 1 && random.Chance(0.7);
+  if (IsBar(plan.dialect)) plan.log_every = 1;
   const double seconds = plan.minutes * 60;
   const double training = seconds - plan.import_seconds - plan.rendezvous_seconds -
                           plan.load_seconds - plan.compile_seconds;

@@ -55,6 +55,7 @@ struct Plan {
   Work work = Work::kTraining;
   std::string dialect;
   bool all_ranks_print = false;
+  bool rank_prefix = true;  // torch's hook for exceptions writes "[rankN]: " before each line
   GpuModel gpu{};
 
   double import_seconds = 0, rendezvous_seconds = 0, load_seconds = 0, compile_seconds = 0;
@@ -63,10 +64,16 @@ struct Plan {
   double hiccup_share = 0;   // of the steps
   Range hiccup{1.3, 3};      // factor of such a step
   double comm_share = 0.1;   // of a step
+  double comm_noise = 0.1;   // of it, relative
   double data_share = 0.02;  // of a step, the GPU waits for input
   double launches_per_step = 1000;
+  // Of the computing: how long the program needs to launch it. Then it waits: in a synchronisation,
+  // or, where it makes none, in launches, of which the driver takes only so many ahead.
+  double host_share = 0.4;
+  bool paced_by_launches = false;
   bool graphs = false;
   int collectives_per_step = 10;
+  double bus_bandwidth = 0;   // of its large collectives, bytes a second
   double bytes_per_step = 0;  // of the collectives of a rank
   int warmup_steps = 5;
   double warmup_factor = 2;
@@ -94,6 +101,7 @@ struct Plan {
   double nccl_timeout = 600;  // seconds
   bool watchdog = true;
   bool flight_recorder = false;
+  bool inspector = false;
   double monitor_interval = 0.1;  // of the launcher
 
   int64_t boot_ns = 0;  // monotonic time at second 0

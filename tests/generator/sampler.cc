@@ -92,6 +92,7 @@ void Sampler::Run(double until) {
     }
     OfHost(t);
     if (plan.ranks > 1 && std::fmod(t, 30) == 17) Ras(t);
+    if (plan.inspector && std::fmod(t, 30) == 5) Inspect(t);
   }
 }
 
@@ -126,6 +127,10 @@ void Sampler::OfProcess(const Life& life, double t) {
                                         {SignalId::kMajorFaults, totals.major_faults},
                                         {SignalId::kGpuDevicesOpen, open ? 1.0 : 0.0}}));
   if (open) Calls(life, second, totals, t);
+  // The library is mapped with the first import of torch; whose code never got there has none.
+  if (!open && std::fmod(t, 10) == 0)
+    world_.Tell(t + 0.03, Source::kCuda,
+                OfProcessBatch(life.key, {{SignalId::kCudaUse, age > 2 ? 1.0 : 0.0}}));
   if (world_.plan.ranks > 1 && open) Collectives(life, second, totals, t);
   Waits(life, second, totals, t, process.runnable);
   Files(life, second, totals, t, process);
@@ -135,11 +140,13 @@ void Sampler::OfProcess(const Life& life, double t) {
 void Sampler::Calls(const Life& life, const Second& second, Totals& totals, double t) {
   totals.launches += std::floor(second.launches);
   totals.sync += second.sync;
+  totals.blocked += second.blocked;
   if (second.launches > 0) {
-    totals.sync_calls += std::ceil(second.sync * 20);
+    totals.sync_calls += std::ceil(second.sync * 3);
     totals.copies += std::ceil(second.launches / 200);
     totals.copied += second.launches * 2e4;
-    totals.last_launch = t - (second.last == Doing::kCompute ? 0.001 : second.age);
+    totals.last_launch = second.launched;
+    if (totals.first_launch < 0) totals.first_launch = t - 1;
   }
   if (totals.allocated == 0 && InTraining(second))
     totals.allocated = world_.plan.memory_share * world_.plan.gpu.memory_bytes;
@@ -148,34 +155,34 @@ void Sampler::Calls(const Life& life, const Second& second, Totals& totals, doub
       {world_.plan.graphs ? SignalId::kKernelLaunches : SignalId::kGraphLaunches, 0}};
   if (totals.last_launch >= 0) {
     const double since = std::max(0.0, t - totals.last_launch);
-    const double gap = second.launches > 0 ? std::max<double>(second.largest_gap, 0.002) : since;
+    const double gap =
+        std::max({static_cast<double>(second.largest_gap), since, second.launches > 0 ? 0.002 : 0});
     samples.push_back({SignalId::kLargestLaunchGapSeconds, gap});
     samples.push_back({SignalId::kLastLaunchAge, since});
-    // Gaps between launches, by length: most are short, and the waits of a second are one each.
-    const double idle = std::max(0.0, 1.0 - second.of(Doing::kCompute));
-    totals.gap_seconds += second.launches > 0 ? idle : 0;
-    samples.push_back({SignalId::kLaunchGapSeconds, totals.gap_seconds});
-    if (second.launches > 0) {
-      const double waits = second.of(Doing::kData) + second.of(Doing::kHost);
-      const auto slot = static_cast<size_t>(
-          std::clamp(std::ceil(std::log2(std::max(waits, 1e-3)) + 10), 0.0, 17.0));
-      totals.gaps[0] += std::floor(second.launches * 0.02);
-      if (waits > 0.002) totals.gaps[slot] += 1;
-      for (const size_t one : {size_t{0}, slot})
-        samples.push_back({static_cast<SignalId>(201 + one), totals.gaps[one]});
+    // Every time between two launches is a gap; nearly all are short.
+    samples.push_back(
+        {SignalId::kLaunchGapSeconds, std::max(0.0, totals.last_launch - totals.first_launch)});
+    totals.gaps[0] += std::floor(second.launches);
+    for (size_t slot = 0; slot < second.gaps.size(); ++slot) {
+      if (slot > 0) totals.gaps[slot] += second.gaps[slot];
+      if (slot == 0 ? second.launches > 0 : second.gaps[slot] > 0)
+        samples.push_back({static_cast<SignalId>(201 + slot), totals.gaps[slot]});
     }
-    samples.push_back({SignalId::kLaunchSeconds, totals.launches * world_.seconds_per_launch});
+    samples.push_back(
+        {SignalId::kLaunchSeconds, totals.launches * world_.seconds_per_launch + totals.blocked});
   }
-  const bool syncing = second.last == Doing::kSpin;
+  const double spins = second.last == Doing::kSpin ? second.age : 0.0;
+  const double in_sync = std::max<double>(second.sync_age, spins);
   samples.insert(samples.end(), {{SignalId::kSyncCalls, totals.sync_calls},
                                  {SignalId::kCudaSyncSeconds, totals.sync},
-                                 {SignalId::kOldestSyncSeconds, syncing ? second.age : 0.0},
+                                 {SignalId::kOldestSyncSeconds, in_sync},
                                  {SignalId::kCopyCalls, totals.copies},
                                  {SignalId::kCopySeconds, totals.copies * 2e-5},
                                  {SignalId::kCopiedBytes, totals.copied},
                                  {SignalId::kAllocatedBytes, totals.allocated},
                                  {SignalId::kAllocationFailures, 0},
                                  {SignalId::kCudaErrors, 0},
+                                 {SignalId::kCudaUse, totals.launches > 0 ? 2.0 : 1.0},
                                  {SignalId::kCountedShare, 1},
                                  {SignalId::kTimedShare, 1}});
   world_.Tell(t + 0.03, Source::kCuda, OfProcessBatch(life.key, std::move(samples)));
@@ -191,7 +198,7 @@ void Sampler::Collectives(const Life& life, const Second& second, Totals& totals
                                  {SignalId::kCollectiveBytes, std::floor(totals.bytes)},
                                  {SignalId::kCollectiveSeconds, totals.inside},
                                  {SignalId::kCollectiveSequence, totals.enqueued},
-                                 {SignalId::kCommunicators, totals.enqueued > 0 ? 1.0 : 0.0},
+                                 {SignalId::kCommunicators, life.grouped < t ? 1.0 : 0.0},
                                  {SignalId::kInitsInFlight, 0},
                                  {SignalId::kCommunicatorInitSeconds, 0},
                                  {SignalId::kCommunicatorAborts, 0}};
@@ -214,7 +221,8 @@ void Sampler::Waits(const Life& life, const Second& second, Totals& totals, doub
     now[static_cast<size_t>(ClassOf(static_cast<Doing>(i)))] += second.seconds[i];
   totals.main_running += std::max(0.0, now[0] - runnable);
   totals.runnable += runnable;
-  if (second.last == Doing::kHost) totals.silent += second.of(Doing::kHost);
+  totals.silent += second.silent;
+  if (second.last == Doing::kHost && second.age > 0.5) totals.silent += second.of(Doing::kHost);
   // Its other threads sleep.
   now[2] += 20;
   now[3] += 4;

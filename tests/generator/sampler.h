@@ -5,6 +5,7 @@
 // "Sources". Single thread.
 #pragma once
 
+#include <array>
 #include <map>
 #include <vector>
 
@@ -27,7 +28,7 @@ class Sampler {
     double launches = 0, sync = 0, sync_calls = 0, copies = 0, copied = 0;
     double enqueued = 0, completed = 0, bytes = 0, queries = 0, inside = 0;
     double checkpoint_written = 0, checkpoint_read = 0, data_read = 0, data_seconds = 0;
-    double write_seconds = 0, gap_seconds = 0;
+    double write_seconds = 0, blocked = 0, first_launch = -1;
     double retransmits = 0, sent = 0, received = 0;
     double allocated = 0;
     std::array<double, 20> gaps{};
@@ -54,7 +55,9 @@ class Sampler {
   void OfGpu(int rank, const Life* life, double t);
   void GpuFacts(int rank, const Life* life, const GpuSecond& gpu, double t);
   void OfHost(double t);
+  void OfPorts(const HostSecond& host, double t);
   void Ras(double t);
+  void Inspect(double t);
 
   World& world_;
   Random random_;
@@ -62,7 +65,15 @@ class Sampler {
   std::map<int, Gpu> gpus_;
   double oom_kills_ = 0, job_oom_kills_ = 0;
   double cpu_waiting_ = 0, memory_waiting_ = 0, io_waiting_ = 0;
-  double rdma_sent_ = 0, rdma_errors_ = 0;
+  double rdma_sent_ = 0;
+  struct Port {
+    double timeouts = 0, out_of_sequence = 0, symbols = 0, request_errors = 0, downs = 0;
+    bool up = true;
+    double told = -1e9, told_faults = 0;
+    bool told_up = true;
+  };
+  std::array<Port, 4> ports_;
+  size_t inspected_ = 0;  // of the steps
 };
 
 }  // namespace rankscope::generator

@@ -123,7 +123,9 @@ void Sampler::GpuFacts(int rank, const Life* life, const GpuSecond& gpu, double 
   if (t - state.identity_told >= 30 || changed) {
     state.identity_told = t;
     state.lost_told = !gpu.answers;
+    world_.MarkAs(gpu.answers ? Mark::kNone : Mark::kFault);
     world_.Tell(t + 0.005, Source::kNvml, make(EventType::kGpuIdentity));
+    world_.MarkAs(Mark::kNone);
   }
   if (life == nullptr || !gpu.answers || t - life->born < plan.import_seconds) return;
   const double bytes = gpu.memory_used - 0.6 * kGiBytes;
@@ -155,8 +157,8 @@ void Sampler::OfHost(double t) {
   cpu_waiting_ += host.cpu_waiting;
   memory_waiting_ += host.memory_waiting;
   io_waiting_ += host.io_waiting;
-  rdma_errors_ += host.rdma_errors;
   rdma_sent_ += plan.nodes > 1 ? 1e9 : 0;
+  if (plan.nodes > 1) OfPorts(host, t);
   const auto tell = [this, t](Source source, Subject::Kind kind, std::vector<Sample> samples) {
     SampleBatch batch;
     batch.subject.kind = kind;
@@ -181,12 +183,58 @@ void Sampler::OfHost(double t) {
         {SignalId::kHostMemoryStalledSeconds, memory_waiting_ / 3},
         {SignalId::kHostIoWaitingSeconds, io_waiting_},
         {SignalId::kHostIoStalledSeconds, io_waiting_ / 3}});
+  // Those are errors of which a healthy port counts none; retries are a network's daily life.
   if (plan.nodes > 1)
     tell(Source::kInfiniband, Subject::Kind::kHost,
          {{SignalId::kRdmaReceivedBytes, rdma_sent_},
           {SignalId::kRdmaSentBytes, rdma_sent_},
-          {SignalId::kRdmaErrors, rdma_errors_},
+          {SignalId::kRdmaErrors, ports_[0].request_errors + ports_[0].downs},
           {SignalId::kRdmaPortsDown, host.rdma_down}});
+}
+
+// Each port is told to the job's topmost process: exporter/infiniband. A fall of the link after 10
+// s, faults once a minute, the rest every 20 minutes.
+void Sampler::OfPorts(const HostSecond& host, double t) {
+  Port& first = ports_[0];
+  first.timeouts += host.port_timeouts;
+  first.out_of_sequence += host.port_out_of_sequence;
+  first.symbols += host.port_symbols;
+  first.request_errors += host.port_request_errors;
+  const bool up = host.rdma_down == 0;
+  if (first.up && !up) ++first.downs;
+  first.up = up;
+  if (std::fmod(t, 5) != 0) return;
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    Port& port = ports_[i];
+    const double since = t - port.told, faults = port.request_errors + port.downs;
+    const bool due = since >= 1200 || (port.up != port.told_up && since >= 10) ||
+                     (faults > port.told_faults && since >= 60);
+    if (!due) continue;
+    port.told = t;
+    port.told_up = port.up;
+    port.told_faults = faults;
+    Event event;
+    event.type = WireType(EventType::kPortCounters);
+    event.process = world_.launcher_;
+    event.str = {{"device", "mlx5_" + std::to_string(i)},
+                 {"port", "1"},
+                 {"link", "infiniband"},
+                 {"state", port.up ? "4: ACTIVE" : "1: DOWN"}};
+    const auto count = [&event](const char* name, double value) {
+      event.num.push_back({name, static_cast<int64_t>(value)});
+    };
+    event.num = {{"up", port.up ? 1 : 0}};
+    for (const char* const none :
+         {"congestion_notifications", "discards", "integrity_errors", "link_error_recoveries"})
+      count(none, 0);
+    count("link_downs", port.downs);
+    count("out_of_sequence", port.out_of_sequence);
+    count("packet_sequence_errors", port.out_of_sequence / 3);
+    count("rdma_request_errors", port.request_errors);
+    count("symbol_errors", port.symbols);
+    count("timeouts", port.timeouts);
+    world_.Tell(t + 0.025, Source::kInfiniband, std::move(event));
+  }
 }
 
 // NCCL's RAS answers every 30 s; what it says is passed on where it differs from before, and that
@@ -225,6 +273,38 @@ void Sampler::Ras(double t) {
   event.str = {{"address", "localhost:28028"}, {"text", text}};
   event.num = {{"microseconds", 210000}, {"cut", 0}};
   world_.Tell(t + 0.3, Source::kNcclRas, std::move(event));
+}
+
+// What the NCCL Inspector of each local rank has written since it was read before.
+void Sampler::Inspect(double t) {
+  const Plan& plan = world_.plan;
+  const auto& factors = world_.comm_factors_;
+  double factor = 0;
+  int64_t steps = 0;
+  for (; inspected_ < factors.size() && factors[inspected_].first < t; ++inspected_, ++steps)
+    factor += factors[inspected_].second;
+  if (steps == 0) return;
+  factor /= static_cast<double>(steps);
+  for (int i = 0; i < plan.locals(); ++i) {
+    const Life* const life = Alive(plan.first_local() + i, t);
+    if (life == nullptr) continue;
+    Event event;
+    event.type = WireType(EventType::kInspectorRecord);
+    event.process = life->key;
+    event.str = {{"communicator", "0x9f2c41d0a7"}, {"operation", "AllReduce"}};
+    event.num = {{"rank", life->rank},
+                 {"ranks", plan.ranks},
+                 {"nodes", plan.nodes},
+                 {"sequence", static_cast<int64_t>(inspected_) * plan.collectives_per_step},
+                 {"bytes", static_cast<int64_t>(plan.bytes_per_step /
+                                                std::max(1, plan.collectives_per_step))},
+                 {"records", steps * plan.collectives_per_step},
+                 {"dropped", 0},
+                 {"dumped_us", world_.Wall(t) / 1000},
+                 {"on_gpu", 1},
+                 {"bus_bytes_per_second", static_cast<int64_t>(plan.bus_bandwidth / factor)}};
+    world_.Tell(t + 0.2, Source::kNcclDumps, std::move(event));
+  }
 }
 
 }  // namespace rankscope::generator

@@ -41,16 +41,14 @@ void World::BeginMachine() {
   }
 }
 
-void World::BeginScheduler() {
-  slurmstepd_ = {next_pid_++, 5000};
+void World::BeginScheduler(double t) {
   if (!plan.slurm) return;
   // The job's first node asks for its record; the controller's instance answers all.
   if (!plan.controller_events && plan.observed_node != 0) return;
-  const double t = 1.2;
   const auto number = [](double value) { return Text("%lld", static_cast<long long>(value)); };
   const double wall = static_cast<double>(plan.wall_ns) * 1e-9;
   Fact(t, "submit", number(wall - 30));
-  Fact(t, "start", number(wall));
+  Fact(t, "start", number(wall + t - 1.2));
   Fact(t, "time_limit_seconds", number(plan.time_limit));
   Fact(t, "restarts", number(plan.restarts));
   Fact(t, "gpus", number(plan.ranks));
@@ -70,7 +68,7 @@ ProcessStart World::StartOf(int rank, ProcessKey key) const {
   start.uid = static_cast<uint32_t>(plan.uid);
   start.complete = true;
   if (plan.slurm)
-    start.cgroup = "/system.slice/slurmstepd.scope/job_" + plan.job_id + "/step_0/user/task_0";
+    start.cgroup = CgroupOf("user/task_0");
   else
     start.job_id = plan.job_id;
   const auto set = [&start](const char* name, const std::string& value) {
@@ -84,7 +82,20 @@ ProcessStart World::StartOf(int rank, ProcessKey key) const {
     set("SLURM_JOB_NODELIST", plan.NodeList());
     set("SLURMD_NODENAME", plan.NodeName(plan.observed_node));
     if (plan.restarts > 0) set("SLURM_RESTART_COUNT", std::to_string(plan.restarts));
+    std::string gpus = "0";
+    for (int i = 1; i < plan.per_node; ++i) gpus += "," + std::to_string(i);
+    set("SLURM_PROCID", std::to_string(plan.observed_node));
+    set("SLURM_LOCALID", "0");
+    set("SLURM_NTASKS", std::to_string(plan.nodes));
+    set("SLURM_STEP_GPUS", gpus);
+    if (plan.observed_node == 0) set("SLURM_JOB_GPUS", gpus);
+    set("CUDA_VISIBLE_DEVICES", gpus);
   }
+  if (plan.flight_recorder) {
+    set("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000");
+    set("TORCH_NCCL_DUMP_ON_TIMEOUT", "1");
+  }
+  if (plan.inspector) set("NCCL_INSPECTOR_ENABLE", "1");
   for (const std::string& extra : extra_environment) {
     const size_t equals = extra.find('=');
     start.env.push_back({extra.substr(0, equals), extra.substr(equals + 1)});
@@ -147,7 +158,9 @@ void World::Launch() {
     lives_.push_back(std::move(life));
   }
   t_ += 0.1;
+  MarkAs(Mark::kFault);
   for (const auto& hook : on_launch) hook(*this, attempt_, t_);
+  MarkAs(Mark::kNone);
 }
 
 // All ranks do one thing for a while. False: the attempt ended meanwhile.
@@ -174,11 +187,8 @@ bool World::Spend(Phase phase, Doing doing, double seconds) {
 // Work that is no step launches as well.
 void World::Launches(double from, double to) {
   for (const auto& [rank, index] : life_of_) {
-    for (double at = from; at < to; at = std::floor(at) + 1) {
-      const double share = std::min(std::floor(at) + 1, to) - at;
-      lives_[index].At(at).launches +=
-          static_cast<float>(0.6 * share * plan.launches_per_step / plan.step_seconds);
-    }
+    lives_[index].LaunchAll(0.6 * (to - from) * plan.launches_per_step / plan.step_seconds, from,
+                            to);
   }
 }
 
@@ -197,11 +207,14 @@ bool World::Rendezvous() {
     Happen(t_, Source::kNccl, EventType::kCommunicator, first + i, {{"what", "created"}},
            {{"ranks", plan.ranks}, {"rank", first + i}});
   }
+  for (const auto& [rank, index] : life_of_) lives_[index].grouped = t_;
   return true;
 }
 
 bool World::Load() {
+  MarkAs(Mark::kFault);
   for (const auto& hook : on_load) hook(*this, t_);
+  MarkAs(Mark::kNone);
   const double share = plan.resumes && loads_checkpoint ? 0.6 : 1;
   if (!Spend(Phase::kLoad, Doing::kRead, plan.load_seconds * share)) return false;
   if (!plan.resumes || !loads_checkpoint) return true;
@@ -240,7 +253,7 @@ bool World::Attempt() {
     const double begin = t_;
     for (int i = 1; i <= batches; ++i) {
       if (!Spend(Phase::kEval, Doing::kCompute, 5 * random.Between(0.8, 1.2))) return false;
-      Print(*this, t_, "evaluating: " + Bar(i, batches, t_ - begin, 5) + "]", true);
+      Print(*this, t_, "\revaluating: " + Bar(i, batches, t_ - begin, 5) + "]", true);
     }
     Print(*this, t_, "accuracy: 0.7312");
     return true;

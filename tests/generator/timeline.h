@@ -39,6 +39,11 @@ enum class Doing : uint8_t {
 };
 inline constexpr size_t kDoings = 17;
 
+// Whether only SIGKILL ends it, or nothing does.
+inline bool CannotDie(Doing doing) {
+  return doing == Doing::kStuckFile || doing == Doing::kStuckGpu || doing == Doing::kStopped;
+}
+
 struct Second {
   std::array<float, kDoings> seconds{};
   Doing last = Doing::kIdle;  // at its end
@@ -49,7 +54,12 @@ struct Second {
   uint32_t completed = 0;
   float written = 0, read = 0;  // bytes of checkpoints
   float data_read = 0;
-  float sync = 0;  // seconds in synchronisations
+  float sync = 0;                   // seconds in synchronisations
+  float sync_age = 0;               // at its end; 0 = in none
+  float blocked = 0;                // seconds in launches that wait for room
+  float silent = 0;                 // seconds on a CPU in stretches of half a second or more
+  double launched = 0;              // when the newest launch was; 0 = none in this second
+  std::array<uint16_t, 19> gaps{};  // between launches that ended in it, by length
   bool collective_open = false;
   float collective_age = 0;
 
@@ -62,11 +72,17 @@ struct Life {
   ProcessKey key;
   double born = 0;
   double died = kForever;
+  double grouped = kForever;  // its communicator exists since
+  double newest_launch = 0;
   std::vector<Second> seconds;  // from floor(born)
 
   Second& At(double t);
   // Records that it does this in [from, to), which are after all that was recorded before.
   void Do(Doing doing, double from, double to);
+  // Adds the part of [from, to) that lies in each second to this member of it.
+  void Add(float Second::*member, double from, double to);
+  // Launches so many kernels in [from, to), evenly.
+  void LaunchAll(double kernels, double from, double to);
 };
 
 // In the order of exporter/daemon/sources.cc.
@@ -98,8 +114,18 @@ inline constexpr std::array<const char*, 21> kSourceNames = {
     "wait",       "network",  "io",     "cuda",           "nccl",    "nccl_ras", "nccl_dumps",
     "infiniband", "pressure", "kmsg",   "nvml",           "dcgm",    "slurm",    "job_mapping"};
 
+// What an observation is, for whoever asks whether the recording shows the fault.
+enum class Mark : uint8_t {
+  kNone,
+  kFault,   // by the fault's own mechanism: an error, a kernel's line, a failed connection
+  kRecord,  // of training
+  kSave,
+  kEnd,  // who ended the job: the scheduler's record and line, signals from outside
+};
+
 // An observation with the text that it borrows.
 struct Item {
+  Mark mark = Mark::kNone;
   double t = 0;
   Source source = Source::kAgent;
   Observation observation;

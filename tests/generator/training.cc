@@ -34,6 +34,7 @@ double World::DrawStep(std::map<int, double>& finish) {
     life.Do(Doing::kHost, at, at + step.host);
     at += step.host;
     life.Do(Doing::kCompute, at, at + step.compute);
+    computing_[rank] = at;
     finish[rank] = at + step.compute;
     latest = std::max(latest, finish[rank]);
   }
@@ -41,9 +42,30 @@ double World::DrawStep(std::map<int, double>& finish) {
   if (plan.nodes > 1)
     latest = std::max(latest, t_ + plan.step_seconds * plan.data_share +
                                   base * common * (1 + plan.noise * steps_.Between(0.8, 1.8)));
-  double comm = plan.step_seconds * plan.comm_share * std::max(0.3, 1 + 0.1 * steps_.Normal());
+  double comm =
+      plan.step_seconds * plan.comm_share * std::max(0.3, 1 + plan.comm_noise * steps_.Normal());
+  const double usual = comm;
   for (const auto& hook : on_comm) hook(step_, t_, comm);
+  if (plan.inspector && usual > 0)
+    comm_factors_.emplace_back(latest + comm, comm / (plan.step_seconds * plan.comm_share));
   return latest + comm;
+}
+
+// What the main thread does while its GPU computes from `begin` to `entered` and waits for its
+// peers until `end`: it launches all of it, and then waits on a CPU (cudaDeviceScheduleAuto spins).
+void World::Pace(Life& life, double begin, double entered, double end) const {
+  const double alone = plan.step_seconds * (1 - plan.comm_share - plan.data_share);
+  const bool blocking = seconds_per_launch > 5e-5;  // each launch waits for its kernel
+  const double ahead = std::min(entered, begin + plan.host_share * alone);
+  const bool room = plan.paced_by_launches || blocking;
+  const double launched = room ? std::max(begin + 1e-3, entered) : std::max(begin + 1e-3, ahead);
+  life.LaunchAll(plan.launches_per_step, begin, launched);
+  if (plan.paced_by_launches && !blocking) life.Add(&Second::blocked, ahead, entered);
+  const double waits = room ? entered : ahead;
+  life.Add(&Second::sync, waits, end);
+  for (double at = std::floor(waits) + 1; at < end; at += 1)
+    life.At(at - 0.5).sync_age = static_cast<float>(at - waits);
+  if (end - ahead >= 0.5 && !blocking) life.Add(&Second::silent, ahead, end);
 }
 
 void World::Record(const std::map<int, double>& finish, double end) {
@@ -51,19 +73,13 @@ void World::Record(const std::map<int, double>& finish, double end) {
     Life& life = lives_[index];
     const double entered = finish.at(rank);
     life.Do(plan.ranks > 1 ? Doing::kSpin : Doing::kCompute, entered, end);
-    // Launches are spread over the computing, collectives over the step.
-    const double computing = std::max(entered - t_, 1e-3);
-    for (double at = t_; at < entered;) {
-      const double until = std::min(std::floor(at) + 1, entered);
-      Second& second = life.At(at);
-      second.launches += static_cast<float>(plan.launches_per_step * (until - at) / computing);
-      second.data_read += static_cast<float>(2e7 * (until - at));
-      at = until;
-    }
+    for (double at = t_; at < entered; at = std::floor(at) + 1)
+      life.At(at).data_read +=
+          static_cast<float>(2e7 * (std::min(std::floor(at) + 1, entered) - at));
+    Pace(life, computing_[rank], entered, end);
     const auto of = static_cast<uint32_t>(plan.collectives_per_step);
     life.At(entered).enqueued += of;
     life.At(end).completed += of;
-    life.At(end).sync += static_cast<float>(0.5 * (end - entered));
     // Open at the end of each second that ends between the two.
     for (double at = std::floor(entered) + 1; of > 0 && at < end; at += 1) {
       Second& second = life.At(at - 0.5);
@@ -104,13 +120,15 @@ Numbers World::NumbersOf(int step, double t, double seconds) {
 bool World::Train() {
   const DialectRow& dialect = DialectOf(plan.dialect);
   double logged = t_;
+  training_since_ = t_;
   while (true) {
     if (step_ >= plan.max_steps) return true;
     ++step_;
     std::map<int, double> finish;
     const double begin = t_;
     const Interruption* hit = Next(Phase::kTrain, begin, kForever);
-    const double at = hit != nullptr ? std::max(hit->at, begin) : kForever;
+    const double since = hit != nullptr && hit->of_attempt ? training_since_ : 0;
+    const double at = hit != nullptr ? std::max(since + hit->at, begin) : kForever;
     const double limit = std::max(begin, std::min({stop_at, horizon(), at}));
     const double guess = begin + 1.02 * plan.step_seconds;
     if (limit <= guess) {
@@ -130,7 +148,9 @@ bool World::Train() {
     t_ = end;
     const Numbers numbers = NumbersOf(step_, t_, end - begin);
     if (step_ % plan.log_every == 0 || step_ == 1) {
+      MarkAs(Mark::kRecord);
       dialect.step(*this, numbers, (t_ - logged) / (step_ == 1 ? 1 : plan.log_every));
+      MarkAs(Mark::kNone);
       logged = t_;
     }
     if (plan.save_every > 0 && step_ % plan.save_every == 0) {
@@ -151,6 +171,7 @@ bool World::Train() {
 bool World::Save() {
   for (const auto& hook : on_save) hook(*this, step_, t_);
   const DialectRow& dialect = DialectOf(plan.dialect);
+  MarkAs(Mark::kSave);
   if (!plan.quiet_save) dialect.save(*this, t_, step_, false);
   const double begin = t_;
   const double end = t_ + plan.save_seconds * random.Between(0.8, 1.3);
@@ -175,6 +196,7 @@ bool World::Save() {
               {"complete", 1},
               {"main_thread", 1}});
   }
+  MarkAs(Mark::kNone);
   t_ = until;
   if (hit != nullptr && until < end && until < std::min(stop_at, horizon())) {
     Interrupt(*hit, until, {});
@@ -185,6 +207,7 @@ bool World::Save() {
     return false;
   }
   if (!plan.quiet_save) dialect.save(*this, t_, step_, true);
+  saved_step_ = step_;
   return true;
 }
 

@@ -10,6 +10,12 @@
 
 namespace rankscope::generator {
 
+// Slurm, "Control Group v2": a step's processes are below user, its slurmstepd in slurm.
+std::string World::CgroupOf(const char* leaf) const {
+  if (!plan.slurm) return "/user.slice/user-1000.slice/session-1.scope";
+  return "/system.slice/slurmstepd.scope/job_" + plan.job_id + "/step_0/" + leaf;
+}
+
 World::World(const Options& options, Plan drawn, Random from)
     : plan(std::move(drawn)),
       random(from.Fork(1)),
@@ -46,6 +52,10 @@ double World::Onset(double from, double to) {
 void World::Reserve(double onset, double seconds) {
   plan.minutes = std::clamp((onset + seconds) / 60, plan.minutes, 60.0);
   plan.time_limit = std::max(plan.time_limit, std::ceil(plan.minutes) * 60 + 60);
+  // Nor does the program come to its end before.
+  const double until = std::min(onset + seconds, horizon());
+  plan.max_steps =
+      std::max(plan.max_steps, plan.first_step + static_cast<int>(until / plan.step_seconds) + 1);
 }
 
 int World::PickRank() {
@@ -95,6 +105,7 @@ void World::All(Doing doing, double from, double to) {
 void World::Tell(double t, Source source, decltype(Observation::kind) kind) {
   Item& item = items_.emplace_back();
   item.t = t;
+  item.mark = mark_;
   item.source = source;
   item.observation.kind = std::move(kind);
 }
@@ -103,6 +114,7 @@ void World::SayLine(int rank, double t, std::string text, bool error, Source sou
                     std::string stream) {
   Item& item = items_.emplace_back();
   item.t = t;
+  item.mark = mark_;
   item.source = source;
   item.text = std::move(text);
   item.stream_name = std::move(stream);
@@ -110,7 +122,12 @@ void World::SayLine(int rank, double t, std::string text, bool error, Source sou
   line.stream = static_cast<uint32_t>(100 + 2 * (rank + 1) + (error ? 1 : 0));
   line.job_id = plan.job_id;
   line.end = LineEnd::kLf;
-  line.rank = source == Source::kStdoutTail ? -1 : rank;
+  if (item.text.starts_with('\r')) {  // a bar is drawn over the one before
+    item.text.erase(0, 1);
+    line.end = LineEnd::kCr;
+  }
+  if (source == Source::kRun) line.stream = 1;  // the wrapper has one pipe for all
+  line.rank = source == Source::kStdio ? rank : -1;
   if (source == Source::kStdio) line.writer = rank < 0 ? launcher_ : KeyOf(rank);
   if (source == Source::kStdio && rank >= 0) line.local_rank = rank % plan.per_node;
   int64_t& end = stream_ends_[item.stream_name];
@@ -129,9 +146,10 @@ void World::Say(int rank, double t, std::string text, bool error) {
     return;
   }
   const std::string stream = error ? "stderr" : "stdout";
-  if (plan.wrapper) return SayLine(rank, t, std::move(text), error, Source::kRun, stream);
+  if (plan.wrapper) return SayLine(rank, t, std::move(text), error, Source::kRun, "output");
   SayLine(rank, t, std::move(text), error, Source::kStdio,
-          rank < 0 ? stream + " of torchrun" : "rank " + std::to_string(rank) + " " + stream);
+          rank < 0 ? stream + Text(" of torchrun (pid %d)", launcher_.pid)
+                   : "rank " + std::to_string(rank) + " " + stream);
 }
 
 void World::SayScheduler(double t, std::string text) {
@@ -183,10 +201,12 @@ void World::Signal(double t, int rank, int signo, int si_code, const ProcessKey&
   sent.target = rank < 0 ? launcher_ : KeyOf(rank);
   sent.signo = signo;
   sent.si_code = si_code;
-  sent.sender = sender;
-  sent.sender_comm = comm;
-  sent.sender_uid = static_cast<uint32_t>(uid);
-  sent.sender_cgroup = cgroup;
+  // The kernel itself sends what is above 0: nobody is its sender, and the cgroup is the target's.
+  const bool by_kernel = si_code > 0;
+  if (!by_kernel) sent.sender = sender;
+  if (!by_kernel) sent.sender_comm = comm;
+  if (!by_kernel) sent.sender_uid = static_cast<uint32_t>(uid);
+  sent.sender_cgroup = by_kernel ? CgroupOf("user/task_0") : cgroup;
   Tell(t, Source::kProcess, std::move(sent));
 }
 
@@ -210,7 +230,10 @@ void World::Die(double t, int rank, int wait_status) {
 
 void World::Traceback(int rank, double t, const std::vector<std::string>& frames,
                       const std::string& exception) {
-  const std::string prefix = plan.wrapper || plan.nodes == 1 ? "" : Text("[rank%d]: ", rank);
+  // torch/distributed/distributed_c10d.py installs its hook with the process group.
+  const auto life = life_of_.find(rank);
+  const bool grouped = life == life_of_.end() || lives_[life->second].grouped < t;
+  const std::string prefix = plan.rank_prefix && grouped ? Text("[rank%d]: ", rank) : "";
   Say(rank, t, prefix + "Traceback (most recent call last):", true);
   for (const std::string& frame : frames) {
     const size_t bar = frame.find('|');
@@ -228,16 +251,30 @@ void World::Run() {
     hang_end = Ending::kTimeLimit;
     plan.time_limit = std::max(60.0, std::floor((horizon() - 50) / 60) * 60);
   }
+  slurmstepd_ = {next_pid_++, 5000};
   BeginMachine();
-  BeginScheduler();
+  BeginScheduler(1.2);
   t_ = 0.5;
   for (attempt_ = 0; attempt_ < attempts && !over_; ++attempt_) {
     if (Attempt()) Complete();
-    if (attempt_ + 1 < attempts && !over_) t_ += between_attempts;
+    if (attempt_ + 1 >= attempts || over_) continue;
+    t_ += between_attempts;
+    if (requeued) BeginAgain();
   }
   if (!over_) ended_ = kForever;
   truth.seconds = horizon();
   if (truth.disposition.empty()) truth.disposition = "running";
+}
+
+// The scheduler has started the job anew, on the same nodes, and it goes on from what it saved.
+void World::BeginAgain() {
+  if (t_ >= horizon()) return;
+  ++plan.restarts;
+  slurmstepd_ = {next_pid_++, slurmstepd_.start_ticks + static_cast<int64_t>(t_ * 100)};
+  plan.resumes = saved_step_ > 0;
+  plan.first_step = saved_step_;
+  BeginScheduler(t_);
+  t_ += 1;
 }
 
 }  // namespace rankscope::generator

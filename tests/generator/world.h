@@ -71,8 +71,13 @@ struct HostSecond {
   double oom_kills = 0;
   double job_memory = 0, job_limit = 0, job_oom_kills = 0;
   double cpu_waiting = 0, memory_waiting = 0, io_waiting = 0;  // in this second
-  double rdma_errors = 0, rdma_down = 0;
+  double rdma_down = 0;
+  // What the first port counts in this second.
+  double port_timeouts = 0, port_out_of_sequence = 0, port_symbols = 0, port_request_errors = 0;
 };
+
+inline constexpr double kKillWait = 30;  // slurm.conf
+inline constexpr int kAbort = 6, kKill = 9, kTerminate = 15;
 
 enum class Phase : uint8_t { kImport, kRendezvous, kLoad, kCompile, kTrain, kSave, kEval };
 
@@ -88,6 +93,21 @@ enum class Ending : uint8_t {
   kStranger,  // somebody outside kills all of it
 };
 
+// What a recording must hold to tell a fault from others: decidable.cc.
+enum class Witness : uint8_t {
+  kFault,        // something marked as the fault's
+  kRecords,      // a dozen training records since the onset
+  kText,         // a training record
+  kSaves,        // three
+  kEnd,          // who ended it
+  kGpu,          // readings of a culprit's GPU since the onset, or of any
+  kUnits,        // with the activity of its multiprocessors
+  kCalls,        // the same of a process: CUDA calls,
+  kCollectives,  // NCCL calls,
+  kWaits,        // and what its threads wait for
+  kCulprit,      // the culprit's node is the observed one
+};
+
 class World;
 
 // Something that ends an attempt from within.
@@ -101,9 +121,12 @@ struct Interruption {
   // A hang: what the ranks do until the end; a crash: their wait status.
   Doing doing = Doing::kFutex;
   int wait_status = 256;
-  bool all_wait = false;  // a hang of all ranks in `doing`
+  bool exit_tells = false;  // its status is the fault's
+  bool all_wait = false;    // a hang of all ranks in `doing`
   std::function<void(World&, double t, int rank)> speak;
   std::string python_frame;  // where the main thread of a stuck rank stands
+  bool tells = true;         // what `speak` says tells this fault from others
+  bool of_attempt = false;   // kTrain: `at` is seconds after the attempt's first step
 };
 
 // A crash of these ranks in training; `at` as above.
@@ -139,8 +162,12 @@ class World {
   std::vector<int> watched;                       // ranks of other nodes that are simulated as well
   std::vector<std::pair<double, double>> frozen;  // the node stands still, its daemon as well
   double seconds_per_launch = 6e-6;
+  // The fault can be told from others where all witnesses of one of these lists are there; without
+  // a list, never.
+  std::vector<std::vector<Witness>> decided_by;
   int attempts = 1;
   double between_attempts = 0;   // seconds; 0 = restarted by the launcher
+  bool requeued = false;         // by the scheduler, which counts its restarts
   bool loads_checkpoint = true;  // where plan.resumes
   double stop_at = kForever;
   Ending stop_how = Ending::kRunsOn;
@@ -181,6 +208,10 @@ class World {
   void Traceback(int rank, double t, const std::vector<std::string>& frames,
                  const std::string& exception);
 
+  std::string CgroupOf(const char* leaf) const;
+  // Marks what is told from now on.
+  void MarkAs(Mark mark) { mark_ = mark; }
+
   const std::vector<Item>& items() const { return items_; }
   std::vector<Item>& items() { return items_; }
   const std::vector<Life>& lives() const { return lives_; }
@@ -192,7 +223,8 @@ class World {
 
   // startup.cc
   void BeginMachine();
-  void BeginScheduler();
+  void BeginAgain();
+  void BeginScheduler(double t);
   bool Attempt();
   void Launch();
   ProcessStart StartOf(int rank, ProcessKey key) const;
@@ -205,6 +237,7 @@ class World {
   bool Train();
   double DrawStep(std::map<int, double>& finish);
   void Record(const std::map<int, double>& finish, double end);
+  void Pace(Life& life, double begin, double entered, double end) const;
   Numbers NumbersOf(int step, double t, double seconds);
   bool Save();
   bool Evaluate();
@@ -215,10 +248,12 @@ class World {
   void Hang(const Interruption& what, double t, const std::map<int, double>& finish);
   void HangEnds(const Interruption& what, double t, double end, Ending how);
   void Watchdog(const Interruption& what, double t);
+  void FlightRecords(const Interruption& what, double t);
   void Crash(const Interruption& what, double t, const std::map<int, double>& finish);
   void CleanUp(double t, int first, int wait_status);
   void Summary(double t, int first, int wait_status);
   void Stop(double t, Ending how);
+  void StopBy(double t, Ending how);
   void KillAll(double t, int signo, bool escalate, const ProcessKey& sender,
                const std::string& comm, int uid, const std::string& cgroup);
   void Complete();
@@ -238,16 +273,21 @@ class World {
   std::vector<std::string> without_;
   std::vector<Item> items_;
   std::vector<Life> lives_;
-  std::map<int, size_t> life_of_;  // by rank
+  std::map<int, size_t> life_of_;    // by rank
+  std::map<int, double> computing_;  // since when, in this step, by rank
   std::map<std::string, int64_t> stream_ends_;
   ProcessKey launcher_, slurmstepd_;
   int32_t next_pid_ = 0;
   int attempt_ = 0;
   double t_ = 0;
+  std::vector<std::pair<double, double>> comm_factors_;  // since when, of the collectives' time
+  double training_since_ = 0;                            // of this attempt
+  int saved_step_ = 0;
   int step_ = 0;
   double epoch_loss_ = 0;
   int64_t collectives_ = 0;
   bool over_ = false;  // the job
+  Mark mark_ = Mark::kNone;
   double ended_ = kForever;
   Random steps_;
   std::vector<double> stage_share_;

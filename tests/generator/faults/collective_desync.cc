@@ -62,7 +62,7 @@ void ApplyX10(World& world, Random& random) {
   world.interruptions.push_back(hang);
   world.ending_fixed = true;
   world.hang_end = Ending::kWatchdog;
-  world.truth.decidable = Has(world, "text") && world.truth.culprit_seen;
+  world.decided_by = {{Witness::kFault}};
 }
 
 }  // namespace rankscope::generator

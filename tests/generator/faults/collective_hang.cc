@@ -47,7 +47,7 @@ void ApplyC2(World& world, Random& random) {
     };
   }
   world.interruptions.push_back(hang);
-  DecidedBy(world, {"nccl", "nvml", "ebpf"});
+  world.decided_by = {{Witness::kCollectives}, {Witness::kGpu, Witness::kText}};
 }
 
 }  // namespace rankscope::generator

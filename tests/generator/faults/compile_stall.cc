@@ -54,7 +54,7 @@ void ApplyX12(World& world, Random& random) {
     }
   };
   world.interruptions.push_back(hang);
-  DecidedBy(world, {"ebpf"});
+  world.decided_by = {{Witness::kWaits}};
 }
 
 }  // namespace rankscope::generator

@@ -74,8 +74,7 @@ void ApplyB1(World& world, Random& random) {
              (allocated + unused) / kGiB + 0.5, allocated / kGiB, unused / 1048576));
   };
   world.interruptions.push_back(crash);
-  DecidedBy(world, {"text", "ebpf"});
-  world.truth.decidable = world.truth.decidable && world.truth.culprit_seen;
+  world.decided_by = {{Witness::kFault}};
 }
 
 }  // namespace rankscope::generator

@@ -22,12 +22,8 @@ void ApplyX20(World& world, Random& random) {
   const bool stranger = world.stop_how == Ending::kStranger;
   world.truth.sub = world.plan.slurm && !stranger ? "cancelled" : "sigterm";
   world.truth.accepted_subs = {"cancelled", "sigterm", "interrupted"};
-  if (stranger) {
-    world.truth.accepted = {"A2"};
-    DecidedBy(world, {"ebpf"});
-  } else if (world.plan.slurm) {
-    DecidedBy(world, {"slurm", "text", "ebpf"});
-  }
+  if (stranger) world.truth.accepted = {"A2"};
+  world.decided_by = {{Witness::kEnd}};
 }
 
 }  // namespace rankscope::generator

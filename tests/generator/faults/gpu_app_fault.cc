@@ -59,8 +59,7 @@ void ApplyX3(World& world, Random& random) {
     of.Say(who, t, "For debugging consider passing CUDA_LAUNCH_BLOCKING=1", true);
   };
   world.interruptions.push_back(crash);
-  DecidedBy(world, {"text", "ebpf", "kernel"});
-  world.truth.decidable = world.truth.decidable && world.truth.culprit_seen;
+  world.decided_by = {{Witness::kFault}};
 }
 
 }  // namespace rankscope::generator

@@ -28,7 +28,7 @@ void ApplyX2(World& world, Random& random) {
   const auto tell = [=](World& of, double t) {
     Event held;
     held.type = WireType(EventType::kGpuProcess);
-    held.process = {other, 0};
+    held.process = {other, 5000};
     held.str = {{"gpu_uuid", of.GpuUuid(rank)},
                 {"bus_id", of.BusId(rank)},
                 {"model", of.plan.gpu.name},
@@ -65,7 +65,7 @@ void ApplyX2(World& world, Random& random) {
              own / kGiB - 0.7));
   };
   world.interruptions.push_back(crash);
-  DecidedBy(world, {"text", "nvml"});
+  world.decided_by = {{Witness::kFault}};
 }
 
 }  // namespace rankscope::generator

@@ -73,13 +73,10 @@ void ApplyB2(World& world, Random& random) {
            "stacktrace below might be incorrect.",
            true);
   };
+  end.tells = memory;  // "unspecified launch failure" names no hardware
   world.interruptions.push_back(end);
-  if (code == 119) {
-    DecidedBy(world, {"kernel"});
-  } else {
-    DecidedBy(world, {"kernel", "nvml"});
-  }
-  world.truth.decidable = world.truth.decidable && world.truth.culprit_seen;
+  world.decided_by = {{Witness::kFault}};
+  if (code != 119) world.decided_by.push_back({Witness::kGpu, Witness::kCulprit});
 }
 
 }  // namespace rankscope::generator

@@ -51,6 +51,7 @@ void ApplyX16(World& world, Random& random) {
   end.doing = Doing::kStuckGpu;
   if (!end.crash) world.Reserve(onset, 200);
   const bool crash = end.crash;
+  end.tells = false;
   end.speak = [crash](World& of, double t, int who) {
     if (crash)
       of.Traceback(
@@ -59,8 +60,7 @@ void ApplyX16(World& world, Random& random) {
           "RuntimeError: CUDA error: unspecified launch failure");
   };
   world.interruptions.push_back(end);
-  DecidedBy(world, {"kernel", "nvml"});
-  world.truth.decidable = world.truth.decidable && world.truth.culprit_seen;
+  world.decided_by = {{Witness::kFault}};
 }
 
 }  // namespace rankscope::generator

@@ -53,8 +53,7 @@ void ApplyB3(World& world, Random& random) {
   });
   EndSomehow(world, random, onset);
   world.truth.accepted = {"D3"};
-  DecidedBy(world, {"nvml"});
-  world.truth.decidable = world.truth.decidable && world.truth.culprit_seen;
+  world.decided_by = {{Witness::kGpu, Witness::kCulprit}};
   // The remedy is that of heat, whoever is named slow.
   if (ranks.size() > 1 || world.plan.ranks == 1) world.truth.accepted.clear();
 }

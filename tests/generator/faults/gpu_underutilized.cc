@@ -34,7 +34,9 @@ void ApplyD1(World& world, Random& random) {
     });
   }
   EndSomehow(world, random, onset);
-  DecidedBy(world, {"nvml", "ebpf"});
+  world.decided_by = {{Witness::kGpu, Witness::kCalls},
+                      {Witness::kGpu, Witness::kRecords},
+                      {Witness::kCalls, Witness::kWaits}};
 }
 
 }  // namespace rankscope::generator

@@ -39,8 +39,7 @@ void ApplyX15(World& world, Random& random) {
     of.Signal(t, who, kill ? 9 : 7, kill ? 0x80 : 4, of.KeyOf(who), "python3", of.plan.uid, "");
   };
   world.interruptions.push_back(crash);
-  DecidedBy(world, {"kernel", "ebpf"});
-  world.truth.decidable = world.truth.decidable && world.truth.culprit_seen;
+  world.decided_by = {{Witness::kFault}};
 }
 
 }  // namespace rankscope::generator

@@ -29,10 +29,11 @@ void ApplyX14(World& world, Random& random) {
     });
     world.frozen.emplace_back(onset, onset + seconds);
     world.truth.accepted = {"G1"};  // it is over soon, and the job goes on
+    world.decided_by = {{Witness::kText}};
     return;
   }
   world.truth.sub = "garbage_collection";
-  world.truth.accepted_subs = {"gc", "host"};
+  world.truth.accepted_subs = {"gc"};
   const double seconds = random.In({0.6, 3});
   const int every = random.InInt(4, 25);
   const int ranks = world.plan.ranks, first = world.plan.first_local();
@@ -44,7 +45,7 @@ void ApplyX14(World& world, Random& random) {
         step.host += seconds;
     });
   }
-  DecidedBy(world, {"ebpf", "text"});
+  world.decided_by = {{Witness::kCalls, Witness::kWaits}};
   world.truth.accepted = {"G1"};
 }
 

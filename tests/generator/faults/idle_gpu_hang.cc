@@ -48,9 +48,11 @@ void ApplyC3(World& world, Random& random) {
     world.plan.import_seconds = 1e9;
     hang.at = 8e-9;
   }
-  if (ranks.size() > 1) world.truth.accepted = {"C2"};
+  // Of several ranks that all stand still none has left the others behind.
+  if (ranks.size() > 1) world.truth.accepted = {never ? "C1" : "C2"};
   world.interruptions.push_back(hang);
-  DecidedBy(world, {"nvml", "ebpf"});
+  world.decided_by = {{Witness::kGpu}, {Witness::kCalls}};
+  if (never) world.decided_by = {{Witness::kGpu, Witness::kWaits}};
 }
 
 }  // namespace rankscope::generator

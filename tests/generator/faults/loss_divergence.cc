@@ -52,10 +52,7 @@ void ApplyE1(World& world, Random& random) {
     }
   });
   EndSomehow(world, random, onset);
-  world.truth.decidable =
-      Has(world, "text") &&
-      (world.plan.IsLocal(world.plan.dialect == "megatron" ? world.plan.ranks - 1 : 0) ||
-       world.plan.all_ranks_print || (world.plan.file_output && world.plan.observed_node == 0));
+  world.decided_by = {{Witness::kRecords}};
 }
 
 }  // namespace rankscope::generator

@@ -24,8 +24,11 @@ void ApplyX5(World& world, Random& random) {
   world.truth.accepted_subs = {"ib", "efa", "path"};
   world.truth.culprit_seen = true;
   world.on_host.push_back([=](HostSecond& host) {
+    if (efa) return;
     if (port && host.t > onset) host.rdma_down = 1;
-    if (!efa && host.t > onset - 8 && host.t < onset + 2) host.rdma_errors = 40;
+    // Local ACK timeouts until the retries run out, and then the requests end with an error.
+    if (host.t > onset && host.t < onset + 25) host.port_timeouts = 4;
+    if (host.t > onset + 4 && host.t < onset + 6) host.port_request_errors = 8;
   });
   Interruption crash = CrashOf(onset + (efa ? 0.5 : random.In({4, 25})), {rank});
   crash.wait_status = 6;
@@ -54,7 +57,7 @@ void ApplyX5(World& world, Random& random) {
     of.Signal(t + 0.3, who, 6, -6, of.KeyOf(who), "python3", of.plan.uid, "");
   };
   world.interruptions.push_back(crash);
-  DecidedBy(world, {"text"});
+  world.decided_by = {{Witness::kFault}};
 }
 
 }  // namespace rankscope::generator

@@ -50,8 +50,7 @@ void ApplyF1(World& world, Random& random) {
   world.hang_end = Ending::kRunsOn;
   world.stop_at = noticed;
   world.stop_how = Ending::kNodeFailed;
-  DecidedBy(world, {"slurm", "text"});
-  if (!world.plan.controller_events && world.plan.observed_node != 0) world.truth.decidable = false;
+  world.decided_by = {{Witness::kEnd}};
 }
 
 }  // namespace rankscope::generator

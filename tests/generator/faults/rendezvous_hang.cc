@@ -90,7 +90,7 @@ void ApplyC1(World& world, Random& random) {
                  what);
   };
   world.interruptions.push_back(stand);
-  DecidedBy(world, {"text", "ebpf"});
+  world.decided_by = {{Witness::kFault}};
 }
 
 }  // namespace rankscope::generator

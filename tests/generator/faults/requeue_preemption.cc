@@ -21,8 +21,14 @@ void ApplyF2(World& world, Random& random) {
   world.stop_at = onset;
   world.stop_how = preempted ? Ending::kPreempted : Ending::kRequeued;
   world.plan.max_steps = 1 << 24;
-  DecidedBy(world, {"slurm", "text"});
-  if (!world.plan.controller_events && world.plan.observed_node != 0) world.truth.decidable = false;
+  world.decided_by = {{Witness::kEnd}};
+  // Half of them are started again on the same nodes and go on.
+  if (!random.Chance(0.5)) return;
+  world.truth.accepted = {"G1"};  // in the end it trains
+  world.attempts = 2;
+  world.requeued = true;
+  world.between_attempts = random.In({20, 120});  // slurm.conf: a requeued job waits for its nodes
+  world.Reserve(onset, world.between_attempts + 30 + world.TrainBegin() + 120);
 }
 
 }  // namespace rankscope::generator

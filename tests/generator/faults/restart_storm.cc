@@ -37,7 +37,8 @@ void ApplyX19(World& world, Random& random) {
   for (int i = 0; i < attempts; ++i) {
     Interruption crash;
     crash.attempt = i;
-    crash.at = each * (i + 1) * random.Between(0.99, 1.01);
+    crash.of_attempt = true;
+    crash.at = train * random.Between(0.99, 1.01);  // the same input
     crash.ranks = {rank};
     crash.crash = true;
     crash.speak = [i, attempts](World& of, double t, int who) {
@@ -54,7 +55,7 @@ void ApplyX19(World& world, Random& random) {
     };
     world.interruptions.push_back(crash);
   }
-  DecidedBy(world, {"text", "ebpf"});
+  world.decided_by = {{Witness::kFault}};
 }
 
 }  // namespace rankscope::generator

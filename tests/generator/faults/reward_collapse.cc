@@ -42,7 +42,7 @@ void ApplyX26(World& world, Random& random) {
     }
   });
   EndSomehow(world, random, onset);
-  world.truth.decidable = Has(world, "text") && (plan.IsLocal(0));
+  world.decided_by = {{Witness::kRecords}};
 }
 
 }  // namespace rankscope::generator

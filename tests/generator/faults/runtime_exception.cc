@@ -54,9 +54,7 @@ void ApplyX1(World& world, Random& random) {
         variant.exception);
   };
   world.interruptions.push_back(crash);
-  world.truth.decidable =
-      Has(world, "text") &&
-      (world.truth.culprit_seen || (world.plan.file_output && world.plan.observed_node == 0));
+  world.decided_by = {{Witness::kFault, Witness::kText}, {Witness::kFault, Witness::kCalls}};
 }
 
 }  // namespace rankscope::generator

@@ -68,11 +68,12 @@ void ApplyA2(World& world, Random& random) {
   const int rank = world.PickRank();
   world.Blame({rank}, onset);
   Interruption crash = CrashOf(onset, {rank});
+  crash.exit_tells = true;
   const int variant = random.Weighted({3, 2, 2, 1.5, 1});
-  world.truth.decidable = world.truth.culprit_seen || Has(world, "text");
+  world.decided_by = {{Witness::kFault}};
   if (variant == 0 && world.plan.slurm) {
     OutOfMemory(world, random, crash, onset, false);
-    world.truth.sub = "cgroup_oom";
+    world.truth.sub = "host_oom";  // of the cgroup
   } else if (variant <= 1) {
     OutOfMemory(world, random, crash, onset, true);
     world.truth.sub = "host_oom";

@@ -42,7 +42,7 @@ void ApplyE2(World& world, Random& random) {
                  "checkpoint, the shape in current model is torch.Size([50304, 768]).");
     };
     world.interruptions.push_back(end);
-    DecidedBy(world, {"text"});
+    world.decided_by = {{Witness::kFault}};
     return;
   }
   world.loads_checkpoint = false;
@@ -71,7 +71,7 @@ void ApplyE2(World& world, Random& random) {
     if (asked > 0) of.truth.accepted_subs = {"restarted", "load_crash"};
   });
   world.Reserve(world.TrainBegin(), 180);
-  DecidedBy(world, {"ebpf", "text"});
+  world.decided_by = {{Witness::kFault, Witness::kText}};
 }
 
 }  // namespace rankscope::generator

@@ -86,7 +86,7 @@ void ApplyA1(World& world, Random& random) {
   };
   world.interruptions.push_back(crash);
   world.plan.resumes = false;
-  world.truth.decidable = Has(world, "text") && world.truth.culprit_seen;
+  world.decided_by = {{Witness::kFault}};
 }
 
 }  // namespace rankscope::generator

@@ -68,11 +68,7 @@ void ApplyX21(World& world, Random& random) {
   };
   world.interruptions.push_back(end);
   world.plan.max_steps = 1 << 24;
-  if (variant == 2)
-    DecidedBy(world, {"kernel", "ebpf"});
-  else
-    DecidedBy(world, {"text", "ebpf"});
-  world.truth.decidable = world.truth.decidable && world.truth.culprit_seen;
+  world.decided_by = {{Witness::kFault}};
 }
 
 }  // namespace rankscope::generator

@@ -39,10 +39,9 @@ void ApplyD3(World& world, Random& random) {
     });
   }
   EndSomehow(world, random, onset);
-  DecidedBy(world, {"nvml", "nccl"});
   // So little is a warning at most: decisions of what counts as caught are the scoreboard's.
   if (slower < 0.1) world.truth.accepted = {"G1"};
-  world.truth.decidable = world.truth.decidable && world.truth.culprit_seen;
+  world.decided_by = {{Witness::kCulprit, Witness::kUnits}, {Witness::kCulprit, Witness::kCalls}};
 }
 
 }  // namespace rankscope::generator

@@ -23,7 +23,7 @@ void SaveStorm(World& world, Random& random) {
   plan.checkpoint_bytes = plan.save_seconds * 6e8;
   plan.quiet_save = random.Chance(0.3);
   plan.log_every = std::min(plan.log_every, plan.save_every);
-  world.truth.decidable = Has(world, "ebpf") || (Has(world, "text") && !plan.quiet_save);
+  world.decided_by = {{Witness::kSaves}};
 }
 
 void Interconnect(World& world, Random& random) {
@@ -45,7 +45,9 @@ void Interconnect(World& world, Random& random) {
                   of.KeyOf(of.plan.first_local()).pid, of.KeyOf(of.plan.first_local()).pid + 40));
     });
   }
-  DecidedBy(world, {"nvml", "nccl"});
+  world.decided_by = {{Witness::kUnits},
+                      {Witness::kGpu, Witness::kCollectives},
+                      {Witness::kCalls, Witness::kCollectives}};
 }
 
 }  // namespace
@@ -63,11 +65,12 @@ void ApplyD2(World& world, Random& random) {
     world.truth.sub = "launch_blocking";
     world.extra_environment.push_back("CUDA_LAUNCH_BLOCKING=1");
     const double factor = random.In({1.2, 2});
+    if (world.plan.graphs) world.plan.launches_per_step = random.In({400, 8000});
     world.plan.graphs = false;
     world.seconds_per_launch =
         0.8 * world.plan.step_seconds * factor / std::max(1.0, world.plan.launches_per_step);
     world.on_step.push_back([=](RankStep& step) { step.compute *= factor; });
-    DecidedBy(world, {"ebpf"});
+    world.decided_by = {{Witness::kCalls}};
   }
   EndSomehow(world, random, onset);
 }

@@ -21,7 +21,8 @@ void ApplyE3(World& world, Random& random) {
   world.plan.resumes = false;
   world.Blame({}, world.TrainBegin());
   world.extra_arguments.push_back(Text("--max_steps=%d", world.plan.max_steps));
-  world.truth.decidable = Has(world, "text") && (world.plan.observed_node == 0);
+  world.truth.sub = "step_budget";
+  world.decided_by = {{Witness::kText}};
 }
 
 }  // namespace rankscope::generator

@@ -20,7 +20,6 @@ void ApplyU0(World& world, Random& random) {
   Interruption crash = CrashOf(onset, {rank});
   crash.wait_status = random.Int(2, 60) << 8;
   world.interruptions.push_back(crash);
-  world.truth.decidable = false;
 }
 
 }  // namespace rankscope::generator

@@ -10,11 +10,13 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "detectors/recording/recording.h"
 #include "tests/generator/faults.h"
+#include "tests/generator/named.h"
 
 namespace rankscope::generator {
 namespace {
@@ -253,6 +255,135 @@ TEST(Generator, TwoFaultsAreBothRight) {
   std::vector<std::string> codes = truth.accepted;
   codes.push_back(truth.family);
   EXPECT_THAT(codes, testing::IsSupersetOf({"C2", "B3"}));
+}
+
+// The wrapper has one pipe for all that its command prints.
+TEST(Generator, UnderTheWrapperThereIsOneStream) {
+  Options options = Of("healthy", 61);
+  options.minutes = 4;
+  options.ranks = 2;
+  options = Seek(options, [](const Plan& plan) { return plan.wrapper; });
+  std::string bytes;
+  GenerateRecording(options, bytes);
+  int lines = 0;
+  Count(bytes, [&](const Observation& observation) {
+    const auto* const line = std::get_if<LogLine>(&observation.kind);
+    if (line == nullptr) return;
+    ++lines;
+    EXPECT_EQ(line->stream_name, "output");
+    EXPECT_EQ(line->rank, -1);
+  });
+  EXPECT_GT(lines, 10);
+}
+
+// bpf/process.bpf.c: nobody is the sender of what the kernel sends.
+TEST(Generator, TheKernelsOwnSignalsHaveNoSender) {
+  int by_kernel = 0;
+  for (uint64_t seed = 70; seed < 80; ++seed) {
+    Options options = Of("A2", seed);
+    options.ranks = 2;
+    options.minutes = 4;
+    std::string bytes;
+    GenerateRecording(options, bytes);
+    Count(bytes, [&](const Observation& observation) {
+      const auto* const sent = std::get_if<SignalSent>(&observation.kind);
+      if (sent == nullptr || sent->si_code <= 0) return;
+      ++by_kernel;
+      EXPECT_EQ(sent->sender.pid, 0);
+    });
+  }
+  EXPECT_GT(by_kernel, 0);
+}
+
+// A main thread that waits for its GPU is in a synchronisation, or in launches.
+TEST(Generator, ABusyProgramWaitsInCalls) {
+  Options options = Of("healthy", 81);
+  options.minutes = 5;
+  options.ranks = 2;
+  options.plain = true;
+  std::string bytes;
+  const Truth truth = GenerateRecording(options, bytes);
+  double in_calls = 0;
+  Count(bytes, [&](const Observation& observation) {
+    const auto* const batch = std::get_if<SampleBatch>(&observation.kind);
+    if (batch == nullptr) return;
+    double sync = -1, launches = 0;
+    for (const Sample& sample : batch->samples) {
+      if (sample.signal == SignalId::kCudaSyncSeconds) sync = sample.value;
+      if (sample.signal == SignalId::kLaunchSeconds) launches = sample.value;
+    }
+    if (sync >= 0) in_calls = std::max(in_calls, sync + launches);
+  });
+  EXPECT_GT(in_calls, 0.2 * truth.seconds);
+  EXPECT_LT(in_calls, truth.seconds);
+}
+
+TEST(Generator, WhatIsMissingCannotDecide) {
+  for (const auto& [family, store] :
+       std::vector<std::pair<std::string, std::string>>{{"E1", "text"}, {"B3", "nvml"}}) {
+    Options options = Of(family, 91);
+    options.ranks = 4;
+    options.minutes = 5;
+    std::string bytes;
+    EXPECT_TRUE(GenerateRecording(options, bytes).decidable) << family;
+    options.without = {store};
+    EXPECT_FALSE(GenerateRecording(options, bytes).decidable) << family;
+  }
+}
+
+TEST(Generator, ARequeuedJobBeginsAnew) {
+  int again = 0;
+  for (uint64_t seed = 1; seed < 9; ++seed) {
+    Options options = Of("F2", seed);
+    options.ranks = 2;
+    options.minutes = 8;
+    std::string bytes;
+    GenerateRecording(options, bytes);
+    std::set<std::string> counts;
+    Count(bytes, [&](const Observation& observation) {
+      const auto* const fact = std::get_if<SchedulerFact>(&observation.kind);
+      if (fact != nullptr && fact->field == "restarts") counts.insert(fact->value);
+    });
+    again += counts.size() == 2;
+  }
+  EXPECT_GT(again, 0);
+}
+
+class EveryNamedJob : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryNamedJob, HasTheNumbersOfItsText) {
+  std::string bytes;
+  const Truth truth = GenerateRecording(Of(GetParam(), 1), bytes);
+  const Counts counts = Count(bytes);
+  EXPECT_FALSE(counts.failed) << counts.error;
+  EXPECT_EQ(truth.family, FindNamed(GetParam())->code);
+  EXPECT_TRUE(truth.decidable) << TruthJson(truth);
+  EXPECT_LE(truth.onset, truth.seconds);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryNamedJob, testing::ValuesIn(NamedJobs()),
+                         [](const auto& of) { return of.param; });
+
+TEST(Generator, TheProtocolsIncidentHasItsBandwidths) {
+  std::string bytes;
+  const Truth truth = GenerateRecording(Of("protocol", 1), bytes);
+  EXPECT_EQ(truth.world, 256);
+  std::vector<double> bandwidths;
+  int64_t out_of_sequence = 0;
+  Count(bytes, [&](const Observation& observation) {
+    const auto* const event = std::get_if<Event>(&observation.kind);
+    if (event == nullptr) return;
+    for (const IntKeyValue& number : event->num) {
+      if (number.key == "bus_bytes_per_second")
+        bandwidths.push_back(static_cast<double>(number.value) / 1e9);
+      if (number.key == "out_of_sequence")
+        out_of_sequence = std::max(out_of_sequence, number.value);
+    }
+  });
+  ASSERT_FALSE(bandwidths.empty());
+  EXPECT_NEAR(bandwidths.front(), 42.3, 0.5);
+  EXPECT_NEAR(bandwidths.back(), 17.1, 0.8);
+  EXPECT_GT(out_of_sequence, 1000);
 }
 
 }  // namespace
