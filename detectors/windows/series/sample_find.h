@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Reading a batch and an event by name. Pure; any thread.
+// Reading a batch by name. Pure; any thread.
 #pragma once
 
 #include <cmath>
-#include <limits>
 #include <optional>
-#include <string_view>
 
 #include "detectors/model/observation.h"
 
@@ -20,21 +18,6 @@ inline std::optional<double> FindSample(const SampleBatch& batch, SignalId signa
       return sample.value;
   }
   return std::nullopt;
-}
-
-// NaN where the event does not say.
-inline double NumberOf(const Event& event, std::string_view key) {
-  for (const IntKeyValue& pair : event.num) {
-    if (pair.key == key) return static_cast<double>(pair.value);
-  }
-  return std::numeric_limits<double>::quiet_NaN();
-}
-
-inline std::string_view TextOf(const Event& event, std::string_view key) {
-  for (const KeyValue& pair : event.str) {
-    if (pair.key == key) return pair.value;
-  }
-  return {};
 }
 
 }  // namespace rankscope::windows

@@ -8,6 +8,7 @@
 
 #include "detectors/model/event_types.h"
 #include "detectors/windows/series/sample_find.h"
+#include "detectors/windows/trackers/event_fields.h"
 
 namespace rankscope::windows {
 namespace {
@@ -134,9 +135,9 @@ void CollectiveTracker::OnEvent(const Event& event, const Speaker& speaker, Time
   RankCollective* rank = Find(speaker);
   if (rank == nullptr) return;
   if (made) {
-    rank->OnCommunicator(NumberOf(event, "nranks"), TextOf(event, "what"));
+    rank->OnCommunicator(NumberOrNan(event, "nranks"), TextOf(event, "what"));
   } else {
-    rank->OnCallFailed(TextOf(event, "call"), NumberOf(event, "result"));
+    rank->OnCallFailed(TextOf(event, "call"), NumberOrNan(event, "result"));
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "detectors/model/observation.h"
@@ -17,6 +18,14 @@ inline std::string_view TextOf(const Event& event, std::string_view key) {
     if (pair.key == key) return pair.value;
   }
   return {};
+}
+
+// NaN where there is none.
+inline double NumberOrNan(const Event& event, std::string_view key) {
+  for (const IntKeyValue& pair : event.num) {
+    if (pair.key == key) return static_cast<double>(pair.value);
+  }
+  return std::numeric_limits<double>::quiet_NaN();
 }
 
 // 0 where there is none.

@@ -12,6 +12,7 @@
 #include "detectors/model/event_types.h"
 #include "detectors/windows/series/sample_find.h"
 #include "detectors/windows/series/statistics.h"
+#include "detectors/windows/trackers/event_fields.h"
 
 namespace rankscope::windows {
 namespace {
@@ -213,9 +214,9 @@ void LaunchTracker::OnEvent(const Event& event, const Speaker& speaker, Timestam
   RankCalls* rank = Find(speaker);
   if (rank == nullptr) return;
   if (failed) {
-    rank->OnAllocationFailed(TextOf(event, "call"), NumberOf(event, "bytes"), t);
+    rank->OnAllocationFailed(TextOf(event, "call"), NumberOrNan(event, "bytes"), t);
   } else {
-    rank->OnCallFailed(TextOf(event, "call"), NumberOf(event, "result"));
+    rank->OnCallFailed(TextOf(event, "call"), NumberOrNan(event, "result"));
   }
 }
 
