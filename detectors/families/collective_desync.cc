@@ -7,6 +7,7 @@
 #include "detectors/families/curve.h"
 #include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::collective_desync {
 
@@ -100,8 +101,8 @@ Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (primary == nullptr) return {};
   const logs::Incident& incident = primary->incident();
-  const bool said = incident.sub == "desync";
-  const bool device = incident.sub == "mismatch";
+  const bool said = incident.sub == subs::kDesync;
+  const bool device = incident.sub == subs::kMismatch;
   const Desync desync = said || device ? Desync{} : FindDesync(f);
   const bool watchdogs = !desync.sub.empty() && incident.kind == IncidentKind::kCollectiveTimeout;
   if (!said && !device && !watchdogs) return {};

@@ -13,6 +13,7 @@
 #include "detectors/families/rows.h"
 #include "detectors/families/standstill.h"
 #include "detectors/families/thread_causes.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::collective_hang {
 
@@ -72,7 +73,7 @@ Finding Stalled(const JobFeatures& f) {
   const features::CollectiveFeatures& c = f.collectives;
   Finding finding;
   finding.matched = true;
-  finding.sub = "stalled";
+  finding.sub = subs::kStalled;
   finding.tier = proto::TIER_S;
   if (!c.asked) finding.cap = cap::kLookalike;  // a kernel that runs for ever looks the same
   finding.shows = {c.waiting_evidence, c.advance_evidence};
@@ -113,7 +114,7 @@ void NameTheAbsent(const JobFeatures& f, Finding& finding) {
 Finding LostPeer(const JobFeatures& f) {
   const features::CollectiveFeatures& c = f.collectives;
   Finding finding = FromPrimary(f);
-  finding.sub = "lost_peer";
+  finding.sub = subs::kLostPeer;
   finding.tier = proto::TIER_C;
   finding.cap = cap::kInferred;
   finding.domain = proto::DOMAIN_UNKNOWN;

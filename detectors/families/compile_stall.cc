@@ -6,6 +6,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::compile_stall {
 
@@ -19,7 +20,7 @@ namespace {
 // The run was ended from outside, or gave up waiting: it did not fail.
 bool EndedByWaiting(const logs::Incident& incident) {
   return (incident.kind == IncidentKind::kSchedulerEnd &&
-          (incident.sub == "time_limit" || incident.sub == "cancelled")) ||
+          (incident.sub == subs::kTimeLimit || incident.sub == subs::kCancelled)) ||
          incident.kind == IncidentKind::kTerminated ||
          incident.kind == IncidentKind::kCollectiveTimeout ||
          (incident.kind == IncidentKind::kSignalDeath &&

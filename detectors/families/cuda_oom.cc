@@ -8,6 +8,7 @@
 #include "detectors/families/curve.h"
 #include "detectors/families/gpu_memory.h"
 #include "detectors/families/rows.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::cuda_oom {
 
@@ -41,8 +42,8 @@ bool Jumped(const JobFeatures& f) {
 void ShowCard(const JobFeatures& f, Finding& finding) {
   const features::GpuMemory& m = f.gpu.memory;
   if (m.at < 0) return;
-  if (finding.sub == "plan" && Leaks(f)) finding.sub = "leak";
-  if (finding.sub == "plan" && Jumped(f)) finding.sub = "late_spike";
+  if (finding.sub == subs::kPlan && Leaks(f)) finding.sub = "leak";
+  if (finding.sub == subs::kPlan && Jumped(f)) finding.sub = "late_spike";
   Show(m.evidence, finding);
   Show(f.gpu.clean_evidence, finding);
   constexpr double kNearlyFull = 0.85;
@@ -59,10 +60,10 @@ std::string_view Sub(const logs::Incident& incident) {
   if (requested && allocated && reserved && total) {
     const double unused = *reserved - *allocated;
     if (unused >= *requested || unused >= 0.2 * *total) return "fragmentation";
-    return "plan";
+    return subs::kPlan;
   }
   if (!requested) return "unsized";
-  return "plan";
+  return subs::kPlan;
 }
 
 // No word of it, but the card refused an allocation, this rank launched nothing after it, and the
@@ -79,7 +80,7 @@ bool DiedRefused(const JobFeatures& f) {
 Finding Refused(const JobFeatures& f) {
   Finding finding;
   finding.matched = true;
-  finding.sub = "refused";
+  finding.sub = subs::kRefused;
   finding.tier = proto::TIER_S;
   finding.cap = cap::kOneSource;  // it may have been caught, and the end be another's doing
   finding.ranks = {f.launches.failed_rank};

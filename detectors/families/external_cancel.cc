@@ -7,6 +7,7 @@
 #include "detectors/families/rows.h"
 #include "detectors/families/scheduler.h"
 #include "detectors/families/sender.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::external_cancel {
 
@@ -35,12 +36,12 @@ Finding Evaluate(const JobFeatures& f) {
   }
   const logs::Incident& incident = primary->incident();
   const bool cancelled =
-      incident.kind == IncidentKind::kSchedulerEnd && incident.sub == "cancelled";
+      incident.kind == IncidentKind::kSchedulerEnd && incident.sub == subs::kCancelled;
   const bool told = incident.kind == IncidentKind::kTerminated ||
                     (incident.kind == IncidentKind::kSignalDeath &&
                      (incident.signal == 15 || incident.signal == 2));
   if (!cancelled && !told) return {};
-  Finding finding = cancelled ? SchedulerFinding(f, "cancelled") : FromPrimary(f);
+  Finding finding = cancelled ? SchedulerFinding(f, subs::kCancelled) : FromPrimary(f);
   if (told) {
     finding.sub = incident.signal == 2 ? "sigint" : "sigterm";
     if (finding.signal == 0) finding.signal = 15;
@@ -48,8 +49,8 @@ Finding Evaluate(const JobFeatures& f) {
     finding.component = "external";
     finding.domain = proto::DOMAIN_UNKNOWN;
     // A lone word may have been printed by anything.
-    finding.cap =
-        incident.sub == "bare" && finding.tier == proto::TIER_S ? cap::kEvenOdds : cap::kInferred;
+    finding.cap = incident.sub == subs::kBare && finding.tier == proto::TIER_S ? cap::kEvenOdds
+                                                                               : cap::kInferred;
     if (f.last_progress_evidence != features::kNoEvidence)
       finding.shows.push_back(f.last_progress_evidence);
     const Cause* const sent = FindSender(f, *primary);

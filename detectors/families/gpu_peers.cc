@@ -8,6 +8,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/standstill.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families {
 namespace {
@@ -146,7 +147,7 @@ void AddWaitingCards(const JobFeatures& f, Finding& finding) {
   Show(gpu.cold_evidence, finding);
   if (!finding.ranks.empty()) return;
   finding.ranks = gpu.cold;
-  if (finding.sub != "lost_peer") finding.sub = "absent_rank";
+  if (finding.sub != subs::kLostPeer) finding.sub = "absent_rank";
   finding.root.push_back(gpu.cold_evidence);
   std::erase(finding.open, Question::kHangCulprit);
 }

@@ -9,6 +9,7 @@
 #include "detectors/families/rows.h"
 #include "detectors/families/standstill.h"
 #include "detectors/families/training_end.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::healthy {
 
@@ -52,7 +53,7 @@ Finding Evaluate(const JobFeatures& f) {
     if (f.text_unseen && !completed && !f.train_end) return {};
     if (f.running) return {};  // too early to say anything; U0 says so
     if (!completed && !f.train_end && f.lines == 0) return {};
-    finding.sub = "unverifiable";
+    finding.sub = subs::kUnverifiable;
     finding.tier = completed || f.train_end ? proto::TIER_S : proto::TIER_W;
     Show(f.lines_evidence, finding);
     Show(f.steps_evidence, finding);

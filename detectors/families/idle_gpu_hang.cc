@@ -9,6 +9,7 @@
 #include "detectors/families/rows.h"
 #include "detectors/families/slow_rank.h"
 #include "detectors/families/thread_causes.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::idle_gpu_hang {
 
@@ -39,7 +40,7 @@ Finding StandingRank(const JobFeatures& f) {
     constexpr double kUnheardSeconds = 600;
     if (!rank.has_run || rank.still_seconds < (silent ? HangTimeout(f) / 2 : kUnheardSeconds))
       return {};
-    if (!silent && (!unheard || cause.sub.empty() || cause.sub == "sleep")) return {};
+    if (!silent && (!unheard || cause.sub.empty() || cause.sub == subs::kSleep)) return {};
     finding.tier = silent ? proto::TIER_S : proto::TIER_W;
   }
   finding.matched = true;

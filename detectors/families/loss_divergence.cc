@@ -9,6 +9,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families {
 
@@ -50,8 +51,8 @@ std::string_view ShortDivergence(const JobFeatures& f) {
   constexpr double kHalfMore = 0.34;  // ln 1.4
   const double risen = std::log(loss.last / loss.first);
   const double peak = std::log(loss.highest / loss.first);
-  if (risen >= kHalfMore) return "rose";
-  return peak >= kHalfMore && risen >= kTenPercent ? "rose" : std::string_view();
+  if (risen >= kHalfMore) return subs::kRose;
+  return peak >= kHalfMore && risen >= kTenPercent ? subs::kRose : std::string_view();
 }
 
 // The run is over and its last few records climb away, above where it began: what it leaves behind
@@ -80,12 +81,13 @@ std::string_view LongDivergence(const LossFeatures& loss) {
   const double gained = std::log(loss.start / loss.lowest);
   const bool up = regained > kSigmas * error(loss.lowest_points, loss.end_points) && StaysUp(loss);
   if (!up) return {};
-  if (std::log(loss.end / loss.start) > std::max(kTenPercent, kSigmas * rise_error)) return "rose";
+  if (std::log(loss.end / loss.start) > std::max(kTenPercent, kSigmas * rise_error))
+    return subs::kRose;
   // Against the very first records too: an early spike makes the first points a poor yardstick.
   const double first_error = error(std::min<int64_t>(loss.points, 3), loss.end_points);
   if (loss.first_three > 0 &&
       std::log(loss.end / loss.first_three) > std::max(kTenPercent, kSigmas * first_error)) {
-    return "rose";
+    return subs::kRose;
   }
   constexpr double kGaveBack = 0.3;  // of what had been learned
   const bool for_long =
@@ -94,7 +96,7 @@ std::string_view LongDivergence(const LossFeatures& loss) {
           std::max<int64_t>(5, loss.points / 4);  // few records: of many steps each
   if (gained > kSigmas * rise_error && regained > std::max(kTwentyPercent, kGaveBack * gained) &&
       for_long) {
-    return "plateau";
+    return subs::kPlateau;
   }
   return {};
 }
@@ -109,19 +111,19 @@ std::string_view NotLearning(const JobFeatures& f) {
   // Not even noise: the output does not depend on the batch any more. Nothing was learned first.
   if (loss.points_still >= std::max<int64_t>(kDead, std::min<int64_t>(loss.points, 128) / 2) &&
       loss.last > kAnything && loss.end >= 0.99 * loss.first) {
-    return "frozen";
+    return subs::kFrozen;
   }
   if (loss.points < kLong) return {};
   const bool flat = std::abs(loss.start - loss.end) < std::max(0.01 * loss.start, 2 * loss.noise) &&
                     std::abs(loss.trend_z) < kTrendZ;
   if (!flat) return {};
   // Many schedules end on a rate of 0: only a row of them keeps a run from learning.
-  if (loss.trailing_zero_rates >= loss.points / 2) return "lr_zero";
+  if (loss.trailing_zero_rates >= loss.points / 2) return subs::kLrZero;
   if (std::isfinite(loss.late_grad_norm) && std::isfinite(loss.early_grad_norm) &&
       loss.late_grad_norm < 0.01 * loss.early_grad_norm) {
-    return "frozen";
+    return subs::kFrozen;
   }
-  return "flat";
+  return subs::kFlat;
 }
 
 // The gradient norm has left its own order of magnitude together with the loss.
@@ -193,16 +195,16 @@ bool LossMustFall(const JobFeatures& f) {
 }
 
 std::string_view Divergence(const JobFeatures& f) {
-  if (IsNotFinite(f)) return "nonfinite";
+  if (IsNotFinite(f)) return subs::kNonfinite;
   const LossFeatures& loss = f.loss;
-  if (loss.trailing_silent_nan >= 2) return "silent_nan";
+  if (loss.trailing_silent_nan >= 2) return subs::kSilentNan;
   if (!LossMustFall(f) || loss.rate_sweep) return {};
   if (loss.points < kShapePoints) return ShortDivergence(f);
   const Explosion explosion = Exploded(f);
-  if (explosion.by_rate) return "exploded";
+  if (explosion.by_rate) return subs::kExploded;
   if (const std::string_view sub = LongDivergence(loss); !sub.empty()) return sub;
-  if (explosion.found) return "exploded";
-  return EndsOnARise(f) ? "rose" : std::string_view();
+  if (explosion.found) return subs::kExploded;
+  return EndsOnARise(f) ? subs::kRose : std::string_view();
 }
 
 namespace loss_divergence {
@@ -216,16 +218,17 @@ Finding Evaluate(const JobFeatures& f) {
   if (primary != nullptr && !nan_text) return {};
   std::string_view sub = Divergence(f);
   // A handful of records, of a short run or at the end of a long one, is little to go by.
-  bool weak = sub == "rose" && (f.loss.points < kShapePoints || LongDivergence(f.loss).empty());
+  bool weak =
+      sub == subs::kRose && (f.loss.points < kShapePoints || LongDivergence(f.loss).empty());
   double cap = 1;
-  if (nan_text && sub.empty()) sub = "nonfinite";
+  if (nan_text && sub.empty()) sub = subs::kNonfinite;
   if (sub.empty()) {
     sub = NotLearning(f);
-    weak = sub == "flat";
-    if (sub == "frozen") cap = cap::kLookalike;
+    weak = sub == subs::kFlat;
+    if (sub == subs::kFrozen) cap = cap::kLookalike;
   }
   if (sub.empty()) return {};
-  const Explosion explosion = sub == "exploded" ? Exploded(f) : Explosion();
+  const Explosion explosion = sub == subs::kExploded ? Exploded(f) : Explosion();
   Finding finding;
   finding.matched = true;
   finding.sub = sub;
@@ -233,7 +236,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.component = "training";
   finding.symptom = "wrong_result";
   finding.tier = weak ? proto::TIER_W : proto::TIER_S;
-  if (weak && sub == "rose" && GradientsExploded(f.loss)) {
+  if (weak && sub == subs::kRose && GradientsExploded(f.loss)) {
     finding.tier = proto::TIER_S;
     cap = cap::kEvenOdds;
   }
@@ -242,7 +245,7 @@ Finding Evaluate(const JobFeatures& f) {
     cap = explosion.cap;
   }
   // A loss that rises a little under a warm-up that is not over may yet turn.
-  if (sub == "rose" && f.loss.rate_climbs && f.loss.end < 2 * f.loss.start)
+  if (sub == subs::kRose && f.loss.rate_climbs && f.loss.end < 2 * f.loss.start)
     cap = std::min(cap, cap::kEvenOdds);
   finding.cap = cap;
   if (nan_text) {
@@ -251,10 +254,10 @@ Finding Evaluate(const JobFeatures& f) {
     finding.onset = primary->incident().t;
     if (f.loss.nonfinite_evidence != kNoEvidence) finding.tier = proto::TIER_C;
   }
-  const features::EvidenceRef root = sub == "nonfinite"    ? f.loss.nonfinite_evidence
-                                     : sub == "silent_nan" ? f.loss.silent_nan_evidence
-                                     : sub == "plateau"    ? f.loss.lowest_evidence
-                                                           : f.loss.end_evidence;
+  const features::EvidenceRef root = sub == subs::kNonfinite   ? f.loss.nonfinite_evidence
+                                     : sub == subs::kSilentNan ? f.loss.silent_nan_evidence
+                                     : sub == subs::kPlateau   ? f.loss.lowest_evidence
+                                                               : f.loss.end_evidence;
   if (root != kNoEvidence) {
     finding.shows.push_back(root);
     finding.root.push_back(root);
@@ -265,8 +268,8 @@ Finding Evaluate(const JobFeatures& f) {
   Show(f.loss.highest_evidence, finding);
   // A rate that cannot be is the cause.
   const bool by_rate =
-      explosion.by_rate || (sub == "nonfinite" && f.loss.highest_learning_rate >= kAbsurdRate);
-  if (sub == "lr_zero" || by_rate) Show(f.loss.learning_rate_evidence, finding);
+      explosion.by_rate || (sub == subs::kNonfinite && f.loss.highest_learning_rate >= kAbsurdRate);
+  if (sub == subs::kLrZero || by_rate) Show(f.loss.learning_rate_evidence, finding);
   Show(f.loss.grad_norm_evidence, finding);
   if (GradientsExploded(f.loss)) Show(f.loss.highest_grad_norm_evidence, finding);
   Show(f.loss_scale.last_evidence, finding);

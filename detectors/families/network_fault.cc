@@ -6,6 +6,7 @@
 #include "detectors/families/gpu_error_end.h"
 #include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::network_fault {
 
@@ -18,7 +19,7 @@ namespace {
 // NCCL found no interface to speak through, while the store was there to tell it so.
 bool IsBootstrap(const logs::Incident& incident) {
   return incident.kind == IncidentKind::kRendezvous && incident.shape == "nccl_bootstrap" &&
-         incident.sub == "bind";
+         incident.sub == subs::kBind;
 }
 
 }  // namespace
@@ -32,11 +33,12 @@ Finding Evaluate(const JobFeatures& f) {
   const bool again = incident.kind == IncidentKind::kRendezvous && f.progress > 0;
   const bool bootstrap = again || IsBootstrap(incident);
   if (incident.kind != IncidentKind::kPeerLost && !peer_access && !bootstrap) return {};
-  if (incident.sub == "init" && f.progress == 0 && !peer_access) return {};  // C1: it never formed
+  if (incident.sub == subs::kInit && f.progress == 0 && !peer_access)
+    return {};  // C1: it never formed
   Finding finding = FromPrimary(f);
-  finding.sub = "path";
-  if (incident.sub == "ib") finding.sub = "ib";
-  if (incident.sub == "efa") finding.sub = "efa";
+  finding.sub = subs::kPath;
+  if (incident.sub == subs::kIb) finding.sub = subs::kIb;
+  if (incident.sub == subs::kEfa) finding.sub = subs::kEfa;
   if (peer_access) finding.sub = "nvlink_peer";
   if (bootstrap) finding.sub = "bootstrap";
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;

@@ -7,6 +7,7 @@
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/scheduler.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::node_down {
 
@@ -50,8 +51,8 @@ bool ProgressedToTheEnd(const JobFeatures& f) {
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
-  if (PrimarySchedulerEnd(f, "node_failure") == nullptr) return {};
-  Finding finding = SchedulerFinding(f, "node_failure");
+  if (PrimarySchedulerEnd(f, subs::kNodeFailure) == nullptr) return {};
+  Finding finding = SchedulerFinding(f, subs::kNodeFailure);
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "node";
   // A node's state that met the run's end, without the job's own record.

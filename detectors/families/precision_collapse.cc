@@ -4,6 +4,7 @@
 // X24: the loss scale collapses.
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::precision_collapse {
 
@@ -14,7 +15,7 @@ using features::LossScaleFeatures;
 namespace {
 
 bool IsScaleCollapse(const logs::Incident& incident) {
-  return incident.kind == logs::IncidentKind::kNonFiniteLoss && incident.sub == "scale_minimum";
+  return incident.kind == logs::IncidentKind::kNonFiniteLoss && incident.sub == subs::kScaleMinimum;
 }
 
 // Halvings in a row that are no search for the scale: the search is over after some fifty records,

@@ -7,6 +7,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::rendezvous_hang {
 
@@ -18,7 +19,7 @@ namespace {
 
 // NCCL failed while it connected the ranks: the store had brought them together.
 bool FormsNoCommunicator(const logs::Incident& incident) {
-  return incident.kind == IncidentKind::kPeerLost && incident.sub == "init";
+  return incident.kind == IncidentKind::kPeerLost && incident.sub == subs::kInit;
 }
 
 bool StuckInRendezvous(const JobFeatures& f) {
@@ -30,14 +31,14 @@ bool StuckInRendezvous(const JobFeatures& f) {
 
 // Time ran out while it waited for something else than to connect.
 bool WaitedForOthers(const logs::Incident& incident) {
-  return incident.sub == "timeout" && incident.line.find("connect") == std::string::npos &&
+  return incident.sub == subs::kTimeout && incident.line.find("connect") == std::string::npos &&
          incident.message.find("connect") == std::string::npos;
 }
 
 proto::Domain DomainOf(std::string_view sub) {
-  if (sub == "port_in_use" || sub == "bind") return proto::DOMAIN_WORKLOAD;
-  for (const std::string_view open :
-       {"dns", "refused", "timeout", "join", "waiting", "store_lost"}) {
+  if (sub == subs::kPortInUse || sub == subs::kBind) return proto::DOMAIN_WORKLOAD;
+  for (const std::string_view open : {subs::kDns, subs::kRefused, subs::kTimeout, subs::kJoin,
+                                      subs::kWaiting, subs::kStoreLost}) {
     if (sub == open) return proto::DOMAIN_UNKNOWN;
   }
   return proto::DOMAIN_INFRASTRUCTURE;
@@ -70,7 +71,7 @@ Finding Evaluate(const JobFeatures& f) {
     if ((primary->incident().kind != IncidentKind::kRendezvous && !forming) || f.progress > 0)
       return {};
     // NCCL without an interface is a matter of the network, with a group that stands.
-    if (primary->incident().shape == "nccl_bootstrap" && primary->incident().sub == "bind")
+    if (primary->incident().shape == "nccl_bootstrap" && primary->incident().sub == subs::kBind)
       return {};
     Finding finding = FromPrimary(f);
     finding.sub = primary->incident().sub;
@@ -81,11 +82,12 @@ Finding Evaluate(const JobFeatures& f) {
     if (!f.network.trigger.empty() && !forming) {
       FollowKernel(f, finding);
     } else if (f.network.connected > 0 && WaitedForOthers(primary->incident())) {
-      finding.sub = "waiting";
+      finding.sub = subs::kWaiting;
       Show(f.network.connected_evidence, finding);
     }
     finding.domain = DomainOf(finding.sub);
-    if (finding.sub == "timeout" || finding.sub == "join" || finding.sub == "store_lost")
+    if (finding.sub == subs::kTimeout || finding.sub == subs::kJoin ||
+        finding.sub == subs::kStoreLost)
       finding.open.push_back(Question::kRendezvousTrigger);
     finding.component = "rendezvous";
     finding.symptom = "hang";
@@ -107,7 +109,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.onset = f.now - Seconds(f.phase_seconds);
   if (f.network.connected > 0) {
     // The coordinator answers: what is missing is somebody else.
-    finding.sub = "waiting";
+    finding.sub = subs::kWaiting;
     Show(f.network.connected_evidence, finding);
   } else {
     finding.open.push_back(Question::kRendezvousTrigger);

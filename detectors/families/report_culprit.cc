@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "detectors/families/curve.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families {
 namespace {
@@ -63,7 +64,8 @@ void AddReportedCulprit(const JobFeatures& f, Finding& finding) {
 }
 
 void AddPortFaults(const JobFeatures& f, Finding& finding) {
-  const bool fabric = finding.sub == "ib" || finding.sub == "efa" || finding.sub == "path";
+  const bool fabric =
+      finding.sub == subs::kIb || finding.sub == subs::kEfa || finding.sub == subs::kPath;
   if (!fabric || f.reports.port_evidence == kNoEvidence) return;
   Show(f.reports.port_evidence, finding);
   if (!f.reports.link_fell) return;

@@ -6,6 +6,7 @@
 
 #include "detectors/families/rows.h"
 #include "detectors/families/scheduler.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::requeue_preemption {
 
@@ -18,7 +19,7 @@ Finding JudgeReturn(const JobFeatures& f, Finding finding) {
   const Cause* const primary = f.Primary();
   const bool recorded = primary->candidate->store == proto::STORE_SCHEDULER;
   // The record has a word of its own for preemption.
-  if (finding.sub == "requeue" && recorded) finding.open.push_back(Question::kWhoRequeued);
+  if (finding.sub == subs::kRequeue && recorded) finding.open.push_back(Question::kWhoRequeued);
   AddHistory(f, finding);
   AddLostWork(f, finding);
   const std::string& rerun = f.scheduler.rerun;
@@ -30,13 +31,13 @@ Finding JudgeReturn(const JobFeatures& f, Finding finding) {
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
-  if (PrimarySchedulerEnd(f, "preemption") != nullptr)
-    return JudgeReturn(f, SchedulerFinding(f, "preemption"));
-  if (PrimarySchedulerEnd(f, "requeue") != nullptr)
-    return JudgeReturn(f, SchedulerFinding(f, "requeue"));
+  if (PrimarySchedulerEnd(f, subs::kPreemption) != nullptr)
+    return JudgeReturn(f, SchedulerFinding(f, subs::kPreemption));
+  if (PrimarySchedulerEnd(f, subs::kRequeue) != nullptr)
+    return JudgeReturn(f, SchedulerFinding(f, subs::kRequeue));
   // A job that is requeued because its time is over ended by its time limit.
-  if (Notice(f, "time_limit") != nullptr) return {};
-  for (const std::string_view sub : {"preemption", "requeue"}) {
+  if (Notice(f, subs::kTimeLimit) != nullptr) return {};
+  for (const std::string_view sub : {subs::kPreemption, subs::kRequeue}) {
     if (const Cause* notice = Notice(f, sub)) return JudgeReturn(f, NoticeFinding(f, sub, *notice));
   }
   return {};

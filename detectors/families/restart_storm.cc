@@ -8,6 +8,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::restart_storm {
 
@@ -24,8 +25,8 @@ constexpr int64_t kNoAdvance = 3;  // attempts in a row that came no further
 // An event that says nothing of why attempts keep ending.
 bool ExplainsNothing(const logs::Incident& incident) {
   return (incident.kind == IncidentKind::kSchedulerEnd &&
-          (incident.sub == "requeue" || incident.sub == "preemption" ||
-           incident.sub == "cancelled")) ||
+          (incident.sub == subs::kRequeue || incident.sub == subs::kPreemption ||
+           incident.sub == subs::kCancelled)) ||
          incident.kind == IncidentKind::kTerminated ||
          incident.kind == IncidentKind::kNonZeroExit || incident.kind == IncidentKind::kPeerLost ||
          (incident.kind == IncidentKind::kSignalDeath &&

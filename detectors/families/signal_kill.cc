@@ -12,6 +12,7 @@
 #include "detectors/families/sender.h"
 #include "detectors/families/standstill.h"
 #include "detectors/logs/failures/exception_table.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::signal_kill {
 
@@ -97,7 +98,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.component = "shared_memory";
     finding.tier = proto::TIER_P;
     Show(f.storage.shared_memory_evidence, finding);
-  } else if (primary->incident().sub == "dataloader_worker" && finding.signal == SIGBUS) {
+  } else if (primary->incident().sub == subs::kDataloaderWorker && finding.signal == SIGBUS) {
     finding.sub = "shm";
     finding.domain = proto::DOMAIN_WORKLOAD;
     finding.component = "shared_memory";
@@ -123,7 +124,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.open.push_back(Question::kNativeCrashSite);
   }
   // A lone "Killed" may have been printed by anything.
-  if (primary->incident().sub == "bare" && finding.tier == proto::TIER_S)
+  if (primary->incident().sub == subs::kBare && finding.tier == proto::TIER_S)
     finding.tier = proto::TIER_W;
   return finding;
 }

@@ -10,6 +10,7 @@
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 #include "detectors/features/checkpoint_place.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::silent_resume {
 
@@ -80,7 +81,7 @@ Silent AfterEarlierAttempt(const JobFeatures& f) {
   if (!resume.earlier || resume.load_seen || !again || !LossBeginsAgain(f, before)) return {};
   if (HasReadCheckpoint(f)) return {};
   // Without a word of a restart it may be another program of the same script.
-  return {"not_loaded",
+  return {subs::kNotLoaded,
           resume.restarted ? proto::TIER_S : proto::TIER_W,
           {resume.earlier_save_evidence, resume.earlier_loss_evidence, f.first_progress_evidence}};
 }
@@ -97,7 +98,7 @@ Silent AfterParent(const JobFeatures& f) {
   if (!LossBeginsAgain(f, before)) return {};
   const bool alike = parent.same_program && parent.same_length && LossBeginsLike(f, before);
   if (!parent.rerun && (!alike || resume.weights_read)) return {};
-  Silent silent{"not_loaded",
+  Silent silent{subs::kNotLoaded,
                 parent.rerun ? proto::TIER_S : proto::TIER_W,
                 {parent.rerun_evidence, parent.evidence, f.first_progress_evidence}};
   // Beside the scheduler's word that it is a rerun, the kernel's or the program's that it looked
@@ -119,7 +120,7 @@ Silent AfterFlag(const JobFeatures& f) {
       BeginsAtTheBeginning(resume) || (resume.counts_within_epochs && f.no_checkpoint);
   if (resume.flag_evidence == kNoEvidence || resume.load_seen || !begins) return {};
   if (HasReadCheckpoint(f)) return {};
-  Silent silent{"not_loaded", proto::TIER_S, {resume.flag_evidence, f.first_progress_evidence}};
+  Silent silent{subs::kNotLoaded, proto::TIER_S, {resume.flag_evidence, f.first_progress_evidence}};
   if (f.storage.missing_evidence != kNoEvidence) {
     silent.tier = proto::TIER_C;  // the kernel's word beside the command's
     silent.root.push_back(f.storage.missing_evidence);
@@ -136,7 +137,7 @@ Silent AfterAnnouncement(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
   if (!resume.announced || !BeginsAtTheBeginning(resume)) return {};
   if (f.no_checkpoint) {
-    return {"not_loaded",
+    return {subs::kNotLoaded,
             proto::TIER_S,
             {resume.load_evidence, f.no_checkpoint_evidence, f.first_progress_evidence}};
   }
@@ -145,7 +146,7 @@ Silent AfterAnnouncement(const JobFeatures& f) {
   constexpr double kInitial = 0.25;  // of its logarithm
   const bool initial = f.loss.start > 0 && f.loss.end > 0 &&
                        std::log(f.loss.start / f.loss.end) > kInitial && Learned(f);
-  return {initial ? "not_loaded" : "partial",
+  return {initial ? subs::kNotLoaded : subs::kPartial,
           proto::TIER_S,
           {resume.load_evidence, f.first_progress_evidence}};
 }
@@ -160,12 +161,12 @@ Silent AfterMiss(const JobFeatures& f) {
       !BeginsAtTheBeginning(resume))
     return {};
   if (resume.looked_elsewhere) {
-    return {"not_loaded", proto::TIER_S, {f.no_checkpoint_evidence, f.leave.save}};
+    return {subs::kNotLoaded, proto::TIER_S, {f.no_checkpoint_evidence, f.leave.save}};
   }
   const bool nothing_left = resume.parent.known && (resume.parent.finished || !resume.parent.saved);
   if (resume.restarts > 0 && !resume.earlier && !nothing_left) {
     // What the run before left is not known.
-    return {"not_loaded", proto::TIER_W, {f.no_checkpoint_evidence, f.first_progress_evidence}};
+    return {subs::kNotLoaded, proto::TIER_W, {f.no_checkpoint_evidence, f.first_progress_evidence}};
   }
   return {};
 }
@@ -177,7 +178,7 @@ Silent InPart(const JobFeatures& f) {
   const bool meant = resume.announced || resume.flag_evidence != kNoEvidence || resume.earlier ||
                      resume.restarts > 0 || (resume.load_seen && resume.partial == "schedule");
   if (!meant) return {};
-  return {"partial", proto::TIER_S, {resume.partial_evidence}};
+  return {subs::kPartial, proto::TIER_S, {resume.partial_evidence}};
 }
 
 Silent SilentResume(const JobFeatures& f) {
@@ -232,7 +233,7 @@ Finding Evaluate(const JobFeatures& f) {
   if (silent.sub.empty()) return {};
   Finding finding;
   finding.matched = true;
-  finding.sub = silent.sub == "partial" ? "partial" : "not_loaded";
+  finding.sub = silent.sub == subs::kPartial ? subs::kPartial : subs::kNotLoaded;
   finding.tier = silent.tier;
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "checkpoint";
@@ -248,7 +249,7 @@ Finding Evaluate(const JobFeatures& f) {
   const ParentFeatures& parent = f.resume.parent;
   Show(parent.rerun_evidence, finding);
   Show(parent.evidence, finding);
-  if (!parent.wrote.empty() && !f.resume.looked.empty() && finding.sub == "not_loaded" &&
+  if (!parent.wrote.empty() && !f.resume.looked.empty() && finding.sub == subs::kNotLoaded &&
       !features::MayBeOneFolder(parent.wrote, f.resume.looked)) {
     finding.advice = "elsewhere";
     finding.values.Set(FieldId::kWrote, parent.wrote).Set(FieldId::kLooked, f.resume.looked);

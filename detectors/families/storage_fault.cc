@@ -6,6 +6,7 @@
 #include "detectors/families/gpu_error_end.h"
 #include "detectors/families/node_fault.h"
 #include "detectors/families/rows.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::storage_fault {
 
@@ -30,12 +31,12 @@ Finding Evaluate(const JobFeatures& f) {
   if (primary != nullptr) {
     if (primary->incident().kind != IncidentKind::kStorage) return {};
     finding = FromPrimary(f);
-    finding.sub = "full";
-    if (primary->incident().sub == "hang") finding.sub = "hang";
+    finding.sub = subs::kFull;
+    if (primary->incident().sub == subs::kHang) finding.sub = subs::kHang;
     for (const KeyValue& field : primary->incident().fields) {
       if (field.key == "errno" && field.value == "EIO") finding.sub = "io_error";
       if (field.key == "errno" && field.value == "EROFS") finding.sub = "io_error";
-      if (field.key == "errno" && field.value == "ESTALE") finding.sub = "hang";
+      if (field.key == "errno" && field.value == "ESTALE") finding.sub = subs::kHang;
     }
     if (primary->candidate->store == proto::STORE_KERNEL) {
       finding.tier = proto::TIER_P;
@@ -48,11 +49,11 @@ Finding Evaluate(const JobFeatures& f) {
     if (primary->candidate->store != proto::STORE_KERNEL && !f.storage.failure.empty())
       finding.sub = f.storage.failure;
     // That a disk is full is the program's own error; that one fails accuses it.
-    if (f.storage.failure.empty() && finding.sub != "full") HoldToItsWord(f, finding);
+    if (f.storage.failure.empty() && finding.sub != subs::kFull) HoldToItsWord(f, finding);
     Show(f.storage.failure_evidence, finding);
   } else if (f.running && f.storage.hang_seconds >= kFileHangSeconds) {
     finding.matched = true;
-    finding.sub = "hang";
+    finding.sub = subs::kHang;
     finding.tier = proto::TIER_S;
     finding.symptom = "hang";
     finding.onset = f.now - Seconds(f.storage.hang_seconds);
@@ -63,7 +64,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.values = {{FieldId::kWhat, "call"}, {FieldId::kSeconds, f.storage.hang_seconds}};
   } else if (const features::NodeFault* const server = HangingFileServer(f, kFileHangSeconds)) {
     finding.matched = true;
-    finding.sub = "hang";
+    finding.sub = subs::kHang;
     finding.tier = proto::TIER_S;
     finding.symptom = "hang";
     finding.onset = server->first;

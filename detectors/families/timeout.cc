@@ -11,6 +11,7 @@
 #include "detectors/families/rows.h"
 #include "detectors/families/scheduler.h"
 #include "detectors/families/standstill.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::timeout {
 
@@ -49,9 +50,9 @@ void JudgeByText(const JobFeatures& f, Finding& finding) {
   Show(f.silence_evidence, finding);
   const bool advances = Advances(f);
   if (f.silence_seconds >= HangTimeout(f) && !advances) {
-    finding.sub = "stalled";
+    finding.sub = subs::kStalled;
   } else if (f.lost.in_save) {
-    finding.sub = "in_save";
+    finding.sub = subs::kInSave;
     // Else the kernel has answered it.
     if (!f.lost.save_cut) finding.open.push_back(Question::kLastCheckpoint);
   } else if (f.silence_seconds <= MovingSeconds(f) || advances) {
@@ -65,15 +66,15 @@ void JudgeByText(const JobFeatures& f, Finding& finding) {
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
-  const Cause* notice = Notice(f, "time_limit");
-  if (notice == nullptr && PrimarySchedulerEnd(f, "time_limit") == nullptr) return {};
-  Finding finding =
-      notice != nullptr ? NoticeFinding(f, "unknown", *notice) : SchedulerFinding(f, "unknown");
+  const Cause* notice = Notice(f, subs::kTimeLimit);
+  if (notice == nullptr && PrimarySchedulerEnd(f, subs::kTimeLimit) == nullptr) return {};
+  Finding finding = notice != nullptr ? NoticeFinding(f, subs::kUnknown, *notice)
+                                      : SchedulerFinding(f, subs::kUnknown);
   if (f.timed && f.progress > 0) {
     JudgeByText(f, finding);
   } else if (CallsCounted(f)) {
     // No word of it, but its calls say whether it still moved.
-    finding.sub = Advances(f) ? "slow" : "stalled";
+    finding.sub = Advances(f) ? "slow" : subs::kStalled;
     Show(f.collectives.advance_evidence, finding);
     Show(f.launches.idle_evidence, finding);
   } else {
@@ -81,9 +82,9 @@ Finding Evaluate(const JobFeatures& f) {
     finding.open.push_back(Question::kHungOrSlow);
     finding.values.Set(FieldId::kUntimed, "yes");
   }
-  if (finding.sub == "in_save" || f.lost.save_cut) Show(f.lost.save_evidence, finding);
+  if (finding.sub == subs::kInSave || f.lost.save_cut) Show(f.lost.save_evidence, finding);
   const features::CollectiveFeatures& c = f.collectives;
-  if (finding.sub == "stalled" && !c.absent.empty()) {
+  if (finding.sub == subs::kStalled && !c.absent.empty()) {
     // Who was not in the collective that the others stood in.
     Show(c.absent_evidence, finding);
     Show(c.waiting_evidence, finding);

@@ -8,6 +8,7 @@
 #include "detectors/families/rows.h"
 #include "detectors/families/standstill.h"
 #include "detectors/families/training_end.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families::undetermined {
 
@@ -20,7 +21,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.tier = proto::TIER_W;
   finding.component = "unknown";
   if (f.running) {
-    finding.sub = "too_early";
+    finding.sub = subs::kTooEarly;
     // A run that says nothing and advances is not too young to be judged but too quiet.
     constexpr double kLongEnough = 60;
     const bool quiet = f.progress == 0 && (f.now - f.begin).seconds() >= kLongEnough &&

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "detectors/features/gpu_error.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::features {
 namespace {
@@ -25,8 +26,8 @@ CauseClass ClassOfSignal(int32_t signal) {
 }
 
 CauseClass ClassOfSchedulerEnd(const Incident& incident) {
-  if (incident.sub == "time_limit") return CauseClass::kTimeLimit;
-  const bool ended = incident.sub == "cancelled" || incident.sub == "failed";
+  if (incident.sub == subs::kTimeLimit) return CauseClass::kTimeLimit;
+  const bool ended = incident.sub == subs::kCancelled || incident.sub == subs::kFailed;
   return ended ? CauseClass::kCancelled : CauseClass::kSchedulerAct;
 }
 

@@ -10,6 +10,7 @@
 
 #include "detectors/features/cause_relations.h"
 #include "detectors/features/gpu_error.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::features {
 namespace {
@@ -78,7 +79,7 @@ class Orderer {
         incident.kind == IncidentKind::kStorage || incident.kind == IncidentKind::kPeerLost ||
         incident.kind == IncidentKind::kCollectiveTimeout ||
         (incident.kind == IncidentKind::kSignalDeath &&
-         (incident.sub == "dataloader_worker" || incident.sub == "bare"));
+         (incident.sub == subs::kDataloaderWorker || incident.sub == subs::kBare));
     if (!own_fault) return Role::kInitiating;
     // An exit status of 0 says that whatever was printed was survived.
     if (f_.exit_known && f_.exit_code == 0) return Role::kRecovered;
@@ -207,12 +208,12 @@ class Orderer {
     for (const Cause& act : causes_) {
       const Incident& record = act.incident();
       if (record.kind != IncidentKind::kSchedulerEnd || act.role != Role::kInitiating) continue;
-      const bool node = record.sub == "node_failure";
-      if (!node && record.sub != "preemption") continue;
+      const bool node = record.sub == subs::kNodeFailure;
+      if (!node && record.sub != subs::kPreemption) continue;
       for (Cause& cause : causes_) {
         const Incident& incident = cause.incident();
         const bool requeue =
-            incident.kind == IncidentKind::kSchedulerEnd && incident.sub == "requeue";
+            incident.kind == IncidentKind::kSchedulerEnd && incident.sub == subs::kRequeue;
         const bool kill = incident.kind == IncidentKind::kSignalDeath && incident.signal == SIGKILL;
         const bool lost = node && (incident.kind == IncidentKind::kPeerLost ||
                                    incident.kind == IncidentKind::kCollectiveTimeout);
@@ -226,7 +227,7 @@ class Orderer {
   // times are cut to whole seconds, so what the kernel saw in that second may seem to be later.
   void DemoteWhatACardDid() {
     for (Cause& act : causes_) {
-      if (act.role != Role::kInitiating || act.incident().sub != "node_failure") continue;
+      if (act.role != Role::kInitiating || act.incident().sub != subs::kNodeFailure) continue;
       if (act.candidate->store != proto::STORE_SCHEDULER) continue;
       const bool card = AnyInitiating([&act](const Cause& cause) {
         return cause.incident().kind == IncidentKind::kXid &&
@@ -352,7 +353,7 @@ class Orderer {
         cause.role = Role::kCascade;
       // A plain cancel after a failure is the launcher or --kill-on-bad-exit cleaning up.
       if (incident.kind == IncidentKind::kSchedulerEnd &&
-          (incident.sub == "cancelled" || incident.sub == "failed") && failed) {
+          (incident.sub == subs::kCancelled || incident.sub == subs::kFailed) && failed) {
         cause.role = Role::kCascade;
       }
       // std::terminate repeats what a watchdog or an error handler has already said.

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "detectors/features/landmarks.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::features {
 namespace {
@@ -34,7 +35,7 @@ struct OutcomeRow {
   int weight;  // of several triggers the one that explains most
 };
 constexpr std::array kOutcomes = {
-    OutcomeRow{Contact::Kind::kListen, "in_use", "port_in_use", 5},
+    OutcomeRow{Contact::Kind::kListen, "in_use", subs::kPortInUse, 5},
     OutcomeRow{Contact::Kind::kResolve, "no_such_name", "dns", 4},
     OutcomeRow{Contact::Kind::kResolve, "no_answer", "dns", 4},
     OutcomeRow{Contact::Kind::kResolve, "failed", "dns", 4},

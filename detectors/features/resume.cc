@@ -11,6 +11,7 @@
 
 #include "detectors/features/checkpoint_place.h"
 #include "detectors/features/landmarks.h"
+#include "detectors/model/subs.h"
 #include "detectors/windows/series/statistics.h"
 
 namespace rankscope::features {
@@ -331,7 +332,7 @@ void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow&
   for (const windows::Candidate& candidate : job.incidents().all()) {
     const logs::Incident& incident = candidate.incident;
     const bool returned = incident.kind == logs::IncidentKind::kSchedulerEnd &&
-                          (incident.sub == "requeue" || incident.sub == "preemption");
+                          (incident.sub == subs::kRequeue || incident.sub == subs::kPreemption);
     if (returned && candidate.attempt < job.attempt().ordinal) resume.restarted = true;
   }
 

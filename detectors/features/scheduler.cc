@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "detectors/features/suspect_node.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::features {
 namespace {
@@ -176,7 +177,7 @@ void DescribeNodeRecord(const windows::JobWindow& job, const windows::AttemptWin
   if (worst->t < end - kBeforeTheEnd || worst->t > end + kAfterTheEnd) return;
   auto candidate = std::make_shared<windows::Candidate>();
   candidate->incident.kind = logs::IncidentKind::kSchedulerEnd;
-  candidate->incident.sub = "node_failure";
+  candidate->incident.sub = subs::kNodeFailure;
   candidate->incident.shape = "node_record";
   candidate->incident.fields = {{"node", s.failed_node}};
   candidate->incident.t = worst->t;
@@ -208,7 +209,8 @@ void DescribeRecord(const windows::JobWindow& job, const windows::AttemptWindow&
   // srun names the node that failed; slurmstepd the one that it runs on itself.
   for (const Cause& cause : f.causes) {
     const logs::Incident& incident = cause.incident();
-    if (s.failed_node.empty() && incident.sub == "node_failure" && incident.shape != "slurmstepd")
+    if (s.failed_node.empty() && incident.sub == subs::kNodeFailure &&
+        incident.shape != "slurmstepd")
       s.failed_node = FieldOf(incident, "node");
   }
   // A host list of one name is that name.

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 
+#include "detectors/model/subs.h"
+
 namespace rankscope::features {
 namespace {
 
@@ -116,7 +118,7 @@ constexpr std::array kNames = {
     NameRow{StackCause::kFileLock, "file_lock", "waits for a file lock that another process holds"},
     NameRow{StackCause::kDownload, "download", "waits for a download"},
     NameRow{StackCause::kDebugger, "debugger", "is held by a debugger"},
-    NameRow{StackCause::kSleep, "sleep", "sleeps in a timed wait"},
+    NameRow{StackCause::kSleep, subs::kSleep, "sleeps in a timed wait"},
     NameRow{StackCause::kNetworkFile, "network_file", "waits for a network file system"},
     NameRow{StackCause::kLocalFile, "disk", "waits for a local disk"},
     NameRow{StackCause::kDriver, "driver", "waits inside the GPU driver"},

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "detectors/features/landmarks.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::features {
 namespace {
@@ -141,7 +142,7 @@ class Reader {
     auto candidate = std::make_shared<windows::Candidate>();
     logs::Incident& incident = candidate->incident;
     incident.kind = IncidentKind::kStorage;
-    incident.sub = f_.storage.failure == "hang" ? "hang" : "";
+    incident.sub = f_.storage.failure == "hang" ? subs::kHang : "";
     incident.shape = "file_call";
     incident.rank = f_.storage.ranks.size() == 1 ? f_.storage.ranks.front() : -1;
     incident.pid = failure.process.pid;
@@ -171,7 +172,7 @@ class Reader {
       incident.kind = IncidentKind::kSignalDeath;
       incident.signal = SIGBUS;
       // A worker's death may be outlived; whose it is shows in what its parent does.
-      incident.sub = space.rank < 0 ? "dataloader_worker" : "";
+      incident.sub = space.rank < 0 ? subs::kDataloaderWorker : "";
       incident.shape = "shared_memory";
       incident.rank = space.rank;
       incident.pid = space.process.pid;

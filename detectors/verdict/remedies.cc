@@ -28,11 +28,12 @@ std::span<const RemedyRow> Remedies() {
 }
 
 const RemedyRow& FindRemedy(std::string_view code, std::string_view sub) {
+  constexpr std::string_view kAnySub = "*";
   const RemedyRow* any = &kRemedies.back();
   for (const RemedyRow& row : kRemedies) {
     if (row.code != code) continue;
     if (row.sub == sub) return row;
-    if (row.sub == "*") any = &row;
+    if (row.sub == kAnySub) any = &row;
   }
   return *any;
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "detectors/families/family_names.h"
+#include "detectors/model/subs.h"
 #include "detectors/sentences/questions.h"
 #include "detectors/sentences/reasons.h"
 #include "detectors/sentences/remarks.h"
@@ -92,8 +93,8 @@ std::string_view When(const JobFeatures& f) {
 }
 
 std::string_view Severity(std::string_view code, std::string_view sub) {
-  if (code == "G1") return sub == "unverifiable" ? "info" : "ok";
-  if (code == "U0") return sub == "too_early" ? "info" : "warning";
+  if (code == "G1") return sub == subs::kUnverifiable ? "info" : "ok";
+  if (code == "U0") return sub == subs::kTooEarly ? "info" : "warning";
   constexpr std::array kLesser = {"X20", "F2", "E3", "D1", "D2", "D3"};
   if (std::find(kLesser.begin(), kLesser.end(), code) != kLesser.end()) return "warning";
   return "critical";

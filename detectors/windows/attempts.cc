@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "detectors/model/subs.h"
 #include "detectors/windows/completed_save.h"
 #include "detectors/windows/series/statistics.h"
 
@@ -43,7 +44,7 @@ bool IsTerminal(const Incident& incident) {
 bool IsDeathReport(const Incident& incident) {
   return incident.kind == IncidentKind::kNonZeroExit ||
          incident.kind == IncidentKind::kSchedulerEnd ||
-         (incident.kind == IncidentKind::kSignalDeath && incident.sub != "dataloader_worker") ||
+         (incident.kind == IncidentKind::kSignalDeath && incident.sub != subs::kDataloaderWorker) ||
          incident.kind == IncidentKind::kUsageError;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "detectors/model/event_types.h"
+#include "detectors/model/subs.h"
 #include "detectors/windows/job_window.h"
 #include "detectors/windows/signal_sender.h"
 
@@ -231,9 +232,10 @@ void JobWindow::TakeSchedulerEnd(std::string_view field, const SchedulerHistory:
   struct StateRow {
     std::string_view state, sub;
   };
-  constexpr StateRow kStates[] = {{"TIMEOUT", "time_limit"},  {"PREEMPTED", "preemption"},
-                                  {"REQUEUED", "requeue"},    {"NODE_FAIL", "node_failure"},
-                                  {"CANCELLED", "cancelled"}, {"OUT_OF_MEMORY", "oom"}};
+  constexpr StateRow kStates[] = {
+      {"TIMEOUT", subs::kTimeLimit},   {"PREEMPTED", subs::kPreemption},
+      {"REQUEUED", subs::kRequeue},    {"NODE_FAIL", subs::kNodeFailure},
+      {"CANCELLED", subs::kCancelled}, {"OUT_OF_MEMORY", subs::kOom}};
   const SchedulerRun* const run = told.run;
   const std::string& state = scheduler_.state();
   const auto* const row = std::find_if(
@@ -242,12 +244,12 @@ void JobWindow::TakeSchedulerEnd(std::string_view field, const SchedulerHistory:
   if (row == std::end(kStates)) return;
   Candidate candidate;
   candidate.incident.kind =
-      row->sub == "oom" ? IncidentKind::kHostOom : IncidentKind::kSchedulerEnd;
+      row->sub == subs::kOom ? IncidentKind::kHostOom : IncidentKind::kSchedulerEnd;
   candidate.incident.sub = row->sub;
   candidate.incident.shape = "scheduler_state";
   std::vector<KeyValue>& fields = candidate.incident.fields;
   fields = {{"field", std::string(field)}, {"value", state}, {"origin", scheduler_.state_origin()}};
-  if (row->sub == "cancelled") {
+  if (row->sub == subs::kCancelled) {
     // sacct: "CANCELLED by 1000"; other texts say who in a field of its own, and some do not.
     constexpr std::string_view kBy = "CANCELLED by ";
     std::string by = state.starts_with(kBy) ? state.substr(kBy.size()) : std::string();
@@ -273,7 +275,7 @@ void JobWindow::TakeReturnToQueue(Timestamp t) {
   if (!runs.empty() && runs.back().ended()) return;  // which is said of the run itself
   Candidate candidate;
   candidate.incident.kind = IncidentKind::kSchedulerEnd;
-  candidate.incident.sub = "requeue";
+  candidate.incident.sub = subs::kRequeue;
   candidate.incident.shape = "scheduler_restarts";
   candidate.incident.fields = {{"field", "restarts"},
                                {"value", std::to_string(scheduler_.restarts())},

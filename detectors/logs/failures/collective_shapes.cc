@@ -3,6 +3,7 @@
 #include "detectors/logs/failures/exception_text.h"
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::logs {
 namespace {
@@ -128,7 +129,7 @@ void ParseDesync(const CleanLine& line, RecordList& out) {
   const std::string_view text = line.text;
   Incident incident = MakeIncident(IncidentKind::kCollectiveTimeout, line, "desync_report");
   incident.role = Role::kCascade;
-  incident.sub = "desync";
+  incident.sub = subs::kDesync;
   if (const auto seq = IntAfter(text, "collective #"); seq) AddField(incident, "seq", *seq);
   AddField(incident, "missing_ranks", Capped(Between(text, "[", "]"), 200));
   AddField(incident, "backend", "nccl");
@@ -163,7 +164,7 @@ void ParsePeer(const CleanLine& line, RecordList& out) {
 void ParseIb(const CleanLine& line, RecordList& out) {
   if (!ContainsAny(line.text, {"NET/IB", "ibv_", "mlx", "ib_plugin"})) return;
   Incident incident = MakeIncident(IncidentKind::kPeerLost, line, "nccl_ib");
-  incident.sub = "ib";
+  incident.sub = subs::kIb;
   AddField(incident, "backend", "nccl");
   auto status = IntAfter(line.text, "status=");
   if (!status) status = IntAfter(line.text, " with error ");  // NCCL up to 2.19
@@ -189,7 +190,7 @@ void ParseIb(const CleanLine& line, RecordList& out) {
 void ParseOfi(const CleanLine& line, RecordList& out) {
   if (!Contains(line.text, "NET/OFI")) return;
   Incident incident = MakeIncident(IncidentKind::kPeerLost, line, "nccl_ofi");
-  incident.sub = "efa";
+  incident.sub = subs::kEfa;
   AddField(incident, "backend", "nccl");
   if (const auto rc = IntAfter(line.text, "RC: "); rc) AddField(incident, "status", *rc);
   out.push_back(std::move(incident));
@@ -315,7 +316,7 @@ bool ReadPeerLost(std::string_view text, Incident& incident) {
   if (at_creation && text.starts_with("NCCL error in: ") &&
       ContainsAny(text, {"unhandled system error", "ncclSystemError"}) &&
       !Contains(text, "closed by remote peer")) {
-    incident.sub = "init";
+    incident.sub = subs::kInit;
   }
   if (ContainsAny(text, {"gloo", "pair.cc"})) AddField(incident, "backend", "gloo");
   if (ContainsAny(text, {"NCCL", "nccl"})) AddField(incident, "backend", "nccl");

@@ -6,6 +6,7 @@
 
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::logs {
 namespace {
@@ -149,7 +150,8 @@ bool ClassifyText(std::string_view text, Incident& incident) {
   for (TextReader read : kReaders) {
     if (read(text, incident)) return true;
   }
-  if (Contains(text, "Detected mismatch between collectives on ranks")) incident.sub = "desync";
+  if (Contains(text, "Detected mismatch between collectives on ranks"))
+    incident.sub = subs::kDesync;
   const std::string_view type = LastComponent(incident.exception_type);
   if (type == "SignalException" || type == "KeyboardInterrupt")
     return ReadTermination(text, incident);

@@ -6,6 +6,7 @@
 #include "detectors/logs/failures/exception_text.h"
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::logs {
 namespace {
@@ -179,7 +180,7 @@ void ParseNan(const CleanLine& line, RecordList& out) {
     return;
   if (HasOwnRow(line.text)) return;
   Incident incident = MakeIncident(IncidentKind::kNonFiniteLoss, line, "loss_not_finite");
-  if (scale) incident.sub = "scale_minimum";
+  if (scale) incident.sub = subs::kScaleMinimum;
   out.push_back(std::move(incident));
 }
 
@@ -226,7 +227,7 @@ bool ReadNonFinite(std::string_view text, Incident& incident) {
   const bool scale = SaysScaleAtMinimum(text, incident.exception_type);
   if (!scale && !ContainsAny(text, kTexts)) return false;
   incident.kind = IncidentKind::kNonFiniteLoss;
-  if (scale) incident.sub = "scale_minimum";
+  if (scale) incident.sub = subs::kScaleMinimum;
   return true;
 }
 

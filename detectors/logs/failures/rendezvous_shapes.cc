@@ -6,6 +6,7 @@
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
 #include "detectors/model/ascii.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::logs {
 namespace {
@@ -63,40 +64,40 @@ struct CauseRow {
 
 // In order: the operating system's reason is more telling than the operation that it broke.
 constexpr CauseRow kCauses[] = {
-    {"Address already in use", "port_in_use"},
-    {"EADDRINUSE", "port_in_use"},
-    {"gai error", "dns"},
-    {"Name or service not known", "dns"},
-    {"Temporary failure in name resolution", "dns"},
-    {"No address associated with hostname", "dns"},
-    {"hostname of the client socket cannot be retrieved", "dns"},
-    {"error encountered when getting address info", "dns"},
-    {"Connection refused", "refused"},
-    {"No route to host", "refused"},
-    {"Network is unreachable", "refused"},
-    {"failed to connect to all addresses", "refused"},
-    {"clients joined", "join"},
-    {"store based barrier", "join"},
-    {"connectFullMesh failed", "join"},
-    {"waiting for clients", "join"},
-    {"Cannot assign requested address", "bind"},
-    {"no socket interface found", "bind"},
-    {"server socket has failed to", "bind"},
-    {"Stop_waiting response is expected", "store_lost"},
-    {"failed to recv, got 0 bytes", "store_lost"},
-    {"keep-alive heartbeat", "store_lost"},
-    {"connection to the C10d store has failed", "store_lost"},
-    {"Connection reset by peer", "store_lost"},
-    {"Broken pipe", "store_lost"},
-    {"Connection was likely closed", "store_lost"},
-    {"Connection timed out", "timeout"},
-    {"has timed out", "timeout"},
-    {"Socket Timeout", "timeout"},
-    {"wait timeout after", "timeout"},
-    {"Timed out", "timeout"},
-    {"timed out", "timeout"},
-    {"Timeout", "timeout"},
-    {"failed to connect", "refused"},
+    {"Address already in use", subs::kPortInUse},
+    {"EADDRINUSE", subs::kPortInUse},
+    {"gai error", subs::kDns},
+    {"Name or service not known", subs::kDns},
+    {"Temporary failure in name resolution", subs::kDns},
+    {"No address associated with hostname", subs::kDns},
+    {"hostname of the client socket cannot be retrieved", subs::kDns},
+    {"error encountered when getting address info", subs::kDns},
+    {"Connection refused", subs::kRefused},
+    {"No route to host", subs::kRefused},
+    {"Network is unreachable", subs::kRefused},
+    {"failed to connect to all addresses", subs::kRefused},
+    {"clients joined", subs::kJoin},
+    {"store based barrier", subs::kJoin},
+    {"connectFullMesh failed", subs::kJoin},
+    {"waiting for clients", subs::kJoin},
+    {"Cannot assign requested address", subs::kBind},
+    {"no socket interface found", subs::kBind},
+    {"server socket has failed to", subs::kBind},
+    {"Stop_waiting response is expected", subs::kStoreLost},
+    {"failed to recv, got 0 bytes", subs::kStoreLost},
+    {"keep-alive heartbeat", subs::kStoreLost},
+    {"connection to the C10d store has failed", subs::kStoreLost},
+    {"Connection reset by peer", subs::kStoreLost},
+    {"Broken pipe", subs::kStoreLost},
+    {"Connection was likely closed", subs::kStoreLost},
+    {"Connection timed out", subs::kTimeout},
+    {"has timed out", subs::kTimeout},
+    {"Socket Timeout", subs::kTimeout},
+    {"wait timeout after", subs::kTimeout},
+    {"Timed out", subs::kTimeout},
+    {"timed out", subs::kTimeout},
+    {"Timeout", subs::kTimeout},
+    {"failed to connect", subs::kRefused},
 };
 
 std::string_view CauseOf(std::string_view text) {
@@ -188,16 +189,16 @@ bool ReadRendezvous(std::string_view text, Incident& incident) {
   incident.kind = IncidentKind::kRendezvous;
   incident.sub = sub;
   if (sub.empty()) {
-    if (type == "RendezvousTimeoutError") incident.sub = "join";
+    if (type == "RendezvousTimeoutError") incident.sub = subs::kJoin;
     if (type == "RendezvousConnectionError" || type == "DistNetworkError")
-      incident.sub = "store_lost";
+      incident.sub = subs::kStoreLost;
     if (type == "RendezvousClosedError") incident.role = Role::kCascade;
   }
   // Outside the forming of the group a store that went away is the death of the process that held
   // it.
   const bool forming =
       incident.frame == FrameKind::kRendezvous || incident.frame == FrameKind::kUnknown;
-  const bool lost_later = incident.sub == "store_lost" && !forming;
+  const bool lost_later = incident.sub == subs::kStoreLost && !forming;
   if (lost_later) incident.role = Role::kCascade;
   AddAddress(text, incident);
   if (const auto number = IntAfter(text, "errno: "); number) AddField(incident, "errno", *number);

@@ -8,6 +8,7 @@
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
 #include "detectors/model/ascii.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::logs {
 namespace {
@@ -141,7 +142,7 @@ void ParseShell(const CleanLine& line, RecordList& out) {
   if (std::find(std::begin(kBare), std::end(kBare), words) == std::end(kBare)) return;
   if (Trim(Before(text, "(core")) != words) return;
   Incident incident = Death(line, "shell_signal", signal, 0, {});
-  incident.sub = "bare";
+  incident.sub = subs::kBare;
   if (dumped) AddField(incident, "core", "yes");
   out.push_back(std::move(incident));
 }

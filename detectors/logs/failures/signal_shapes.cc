@@ -5,6 +5,7 @@
 #include "detectors/logs/failures/exception_text.h"
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::logs {
 namespace {
@@ -157,7 +158,7 @@ bool ReadWorkerDeath(std::string_view text, Incident& incident) {
   for (const WorkerRow& row : kHandled) {
     if (!Contains(text, row.text)) continue;
     incident.kind = IncidentKind::kSignalDeath;
-    incident.sub = "dataloader_worker";
+    incident.sub = subs::kDataloaderWorker;
     incident.frame = FrameKind::kDataLoader;
     SetSignal(incident, row.signal);
     return true;
@@ -183,7 +184,7 @@ bool ReadWorkerDeath(std::string_view text, Incident& incident) {
   const auto pid = LeadingInt(TrimLeft(worker.starts_with("(s)") ? worker.substr(3) : worker));
   if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
   incident.kind = killed ? IncidentKind::kSignalDeath : IncidentKind::kNonZeroExit;
-  incident.sub = "dataloader_worker";
+  incident.sub = subs::kDataloaderWorker;
   incident.frame = FrameKind::kDataLoader;
   if (killed) SetSignal(incident, SignalOfDescription(TrimLeft(After(worker, "by signal:"))));
   return true;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::logs {
 namespace {
@@ -14,15 +15,15 @@ struct EndRow {
 // slurmstepd's own words (_send_job_complete_msg and signal handling in slurmstepd/req.c). The
 // plain CANCELLED comes last: the others contain it.
 constexpr EndRow kEnds[] = {
-    {"DUE TO TIME LIMIT", "time_limit"},
-    {"DUE TO PREEMPTION", "preemption"},
-    {"DUE TO NODE FAILURE", "node_failure"},
-    {"DUE TO JOB REQUEUE", "requeue"},
+    {"DUE TO TIME LIMIT", subs::kTimeLimit},
+    {"DUE TO PREEMPTION", subs::kPreemption},
+    {"DUE TO NODE FAILURE", subs::kNodeFailure},
+    {"DUE TO JOB REQUEUE", subs::kRequeue},
     {"UNCORRECTABLE MEMORY ERROR", "memory_error"},
-    {"FAILED (non-zero exit code or other failure mode)", "failed"},
-    {"DUE TO TASK FAILURE", "failed"},
-    {"JOB NOT ENDING WITH SIGNALS", "failed"},
-    {"CANCELLED AT", "cancelled"},
+    {"FAILED (non-zero exit code or other failure mode)", subs::kFailed},
+    {"DUE TO TASK FAILURE", subs::kFailed},
+    {"JOB NOT ENDING WITH SIGNALS", subs::kFailed},
+    {"CANCELLED AT", subs::kCancelled},
 };
 
 constexpr std::string_view kEndAnchors[] = {"*** JOB ", "*** STEP ", "*** StepId=", "*** JobId="};
@@ -54,7 +55,7 @@ void ParseEnd(const CleanLine& line, RecordList& out) {
     Incident incident = MakeIncident(IncidentKind::kSchedulerEnd, line, "slurmstepd");
     incident.sub = row.sub;
     // A step that failed is the scheduler's report of the program's end.
-    if (row.sub == "failed") incident.role = Role::kWrapper;
+    if (row.sub == subs::kFailed) incident.role = Role::kWrapper;
     AddField(incident, "job", IdText(After(line.text, "*** JOB ")));
     AddField(incident, "job", IdText(After(line.text, "*** JobId=")));
     AddField(incident, "step", IdText(After(line.text, "*** STEP ")));
@@ -123,7 +124,7 @@ void ParseTask(const CleanLine& line, RecordList& out) {
 void ParseNode(const CleanLine& line, RecordList& out) {
   if (!ContainsAny(line.text, {"srun: error:", "salloc: error:", "slurmstepd"})) return;
   Incident incident = MakeIncident(IncidentKind::kSchedulerEnd, line, "srun_node_failure");
-  incident.sub = "node_failure";
+  incident.sub = subs::kNodeFailure;
   incident.rank = -1;
   AddField(incident, "node", LeadingWord(After(line.text, "Node failure on ")));
   out.push_back(std::move(incident));
@@ -137,13 +138,13 @@ struct BatchRow {
 
 // The words of PBS, LSF and Kubernetes for the same acts.
 constexpr BatchRow kBatch[] = {
-    {"=>> PBS: job killed: walltime", IncidentKind::kSchedulerEnd, "time_limit"},
+    {"=>> PBS: job killed: walltime", IncidentKind::kSchedulerEnd, subs::kTimeLimit},
     {"=>> PBS: job killed: mem", IncidentKind::kHostOom, "cgroup"},
     {"=>> PBS: job killed: vmem", IncidentKind::kHostOom, "cgroup"},
-    {"TERM_RUNLIMIT: job killed", IncidentKind::kSchedulerEnd, "time_limit"},
+    {"TERM_RUNLIMIT: job killed", IncidentKind::kSchedulerEnd, subs::kTimeLimit},
     {"TERM_MEMLIMIT: job killed", IncidentKind::kHostOom, "cgroup"},
-    {"TERM_OWNER: job killed", IncidentKind::kSchedulerEnd, "cancelled"},
-    {"TERM_PREEMPT: job killed", IncidentKind::kSchedulerEnd, "preemption"},
+    {"TERM_OWNER: job killed", IncidentKind::kSchedulerEnd, subs::kCancelled},
+    {"TERM_PREEMPT: job killed", IncidentKind::kSchedulerEnd, subs::kPreemption},
     {"OOMKilled", IncidentKind::kHostOom, "cgroup"},
 };
 
@@ -171,7 +172,7 @@ void ParseRefusal(const CleanLine& line, RecordList& out) {
   Incident incident = MakeIncident(IncidentKind::kUsageError, line, "slurm_refusal");
   incident.frame = FrameKind::kConfig;
   incident.rank = -1;
-  incident.sub = Contains(text, "execve(): ") ? "no_file" : "refused";
+  incident.sub = Contains(text, "execve(): ") ? "no_file" : subs::kRefused;
   incident.message = Capped(After(text, "error: "), kMessageCap);
   out.push_back(std::move(incident));
 }
@@ -180,7 +181,7 @@ void ParseForce(const CleanLine& line, RecordList& out) {
   if (!Contains(line.text, "srun")) return;
   Incident incident = MakeIncident(IncidentKind::kSchedulerEnd, line, "srun_force");
   incident.role = Role::kCascade;
-  incident.sub = "cancelled";
+  incident.sub = subs::kCancelled;
   AddField(incident, "step", IdText(After(line.text, "StepId=")));
   out.push_back(std::move(incident));
 }

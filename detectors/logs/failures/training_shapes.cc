@@ -11,6 +11,7 @@
 #include "detectors/logs/failures/shape_groups.h"
 #include "detectors/logs/progress/progress_fields.h"
 #include "detectors/logs/text/number.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::logs {
 namespace {
@@ -173,7 +174,7 @@ constexpr std::string_view kMismatchAnchors[] = {"NCCL WARN Mismatched collectiv
 
 void ParseMismatch(const CleanLine& line, RecordList& out) {
   Incident incident = MakeIncident(IncidentKind::kCollectiveTimeout, line, "collective_mismatch");
-  incident.sub = "mismatch";
+  incident.sub = subs::kMismatch;
   AddField(incident, "backend", "nccl");
   if (const auto rank = IntAfter(line.text, "around rank ");
       rank && *rank >= 0 && *rank < (1 << 24))
@@ -193,7 +194,7 @@ void ParseStall(const CleanLine& line, RecordList& out) {
   const bool writer = Contains(text, "inline_container") && Contains(text, "unexpected pos ");
   if (!server && !task && !writer) return;
   Incident incident = MakeIncident(IncidentKind::kStorage, line, "storage_stall");
-  incident.sub = writer ? "" : "hang";
+  incident.sub = writer ? "" : subs::kHang;
   incident.message = Capped(Trim(text), kMessageCap);
   if (server) AddField(incident, "server", LeadingWord(After(text, "nfs: server ")));
   // A task may wait for anything: it only supports what is said elsewhere.
