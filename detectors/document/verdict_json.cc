@@ -230,6 +230,32 @@ void WriteQuality(const proto::DataQuality& quality, JsonWriter& w) {
   w.Close('}');
 }
 
+void WriteDisposition(const proto::Disposition& how, JsonWriter& w) {
+  w.Key("disposition");
+  w.Open('{');
+  w.TextOrNull("kind", how.kind());
+  w.TextOrNull("by", how.by());
+  w.Key("uid");
+  w.Raw(how.has_uid() ? std::to_string(how.uid()) : "null");
+  w.TextOrNull("reason", how.reason());
+  w.Time("at", how.at_ns());
+  w.Close('}');
+}
+
+void WriteHistory(const proto::Verdict& verdict, JsonWriter& w) {
+  w.Key("history");
+  w.Open('[');
+  for (const auto& change : verdict.history()) {
+    w.Open('{');
+    w.Time("at", change.at_ns());
+    w.Text("from", change.from());
+    w.Text("to", change.to());
+    w.TextOrNull("why", change.why());
+    w.Close('}');
+  }
+  w.Close(']');
+}
+
 void WriteVerdict(const proto::Verdict& verdict, std::string_view file, JsonWriter& w) {
   w.Open('{');
   w.TextIfAny("file", file);
@@ -241,6 +267,8 @@ void WriteVerdict(const proto::Verdict& verdict, std::string_view file, JsonWrit
   WriteRemedies(verdict, w);
   WriteQuality(verdict.data_quality(), w);
   WriteAttempts(verdict, w);
+  WriteDisposition(verdict.disposition(), w);
+  WriteHistory(verdict, w);
   w.TextOrNull("amended_by", verdict.amended_by());
   w.Time("updated", verdict.updated_ns());
   w.Close('}');

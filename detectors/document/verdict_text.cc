@@ -234,6 +234,21 @@ void PrintWarnings(const proto::Verdict& verdict, std::string& out) {
   }
 }
 
+void PrintLife(const proto::Verdict& verdict, std::string& out) {
+  const std::string ended = DispositionWords(verdict);
+  if (ended.empty() && verdict.history_size() < 2) return;
+  Section("History", out);
+  constexpr int kPrinted = 8;
+  for (int i = std::max(0, verdict.history_size() - kPrinted); i < verdict.history_size(); ++i) {
+    const proto::Change& change = verdict.history(i);
+    Wrap("  - ",
+         (change.at_ns() == 0 ? std::string() : Rfc3339(change.at_ns()) + " ") + change.from() +
+             " became " + change.to(),
+         out);
+  }
+  if (!ended.empty()) Wrap("  - ", "the run " + ended, out);
+}
+
 void PrintWhatToDo(const proto::Verdict& verdict, std::string& out) {
   if (verdict.resolution().immediate_size() > 0) {
     Section("Do now", out);
@@ -271,6 +286,7 @@ std::string VerdictToText(const proto::Verdict& verdict) {
   PrintShows(verdict, out);
   PrintImplies(verdict, out);
   PrintCannotDecide(verdict, out);
+  PrintLife(verdict, out);
   PrintRuledOut(verdict, out);
   PrintWarnings(verdict, out);
   PrintWhatToDo(verdict, out);

@@ -6,6 +6,8 @@
 #include <array>
 #include <charconv>
 #include <span>
+#include <string>
+#include <utility>
 
 namespace rankscope {
 
@@ -55,6 +57,31 @@ std::string ConfidenceWords(const proto::Verdict& verdict) {
   text += ", ";
   text += verdict.tier() == proto::TIER_P ? RecordWords(verdict) : std::string(row.reason);
   if (verdict.confidence() < row.confidence - kRounding) text += ", reduced";
+  return text;
+}
+
+std::string DispositionWords(const proto::Verdict& verdict) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"completed", "completed"},
+      {"failed", "failed"},
+      {"cancelled", "was cancelled"},
+      {"time_limit", "reached its time limit"},
+      {"preempted", "was preempted"},
+      {"requeued", "was requeued"},
+      {"node_lost", "lost a node"},
+      {"by_scheduler", "was ended by the scheduler"},
+      {"by_launcher", "was ended by its launcher"},
+      {"killed", "was ended by a signal"},
+      {"unknown", "ended; how is not known"}};
+  const proto::Disposition& how = verdict.disposition();
+  std::string text;
+  for (const auto& [kind, words] : kWords) {
+    if (kind == how.kind()) text = words;
+  }
+  if (text.empty()) return text;
+  if (!how.by().empty()) text += (how.kind() == "killed" ? " from " : " by ") + how.by();
+  if (how.has_uid() && how.by() != "uid " + std::to_string(how.uid()))
+    text += " (uid " + std::to_string(how.uid()) + ")";
   return text;
 }
 

@@ -24,6 +24,10 @@ std::string_view Word(proto::Cause::Role role);
 // "0.65, one source", "0.35, heuristic"; ", reduced" where it is lower than that usually gives.
 std::string ConfidenceWords(const proto::Verdict& verdict);
 
+// How the run ended, behind its subject: "reached its time limit", "was cancelled by lena". Empty
+// while it runs.
+std::string DispositionWords(const proto::Verdict& verdict);
+
 // A store in a sentence: "kernel", "GPU".
 std::string_view StoreName(proto::Store store);
 // Why a store has no data, in a sentence: "not supported on this node".

@@ -22,6 +22,13 @@ using features::JobFeatures;
 // Earlier attempts listed in a verdict; a restart storm is a finding of its own, not a longer list.
 constexpr size_t kMaxAttempts = 16;
 
+// Of the changes of a verdict the newest are listed.
+constexpr size_t kMaxHistory = 64;
+
+// Ticks come each second. After a longer hole nobody observed, and the verdict is not known to have
+// stood.
+constexpr double kMaxTickSeconds = 5;
+
 // Grandchildren may hold the streams open for ever: past this the verdict is final without them.
 constexpr Duration kStreamsGrace = Seconds(30);
 
@@ -65,6 +72,17 @@ bool IsFainter(const proto::Verdict& standing, const Finding& next, const JobFea
          next.symptom == "hang" && next.ranks.empty() && standing.ranks_size() > 0;
 }
 
+void AddDisposition(const JobFeatures& f, int64_t wall_offset_ns, proto::Verdict& verdict) {
+  const families::Disposition how = families::DispositionOf(f);
+  if (how.kind == families::DispositionKind::kNone) return;
+  proto::Disposition* const out = verdict.mutable_disposition();
+  out->set_kind(std::string(families::DispositionName(how.kind)));
+  out->set_by(how.by);
+  if (how.uid >= 0) out->set_uid(how.uid);
+  out->set_reason(how.reason);
+  if (how.at.ns != 0 && wall_offset_ns != 0) out->set_at_ns(how.at.ns + wall_offset_ns);
+}
+
 }  // namespace
 
 Judge::Choice Judge::Choose(const JobFeatures& f, std::string_view standing) {
@@ -80,6 +98,35 @@ Judge::Choice Judge::Choose(const JobFeatures& f, std::string_view standing) {
     }
   }
   return choice;  // not reached: U0 always matches
+}
+
+void Judge::CountTime(const JobFeatures& f, Timestamp now) {
+  const double seconds = judged_.ns == 0 ? 0 : (now - judged_).seconds();
+  const bool observed = f.running && seconds <= kMaxTickSeconds;
+  judged_ = now;
+  if (has_judged() && verdict_.state() == proto::LIVE && !concluded_)
+    ailments_.Stood(verdict_, observed ? seconds : 0);
+}
+
+const Ailment* Judge::Conclude(const Choice& end, const JobFeatures& f) {
+  const bool replaced = end.family->code != raised_ || !f.running;
+  if (replaced && !concluded_ && verdict_.state() == proto::LIVE) ailments_.Keep(verdict_);
+  const families::EndKind kind = families::KindOfEnd(end.family->code, end.finding, f);
+  // While it runs, only who is being ended is concluded: a family that falls has its own clearing.
+  if (f.running && kind != families::EndKind::kForced) return nullptr;
+  const Ailment* const ailment = ailments_.Conclude(kind);
+  // The same family at the end has the newer evidence.
+  return ailment != nullptr && ailment->code == end.family->code ? nullptr : ailment;
+}
+
+void Judge::NoteChange(const proto::Verdict& next, int64_t wall_ns) {
+  if (!has_judged() || next.code() == verdict_.code()) return;
+  if (history_.size() == kMaxHistory) history_.erase(history_.begin());
+  proto::Change& change = history_.emplace_back();
+  change.set_at_ns(wall_ns);
+  change.set_from(verdict_.code());
+  change.set_to(next.code());
+  if (next.implies_size() > 0) change.set_why(next.implies(0).text());
 }
 
 // A finding is raised when it has matched for its hold, and falls when it has been absent for its
@@ -148,15 +195,23 @@ proto::State Judge::NextState(const windows::JobWindow& job, const JobFeatures& 
 void Judge::SummarizePrevious(windows::JobWindow& job, const JudgeContext& context) {
   const JobFeatures f = features::BuildPreviousFeatures(job, context.stores, job.previous_end());
   const Choice choice = Choose(f);
+  const Ailment* const ailment = Conclude(choice, f);
   proto::AttemptSummary summary;
   proto::Attempt* attempt = summary.mutable_attempt();
   attempt->set_ordinal(job.previous_attempt().ordinal);
   attempt->set_elastic_restart(job.previous_attempt().elastic_restart);
   attempt->set_slurm_restart(job.previous_attempt().slurm_restart);
-  summary.set_code(std::string(choice.family->code));
-  summary.set_family(std::string(families::FindFamily(choice.family->code).family));
-  summary.set_sub(std::string(choice.finding.sub));
-  summary.set_confidence(Confidence(choice.finding, f));
+  proto::Verdict sick;
+  if (ailment != nullptr && sick.ParseFromString(ailment->document)) {
+    summary.set_code(sick.code());
+    summary.set_sub(sick.sub());
+    summary.set_confidence(sick.confidence());
+  } else {
+    summary.set_code(std::string(choice.family->code));
+    summary.set_sub(std::string(choice.finding.sub));
+    summary.set_confidence(Confidence(choice.finding, f));
+  }
+  summary.set_family(std::string(families::FindFamily(summary.code()).family));
   summary.set_end_ns(context.wall_offset_ns == 0 ? 0
                                                  : job.previous_end().ns + context.wall_offset_ns);
   constexpr double kMostSteps = 1e15;  // a number that text printed may be anything
@@ -166,6 +221,8 @@ void Judge::SummarizePrevious(windows::JobWindow& job, const JudgeContext& conte
   job.TakeEndedAttempt();
   raised_.clear();
   candidate_.clear();
+  ailments_.Clear();
+  concluded_ = false;
 }
 
 bool Judge::Evaluate(windows::JobWindow& job, const JudgeContext& context, Timestamp now) {
@@ -174,12 +231,27 @@ bool Judge::Evaluate(windows::JobWindow& job, const JudgeContext& context, Times
   f.hang_floor_seconds = context.config->hang_floor.seconds();
   f.rendezvous_suspect_seconds = context.config->rendezvous_suspect.seconds();
   f.rendezvous_fire_seconds = context.config->rendezvous_fire.seconds();
+  CountTime(f, now);
   const proto::State state = NextState(job, f, context, now);
-  const Choice choice = Hold(Choose(f, raised_), f, now);
-  if (choice.family == nullptr) return false;
+  Choice choice = Choose(f, raised_);
+  const Ailment* const ailment = Conclude(choice, f);
+  if (ailment == nullptr) {
+    choice = Hold(std::move(choice), f, now);
+    if (choice.family == nullptr) return false;
+  } else {
+    raised_ = ailment->code;
+    raised_seen_ = now;
+    candidate_.clear();
+  }
 
   proto::Verdict next = BuildVerdict(
       {&job, &f, choice.family, &choice.finding, context.node, context.wall_offset_ns});
+  AddDisposition(f, context.wall_offset_ns, next);
+  if (ailment != nullptr) {
+    proto::Verdict end = std::move(next);
+    const double share = ailments_.seconds() > 0 ? ailment->seconds / ailments_.seconds() : 0;
+    next = ConcludedVerdict(*ailment, end, share);
+  }
   next.set_state(state);
   DescribeData({&job, context.sources, context.clock_uncertainty_s}, next);
   for (const proto::AttemptSummary& attempt : attempts_) *next.add_attempts() = attempt;
@@ -193,8 +265,11 @@ bool Judge::Evaluate(windows::JobWindow& job, const JudgeContext& context, Times
   if (verdict_.state() == proto::FINAL && state == proto::FINAL) {
     next.set_amended_by(changed ? std::string(context.record) : verdict_.amended_by());
   }
+  NoteChange(next, wall);
+  for (const proto::Change& change : history_) *next.add_history() = change;
   if (!same_family) ++changes_;
   if (state == proto::FINAL && verdict_.state() != proto::FINAL) final_since_ = now;
+  concluded_ = ailment != nullptr;
   verdict_ = std::move(next);
   return changed;
 }
@@ -204,12 +279,18 @@ void Judge::BeforeSave() {
   attempts_bytes_.clear();
   for (const proto::AttemptSummary& attempt : attempts_)
     attempts_bytes_.push_back(attempt.SerializeAsString());
+  history_bytes_.clear();
+  for (const proto::Change& change : history_) history_bytes_.push_back(change.SerializeAsString());
 }
 
 bool Judge::AfterRestore() {
   attempts_.clear();
   for (const std::string& bytes : attempts_bytes_) {
     if (!attempts_.emplace_back().ParseFromString(bytes)) return false;
+  }
+  history_.clear();
+  for (const std::string& bytes : history_bytes_) {
+    if (!history_.emplace_back().ParseFromString(bytes)) return false;
   }
   return verdict_.ParseFromString(verdict_bytes_);
 }

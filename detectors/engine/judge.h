@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "detectors/engine/ailments.h"
 #include "detectors/engine/engine.h"
 #include "detectors/families/family.h"
 #include "detectors/features/job_features.h"
@@ -51,7 +52,7 @@ class Judge {
   template <class A>
   void Fields(A& a) {
     a(verdict_bytes_, attempts_bytes_, raised_, raised_since_, candidate_, candidate_since_,
-      raised_seen_, final_since_, changes_);
+      raised_seen_, final_since_, changes_, ailments_, concluded_, judged_, history_bytes_);
   }
   void BeforeSave();    // fills what Fields writes
   bool AfterRestore();  // false: the stored documents cannot be read
@@ -65,6 +66,11 @@ class Judge {
   // `standing`: the code that stands; empty = none.
   static Choice Choose(const features::JobFeatures& f, std::string_view standing = {});
   Choice Hold(Choice choice, const features::JobFeatures& f, Timestamp now);
+  // Counts the time that the verdict has stood since it was judged last.
+  void CountTime(const features::JobFeatures& f, Timestamp now);
+  // What the run suffered from, if it ends by `end`; null: the end itself is the answer.
+  const Ailment* Conclude(const Choice& end, const features::JobFeatures& f);
+  void NoteChange(const proto::Verdict& next, int64_t wall_ns);
   void SummarizePrevious(windows::JobWindow& job, const JudgeContext& context);
   proto::State NextState(const windows::JobWindow& job, const features::JobFeatures& f,
                          const JudgeContext& context, Timestamp now) const;
@@ -80,6 +86,11 @@ class Judge {
   Timestamp candidate_since_;
   Timestamp final_since_;
   int64_t changes_ = 0;
+  Ailments ailments_;
+  bool concluded_ = false;  // the verdict is what ailed the job, with its end
+  Timestamp judged_;        // last; 0 = never
+  std::vector<proto::Change> history_;
+  std::vector<std::string> history_bytes_;
 };
 
 }  // namespace rankscope::engine

@@ -23,6 +23,7 @@ class Timeline {
     AddAttempts();
     AddSuspensions(now);
     AddScheduler();
+    AddChanges();
     std::stable_sort(out_.marks.begin(), out_.marks.end(),
                      [](const auto& a, const auto& b) { return a.wall_seconds < b.wall_seconds; });
     return std::move(out_);
@@ -85,6 +86,14 @@ class Timeline {
       if (mark.field == "event" && mark.value == kind) return kind;
     }
     return "told";
+  }
+
+  void AddChanges() {
+    for (const proto::Change& change : verdict_.history()) {
+      out_.marks.push_back({static_cast<double>(change.at_ns()) * 1e-9, "judged",
+                            change.from() + " became " + change.to() +
+                                (change.why().empty() ? "" : ": " + change.why())});
+    }
   }
 
   void AddScheduler() {

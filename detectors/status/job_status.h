@@ -106,8 +106,9 @@ struct JobMark {
   std::string_view kind;  // of kJobMarkKinds, or of kSlurmEventKinds
   std::string text;       // what more is known; may be anything
 };
-inline constexpr std::string_view kJobMarkKinds[] = {
-    "submitted", "began", "started", "suspended", "resumed", "restarted", "told", "ended"};
+inline constexpr std::string_view kJobMarkKinds[] = {"submitted", "began",   "started",
+                                                     "suspended", "resumed", "restarted",
+                                                     "told",      "judged",  "ended"};
 
 // A stretch of the job's time on this node. `until` NaN: it goes on.
 struct JobSpan {

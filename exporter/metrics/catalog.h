@@ -268,7 +268,8 @@ inline constexpr std::array kNodeRows = {
     MetricRow{"rankscope_verdict_info", MetricType::kInfo, "",
               "Attributes of the job's verdict, each from a fixed list of words, as labels of a "
               "series that is always 1.",
-              "job_id,family,code,sub,scope,domain,severity,phase,state", Keep::kVerdict},
+              "job_id,family,code,sub,scope,domain,severity,phase,state,disposition",
+              Keep::kVerdict},
     MetricRow{"rankscope_verdict_onset_timestamp_seconds", MetricType::kGauge, "seconds",
               "Time at which the condition that the job's verdict names began, in seconds since "
               "the Unix epoch.",

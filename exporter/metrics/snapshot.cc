@@ -165,7 +165,7 @@ void SnapshotBuilder::Impl::AddVerdict(const JobStatus& job) {
         cache.Get(kCatalog[kInfo].labels,
                   {job.job_id, verdict.family(), verdict.code(), verdict.sub(),
                    Word(verdict.scope()), Word(verdict.domain()), verdict.triage().severity(),
-                   Word(verdict.phase()), Word(verdict.state())}),
+                   Word(verdict.phase()), Word(verdict.state()), verdict.disposition().kind()}),
         1);
   }
   if (verdict.onset_ns() != 0) {

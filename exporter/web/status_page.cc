@@ -210,6 +210,8 @@ void AppendJob(const JobStatus& job, size_t index, bool drawn, const metrics::Pu
   AppendChip(verdict, out);
   out.append("<span class=\"soft\">confidence ").append(ConfidenceWords(verdict));
   if (verdict.onset_ns() != 0) out.append(", since ").append(Rfc3339(verdict.onset_ns()));
+  if (const std::string ended = DispositionWords(verdict); !ended.empty())
+    out.append(", the run ").append(Escaped(ended));
   if (!job.user.empty()) out.append(", user ").append(Escaped(job.user));
   if (job.world_size > 0) out.append(", ").append(std::to_string(job.world_size)).append(" ranks");
   out.append("</span></p>\n");

@@ -56,9 +56,10 @@ TEST(Snapshot, VerdictNamesItsFamilyAndEveryOther) {
     const bool kept = name.code == "C2" || name.code == "B2";  // B2 is not decidable here
     EXPECT_THAT(text, HasSubstr("\nrankscope_verdict_ruled_out" + labels + (kept ? "0" : "1")));
   }
-  EXPECT_THAT(text, HasSubstr(R"(rankscope_verdict_info{job_id="8841",family="collective_hang",)"
-                              R"(code="C2",sub="",scope="job",domain="unknown",)"
-                              R"(severity="critical",phase="train",state="live"} 1)"));
+  EXPECT_THAT(text,
+              HasSubstr(R"(rankscope_verdict_info{job_id="8841",family="collective_hang",)"
+                        R"(code="C2",sub="",scope="job",domain="unknown",)"
+                        R"(severity="critical",phase="train",state="live",disposition=""} 1)"));
   EXPECT_THAT(text,
               HasSubstr("rankscope_verdict_onset_timestamp_seconds{job_id=\"8841\"} 1779999909.5"));
 }

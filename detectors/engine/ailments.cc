@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/engine/ailments.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+
+#include "detectors/sentences/remarks.h"
+
+namespace rankscope::engine {
+
+using families::EndKind;
+
+namespace {
+
+// Of a run that ended by itself, what stood for half of it is what there is to say of it; a quarter
+// where it stood to its end.
+constexpr double kLargePart = 0.5;
+constexpr double kLargePartStanding = 0.25;
+
+}  // namespace
+
+bool Ailments::IsOne(std::string_view code) {
+  // How a run ended, that it does well, and that nothing is known.
+  constexpr std::string_view kNone[] = {"", "F2", "F3", "X20", "G1", "U0", "E3", "X19"};
+  return std::find(std::begin(kNone), std::end(kNone), code) == std::end(kNone);
+}
+
+Ailment* Ailments::Find(std::string_view code) {
+  const auto found = std::find_if(all_.begin(), all_.end(),
+                                  [code](const Ailment& each) { return each.code == code; });
+  return found == all_.end() ? nullptr : &*found;
+}
+
+void Ailments::Stood(const proto::Verdict& verdict, double seconds) {
+  seconds_ += seconds;
+  standing_ = verdict.code();
+  if (!IsOne(verdict.code())) return;
+  Ailment* known = Find(verdict.code());
+  if (known == nullptr) {
+    if (all_.size() == kMax) {
+      all_.erase(std::min_element(all_.begin(), all_.end(), [](const Ailment& a, const Ailment& b) {
+        return a.seconds < b.seconds;
+      }));
+    }
+    known = &all_.emplace_back();
+    known->code = verdict.code();
+  }
+  known->seconds += seconds;
+  known->slow = verdict.triage().symptom() == "slow";
+}
+
+void Ailments::Keep(const proto::Verdict& verdict) {
+  if (Ailment* known = Find(verdict.code())) known->document = verdict.SerializeAsString();
+}
+
+const Ailment* Ailments::Conclude(EndKind end) const {
+  if (end == EndKind::kCause) return nullptr;
+  const Ailment* longest = nullptr;
+  for (const Ailment& ailment : all_) {
+    if (ailment.document.empty()) continue;
+    // A rank that nobody knows who shot did not die of having been slow.
+    if (end == EndKind::kUnclear && ailment.slow) continue;
+    const bool standing = ailment.code == standing_;
+    if (standing && end != EndKind::kQuiet) return &ailment;
+    // What was over before the end, and what it came to a good end with, it survived, unless it was
+    // slow for much of its time.
+    const double large = standing ? kLargePartStanding : kLargePart;
+    if (!ailment.slow || ailment.seconds < large * seconds_) continue;
+    if (longest == nullptr || ailment.seconds > longest->seconds) longest = &ailment;
+  }
+  return longest;
+}
+
+namespace {
+
+// Evidence of the end, behind that of the ailment; by its number there, the one here.
+std::map<uint32_t, uint32_t> TakeEvidence(const proto::Verdict& end, proto::Verdict& out) {
+  std::map<uint32_t, uint32_t> numbers;
+  for (const uint32_t cited : end.isolation().ruled_in_by()) {
+    for (const proto::Evidence& evidence : end.shows()) {
+      if (evidence.id() != cited || numbers.contains(cited)) continue;
+      proto::Evidence* const added = out.add_shows();
+      *added = evidence;
+      added->set_id(static_cast<uint32_t>(out.shows_size() - 1));
+      numbers[cited] = added->id();
+      proto::Cause* const link = out.add_cause_chain();
+      link->set_evidence(added->id());
+      link->set_role(proto::Cause::CASCADE);
+    }
+  }
+  return numbers;
+}
+
+}  // namespace
+
+proto::Verdict ConcludedVerdict(const Ailment& ailment, const proto::Verdict& end, double share) {
+  proto::Verdict out;
+  if (!out.ParseFromString(ailment.document)) return end;
+  const auto numbers = TakeEvidence(end, out);
+  *out.mutable_attempt() = end.attempt();
+  out.set_phase(end.phase());
+  out.set_exit_known(end.exit_known());
+  out.set_exit_code(end.exit_code());
+  out.mutable_triage()->set_running(end.triage().running());
+  out.clear_amended_by();
+  if (end.has_disposition()) *out.mutable_disposition() = end.disposition();
+  for (proto::FamilyState& family : *out.mutable_families()) {
+    if (family.code() != end.code() || end.code() == out.code()) continue;
+    family.Clear();
+    family.set_code(end.code());
+    family.set_state(proto::FamilyState::RULED_OUT);
+    family.set_by(sentences::RemarkText(sentences::Remark::kEndIsNoCause));
+    for (const auto& [there, here] : numbers) family.add_evidence(here);
+  }
+  FieldValues values;
+  values.Set(FieldId::kSeconds, std::round(ailment.seconds)).Set(FieldId::kShare, share);
+  proto::Implication* const implication = out.add_implies();
+  implication->set_text(sentences::RemarkText(sentences::Remark::kStoodBeforeTheEnd, values));
+  implication->set_remedy("none");
+  implication->set_domain(out.domain());
+  for (const auto& [there, here] : numbers) implication->add_evidence(here);
+  return out;
+}
+
+}  // namespace rankscope::engine

@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/families/disposition.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <iterator>
+
+#include "detectors/families/sender.h"
+#include "detectors/model/subs.h"
+
+namespace rankscope::families {
+
+using features::Cause;
+using features::JobFeatures;
+using logs::IncidentKind;
+
+namespace {
+
+constexpr std::array<std::string_view, 12> kNames = {
+    "",         "completed", "failed",       "cancelled",   "time_limit", "preempted",
+    "requeued", "node_lost", "by_scheduler", "by_launcher", "killed",     "unknown"};
+
+struct SubRow {
+  std::string_view sub;
+  DispositionKind kind;
+};
+constexpr SubRow kSchedulerSubs[] = {
+    {"time_limit", DispositionKind::kTimeLimit},  {"cancelled", DispositionKind::kCancelled},
+    {"preemption", DispositionKind::kPreempted},  {"requeue", DispositionKind::kRequeued},
+    {"node_failure", DispositionKind::kNodeLost}, {"failed", DispositionKind::kFailed}};
+
+struct SenderRow {
+  std::string_view sent_by;
+  DispositionKind kind;
+};
+constexpr SenderRow kSenders[] = {
+    {"scheduler", DispositionKind::kByScheduler}, {"job", DispositionKind::kByLauncher},
+    {"runtime", DispositionKind::kKilled},        {"oom_daemon", DispositionKind::kKilled},
+    {"other_user", DispositionKind::kKilled},     {"same_user", DispositionKind::kKilled}};
+
+template <class Rows, class Key>
+const auto* FindRow(const Rows& rows, Key matches) {
+  const auto found = std::find_if(std::begin(rows), std::end(rows), matches);
+  return found == std::end(rows) ? nullptr : &*found;
+}
+
+const SubRow* RowOfSub(std::string_view sub) {
+  return FindRow(kSchedulerSubs, [sub](const SubRow& row) { return row.sub == sub; });
+}
+
+const SenderRow* RowOfSender(std::string_view sent_by) {
+  return FindRow(kSenders, [sent_by](const SenderRow& row) { return row.sent_by == sent_by; });
+}
+
+// "uid 1042", "1042" or a name.
+int64_t UidIn(std::string_view by) {
+  constexpr std::string_view kWord = "uid ";
+  if (by.starts_with(kWord)) by.remove_prefix(kWord.size());
+  int64_t uid = -1;
+  const auto [end, error] = std::from_chars(by.data(), by.data() + by.size(), uid);
+  return error == std::errc() && end == by.data() + by.size() ? uid : -1;
+}
+
+// The scheduler's record, else its daemon's line, or the notice that the program had of it.
+const Cause* SchedulersWord(const JobFeatures& f) {
+  const Cause* found = nullptr;
+  for (const Cause& cause : f.causes) {
+    const logs::Incident& incident = cause.incident();
+    const bool end = incident.kind == IncidentKind::kSchedulerEnd;
+    const bool notice = incident.kind == IncidentKind::kTerminated && !incident.sub.empty();
+    if ((!end && !notice) || RowOfSub(incident.sub) == nullptr) continue;
+    if (cause.role == Cause::Role::kRecovered || cause.role == Cause::Role::kDenied) continue;
+    const bool record = cause.candidate->store == proto::STORE_SCHEDULER;
+    // srun cancels a step of which a task has failed.
+    if (cause.role == Cause::Role::kCascade && !record) continue;
+    if (found == nullptr || (record && found->candidate->store != proto::STORE_SCHEDULER))
+      found = &cause;
+  }
+  return found;
+}
+
+// The kernel's record of a signal that somebody else sent to a process of the run.
+const Cause* SignalFromElsewhere(const JobFeatures& f) {
+  for (const Cause& cause : f.causes) {
+    if (cause.incident().shape == "signal_sent" &&
+        RowOfSender(FieldOf(cause, "sent_by")) != nullptr)
+      return &cause;
+  }
+  return nullptr;
+}
+
+Disposition ByScheduler(const Cause& word) {
+  Disposition out;
+  out.kind = RowOfSub(word.incident().sub)->kind;
+  out.by = FieldOf(word, "by");
+  out.uid = UidIn(out.by);
+  out.reason = FieldOf(word, "value");
+  out.at = word.incident().t;
+  out.evidence = word.evidence;
+  return out;
+}
+
+Disposition BySignal(const Cause& sent) {
+  Disposition out;
+  out.kind = RowOfSender(FieldOf(sent, "sent_by"))->kind;
+  out.by = FieldOf(sent, "sender");
+  out.uid = UidIn(FieldOf(sent, "sender_uid"));
+  out.at = sent.incident().t;
+  out.evidence = sent.evidence;
+  return out;
+}
+
+}  // namespace
+
+std::string_view DispositionName(DispositionKind kind) {
+  return kNames[static_cast<size_t>(kind)];
+}
+
+Disposition DispositionOf(const JobFeatures& f) {
+  if (f.running) return {};
+  if (const Cause* word = SchedulersWord(f)) return ByScheduler(*word);
+  const Cause* const primary = f.Primary();
+  const bool completed = f.exit_known && f.exit_code == 0;
+  const bool failed = primary != nullptr && IsFailure(primary->event);
+  const Cause* sent = nullptr;
+  if (failed) {
+    sent = FindSender(f, *primary);
+  } else if (primary != nullptr || !completed) {
+    sent = SignalFromElsewhere(f);
+  }
+  if (sent != nullptr && RowOfSender(FieldOf(*sent, "sent_by")) != nullptr) return BySignal(*sent);
+  Disposition out;
+  out.evidence = f.exit_evidence;
+  if (primary != nullptr) {
+    out.at = primary->incident().t;
+    out.evidence = primary->evidence;
+  }
+  constexpr int32_t kTerminated = 128 + SIGTERM, kInterrupted = 128 + SIGINT;
+  const bool asked = f.exit_code == kTerminated || f.exit_code == kInterrupted ||
+                     (primary != nullptr && primary->event == features::CauseClass::kStopRequest);
+  if (completed) {
+    out.kind = DispositionKind::kCompleted;
+  } else if (asked) {
+    out.kind = DispositionKind::kKilled;
+  } else if (f.exit_known || primary != nullptr) {
+    out.kind = DispositionKind::kFailed;
+  } else {
+    out.kind = DispositionKind::kUnknown;
+  }
+  return out;
+}
+
+EndKind KindOfEnd(std::string_view code, const Finding& finding, const JobFeatures& f) {
+  constexpr std::string_view kDispositions[] = {"F2", "F3", "X20"};
+  const auto among = [code](const auto& list) {
+    return std::find(std::begin(list), std::end(list), code) != std::end(list);
+  };
+  if (among(kDispositions)) return EndKind::kForced;
+  const bool completed = f.exit_known && f.exit_code == 0;
+  if (code == "G1") return EndKind::kQuiet;
+  // Else nothing in the end says why.
+  if (code == "U0") return f.running || completed ? EndKind::kQuiet : EndKind::kForced;
+  if (code != "A2" || finding.sub == subs::kHostOom) return EndKind::kCause;
+  const Cause* const primary = f.Primary();
+  const Cause* const sent = primary == nullptr ? nullptr : FindSender(f, *primary);
+  if (sent != nullptr) {
+    return RowOfSender(FieldOf(*sent, "sent_by")) != nullptr ? EndKind::kForced : EndKind::kCause;
+  }
+  return finding.signal == SIGKILL ? EndKind::kUnclear : EndKind::kCause;
+}
+
+}  // namespace rankscope::families

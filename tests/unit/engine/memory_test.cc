@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What ailed a job is remembered past its end; how it ended is told beside it.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/unit/engine/driver.h"
+
+namespace rankscope::engine {
+namespace {
+
+using namespace rankscope::testing;  // NOLINT: the tests' own vocabulary
+
+// Two ranks train for a minute, then nothing is printed any more.
+Tape Silent(double until) {
+  Tape tape;
+  tape.Begin(0.1, {"python", "train.py"}, 2);
+  tape.Train(1, 1, 60);
+  if (until > 61) tape.Add(until, Tick{});
+  return tape;
+}
+
+proto::Verdict At(const Tape& tape, double second) {
+  Engine engine({}, "n1");
+  PlayUntil(tape, engine, 0, second);
+  return VerdictOf(engine);
+}
+
+TEST(Memory, AHangThatIsCancelledWasAHang) {
+  Tape tape = Silent(200);
+  tape.End(200.5, 15);
+  tape.Closed(200.6);
+  tape.Finish(210);
+  const proto::Verdict live = At(tape, 200);
+  ASSERT_EQ(live.triage().symptom(), "hang") << live.code();
+  EXPECT_FALSE(live.has_disposition());
+  const proto::Verdict end = JudgeTape(tape);
+  EXPECT_EQ(end.code(), live.code());
+  EXPECT_EQ(end.sub(), live.sub());
+  EXPECT_EQ(end.confidence(), live.confidence());
+  EXPECT_EQ(end.state(), proto::FINAL);
+  EXPECT_FALSE(end.triage().running());
+  EXPECT_EQ(end.disposition().kind(), "killed");
+  EXPECT_GT(end.shows_size(), live.shows_size()) << "the end is cited, too";
+  for (int i = 0; i < end.shows_size(); ++i) EXPECT_EQ(end.shows(i).id(), static_cast<uint32_t>(i));
+}
+
+TEST(Memory, TheSameEndOfAHealthyRunIsACancel) {
+  Tape tape = Silent(0);
+  tape.End(61.5, 15);
+  tape.Closed(61.6);
+  tape.Finish(70);
+  const proto::Verdict end = JudgeTape(tape);
+  EXPECT_EQ(end.code(), "X20");
+  EXPECT_EQ(end.disposition().kind(), "killed");
+}
+
+// It stood still for two minutes, and went on to its end.
+TEST(Memory, AHangThatPassedIsNoAnswerForARunThatCompleted) {
+  Tape tape = Silent(200);
+  tape.Train(201, 61, 160);
+  tape.End(302, 0);
+  tape.Closed(302.1);
+  tape.Finish(310);
+  const proto::Verdict end = JudgeTape(tape);
+  EXPECT_EQ(end.code(), "G1");
+  EXPECT_EQ(end.disposition().kind(), "completed");
+  ASSERT_GE(end.history_size(), 2);
+  EXPECT_EQ(end.history(end.history_size() - 1).to(), "G1");
+}
+
+TEST(Memory, WhatFailsByItselfIsTheAnswerWhateverWasBefore) {
+  Tape tape = Silent(200);
+  tape.Train(201, 61, 160);
+  tape.Say(301,
+           "Traceback (most recent call last):\n  File \"train.py\", line 7, in <module>\n"
+           "ValueError: bad batch\n",
+           2);
+  tape.End(302, 256);
+  tape.Closed(302.1);
+  tape.Finish(310);
+  const proto::Verdict end = JudgeTape(tape);
+  EXPECT_EQ(end.code(), "X1");
+  EXPECT_EQ(end.disposition().kind(), "failed");
+}
+
+TEST(Memory, TheSchedulersRecordNamesTheDisposition) {
+  Tape tape = Silent(200);
+  tape.End(200.5, 15);
+  tape.Closed(200.6);
+  tape.State(201, "state", "TIMEOUT");
+  tape.Finish(210);
+  const proto::Verdict end = JudgeTape(tape);
+  EXPECT_EQ(end.triage().symptom(), "hang") << end.code();
+  EXPECT_EQ(end.disposition().kind(), "time_limit");
+}
+
+TEST(Memory, OutlivesARestartOfTheEngine) {
+  Tape tape = Silent(200);
+  tape.End(200.5, 15);
+  tape.Closed(200.6);
+  tape.Finish(210);
+  const std::string whole = VerdictToJson(JudgeTape(tape));
+  Engine before({}, "n1");
+  const size_t played = PlayUntil(tape, before, 0, 199);
+  Engine after({}, "n1");
+  ASSERT_TRUE(after.Restore(before.Save()));
+  Play(tape, after, played, tape.size());
+  EXPECT_EQ(VerdictToJson(VerdictOf(after)), whole);
+}
+
+}  // namespace
+}  // namespace rankscope::engine
