@@ -38,9 +38,10 @@ struct SenderRow {
   DispositionKind kind;
 };
 constexpr SenderRow kSenders[] = {
-    {"scheduler", DispositionKind::kByScheduler}, {"job", DispositionKind::kByLauncher},
-    {"runtime", DispositionKind::kKilled},        {"oom_daemon", DispositionKind::kKilled},
-    {"other_user", DispositionKind::kKilled},     {"same_user", DispositionKind::kKilled}};
+    {"scheduler", DispositionKind::kByScheduler}, {"launcher", DispositionKind::kByLauncher},
+    {"job", DispositionKind::kByLauncher},        {"runtime", DispositionKind::kKilled},
+    {"oom_daemon", DispositionKind::kKilled},     {"other_user", DispositionKind::kKilled},
+    {"same_user", DispositionKind::kKilled}};
 
 template <class Rows, class Key>
 const auto* FindRow(const Rows& rows, Key matches) {
@@ -170,7 +171,9 @@ EndKind KindOfEnd(std::string_view code, const Finding& finding, const JobFeatur
   if (sent != nullptr) {
     return RowOfSender(FieldOf(*sent, "sent_by")) != nullptr ? EndKind::kForced : EndKind::kCause;
   }
-  return finding.signal == SIGKILL ? EndKind::kUnclear : EndKind::kCause;
+  // Who hangs is killed by whoever noticed, or aborts itself once its watchdog has.
+  const bool unclear = finding.signal == SIGKILL || finding.signal == SIGABRT;
+  return unclear ? EndKind::kUnclear : EndKind::kCause;
 }
 
 }  // namespace rankscope::families

@@ -39,11 +39,14 @@ Finding Evaluate(const JobFeatures& f) {
       incident.kind == IncidentKind::kSchedulerEnd && incident.sub == subs::kCancelled;
   const bool told = incident.kind == IncidentKind::kTerminated ||
                     (incident.kind == IncidentKind::kSignalDeath &&
-                     (incident.signal == 15 || incident.signal == 2));
+                     (incident.signal == 15 || incident.signal == 2)) ||
+                    KilledTheRun(f, *primary);
   if (!cancelled && !told) return {};
+  const Cause* const sent = told ? FindSender(f, *primary) : nullptr;
+  if (sent != nullptr && IsCleanUp(*sent)) return {};
   Finding finding = cancelled ? SchedulerFinding(f, subs::kCancelled) : FromPrimary(f);
   if (told) {
-    finding.sub = incident.signal == 2 ? "sigint" : "sigterm";
+    finding.sub = incident.signal == 2 ? "sigint" : incident.signal == 9 ? "sigkill" : "sigterm";
     if (finding.signal == 0) finding.signal = 15;
     finding.symptom = "ended_by_scheduler";
     finding.component = "external";
@@ -53,14 +56,13 @@ Finding Evaluate(const JobFeatures& f) {
                                                                                : cap::kInferred;
     if (f.last_progress_evidence != features::kNoEvidence)
       finding.shows.push_back(f.last_progress_evidence);
-    const Cause* const sent = FindSender(f, *primary);
     const std::string_view by = sent == nullptr ? std::string_view() : FieldOf(*sent, "sent_by");
     if (!by.empty() && by != "kernel" && by != "itself") {
-      JudgeSender(*sent, by, finding);
+      JudgeSender(f, *sent, finding);
       return finding;
     }
   }
-  if (const std::string_view by = FieldOf(*primary, "by"); cancelled && !by.empty()) {
+  if (const std::string_view by = Canceller(f); !by.empty()) {
     finding.advice = "cancelled_by";
     finding.values.Set(FieldId::kBy, by);
   } else {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/sender.h"
 
 namespace rankscope::families {
 
@@ -84,7 +85,7 @@ Finding NoticeFinding(const JobFeatures& f, std::string_view sub, const Cause& n
   Show(notice.evidence, finding);
   Show(f.last_progress_evidence, finding);
   Show(f.leave.save, finding);
-  finding.open.push_back(Question::kWhoCancelled);
+  if (Canceller(f).empty()) finding.open.push_back(Question::kWhoCancelled);
   return finding;
 }
 

@@ -3,6 +3,9 @@
 
 #include "detectors/families/sender.h"
 
+#include <csignal>
+#include <set>
+
 namespace rankscope::families {
 namespace {
 
@@ -17,6 +20,7 @@ struct SenderRow {
 };
 constexpr SenderRow kSenders[] = {
     {"job", proto::DOMAIN_WORKLOAD, "launcher", "killed_by_job"},
+    {"launcher", proto::DOMAIN_UNKNOWN, "launcher", "killed_by_launcher"},
     {"scheduler", proto::DOMAIN_SCHEDULER, "scheduler", "killed_by_scheduler"},
     {"runtime", proto::DOMAIN_INFRASTRUCTURE, "container_runtime", "killed_by_runtime"},
     {"oom_daemon", proto::DOMAIN_INFRASTRUCTURE, "host_memory", "killed_by_oom_daemon"},
@@ -42,14 +46,42 @@ const Cause* FindSender(const JobFeatures& f, const Cause& primary) {
   return nullptr;
 }
 
-void JudgeSender(const Cause& sent, std::string_view by, Finding& finding) {
+bool IsCleanUp(const Cause& sent) {
+  const std::string_view by = FieldOf(sent, "sent_by");
+  return by == "scheduler" || by == "launcher";
+}
+
+bool KilledTheRun(const JobFeatures& f, const Cause& primary) {
+  const Cause* const sent = FindSender(f, primary);
+  if (sent == nullptr || primary.incident().signal != SIGKILL) return false;
+  const std::string_view by = FieldOf(*sent, "sent_by"), pid = FieldOf(*sent, "sender_pid");
+  if (by != "other_user" && by != "same_user" && by != "runtime") return false;
+  std::set<int32_t> killed;
+  for (const Cause& cause : f.causes) {
+    if (cause.incident().shape == "signal_sent" && cause.incident().signal == SIGKILL &&
+        FieldOf(cause, "sender_pid") == pid && cause.incident().rank >= 0)
+      killed.insert(cause.incident().rank);
+  }
+  return killed.size() >= 2 && killed.size() >= f.rank_pids.size();
+}
+
+std::string_view Canceller(const JobFeatures& f) {
+  for (const Cause& cause : f.causes) {
+    if (cause.incident().kind != logs::IncidentKind::kSchedulerEnd) continue;
+    if (const std::string_view by = FieldOf(cause, "by"); !by.empty()) return by;
+  }
+  return {};
+}
+
+void JudgeSender(const JobFeatures& f, const Cause& sent, Finding& finding) {
+  const std::string_view by = FieldOf(sent, "sent_by");
   for (const SenderRow& row : kSenders) {
     if (row.kind != by) continue;
     finding.domain = row.domain;
     finding.component = row.component;
     finding.advice = row.advice;
   }
-  if (by == "scheduler") finding.open.push_back(Question::kWhoCancelled);
+  if (by == "scheduler" && Canceller(f).empty()) finding.open.push_back(Question::kWhoCancelled);
   for (const std::string_view key : {"sender", "sender_pid", "sender_uid", "sender_cgroup"}) {
     if (std::optional<FieldValue> value = FromCaptured(key, FieldOf(sent, key)))
       finding.values.Set(std::move(*value));

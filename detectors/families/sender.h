@@ -16,8 +16,14 @@ std::string_view FieldOf(const features::Cause& cause, std::string_view key);
 // The kernel's record of the signal that the primary cause speaks of; null where it has none.
 const features::Cause* FindSender(const features::JobFeatures& f, const features::Cause& primary);
 
-// Whose doing it was, by `by`, a word of windows/signal_sender.h: domain, component, advice, and
-// the sender's values for the sentences.
-void JudgeSender(const features::Cause& sent, std::string_view by, Finding& finding);
+// Whether it was the scheduler or the job's launcher: how a run is ended, and no reason.
+bool IsCleanUp(const features::Cause& sent);
+// Whether one process outside of the job killed all ranks that ran here, and not one of them.
+bool KilledTheRun(const features::JobFeatures& f, const features::Cause& primary);
+// Who asked the scheduler for the end, by its record; empty: it does not say.
+std::string_view Canceller(const features::JobFeatures& f);
+
+// Whose doing it was: domain, component, advice, and the sender's values for the sentences.
+void JudgeSender(const features::JobFeatures& f, const features::Cause& sent, Finding& finding);
 
 }  // namespace rankscope::families

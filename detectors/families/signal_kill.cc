@@ -25,8 +25,8 @@ namespace {
 bool IsMine(const Cause& cause) {
   const logs::Incident& incident = cause.incident();
   if (incident.kind == IncidentKind::kHostOom) return !logs::RefusesHostMemory(incident);
-  return incident.kind == IncidentKind::kSignalDeath && incident.signal != SIGTERM &&
-         incident.signal != SIGINT;
+  // What a scheduler or a launcher sends to end a run is none.
+  return incident.kind == IncidentKind::kSignalDeath && !IsDisposition(cause.event);
 }
 
 struct SignalRow {
@@ -72,6 +72,7 @@ void JudgeOom(const Cause& oom, Finding& finding) {
 Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (primary == nullptr || !IsMine(*primary) || FreezesItsPeers(f)) return {};
+  if (KilledTheRun(f, *primary)) return {};
   Finding finding = FromPrimary(f);
   if (finding.signal == 0) finding.signal = SIGKILL;
   finding.sub = "other";
@@ -91,7 +92,7 @@ Finding Evaluate(const JobFeatures& f) {
       if (notice.explains == IncidentKind::kHostOom) Show(notice.evidence, finding);
     }
   } else if (by_process) {
-    JudgeSender(*sent, by, finding);
+    JudgeSender(f, *sent, finding);
   } else if (finding.signal == SIGBUS && f.storage.shared_memory_full) {
     finding.sub = "shm";
     finding.domain = proto::DOMAIN_WORKLOAD;

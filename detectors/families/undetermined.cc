@@ -6,6 +6,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/families/sender.h"
 #include "detectors/families/standstill.h"
 #include "detectors/families/training_end.h"
 #include "detectors/model/subs.h"
@@ -76,6 +77,13 @@ Finding Evaluate(const JobFeatures& f) {
     if (evidence.kind == features::EvidenceKind::kWrapperLost) {
       finding.shows.push_back(static_cast<features::EvidenceRef>(&evidence - f.evidence.data()));
     }
+  }
+  const features::Cause* const sent =
+      f.Primary() == nullptr ? nullptr : FindSender(f, *f.Primary());
+  if (sent != nullptr && IsCleanUp(*sent)) {
+    finding.symptom = "ended_by_scheduler";
+    JudgeSender(f, *sent, finding);
+    if (FieldOf(*sent, "sent_by") == "scheduler") return finding;
   }
   finding.open.push_back(f.exit_known ? Question::kWhyExit : Question::kExitStatusUnknown);
   return finding;

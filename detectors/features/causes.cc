@@ -238,15 +238,63 @@ class Orderer {
     }
   }
 
-  // The kernel saw another process of the job send the signal that this one ended by.
+  // Who sent the signal that it is about, a word of windows/signal_sender.h; empty: nobody saw it.
+  std::string_view SenderOf(const Cause& cause) const {
+    const Incident& incident = cause.incident();
+    if (incident.kind != IncidentKind::kSignalDeath) return {};
+    for (const Cause& sent : causes_) {
+      const std::vector<KeyValue>& fields = sent.incident().fields;
+      if (sent.incident().shape != "signal_sent" || fields.empty()) continue;
+      if (sent.incident().signal == incident.signal && fields.front().key == "sent_by" &&
+          SharesProcess(*sent.candidate, *cause.candidate))
+        return fields.front().value;
+    }
+    return {};
+  }
+
   bool KilledByJob(const Cause& death) const {
-    if (death.incident().kind != IncidentKind::kSignalDeath) return false;
-    return std::any_of(causes_.begin(), causes_.end(), [&death](const Cause& cause) {
-      const std::vector<KeyValue>& fields = cause.incident().fields;
-      return cause.incident().shape == "signal_sent" && !fields.empty() &&
-             fields.front().key == "sent_by" && fields.front().value == "job" &&
-             SharesProcess(*cause.candidate, *death.candidate);
+    const std::string_view sender = SenderOf(death);
+    return sender == "job" || sender == "launcher";
+  }
+
+  // SIGKILL is what is sent to who has not followed a request to stop, after slurm.conf's KillWait
+  // or torchrun's 30 s; and who is stopped while it works may abort.
+  bool FollowsARequest(const Cause& death) const {
+    constexpr Duration kLongestWait = Seconds(90);
+    const Incident& ended = death.incident();
+    if (!f_.timed || (ended.signal != SIGKILL && ended.signal != SIGABRT)) return false;
+    const std::string_view sender = SenderOf(death);
+    if (!sender.empty() && sender != "job" && !(ended.signal == SIGABRT && sender == "itself"))
+      return false;
+    return std::any_of(causes_.begin(), causes_.end(), [&](const Cause& other) {
+      const Incident& asked = other.incident();
+      const bool end = asked.kind == IncidentKind::kSchedulerEnd && asked.sub != subs::kFailed &&
+                       other.candidate->store != proto::STORE_SCHEDULER;
+      if (!end && !IsTakedown(asked)) return false;
+      if (other.role == Role::kRecovered || other.role == Role::kDenied) return false;
+      const Duration after = ended.t - asked.t;
+      return after > kSimultaneous && after <= kLongestWait;
     });
+  }
+
+  // What the scheduler or the launcher sends, or what follows a request to stop, is how the run
+  // ended and no failure: it is the answer only where nothing else is.
+  void SetCleanUpAside() {
+    std::vector<Cause*> sent;
+    for (Cause& cause : causes_) {
+      if (cause.role != Role::kInitiating || cause.incident().kind != IncidentKind::kSignalDeath)
+        continue;
+      const std::string_view sender = SenderOf(cause);
+      if (sender == "scheduler" || sender == "launcher" || FollowsARequest(cause))
+        sent.push_back(&cause);
+    }
+    const bool all = !AnyInitiating([&sent](const Cause& cause) {
+      return std::find(sent.begin(), sent.end(), &cause) == sent.end();
+    });
+    for (Cause* cause : sent) {
+      cause->event = CauseClass::kStopRequest;
+      if (!all) cause->role = Role::kCascade;
+    }
   }
 
   // A launcher kills the rest once one has failed, or has ended with a code.
@@ -326,6 +374,7 @@ class Orderer {
     DemoteWhatTheSchedulerDid();
     DemoteWhatACardDid();
     DemoteAbortsOfSurvivors();
+    SetCleanUpAside();
     DemoteWhatTheLauncherDid();
     SetOldXidsAside();
     const auto own_failure = [](const Cause& cause) {

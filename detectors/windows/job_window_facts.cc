@@ -111,7 +111,7 @@ void JobWindow::TakeRequest(const attribution::ProcessInfo& process, bool counts
     const int32_t signal = candidate.incident.signal;
     if (candidate.process != process.key || (signal != 15 && signal != 2)) continue;
     const std::string& by = candidate.incident.fields.front().value;
-    if (by == "job" || by == "itself" || by == "kernel") continue;
+    if (by == "job" || by == "launcher" || by == "itself" || by == "kernel") continue;
     if (t - candidate.incident.t > kFollowed) continue;
     Candidate request = candidate;
     request.incident.kind = IncidentKind::kTerminated;

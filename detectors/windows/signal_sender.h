@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Who sends a signal, as a word of a closed list: kernel, itself, job (another process of the same
-// job), scheduler, runtime (of containers), oom_daemon, other_user, same_user. Pure.
+// Who sends a signal, as a word of a closed list: kernel, itself, launcher (of the same job), job
+// (another process of it), scheduler, runtime (of containers), oom_daemon, other_user, same_user.
+// Pure.
 #pragma once
 
 #include <string_view>

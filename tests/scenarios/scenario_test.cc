@@ -78,6 +78,8 @@ void CheckKey(const std::string& key, const YAML::Node& value, const proto::Verd
     EXPECT_EQ(verdict.signal(), value.as<std::string>());
   } else if (key == "domain") {
     EXPECT_EQ(Lower(proto::Domain_Name(verdict.domain()), 7), value.as<std::string>());
+  } else if (key == "disposition") {
+    EXPECT_EQ(verdict.disposition().kind(), value.as<std::string>());
   } else if (key == "state") {
     EXPECT_EQ(Lower(proto::State_Name(verdict.state()), 0), value.as<std::string>());
   } else if (key == "ranks") {

@@ -97,6 +97,24 @@ TEST(Memory, TheSchedulersRecordNamesTheDisposition) {
   EXPECT_EQ(end.disposition().kind(), "time_limit");
 }
 
+TEST(Memory, AHangThatAbortsItselfWasAHang) {
+  Tape tape = Silent(200);
+  tape.End(200.5, 6);
+  tape.Closed(200.6);
+  tape.Finish(210);
+  const proto::Verdict end = JudgeTape(tape);
+  EXPECT_EQ(end.triage().symptom(), "hang") << end.code();
+  EXPECT_EQ(end.disposition().kind(), "failed");
+}
+
+TEST(Memory, AHealthyRunThatAbortsAborted) {
+  Tape tape = Silent(0);
+  tape.End(61.5, 6);
+  tape.Closed(61.6);
+  tape.Finish(70);
+  EXPECT_EQ(JudgeTape(tape).code(), "A2");
+}
+
 TEST(Memory, OutlivesARestartOfTheEngine) {
   Tape tape = Silent(200);
   tape.End(200.5, 15);

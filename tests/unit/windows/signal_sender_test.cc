@@ -46,14 +46,16 @@ TEST_F(SignalSender, ItselfIsTheSameProcessAndNotTheSamePid) {
   EXPECT_EQ(Kind(), "same_user");
 }
 
-TEST_F(SignalSender, AProcessOfTheJobOrItsParentIsTheJob) {
+TEST_F(SignalSender, AProcessOfTheJobIsTheJobAndItsParentTheLauncher) {
   attribution::ProcessInfo sender;
   sender.job_id = "j";
   EXPECT_EQ(Kind(&sender), "job");
+  sender.role = attribution::ProcessRole::kLauncher;
+  EXPECT_EQ(Kind(&sender), "launcher");
   sender.job_id = "another";
   EXPECT_EQ(Kind(&sender), "same_user");
   signal.sender = target.parent;
-  EXPECT_EQ(Kind(), "job");
+  EXPECT_EQ(Kind(), "launcher");
 }
 
 TEST_F(SignalSender, DaemonsAreKnownByNameAndUser) {
