@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "detectors/model/subs.h"
+
 namespace rankscope::features {
 
 using logs::FrameKind;
@@ -68,6 +70,38 @@ bool OfProcessGroup(const Incident& incident) {
   if (incident.shape.starts_with("nccl")) return true;
   return std::any_of(incident.fields.begin(), incident.fields.end(),
                      [](const KeyValue& field) { return field.key == "backend"; });
+}
+
+std::string_view SenderOf(const std::vector<Cause>& causes, const Cause& cause) {
+  const Incident& incident = cause.incident();
+  if (incident.kind != IncidentKind::kSignalDeath) return {};
+  for (const Cause& sent : causes) {
+    const std::vector<KeyValue>& fields = sent.incident().fields;
+    if (sent.incident().shape != "signal_sent" || fields.empty()) continue;
+    if (sent.incident().signal == incident.signal && fields.front().key == "sent_by" &&
+        SharesProcess(*sent.candidate, *cause.candidate))
+      return fields.front().value;
+  }
+  return {};
+}
+
+bool FollowsARequest(const std::vector<Cause>& causes, const Cause& death) {
+  constexpr Duration kSameMoment = Seconds(2);
+  constexpr Duration kLongestWait = Seconds(90);
+  const Incident& ended = death.incident();
+  if (ended.signal != SIGKILL && ended.signal != SIGABRT) return false;
+  const std::string_view sender = SenderOf(causes, death);
+  if (!sender.empty() && sender != "job" && !(ended.signal == SIGABRT && sender == "itself"))
+    return false;
+  return std::any_of(causes.begin(), causes.end(), [&](const Cause& other) {
+    const Incident& asked = other.incident();
+    const bool end = asked.kind == IncidentKind::kSchedulerEnd && asked.sub != subs::kFailed &&
+                     other.candidate->store != proto::STORE_SCHEDULER;
+    if (!end && !IsTakedown(asked)) return false;
+    if (other.role == Cause::Role::kRecovered || other.role == Cause::Role::kDenied) return false;
+    const Duration after = ended.t - asked.t;
+    return after > kSameMoment && after <= kLongestWait;
+  });
 }
 
 }  // namespace rankscope::features

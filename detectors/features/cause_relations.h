@@ -4,6 +4,9 @@
 // What two incidents of a run have to do with each other. Pure.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "detectors/features/cause.h"
 
 namespace rankscope::features {
@@ -22,5 +25,12 @@ bool IsAboutConnecting(const logs::Incident& incident);
 
 // A lost peer of the process group. A broken pipe to a logger or a helper process is none.
 bool OfProcessGroup(const logs::Incident& incident);
+
+// Who sent the signal that it is about, a word of windows/signal_sender.h; empty: nobody saw it.
+std::string_view SenderOf(const std::vector<Cause>& causes, const Cause& cause);
+
+// SIGKILL is what is sent to who has not followed a request to stop, after slurm.conf's KillWait
+// or torchrun's 30 s; and who is stopped while it works may abort.
+bool FollowsARequest(const std::vector<Cause>& causes, const Cause& death);
 
 }  // namespace rankscope::features

@@ -238,43 +238,9 @@ class Orderer {
     }
   }
 
-  // Who sent the signal that it is about, a word of windows/signal_sender.h; empty: nobody saw it.
-  std::string_view SenderOf(const Cause& cause) const {
-    const Incident& incident = cause.incident();
-    if (incident.kind != IncidentKind::kSignalDeath) return {};
-    for (const Cause& sent : causes_) {
-      const std::vector<KeyValue>& fields = sent.incident().fields;
-      if (sent.incident().shape != "signal_sent" || fields.empty()) continue;
-      if (sent.incident().signal == incident.signal && fields.front().key == "sent_by" &&
-          SharesProcess(*sent.candidate, *cause.candidate))
-        return fields.front().value;
-    }
-    return {};
-  }
-
   bool KilledByJob(const Cause& death) const {
-    const std::string_view sender = SenderOf(death);
+    const std::string_view sender = SenderOf(causes_, death);
     return sender == "job" || sender == "launcher";
-  }
-
-  // SIGKILL is what is sent to who has not followed a request to stop, after slurm.conf's KillWait
-  // or torchrun's 30 s; and who is stopped while it works may abort.
-  bool FollowsARequest(const Cause& death) const {
-    constexpr Duration kLongestWait = Seconds(90);
-    const Incident& ended = death.incident();
-    if (!f_.timed || (ended.signal != SIGKILL && ended.signal != SIGABRT)) return false;
-    const std::string_view sender = SenderOf(death);
-    if (!sender.empty() && sender != "job" && !(ended.signal == SIGABRT && sender == "itself"))
-      return false;
-    return std::any_of(causes_.begin(), causes_.end(), [&](const Cause& other) {
-      const Incident& asked = other.incident();
-      const bool end = asked.kind == IncidentKind::kSchedulerEnd && asked.sub != subs::kFailed &&
-                       other.candidate->store != proto::STORE_SCHEDULER;
-      if (!end && !IsTakedown(asked)) return false;
-      if (other.role == Role::kRecovered || other.role == Role::kDenied) return false;
-      const Duration after = ended.t - asked.t;
-      return after > kSimultaneous && after <= kLongestWait;
-    });
   }
 
   // What the scheduler or the launcher sends, or what follows a request to stop, is how the run
@@ -284,8 +250,9 @@ class Orderer {
     for (Cause& cause : causes_) {
       if (cause.role != Role::kInitiating || cause.incident().kind != IncidentKind::kSignalDeath)
         continue;
-      const std::string_view sender = SenderOf(cause);
-      if (sender == "scheduler" || sender == "launcher" || FollowsARequest(cause))
+      const std::string_view sender = SenderOf(causes_, cause);
+      if (sender == "scheduler" || sender == "launcher" ||
+          (f_.timed && FollowsARequest(causes_, cause)))
         sent.push_back(&cause);
     }
     const bool all = !AnyInitiating([&sent](const Cause& cause) {
