@@ -27,8 +27,17 @@ std::vector<std::string> Keys(const Json& object) {
 }
 
 TEST(VerdictJson, PrintsTheDocumentByteByByte) {
+  proto::Verdict verdict = testing::ExampleVerdict();
+  verdict.mutable_disposition()->set_kind("cancelled");
+  verdict.mutable_disposition()->set_by("lena");
+  verdict.mutable_disposition()->set_uid(1000);
+  verdict.mutable_disposition()->set_at_ns(verdict.onset_ns());
+  proto::Change& change = *verdict.add_history();
+  change.set_at_ns(verdict.onset_ns());
+  change.set_from("G1");
+  change.set_to("A2");
   EXPECT_EQ(
-      VerdictToJson(testing::ExampleVerdict()),
+      VerdictToJson(verdict),
       R"x({"schema":1,"job_id":"8841","attempt":2,"state":"final","revision":3,"node":"n1","scope":"job","code":"A2",)x"
       R"x("family":"signal_kill","sub":"sigkill","fault_class":null,"exception_type":null,"signal":"SIGKILL",)x"
       R"x("domain":"unknown","confidence":0.85,"tier":"C","phase":"train","onset":"2026-11-20T16:00:50.496Z",)x"
@@ -59,7 +68,11 @@ TEST(VerdictJson, PrintsTheDocumentByteByByte) {
       R"x("remedy":null}],"data_quality":{"exact":true,"lost_bytes":0,"sources":[{"source":"procfs","state":"up"}],)x"
       R"x("lost_events":0,"clock_uncertainty_s":0,"truncated_at":null,"notes":[]},)x"
       R"x("attempts":[{"attempt":1,"code":"C1","family":"rendezvous_hang","sub":null,"confidence":0.65,)x"
-      R"x("end":"2026-11-20T15:53:20.000Z","last_step":12,"evidence":[2]}],"amended_by":null,"updated":null})x");
+      R"x("end":"2026-11-20T15:53:20.000Z","last_step":12,"evidence":[2]}],)x"
+      R"x("disposition":{"kind":"cancelled","by":"lena","uid":1000,"reason":null,)x"
+      R"x("at":"2026-11-20T16:00:50.496Z"},)x"
+      R"x("history":[{"at":"2026-11-20T16:00:50.496Z","from":"G1","to":"A2","why":null}],)x"
+      R"x("amended_by":null,"updated":null})x");
 }
 
 TEST(VerdictJson, AnEmptyVerdictHasTheSameKeysInTheSameOrder) {
