@@ -91,8 +91,8 @@ bool FollowsARequest(const std::vector<Cause>& causes, const Cause& death) {
   const Incident& ended = death.incident();
   if (ended.signal != SIGKILL && ended.signal != SIGABRT) return false;
   const std::string_view sender = SenderOf(causes, death);
-  if (!sender.empty() && sender != "job" && !(ended.signal == SIGABRT && sender == "itself"))
-    return false;
+  const bool own = sender == "job" || sender == "launcher";
+  if (!sender.empty() && !own && !(ended.signal == SIGABRT && sender == "itself")) return false;
   return std::any_of(causes.begin(), causes.end(), [&](const Cause& other) {
     const Incident& asked = other.incident();
     const bool end = asked.kind == IncidentKind::kSchedulerEnd && asked.sub != subs::kFailed &&

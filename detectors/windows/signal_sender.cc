@@ -29,11 +29,12 @@ std::string_view SenderKind(const SignalSent& signal, const attribution::Process
                       (signal.sender_comm.size() == 15 && row.comm.starts_with(signal.sender_comm));
     if (same && (signal.sender_uid == 0 || signal.sender_uid != target.uid)) return row.kind;
   }
-  // Whoever started it is its launcher, known as one or not.
-  if (signal.sender == target.parent) return "launcher";
+  // A launcher cleans up. Another process that shoots one that it has started does something of its
+  // own.
   if (sender != nullptr && sender->job_id == target.job_id) {
     return sender->role == attribution::ProcessRole::kLauncher ? "launcher" : "job";
   }
+  if (signal.sender == target.parent) return "job";
   return signal.sender_uid != target.uid ? "other_user" : "same_user";
 }
 

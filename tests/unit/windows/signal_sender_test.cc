@@ -46,7 +46,7 @@ TEST_F(SignalSender, ItselfIsTheSameProcessAndNotTheSamePid) {
   EXPECT_EQ(Kind(), "same_user");
 }
 
-TEST_F(SignalSender, AProcessOfTheJobIsTheJobAndItsParentTheLauncher) {
+TEST_F(SignalSender, OnlyALauncherIsOneAndAnotherParentIsTheJob) {
   attribution::ProcessInfo sender;
   sender.job_id = "j";
   EXPECT_EQ(Kind(&sender), "job");
@@ -55,7 +55,7 @@ TEST_F(SignalSender, AProcessOfTheJobIsTheJobAndItsParentTheLauncher) {
   sender.job_id = "another";
   EXPECT_EQ(Kind(&sender), "same_user");
   signal.sender = target.parent;
-  EXPECT_EQ(Kind(), "launcher");
+  EXPECT_EQ(Kind(), "job") << "not known as a launcher, it does not clean up";
 }
 
 TEST_F(SignalSender, DaemonsAreKnownByNameAndUser) {
