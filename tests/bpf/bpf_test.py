@@ -349,7 +349,7 @@ sys.exit(7)
     def test_every_one_is_counted_with_its_status(self):
         daemon = self.daemon()
         process = self.python(self.CHILDREN)
-        self.assertEqual(process.wait(PATIENCE), 7)
+        self.assertEqual(process.wait(4 * PATIENCE), 7)  # four thousand processes
         verdict = self.the_verdict(daemon, process)
         oracle = Counter(tuple(map(int, line.split())) for line in (Path(self.folder) / "oracle").read_text().splitlines())
         seen = Counter((e.pid, e.wait_status) for e in recording.exits(self.recorded(daemon, verdict)))

@@ -154,6 +154,8 @@ class OnAnotherNode(ServeTest):
     def test_it_outlives_the_daemon_that_saw_the_job(self):
         first = self.train_on_n1()
         before = first.get("/summary?job_id=8840")[1]
+        kept = Path(first.state) / "summaries" / "8840"  # a thread of its own writes it
+        wait_for("the summary on the disk", kept.exists)
         first.kill()
         again = self.daemon(state=first.state)
         self.assertEqual(again.get("/summary?job_id=8840")[1], before)
