@@ -7,7 +7,10 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <vector>
 
+#include "detectors/sentences/reasons.h"
 #include "detectors/sentences/remarks.h"
 
 namespace rankscope::engine {
@@ -78,21 +81,60 @@ const Ailment* Ailments::Conclude(EndKind end) const {
 namespace {
 
 // Evidence of the end, behind that of the ailment; by its number there, the one here.
-std::map<uint32_t, uint32_t> TakeEvidence(const proto::Verdict& end, proto::Verdict& out) {
-  std::map<uint32_t, uint32_t> numbers;
-  for (const uint32_t cited : end.isolation().ruled_in_by()) {
-    for (const proto::Evidence& evidence : end.shows()) {
-      if (evidence.id() != cited || numbers.contains(cited)) continue;
-      proto::Evidence* const added = out.add_shows();
-      *added = evidence;
-      added->set_id(static_cast<uint32_t>(out.shows_size() - 1));
-      numbers[cited] = added->id();
-      proto::Cause* const link = out.add_cause_chain();
-      link->set_evidence(added->id());
+class EvidenceOfEnd {
+ public:
+  EvidenceOfEnd(const proto::Verdict& end, proto::Verdict& out) : end_(end), out_(out) {}
+
+  // What the end itself rests on follows from the ailment.
+  void TakeCauses() {
+    for (const uint32_t cited : end_.isolation().ruled_in_by()) {
+      const size_t known = numbers_.size();
+      const auto here = Take(cited);
+      if (!here || numbers_.size() == known) continue;
+      proto::Cause* const link = out_.add_cause_chain();
+      link->set_evidence(*here);
       link->set_role(proto::Cause::CASCADE);
+      causes_.push_back(*here);
     }
   }
-  return numbers;
+
+  std::optional<uint32_t> Take(uint32_t cited) {
+    if (const auto known = numbers_.find(cited); known != numbers_.end()) return known->second;
+    for (const proto::Evidence& evidence : end_.shows()) {
+      if (evidence.id() != cited) continue;
+      proto::Evidence* const added = out_.add_shows();
+      *added = evidence;
+      added->set_id(static_cast<uint32_t>(out_.shows_size() - 1));
+      numbers_[cited] = added->id();
+      return added->id();
+    }
+    return std::nullopt;
+  }
+
+  const std::vector<uint32_t>& causes() const { return causes_; }
+
+ private:
+  const proto::Verdict& end_;
+  proto::Verdict& out_;
+  std::map<uint32_t, uint32_t> numbers_;
+  std::vector<uint32_t> causes_;
+};
+
+// That the job was still running excludes nothing any more: what the end says of the family holds.
+void CorrectWhatWaitedForTheEnd(const proto::Verdict& end, EvidenceOfEnd& evidence,
+                                proto::Verdict& out) {
+  const std::string waited = sentences::ReasonText(families::Reason::kGoesOn, {});
+  for (proto::FamilyState& family : *out.mutable_families()) {
+    if (family.by() != waited || end.triage().running()) continue;
+    for (const proto::FamilyState& now : end.families()) {
+      if (now.code() != family.code()) continue;
+      family = now;
+      family.clear_evidence();
+      for (const uint32_t cited : now.evidence()) {
+        if (const auto here = evidence.Take(cited)) family.add_evidence(*here);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -100,7 +142,13 @@ std::map<uint32_t, uint32_t> TakeEvidence(const proto::Verdict& end, proto::Verd
 proto::Verdict ConcludedVerdict(const Ailment& ailment, const proto::Verdict& end, double share) {
   proto::Verdict out;
   if (!out.ParseFromString(ailment.document)) return end;
-  const auto numbers = TakeEvidence(end, out);
+  // Whoever builds a verdict adds these, whatever its document was built from.
+  out.clear_history();
+  out.clear_attempts();
+  out.clear_data_quality();
+  EvidenceOfEnd evidence(end, out);
+  evidence.TakeCauses();
+  CorrectWhatWaitedForTheEnd(end, evidence, out);
   *out.mutable_attempt() = end.attempt();
   out.set_phase(end.phase());
   out.set_exit_known(end.exit_known());
@@ -114,7 +162,7 @@ proto::Verdict ConcludedVerdict(const Ailment& ailment, const proto::Verdict& en
     family.set_code(end.code());
     family.set_state(proto::FamilyState::RULED_OUT);
     family.set_by(sentences::RemarkText(sentences::Remark::kEndIsNoCause));
-    for (const auto& [there, here] : numbers) family.add_evidence(here);
+    for (const uint32_t here : evidence.causes()) family.add_evidence(here);
   }
   FieldValues values;
   values.Set(FieldId::kSeconds, std::round(ailment.seconds)).Set(FieldId::kShare, share);
@@ -122,7 +170,7 @@ proto::Verdict ConcludedVerdict(const Ailment& ailment, const proto::Verdict& en
   implication->set_text(sentences::RemarkText(sentences::Remark::kStoodBeforeTheEnd, values));
   implication->set_remedy("none");
   implication->set_domain(out.domain());
-  for (const auto& [there, here] : numbers) implication->add_evidence(here);
+  for (const uint32_t here : evidence.causes()) implication->add_evidence(here);
   return out;
 }
 

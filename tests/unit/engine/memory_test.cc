@@ -4,6 +4,7 @@
 // What ailed a job is remembered past its end; how it ended is told beside it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tests/unit/engine/driver.h"
@@ -45,6 +46,17 @@ TEST(Memory, AHangThatIsCancelledWasAHang) {
   EXPECT_EQ(end.disposition().kind(), "killed");
   EXPECT_GT(end.shows_size(), live.shows_size()) << "the end is cited, too";
   for (int i = 0; i < end.shows_size(); ++i) EXPECT_EQ(end.shows(i).id(), static_cast<uint32_t>(i));
+  // What is said once of a live run is not said twice, and what was true of it only then not at
+  // all.
+  EXPECT_EQ(end.history_size(), live.history_size());
+  EXPECT_EQ(end.data_quality().sources_size(), live.data_quality().sources_size());
+  const auto goes_on = [](const proto::Verdict& verdict) {
+    return std::count_if(
+        verdict.families().begin(), verdict.families().end(),
+        [](const proto::FamilyState& family) { return family.by() == "the job is still running"; });
+  };
+  EXPECT_GT(goes_on(live), 0);
+  EXPECT_EQ(goes_on(end), 0);
 }
 
 TEST(Memory, TheSameEndOfAHealthyRunIsACancel) {
