@@ -3,6 +3,7 @@
 
 // X12: waiting for a compiler or its lock.
 #include <algorithm>
+#include <limits>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
@@ -27,8 +28,9 @@ bool EndedByWaiting(const logs::Incident& incident) {
           (incident.signal == 15 || incident.signal == 2));
 }
 
-// A long compilation is half an hour.
+// A long compilation is half an hour; a lock that a live process holds is let go in minutes.
 constexpr double kLongCompile = 1800;
+constexpr double kLongLock = 300;
 
 // Before the first record a compilation is what a start does: too long for one, and a rank stands
 // in it.
@@ -38,6 +40,32 @@ bool CompilesAtStart(const JobFeatures& f) {
                                           return rank.cause == features::StackCause::kCompile &&
                                                  rank.main_wait_seconds >= kLongCompile;
                                         });
+}
+
+// Ranks that wait for the lock of an extension's build while nothing on the node compiles: who took
+// it is gone. A compiler on another node that shares the cache would end in half an hour, too.
+Finding WaitsForALockOfNobody(const JobFeatures& f) {
+  if (!f.running || !f.timed || f.waits.compilers > 0 || f.Primary() != nullptr) return {};
+  Finding finding;
+  double seconds = std::numeric_limits<double>::infinity();
+  for (const features::RankWait& rank : f.waits.ranks) {
+    if (rank.cause != features::StackCause::kBuildLock) continue;
+    Show(rank.snapshot_evidence, finding);
+    finding.ranks.push_back(rank.rank);
+    seconds = std::min(seconds, rank.still_seconds);
+  }
+  if (finding.ranks.empty() || seconds < kLongLock) return {};
+  finding.matched = true;
+  finding.sub = "lock";
+  finding.tier = seconds >= kLongCompile ? proto::TIER_S : proto::TIER_W;
+  finding.cap = cap::kOneSource;
+  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+  finding.component = "compiler";
+  finding.symptom = "hang";
+  finding.root = finding.shows;
+  finding.onset = f.now - Seconds(seconds);
+  finding.open.push_back(Question::kCompilerAlive);
+  return finding;
 }
 
 // No word of it in the text, and compilers below the ranks where training records should be.
@@ -71,7 +99,10 @@ Finding CompilersInSilence(const JobFeatures& f) {
 
 Finding Evaluate(const JobFeatures& f) {
   const features::CompilerFeatures& compiler = f.compiler;
-  if (!compiler.last_thing) return CompilersInSilence(f);
+  if (!compiler.last_thing) {
+    Finding lock = WaitsForALockOfNobody(f);
+    return lock.matched ? lock : CompilersInSilence(f);
+  }
   const Cause* primary = f.Primary();
   const bool lock = compiler.what == "lock";
   Finding finding;
@@ -79,8 +110,7 @@ Finding Evaluate(const JobFeatures& f) {
     if (!EndedByWaiting(primary->incident())) return {};
     finding = FromPrimary(f);
   } else if (f.running) {
-    constexpr double kLock = 300;  // a lock that a live process holds is let go in minutes
-    if (!f.timed || compiler.seconds < (lock ? kLock : kLongCompile)) return {};
+    if (!f.timed || compiler.seconds < (lock ? kLongLock : kLongCompile)) return {};
     finding.matched = true;
     finding.onset = f.now - Seconds(compiler.seconds);
   } else {

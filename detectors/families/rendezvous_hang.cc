@@ -25,6 +25,12 @@ bool FormsNoCommunicator(const logs::Incident& incident) {
 bool StuckInRendezvous(const JobFeatures& f) {
   // NCCL has connected the ranks: the store had brought them together before.
   if (f.collectives.communicators > 0 || f.collectives.entered > 0) return false;
+  // A rank that is known to do something else is awaited, and nothing is wrong with the store.
+  const bool busy = std::any_of(f.waits.ranks.begin(), f.waits.ranks.end(), [](const auto& rank) {
+    return rank.cause == features::StackCause::kCompile ||
+           rank.cause == features::StackCause::kBuildLock;
+  });
+  if (busy) return false;
   return f.running && f.timed && f.in_rendezvous && f.progress == 0 &&
          f.phase_seconds >= f.rendezvous_suspect_seconds;
 }

@@ -52,6 +52,7 @@ const SubRow* RowOfStack(StackCause cause) {
     case StackCause::kDataLoader:
       return &kDataLoaderRow;
     case StackCause::kFileLock:
+    case StackCause::kBuildLock:
       return &kFileLockRow;
     case StackCause::kNetworkFile:
     case StackCause::kLocalFile:

@@ -39,8 +39,11 @@ constexpr std::array kPython = {
               ":gc_collect|:collect_garbage|garbage_collection:|gc:collect|:run_gc|:_gc_step", ""},
     PythonRow{StackCause::kDebugger, "pdb:|bdb:|debugpy|pydevd|ipdb|:breakpointhook|:set_trace",
               ""},
+    // torch/utils/file_baton.py: whoever does not build an extension waits for who does, and for
+    // ever where that one died and left its lock file.
+    PythonRow{StackCause::kBuildLock, "file_baton:wait", ""},
     PythonRow{StackCause::kFileLock,
-              "filelock|file_baton:wait|fasteners|portalocker|:_acquire_lock|:acquire_file_lock|"
+              "filelock|fasteners|portalocker|:_acquire_lock|:acquire_file_lock|"
               ":flock|:lockf",
               ""},
     PythonRow{
@@ -116,6 +119,8 @@ constexpr std::array kNames = {
     NameRow{StackCause::kSave, "save", "saves a checkpoint"},
     NameRow{StackCause::kLoad, "load", "loads a checkpoint"},
     NameRow{StackCause::kFileLock, "file_lock", "waits for a file lock that another process holds"},
+    NameRow{StackCause::kBuildLock, "build_lock",
+            "waits for the lock of the cache of compiled extensions"},
     NameRow{StackCause::kDownload, "download", "waits for a download"},
     NameRow{StackCause::kDebugger, "debugger", "is held by a debugger"},
     NameRow{StackCause::kSleep, subs::kSleep, "sleeps in a timed wait"},

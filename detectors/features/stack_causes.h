@@ -26,6 +26,7 @@ enum class StackCause : uint8_t {
   kSave,
   kLoad,
   kFileLock,
+  kBuildLock,  // of the cache of compiled extensions
   kDownload,
   kDebugger,
   kSleep,
