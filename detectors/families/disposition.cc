@@ -20,28 +20,32 @@ using logs::IncidentKind;
 
 namespace {
 
-constexpr std::array<std::string_view, 12> kNames = {
-    "",         "completed", "failed",       "cancelled",   "time_limit", "preempted",
-    "requeued", "node_lost", "by_scheduler", "by_launcher", "killed",     "unknown"};
+constexpr std::array<std::string_view, static_cast<size_t>(DispositionKind::kUnknown) + 1> kNames =
+    {"",         "completed", "failed",       "cancelled",   "time_limit", "preempted",
+     "requeued", "node_lost", "by_scheduler", "by_launcher", "killed",     "unknown"};
 
 struct SubRow {
   std::string_view sub;
   DispositionKind kind;
 };
-constexpr SubRow kSchedulerSubs[] = {
-    {"time_limit", DispositionKind::kTimeLimit},  {"cancelled", DispositionKind::kCancelled},
-    {"preemption", DispositionKind::kPreempted},  {"requeue", DispositionKind::kRequeued},
-    {"node_failure", DispositionKind::kNodeLost}, {"failed", DispositionKind::kFailed}};
+constexpr SubRow kSchedulerSubs[] = {{subs::kTimeLimit, DispositionKind::kTimeLimit},
+                                     {subs::kCancelled, DispositionKind::kCancelled},
+                                     {subs::kPreemption, DispositionKind::kPreempted},
+                                     {subs::kRequeue, DispositionKind::kRequeued},
+                                     {subs::kNodeFailure, DispositionKind::kNodeLost},
+                                     {subs::kFailed, DispositionKind::kFailed}};
 
 struct SenderRow {
   std::string_view sent_by;
   DispositionKind kind;
 };
-constexpr SenderRow kSenders[] = {
-    {"scheduler", DispositionKind::kByScheduler}, {"launcher", DispositionKind::kByLauncher},
-    {"job", DispositionKind::kByLauncher},        {"runtime", DispositionKind::kKilled},
-    {"oom_daemon", DispositionKind::kKilled},     {"other_user", DispositionKind::kKilled},
-    {"same_user", DispositionKind::kKilled}};
+constexpr SenderRow kSenders[] = {{"scheduler", DispositionKind::kByScheduler},
+                                  {"launcher", DispositionKind::kByLauncher},
+                                  {"job", DispositionKind::kFailed},
+                                  {"runtime", DispositionKind::kKilled},
+                                  {"oom_daemon", DispositionKind::kKilled},
+                                  {"other_user", DispositionKind::kKilled},
+                                  {"same_user", DispositionKind::kKilled}};
 
 template <class Rows, class Key>
 const auto* FindRow(const Rows& rows, Key matches) {

@@ -16,7 +16,7 @@ namespace rankscope::families {
 enum class DispositionKind : uint8_t {
   kNone,  // it runs
   kCompleted,
-  kFailed,  // by itself
+  kFailed,  // by itself, or one of its processes ended another
   kCancelled,
   kTimeLimit,
   kPreempted,

@@ -3,6 +3,8 @@
 
 #include "detectors/windows/signal_sender.h"
 
+#include "detectors/attribution/launchers.h"
+
 namespace rankscope::windows {
 namespace {
 
@@ -29,12 +31,13 @@ std::string_view SenderKind(const SignalSent& signal, const attribution::Process
                       (signal.sender_comm.size() == 15 && row.comm.starts_with(signal.sender_comm));
     if (same && (signal.sender_uid == 0 || signal.sender_uid != target.uid)) return row.kind;
   }
-  // A launcher cleans up. Another process that shoots one that it has started does something of its
+  // A launcher cleans up. Another program that shoots what it has started does something of its
   // own.
-  if (sender != nullptr && sender->job_id == target.job_id) {
-    return sender->role == attribution::ProcessRole::kLauncher ? "launcher" : "job";
+  const bool of_job = sender != nullptr && sender->job_id == target.job_id;
+  if (of_job || signal.sender == target.parent) {
+    const std::string_view command = sender == nullptr ? std::string_view() : sender->command;
+    return attribution::LauncherIn(signal.sender_comm, command).empty() ? "job" : "launcher";
   }
-  if (signal.sender == target.parent) return "job";
   return signal.sender_uid != target.uid ? "other_user" : "same_user";
 }
 

@@ -51,6 +51,8 @@ TEST_F(SignalSender, OnlyALauncherIsOneAndAnotherParentIsTheJob) {
   sender.job_id = "j";
   EXPECT_EQ(Kind(&sender), "job");
   sender.role = attribution::ProcessRole::kLauncher;
+  EXPECT_EQ(Kind(&sender), "job") << "whatever is no rank has this role";
+  sender.command = "/usr/bin/python3 -m torch.distributed.run train.py";
   EXPECT_EQ(Kind(&sender), "launcher");
   sender.job_id = "another";
   EXPECT_EQ(Kind(&sender), "same_user");
