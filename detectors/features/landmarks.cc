@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "detectors/model/ascii.h"
 #include "detectors/windows/completed_save.h"
 
 namespace rankscope::features {
@@ -15,14 +16,6 @@ namespace {
 using logs::MarkerKind;
 using windows::LastWords;
 using windows::SaidLine;
-
-std::string Lowered(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return lower;
-}
 
 bool HasAny(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
@@ -142,7 +135,7 @@ void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& 
     if (f.leave.last_line == kNoEvidence && !IsAfterword(line.text))
       f.leave.last_line = quote(EvidenceKind::kLastLine, line);
     if (line.bar || IsDrawing(line.text)) continue;
-    const std::string lower = Lowered(line.text);
+    const std::string lower = LowerAscii(line.text);
     if (f.leave.done == kNoEvidence && SaysDone(lower))
       f.leave.done = quote(EvidenceKind::kSaidDone, line);
     if (!IsResult(lower)) continue;

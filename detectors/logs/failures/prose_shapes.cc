@@ -6,6 +6,7 @@
 #include "detectors/logs/failures/exception_text.h"
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/model/ascii.h"
 #include "detectors/model/subs.h"
 
 namespace rankscope::logs {
@@ -158,17 +159,9 @@ void ParseStart(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
-std::string LowerOf(std::string_view text) {
-  std::string lower(Capped(text, 400));
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return lower;
-}
-
 // The words loops print before they give up on a loss: "Loss is nan, stopping training".
 void ParseNan(const CleanLine& line, RecordList& out) {
-  const std::string lower = LowerOf(line.text);
+  const std::string lower = LowerAscii(Capped(line.text, 400));
   const bool scale = Contains(lower, "loss scale already at minimum");
   const bool not_finite =
       ContainsAny(lower, {"loss is nan", "loss is inf", "loss is {nan", "nan loss",
@@ -209,7 +202,7 @@ bool SaysScaleAtMinimum(std::string_view text, std::string_view exception) {
        {"ValueError", "TypeError", "KeyError", "AttributeError"}) {
     if (exception.ends_with(argument)) return false;
   }
-  const std::string lower = LowerOf(text);
+  const std::string lower = LowerAscii(Capped(text, 400));
   return lower.find("loss scale") != std::string::npos &&
          lower.find("minimum") != std::string::npos &&
          !ContainsAny(lower, {"must", "should", "invalid", "expected", "cannot set"});
