@@ -79,6 +79,13 @@ class JsonWriter {
     Key(key);
     Raw(std::isfinite(value) ? JsonNumber(value) : "null");
   }
+  void IntegerOrNull(std::string_view key, bool known, int64_t value) {
+    if (known) {
+      Integer(key, value);
+    } else {
+      Null(key);
+    }
+  }
   void Null(std::string_view key) {
     Key(key);
     Raw("null");

@@ -90,8 +90,7 @@ void WriteIdentity(const proto::Verdict& verdict, JsonWriter& w) {
   w.Texts("nodes", verdict.nodes());
   w.Texts("gpus", verdict.gpus());
   w.TextOrNull("framework", verdict.framework());
-  w.Key("exit_code");
-  w.Raw(verdict.exit_known() ? std::to_string(verdict.exit_code()) : "null");
+  w.IntegerOrNull("exit_code", verdict.exit_known(), verdict.exit_code());
 }
 
 void WriteTriage(const proto::Verdict& verdict, JsonWriter& w) {
@@ -224,8 +223,7 @@ void WriteQuality(const proto::DataQuality& quality, JsonWriter& w) {
   w.Close(']');
   w.Integer("lost_events", quality.lost_events());
   w.Real("clock_uncertainty_s", SixDigits(quality.clock_uncertainty_s()));
-  w.Key("truncated_at");
-  w.Raw(quality.truncated_at() == 0 ? "null" : std::to_string(quality.truncated_at()));
+  w.IntegerOrNull("truncated_at", quality.truncated_at() != 0, quality.truncated_at());
   w.Texts("notes", quality.notes());
   w.Close('}');
 }
@@ -235,8 +233,7 @@ void WriteDisposition(const proto::Disposition& how, JsonWriter& w) {
   w.Open('{');
   w.TextOrNull("kind", how.kind());
   w.TextOrNull("by", how.by());
-  w.Key("uid");
-  w.Raw(how.has_uid() ? std::to_string(how.uid()) : "null");
+  w.IntegerOrNull("uid", how.has_uid(), how.uid());
   w.TextOrNull("reason", how.reason());
   w.Time("at", how.at_ns());
   w.Close('}');

@@ -116,11 +116,7 @@ void WriteRank(const RankStatus& rank, JsonWriter& w) {
   w.Integer("local_rank", rank.local_rank);
   w.Integer("pid", rank.process.pid);
   w.Bool("alive", rank.alive);
-  if (rank.exit_known) {
-    w.Integer("wait_status", rank.wait_status);
-  } else {
-    w.Null("wait_status");
-  }
+  w.IntegerOrNull("wait_status", rank.exit_known, rank.wait_status);
   w.RealOrNull("cpu_seconds", rank.signals[SignalId::kCpuSeconds]);
   w.RealOrNull("resident_bytes", rank.signals[SignalId::kResidentBytes]);
   w.RealOrNull("threads", rank.signals[SignalId::kThreads]);
@@ -188,11 +184,7 @@ std::string EvidenceJson(const JobStatus& job) {
   WriteTraining(job, w);
   WriteCheckpoints(job.checkpoints, w);
   WriteRdma(job.rdma, w);
-  if (job.world_size > 0) {
-    w.Integer("world_size", job.world_size);
-  } else {
-    w.Null("world_size");
-  }
+  w.IntegerOrNull("world_size", job.world_size > 0, job.world_size);
   w.Key("ranks");
   w.Open('[');
   for (const RankStatus& rank : job.ranks) WriteRank(rank, w);
@@ -227,11 +219,7 @@ std::string SummaryJson(const JobSummary& summary, std::string_view line) {
   w.Integer("schema", 1);
   w.Text("job_id", summary.job_id);
   w.TextOrNull("array_task", summary.array_task);
-  if (summary.end_wall_seconds > 0) {
-    w.Integer("end_timestamp_seconds", summary.end_wall_seconds);
-  } else {
-    w.Null("end_timestamp_seconds");
-  }
+  w.IntegerOrNull("end_timestamp_seconds", summary.end_wall_seconds > 0, summary.end_wall_seconds);
   w.Integer("restarts", summary.restarts);
   w.Text("code", summary.code);
   w.Text("node", summary.node);
