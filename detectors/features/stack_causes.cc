@@ -6,8 +6,6 @@
 #include <array>
 #include <cstddef>
 
-#include "detectors/model/subs.h"
-
 namespace rankscope::features {
 namespace {
 
@@ -123,7 +121,7 @@ constexpr std::array kNames = {
             "waits for the lock of the cache of compiled extensions"},
     NameRow{StackCause::kDownload, "download", "waits for a download"},
     NameRow{StackCause::kDebugger, "debugger", "is held by a debugger"},
-    NameRow{StackCause::kSleep, subs::kSleep, "sleeps in a timed wait"},
+    NameRow{StackCause::kSleep, "sleep", "sleeps in a timed wait"},
     NameRow{StackCause::kNetworkFile, "network_file", "waits for a network file system"},
     NameRow{StackCause::kLocalFile, "disk", "waits for a local disk"},
     NameRow{StackCause::kDriver, "driver", "waits inside the GPU driver"},

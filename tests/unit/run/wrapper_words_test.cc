@@ -56,8 +56,9 @@ TEST(WrapperWords, ItsMarksAreOfItsOwnChildAndItsOwnUser) {
 }
 
 TEST(WrapperWords, WhatIsNotItsToSayIsCounted) {
-  for (const Observation& other : {Of(KernelEvent{}), Of(SchedulerFact{}), Of(ProcessExit{}),
-                                   Of(SignalSent{}), Of(SampleBatch{}), Of(Event{})}) {
+  for (const Observation& other :
+       {Of(KernelEvent{}), Of(SchedulerFact{}), Of(SchedulerRecord{}), Of(ProcessExit{}),
+        Of(SignalSent{}), Of(SampleBatch{}), Of(Event{})}) {
     const Sifted sifted = Words().Sift(other);
     EXPECT_FALSE(sifted.heard);
     EXPECT_TRUE(sifted.foreign);
