@@ -166,21 +166,19 @@ class Writer:
             return []
         if name in ("Open", "Close"):
             return [(name.lower(), arguments.strip("'"))]
-        if name in ("Key", "Raw", "String"):
+        if name in ("Key", "String"):
             return [("key", arguments.strip('"'))] if name == "Key" else [("value", self.value(name, arguments, variables))]
         key, _, argument = arguments.partition(", ")
         pair = [("key", key.strip('"')), ("value", self.value(name, argument, variables))]
         return [("sometimes",), *pair, ("end",)] if name == "TextIfAny" else pair
 
     def value(self, name, argument, variables):
-        plain = {"Integer": INTEGER, "Real": NUMBER, "Bool": BOOLEAN, "Time": TIME,
+        plain = {"Integer": INTEGER, "IntegerOrNull": {"type": ["integer", "null"]}, "Real": NUMBER, "Bool": BOOLEAN, "Time": TIME,
                  "Integers": {"type": "array", "items": INTEGER}, "Texts": {"type": "array", "items": STRING}}
         if argument == "1" and name == "Integer":
             return {"const": 1}
         if name in plain:
             return plain[name]
-        if name == "Raw" and '"null"' in argument:
-            return {"type": ["integer", "null"]}
         if name not in ("Text", "TextOrNull", "TextIfAny"):
             raise AssertionError(f"{WRITER}: w.{name}({argument}) is not understood")
         if found := re.fullmatch(r"(\w*Word)\((.*)\)", argument):
