@@ -103,6 +103,16 @@ std::string Join(const Range& values, std::string_view separator) {
   return out;
 }
 
+// "rank 3", or "ranks 0,1,2 and 5 more".
+template <typename Repeated>
+std::string Listed(std::string_view what, const Repeated& values, int limit) {
+  const std::vector<typename Repeated::value_type> first(
+      values.begin(), values.begin() + std::min(values.size(), limit));
+  std::string out = std::string(what) + (values.size() == 1 ? " " : "s ") + Join(first, ",");
+  if (values.size() > limit) out += " and " + std::to_string(values.size() - limit) + " more";
+  return out;
+}
+
 std::string Headline(const proto::Verdict& verdict) {
   std::string out = "job " + verdict.job_id();
   if (verdict.attempt().ordinal() > 1)
@@ -112,14 +122,7 @@ std::string Headline(const proto::Verdict& verdict) {
   if (!verdict.fault_class().empty()) out += "  " + verdict.fault_class();
   if (!verdict.exception_type().empty()) out += "  " + verdict.exception_type();
   out += "  confidence " + ConfidenceWords(verdict);
-  if (verdict.ranks_size() > 0) {
-    constexpr int kListed = 8;
-    std::vector<int32_t> ranks(verdict.ranks().begin(),
-                               verdict.ranks().begin() + std::min(verdict.ranks_size(), kListed));
-    out += (verdict.ranks_size() == 1 ? "  rank " : "  ranks ") + Join(ranks, ",");
-    if (verdict.ranks_size() > kListed)
-      out += " and " + std::to_string(verdict.ranks_size() - kListed) + " more";
-  }
+  if (verdict.ranks_size() > 0) out += "  " + Listed("rank", verdict.ranks(), 8);
   return out + "  " + std::string(Word(verdict.state()));
 }
 
@@ -249,11 +252,13 @@ void PrintLife(const proto::Verdict& verdict, std::string& out) {
   if (!ended.empty()) Wrap("  - ", "the run " + ended, out);
 }
 
-void PrintWhatToDo(const proto::Verdict& verdict, std::string& out) {
-  if (verdict.resolution().immediate_size() > 0) {
-    Section("Do now", out);
-    for (const std::string& step : verdict.resolution().immediate()) Wrap("  - ", step, out);
-  }
+void PrintDoNow(const proto::Verdict& verdict, std::string& out) {
+  if (verdict.resolution().immediate_size() == 0) return;
+  Section("Do now", out);
+  for (const std::string& step : verdict.resolution().immediate()) Wrap("  - ", step, out);
+}
+
+void PrintNextTests(const proto::Verdict& verdict, std::string& out) {
   if (verdict.next_tests_size() == 0) return;
   Section("Next tests", out);
   for (const auto& test : verdict.next_tests()) {
@@ -280,16 +285,19 @@ void PrintQuality(const proto::Verdict& verdict, std::string& out) {
 
 }  // namespace
 
+// What a reader needs first stands first; the long list of what it was not stands near the end.
 std::string VerdictToText(const proto::Verdict& verdict) {
   std::string out;
   Wrap("", Headline(verdict), out);
+  if (verdict.nodes_size() > 0) Wrap("", "on " + Listed("node", verdict.nodes(), 4), out);
   PrintShows(verdict, out);
   PrintImplies(verdict, out);
+  PrintDoNow(verdict, out);
   PrintCannotDecide(verdict, out);
+  PrintNextTests(verdict, out);
+  PrintWarnings(verdict, out);
   PrintLife(verdict, out);
   PrintRuledOut(verdict, out);
-  PrintWarnings(verdict, out);
-  PrintWhatToDo(verdict, out);
   PrintQuality(verdict, out);
   return out;
 }

@@ -17,6 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+using ::testing::StrEq;
 
 std::vector<std::string> Lines(const std::string& text) {
   std::vector<std::string> lines;
@@ -35,7 +36,25 @@ TEST(VerdictText, HeadlineSaysItAll) {
   EXPECT_THAT(VerdictToText(testing::ExampleVerdict()),
               StartsWith("job 8841 attempt 2  A2 signal_kill (sigkill)  confidence 0.85, two "
                          "sources agree  rank 1  "
-                         "final\n"));
+                         "final\non node n1\n"));
+}
+
+TEST(VerdictText, WhatAReaderNeedsFirstStandsFirst) {
+  const std::string text = VerdictToText(testing::ExampleVerdict());
+  size_t before = 0;
+  for (const char* section :
+       {"Shows", "Implies", "Do now", "Cannot decide", "Next tests", "Warnings", "Ruled out"}) {
+    const size_t at = text.find(std::string("\n") + section + "\n");
+    ASSERT_NE(at, std::string::npos) << section;
+    EXPECT_GT(at, before) << section;
+    before = at;
+  }
+}
+
+TEST(VerdictText, TheHeadlineNamesAFewNodesAndCountsTheOthers) {
+  proto::Verdict verdict = testing::ExampleVerdict();
+  for (const char* node : {"n2", "n3", "n4", "n5", "n6"}) verdict.add_nodes(node);
+  EXPECT_THAT(Lines(VerdictToText(verdict))[1], StrEq("on nodes n1,n2,n3,n4 and 2 more"));
 }
 
 TEST(VerdictText, SaysTheThreePartsAndWhatToDo) {
