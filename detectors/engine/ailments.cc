@@ -10,7 +10,6 @@
 #include <optional>
 #include <vector>
 
-#include "detectors/sentences/reasons.h"
 #include "detectors/sentences/remarks.h"
 
 namespace rankscope::engine {
@@ -123,9 +122,8 @@ class EvidenceOfEnd {
 // That the job was still running excludes nothing any more: what the end says of the family holds.
 void CorrectWhatWaitedForTheEnd(const proto::Verdict& end, EvidenceOfEnd& evidence,
                                 proto::Verdict& out) {
-  const std::string waited = sentences::ReasonText(families::Reason::kGoesOn, {});
   for (proto::FamilyState& family : *out.mutable_families()) {
-    if (family.by() != waited || end.triage().running()) continue;
+    if (!family.waits() || end.triage().running()) continue;
     for (const proto::FamilyState& now : end.families()) {
       if (now.code() != family.code()) continue;
       family = now;
@@ -154,6 +152,12 @@ proto::Verdict ConcludedVerdict(const Ailment& ailment, const proto::Verdict& en
   out.set_exit_known(end.exit_known());
   out.set_exit_code(end.exit_code());
   out.mutable_triage()->set_running(end.triage().running());
+  if (!end.triage().running()) {
+    out.mutable_resolution()->mutable_immediate()->Swap(
+        out.mutable_resolution()->mutable_immediate_ended());
+    out.mutable_resolution()->mutable_verify()->Swap(
+        out.mutable_resolution()->mutable_verify_ended());
+  }
   out.clear_amended_by();
   if (end.has_disposition()) *out.mutable_disposition() = end.disposition();
   for (proto::FamilyState& family : *out.mutable_families()) {

@@ -76,6 +76,16 @@ void AddSentences(const sentences::TemplateList& list, const FieldValues& values
   });
 }
 
+// What is to be done now, and what instead if the run ends while this stands.
+void AddResolution(const RemedyRow& remedy, const FieldValues& now, const FieldValues& ended,
+                   proto::Resolution& resolution) {
+  AddSentences(remedy.immediate, now, resolution.mutable_immediate());
+  AddSentences(remedy.structural, now, resolution.mutable_structural());
+  AddSentences(remedy.verify, now, resolution.mutable_verify());
+  AddSentences(remedy.immediate, ended, resolution.mutable_immediate_ended());
+  AddSentences(remedy.verify, ended, resolution.mutable_verify_ended());
+}
+
 std::string_view Symptom(const Finding& finding, const JobFeatures& f) {
   if (!finding.symptom.empty()) return finding.symptom;
   if (f.running) return {};
@@ -126,6 +136,7 @@ void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, proto:
       const families::RuledOut out = row.rule_out(f);
       state->set_state(out.state);
       state->set_by(sentences::ReasonText(out.by, out.values));
+      state->set_waits(out.by == families::Reason::kGoesOn);
       for (const EvidenceRef ref : out.evidence) {
         if (const int64_t number = evidence.Cite(ref); number >= 0)
           state->add_evidence(static_cast<uint32_t>(number));
@@ -255,7 +266,9 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
       isolation->add_ruled_in_by(static_cast<uint32_t>(number));
   }
 
-  const FieldValues values = SentenceValues(context);
+  const FieldValues ended = SentenceValues(context);
+  FieldValues values = ended;
+  if (f.running) values.Set(FieldId::kRunning, "yes");
   const RemedyRow& remedy = FindRemedy(code, finding.advice.empty() ? finding.sub : finding.advice);
   std::string implied = sentences::Render(remedy.implies, values);
   if (implied.empty()) implied = families::FindFamily(code).what;
@@ -270,10 +283,7 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
     stores->set_remedy("none");
     stores->set_domain(finding.domain);
   }
-  proto::Resolution* resolution = verdict.mutable_resolution();
-  AddSentences(remedy.immediate, values, resolution->mutable_immediate());
-  AddSentences(remedy.structural, values, resolution->mutable_structural());
-  AddSentences(remedy.verify, values, resolution->mutable_verify());
+  AddResolution(remedy, values, ended, *verdict.mutable_resolution());
   verdict.set_retry_outlook(finding.retry != proto::RETRY_OUTLOOK_UNSPECIFIED ? finding.retry
                                                                               : remedy.retry);
   verdict.set_wasted_gpu_seconds(finding.wasted_gpu_seconds);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <string>
 
+#include "detectors/engine/ailments.h"
 #include "tests/unit/engine/driver.h"
 
 namespace rankscope::engine {
@@ -57,6 +58,22 @@ TEST(Memory, AHangThatIsCancelledWasAHang) {
   };
   EXPECT_GT(goes_on(live), 0);
   EXPECT_EQ(goes_on(end), 0);
+}
+
+TEST(Memory, TheAdviceOfAnAilmentIsThatForARunThatHasEnded) {
+  proto::Verdict hang;
+  hang.set_code("C2");
+  hang.mutable_resolution()->add_immediate("look at it");
+  hang.mutable_resolution()->add_immediate_ended("next time, look at it");
+  engine::Ailment ailment{.code = "C2", .seconds = 100, .document = hang.SerializeAsString()};
+  proto::Verdict end;
+  end.set_code("X20");
+  const auto advice = [&] {
+    return engine::ConcludedVerdict(ailment, end, 0.5).resolution().immediate(0);
+  };
+  EXPECT_EQ(advice(), "next time, look at it");
+  end.mutable_triage()->set_running(true);
+  EXPECT_EQ(advice(), "look at it");
 }
 
 TEST(Memory, TheSameEndOfAHealthyRunIsACancel) {

@@ -11,6 +11,7 @@
 #include "detectors/families/family.h"
 #include "detectors/families/family_names.h"
 #include "detectors/sentences/questions.h"
+#include "detectors/sentences/render.h"
 #include "detectors/verdict/remedies.h"
 
 namespace rankscope::families {
@@ -72,6 +73,36 @@ TEST(RemedyTable, EveryRowNamesARealFamilyAndEveryRaisableFamilyHasOne) {
     if (row.evaluate == kNeverRaised) continue;
     EXPECT_TRUE(seen.contains({row.code, "*"})) << row.code;
   }
+}
+
+// A process that is gone can neither be looked at nor be continued.
+TEST(RemedyTable, OnlyARunThatGoesOnIsToBeLookedAt) {
+  FieldValues ended;
+  ended.Set(FieldId::kWho, "rank 3")
+      .Set(FieldId::kWhere, "the node")
+      .Set(FieldId::kPid, int64_t{17});
+  FieldValues running = ended;
+  running.Set(FieldId::kRunning, "yes");
+  int looked_at = 0;
+  for (const engine::RemedyRow& row : engine::Remedies()) {
+    const auto all = [&row](const FieldValues& values) {
+      std::string text;
+      for (const auto* list : {&row.immediate, &row.verify}) {
+        list->ForEach([&](sentences::Template sentence) {
+          text += sentences::Render(sentence, values) + "\n";
+        });
+      }
+      return text;
+    };
+    using ::testing::ContainsRegex;
+    using ::testing::Not;
+    EXPECT_THAT(all(ended),
+                Not(ContainsRegex("-?-p(id)? 17|/proc/17|ps -eLo|kill -CONT|(End|Stop) the run|"
+                                  "(^|\n)Run py-spy")))
+        << row.code << " " << row.sub;
+    looked_at += all(running).find("py-spy") != std::string::npos;
+  }
+  EXPECT_GT(looked_at, 4);
 }
 
 TEST(RemedyTable, TheMostSpecificRowIsFound) {
