@@ -33,6 +33,14 @@ bool ExplainsNothing(const logs::Incident& incident) {
           (incident.signal == 15 || incident.signal == 2));
 }
 
+// It trained each time, to the same exception, and all that it had reached was lost: as often as
+// that within half an hour, what ails the job is that it is started again.
+bool RunsIntoTheSame(const JobFeatures& f, const logs::Incident& incident) {
+  return incident.kind == IncidentKind::kException &&
+         incident.frame != logs::FrameKind::kCheckpointLoad && f.progress > 0 &&
+         f.restarts.recent >= kStorm && f.restarts.without_advance >= kStorm;
+}
+
 // Of the runs that the record has, as many ended within half an hour.
 bool StormOfRecord(const JobFeatures& f) {
   return f.scheduler.runs_told && f.scheduler.runs_in_half_hour >= kStorm;
@@ -69,27 +77,35 @@ Finding Evaluate(const JobFeatures& f) {
   // Attempts that come further each time cost a start each, and get there.
   const bool here = stuck || (restarts.recent >= kStorm && restarts.advanced < kStorm);
   if (!here && !recorded && !StormByCount(f)) return {};
-  if (const Cause* primary = f.Primary();
-      primary != nullptr && !ExplainsNothing(primary->incident()))
-    return {};
+  const Cause* const primary = f.Primary();
+  const bool same = primary != nullptr && RunsIntoTheSame(f, primary->incident());
+  if (primary != nullptr && !same && !ExplainsNothing(primary->incident())) return {};
   // Whatever it took, it got there.
   if (f.train_end || (f.exit_known && f.exit_code == 0)) return {};
   // What goes on, or ended without a word, has not failed.
-  if (f.Primary() == nullptr && restarts.without_advance == 0 && (here || !f.ended)) return {};
+  if (primary == nullptr && restarts.without_advance == 0 && (here || !f.ended)) return {};
   if (s.rerun == "completed") return {};
   if (!here && WentOn(f)) return {};
   Finding finding = FromPrimary(f);
   finding.matched = true;
   finding.sub = stuck ? "no_advance" : "storm";
-  finding.tier = recorded ? proto::TIER_P : here ? proto::TIER_S : proto::TIER_W;
+  if (same) {
+    finding.cap = cap::kInferred;  // that each of them was in vain is inferred
+  } else {
+    finding.tier = recorded ? proto::TIER_P : here ? proto::TIER_S : proto::TIER_W;
+  }
   if (recorded && !here) finding.cap = cap::kInferred;  // that they were in vain is inferred
   finding.domain = proto::DOMAIN_UNKNOWN;
   finding.component = "job";
   finding.symptom = "all_ranks_crashed";
-  finding.root.clear();
+  if (!same) finding.root.clear();
   if (here) finding.root.push_back(restarts.evidence);
   if (!here && !recorded) finding.root.push_back(s.restarts_evidence);
-  finding.shows.insert(finding.shows.begin(), finding.root.begin(), finding.root.end());
+  if (here) {
+    finding.shows.insert(finding.shows.begin(), restarts.evidence);
+  } else {
+    finding.shows.insert(finding.shows.begin(), finding.root.begin(), finding.root.end());
+  }
   if (recorded) {
     for (const features::RecordedRun& run : s.runs) Show(run.evidence, finding);
     if (!here) finding.root.push_back(s.runs.back().evidence);
@@ -100,12 +116,15 @@ Finding Evaluate(const JobFeatures& f) {
   const int64_t count = here ? restarts.count : recorded ? s.runs_in_half_hour : s.restarts;
   finding.values = {{FieldId::kRestarts, count}};
   if (!here) finding.advice = recorded ? "recorded" : "by_count";
-  finding.open.push_back(Question::kWhyExit);
+  if (!same) finding.open.push_back(Question::kWhyExit);
   return finding;
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
   const features::SchedulerFeatures& s = f.scheduler;
+  if (const Cause* primary = f.Primary();
+      f.restarts.without_advance > 0 && primary != nullptr && !ExplainsNothing(primary->incident()))
+    return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "running"}});
   if (f.restarts.count > 0) {
     return Excluded(Reason::kRestartsAdvance, {f.restarts.evidence},
                     {{FieldId::kRestarts, f.restarts.count},

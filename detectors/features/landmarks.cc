@@ -106,6 +106,13 @@ void DescribeCadence(const windows::AttemptWindow& window, Citer& citer, JobFeat
   storage.told_evidence = citer.Add(std::move(evidence));
 }
 
+// What an attempt reaches is lost where the next one does not begin behind its beginning: of steps
+// that count from the beginning of the training, not of an epoch that it went on with.
+bool BeginsNoLater(const windows::AttemptWindow& window, double before, double first) {
+  const double epoch = window.clock.first_epoch();
+  return !CountsWithinEpochs(window) && !(epoch >= 1) && first <= before;
+}
+
 }  // namespace
 
 void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& window,
@@ -216,8 +223,10 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
   const Timestamp last = job.end().ended ? std::min(job.end().t, f.now) : f.now;
   // Attempts at the end, this one among them, that came no further than those before.
   double best = -1;
+  double begun = logs::kAbsent;
   windows::CompletedSave furthest;
-  const auto follow = [&](int64_t progress, double highest, const windows::CompletedSave& saved) {
+  const auto follow = [&](int64_t progress, double first, double highest,
+                          const windows::CompletedSave& saved) {
     const windows::Advance by_save = windows::CompareSaves(furthest, saved);
     if (saved.present && by_save != windows::Advance::kNoFurther) furthest = saved;
     // Who prints no steps counts records, of which each attempt may have as many: where
@@ -225,8 +234,11 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
     const bool counts = progress > 0 && std::isfinite(highest);
     const bool by_saves = !counts && furthest.present;
     const double reached = std::isfinite(highest) ? highest : static_cast<double>(progress);
-    const bool further =
-        by_saves ? by_save != windows::Advance::kNoFurther : progress > 0 && reached > best;
+    const bool anew = counts && by_save != windows::Advance::kFurther &&
+                      BeginsNoLater(window, begun, first);
+    const bool further = by_saves ? by_save != windows::Advance::kNoFurther
+                                  : progress > 0 && reached > best && !anew;
+    if (progress > 0) begun = first;
     best = std::max(best, progress > 0 ? reached : -1);
     restarts.without_advance = further ? 0 : restarts.without_advance + 1;
     restarts.advanced = further ? restarts.advanced + 1 : 0;
@@ -235,7 +247,7 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
   for (const windows::EarlierAttempt& earlier : job.earlier()) {
     ++restarts.count;
     if (!f.timed || last - earlier.end < kHalfHour) ++restarts.recent;
-    follow(earlier.progress, earlier.highest_step, earlier.completed);
+    follow(earlier.progress, earlier.first_step, earlier.highest_step, earlier.completed);
     if (!earlier.finished) continue;
     // A training that came to its end was not restarted: what follows is another.
     restarts.count = restarts.recent = 0;
@@ -243,10 +255,12 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
     restarts.by_saves = false;
     furthest = {};
     best = -1;
+    begun = logs::kAbsent;
   }
   if (restarts.count == 0) return;
   if (f.ended || window.progress > 0)  // one that has just begun has not failed
-    follow(window.progress, window.clock.steps_known() ? window.clock.steps_done() : logs::kAbsent,
+    follow(window.progress, window.clock.first_step(),
+           window.clock.steps_known() ? window.clock.steps_done() : logs::kAbsent,
            windows::NewestCompletedSave(window, last));
   restarts.best_step = best;
   const windows::MarkerSeen& marker = window.marker(MarkerKind::kRestart);

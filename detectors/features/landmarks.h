@@ -16,6 +16,8 @@ namespace rankscope::features {
 // Last save and evaluation, final metrics, the word that all is done, the last line.
 void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& window,
                    Citer& citer, JobFeatures& f);
+// Dialects whose step counts within the epoch: a resumed run may well begin at 0.
+bool CountsWithinEpochs(const windows::AttemptWindow& window);
 // resume.cc
 void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow& window,
                     Citer& citer, JobFeatures& f);

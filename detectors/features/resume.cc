@@ -103,13 +103,6 @@ bool IsResumeMarker(const MarkerSeen& seen) {
   return seen.count > 0 && Among(kNames, seen.name);
 }
 
-// Dialects whose step counts within the epoch: a resumed run may well begin at 0.
-bool CountsWithinEpochs(const windows::AttemptWindow& window) {
-  constexpr std::string_view kFormats[] = {"lightning", "keras", "timm", "mmengine",
-                                           "pytorch_example"};
-  return window.clock.restarts() > 0 || Among(kFormats, window.format);
-}
-
 // The rates of a warm-up that begins anew at a step that is past the beginning: a first warm-up
 // climbs through (0, 0), so at step s its rate is s times its slope.
 bool WarmsUpAgain(const windows::AttemptWindow& window) {
@@ -290,6 +283,13 @@ std::string_view SavePlace(const MarkerSeen& save) {
 }
 
 }  // namespace
+
+bool CountsWithinEpochs(const windows::AttemptWindow& window) {
+  constexpr std::string_view kFormats[] = {"lightning", "keras", "timm", "mmengine",
+                                           "pytorch_example"};
+  return window.clock.restarts() > 0 || Among(kFormats, window.format) ||
+         Among(kFormats, window.framework);
+}
 
 void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow& window,
                     Citer& citer, JobFeatures& f) {
