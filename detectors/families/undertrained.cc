@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // E3: a step budget of a handful of steps.
+#include <algorithm>
 #include <cmath>
 
 #include "detectors/families/curve.h"
@@ -16,6 +17,21 @@ namespace {
 
 constexpr double kUndertrainedSteps = 10;
 
+// A finished run that is resumed makes few steps rightly: its counter stands far above what it
+// logged, or it says that it goes on.
+bool GoesOnFromElsewhere(const JobFeatures& f) {
+  return f.resume.load_seen || f.resume.first_step > kUndertrainedSteps ||
+         f.storage.checkpoint_bytes_read > 0;
+}
+
+// It ran on for longer than the steps that were seen can have taken: who prints only the first of
+// them has made more.
+bool RanOnUnseen(const JobFeatures& f) {
+  constexpr double kSteps = 20, kFinish = 120;  // a last save, an evaluation, an upload
+  const double step = std::isfinite(f.step_seconds) ? f.step_seconds : 0;
+  return f.timed && f.silence_seconds > std::max(kFinish, kSteps * step);
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -23,11 +39,9 @@ Finding Evaluate(const JobFeatures& f) {
   if (!f.recognised && !f.train_end) return {};
   const double steps = f.steps;
   if (!f.steps_known || steps < 1 || steps > kUndertrainedSteps + 0.5) return {};
-  // A finished run that is resumed makes few steps rightly: its counter stands far above what it
-  // logged.
-  if (f.progress > 0 && std::isfinite(f.total_steps) && f.total_steps > kUndertrainedSteps &&
-      f.steps < f.total_steps)
-    return {};
+  const bool of_a_large_plan = f.progress > 0 && std::isfinite(f.total_steps) &&
+                               f.total_steps > kUndertrainedSteps && f.steps < f.total_steps;
+  if (of_a_large_plan && (GoesOnFromElsewhere(f) || RanOnUnseen(f))) return {};
   Finding finding;
   finding.matched = true;
   finding.sub = "step_budget";
