@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "exporter/processes/proc_owner.h"
@@ -30,6 +31,13 @@ constexpr int kLooksPerSecond = 50;
 constexpr Duration kFactsDeadline = Seconds(5);
 // Datagrams taken per wake-up, so that a storm does not starve the rest of the loop.
 constexpr int kDatagramsPerWake = 1024;
+
+// Of this process, whatever the folder is that others are looked up in; empty: not known.
+std::string ReadPidNamespace() {
+  char link[64] = {};
+  const ssize_t size = readlink("/proc/self/ns/pid", link, sizeof link - 1);
+  return size > 0 ? std::string(link, static_cast<size_t>(size)) : std::string();
+}
 
 }  // namespace
 
@@ -50,6 +58,15 @@ Status ProcConnector::Fail(Availability state, std::string reason) {
 Status ProcConnector::Start(exporter::EventLoop& loop, Sink& sink) {
   sink_ = &sink;
   acknowledged_ = false;
+  if (!IsFirstPidNamespace(ReadPidNamespace()).value_or(true)) {
+    return Fail(Availability::kUnsupported,
+                "proc_connector: rankscope runs in a pid namespace of its own, and the kernel "
+                "reports processes by the ids of the first one; exit statuses come from launcher "
+                "text; run rankscope in the host's pid namespace (Kubernetes: hostPID)");
+  }
+  // Not what programs send that number nothing, nor what its answer would look like an event by.
+  std::random_device random;
+  request_ = 1 + random() % 0xfffffffdu;
   fd_ = socket(AF_NETLINK, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_CONNECTOR);
   if (fd_ < 0) {
     return Fail(Availability::kUnsupported,
@@ -67,7 +84,7 @@ Status ProcConnector::Start(exporter::EventLoop& loop, Sink& sink) {
                : std::string("proc_connector: bind: ") + std::strerror(errno));
   }
   setsockopt(fd_, SOL_SOCKET, SO_RCVBUFFORCE, &kReceiveBuffer, sizeof kReceiveBuffer);
-  const std::string subscription = ProcSubscription(true);
+  const std::string subscription = ProcSubscription(true, request_);
   if (send(fd_, subscription.data(), subscription.size(), 0) < 0) {
     const bool denied = errno == EPERM || errno == EACCES;
     return Fail(
@@ -92,7 +109,7 @@ Status ProcConnector::Start(exporter::EventLoop& loop, Sink& sink) {
 
 void ProcConnector::Stop() {
   if (loop_ == nullptr) return;
-  const std::string subscription = ProcSubscription(false);
+  const std::string subscription = ProcSubscription(false, request_);
   [[maybe_unused]] const ssize_t sent = send(fd_, subscription.data(), subscription.size(), 0);
   loop_->Cancel(ack_timer_);
   loop_->Unwatch(fd_);
@@ -121,9 +138,10 @@ void ProcConnector::Receive() {
 }
 
 void ProcConnector::Handle(const ProcEvent& event) {
+  if (!acknowledged_ && event.what != ProcEvent::What::kAck) return;  // what others asked for
   switch (event.what) {
     case ProcEvent::What::kAck:
-      if (acknowledged_) return;  // of somebody else's subscription: acknowledgements go to all
+      if (acknowledged_ || !Answers(event, request_)) return;
       loop_->Cancel(ack_timer_);
       acknowledged_ = event.error == 0;
       table_->set_exits_told(this, acknowledged_);

@@ -70,6 +70,7 @@ std::vector<ProcEvent> ParseProcEvents(std::string_view datagram) {
       proc_event raw{};
       std::memcpy(&raw, datagram.data() + kHeaders, std::min(payload, sizeof raw));
       events.push_back(Convert(raw));
+      events.back().reply = message.ack;
     }
     const size_t step = NLMSG_ALIGN(header.nlmsg_len);
     datagram.remove_prefix(std::min<size_t>(step, datagram.size()));
@@ -77,13 +78,25 @@ std::vector<ProcEvent> ParseProcEvents(std::string_view datagram) {
   return events;
 }
 
-std::string ProcSubscription(bool listen) {
+bool Answers(const ProcEvent& event, uint32_t request) {
+  return event.what == ProcEvent::What::kAck && event.reply == request + 1;
+}
+
+std::optional<bool> IsFirstPidNamespace(std::string_view link) {
+  // PROC_PID_INIT_INO of include/linux/proc_ns.h: the same since Linux 3.8.
+  constexpr std::string_view kFirst = "pid:[4026531836]";
+  if (!link.starts_with("pid:[")) return std::nullopt;
+  return link == kFirst;
+}
+
+std::string ProcSubscription(bool listen, uint32_t request) {
   const uint32_t operation = listen ? PROC_CN_MCAST_LISTEN : PROC_CN_MCAST_IGNORE;
   nlmsghdr header{};
   header.nlmsg_len = kHeaders + sizeof operation;
   header.nlmsg_type = NLMSG_DONE;
   cn_msg message{};
   message.id = {CN_IDX_PROC, CN_VAL_PROC};
+  message.ack = request;
   message.len = sizeof operation;
   std::string bytes(kHeaders + sizeof operation, '\0');
   std::memcpy(bytes.data(), &header, sizeof header);

@@ -4,6 +4,7 @@
 #include "exporter/processes/proc_connector.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -149,6 +150,20 @@ TEST_F(ProcConnectorTest, ReadsTheFactsAfterExec) {
   EXPECT_EQ(WTERMSIG(ExitOf(pid)->wait_status), SIGTERM);
 }
 
+// Two of one machine: each hears the other's acknowledgement, and only its own says that it works.
+TEST_F(ProcConnectorTest, TwoSubscribersEachHaveTheirOwnAnswer) {
+  if (!StartUp()) GTEST_SKIP() << "process connector: " << sink_.Of<SourceState>().back().reason;
+  RecordingSink other_sink;
+  const auto other_table = std::make_shared<ProcessTable>();
+  ProcConnector other{RealReader(), other_table};
+  other_sink.on_accept = [this](const Observation&) { loop_.Stop(); };
+  ASSERT_TRUE(other.Start(loop_, other_sink).ok());
+  while (other_sink.Of<SourceState>().empty()) loop_.Run();
+  EXPECT_EQ(other_sink.Of<SourceState>().back().state, Availability::kUp);
+  EXPECT_EQ(sink_.Of<SourceState>().size(), 1u);
+  other.Stop();
+}
+
 TEST_F(ProcConnectorTest, AStrangerWithARankIsFoundAtItsExec) {
   if (!StartUp()) GTEST_SKIP() << "process connector: " << sink_.Of<SourceState>().back().reason;
   const pid_t pid = fork();
@@ -162,6 +177,35 @@ TEST_F(ProcConnectorTest, AStrangerWithARankIsFoundAtItsExec) {
   RunUntil([&] { return ExitOf(pid).has_value(); });
   waitpid(pid, nullptr, 0);
   EXPECT_TRUE(table_->exits_told());
+}
+
+// As in a container with the host's network, while another program of the host has subscribed.
+TEST_F(ProcConnectorTest, InAPidNamespaceOfItsOwnItIsNotSupported) {
+  if (!StartUp()) GTEST_SKIP() << "process connector: " << sink_.Of<SourceState>().back().reason;
+  constexpr int kNoRight = 77;
+  const pid_t outer = fork();
+  if (outer == 0) {
+    if (unshare(CLONE_NEWPID) != 0) _exit(kNoRight);
+    const pid_t first = fork();
+    if (first == 0) {
+      RecordingSink sink;
+      exporter::EventLoop loop;
+      ProcConnector inner{RealReader(), std::make_shared<ProcessTable>()};
+      const bool started = inner.Start(loop, sink).ok();
+      const std::vector<SourceState> states = sink.Of<SourceState>();
+      const bool told = states.size() == 1 && states[0].state == Availability::kUnsupported &&
+                        states[0].reason.find("pid namespace of its own") != std::string::npos;
+      _exit(!started && told ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(first, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(outer, &status, 0), outer);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoRight) GTEST_SKIP() << "needs the right to make a pid namespace";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

@@ -12,12 +12,14 @@ namespace {
 
 // nlmsghdr (16 bytes), cn_msg (20 bytes), then what, cpu, timestamp and four words, as the kernel
 // lays them out.
-std::string Message(uint32_t what, std::vector<uint32_t> words, uint32_t channel = 1) {
+std::string Message(uint32_t what, std::vector<uint32_t> words, uint32_t channel = 1,
+                    uint32_t sequence = 0, uint32_t acknowledged = 0) {
   std::string payload(16, '\0');
   std::memcpy(payload.data(), &what, 4);
   for (const uint32_t word : words) payload.append(reinterpret_cast<const char*>(&word), 4);
   const uint32_t netlink[] = {static_cast<uint32_t>(36 + payload.size()), 3, 0, 0};
-  const uint32_t connector[] = {channel, 1, 0, 0, static_cast<uint32_t>(payload.size())};
+  const uint32_t connector[] = {channel, 1, sequence, acknowledged,
+                                static_cast<uint32_t>(payload.size())};
   std::string message(reinterpret_cast<const char*>(netlink), sizeof netlink);
   message.append(reinterpret_cast<const char*>(connector), sizeof connector);
   return message + payload;
@@ -42,6 +44,26 @@ TEST(ParseProcEvents, ReadsTheAcknowledgement) {
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].what, ProcEvent::What::kAck);
   EXPECT_EQ(events[0].error, 1u);
+}
+
+TEST(ParseProcEvents, AnAcknowledgementIsOfOneRequest) {
+  constexpr uint32_t kOurs = 1234;
+  const auto is_ours = [&](uint32_t sequence, uint32_t acknowledged) {
+    const auto events = ParseProcEvents(Message(0, {0, 0, 0, 0}, 1, sequence, acknowledged));
+    return events.size() == 1 && Answers(events[0], kOurs);
+  };
+  // The kernel counts its messages in the other number.
+  EXPECT_TRUE(is_ours(677022, kOurs + 1));
+  EXPECT_FALSE(is_ours(677022, kOurs)) << "our own request, as somebody sends it back";
+  EXPECT_FALSE(is_ours(0, 1)) << "of a program that numbers nothing";
+  EXPECT_FALSE(Answers(ParseProcEvents(Message(1, {10, 11, 12, 12}, 1, 77, kOurs + 1))[0], kOurs));
+}
+
+TEST(ParseProcEvents, TheFirstPidNamespaceHasAFixedNumber) {
+  EXPECT_EQ(IsFirstPidNamespace("pid:[4026531836]"), true);
+  EXPECT_EQ(IsFirstPidNamespace("pid:[4026532177]"), false);
+  EXPECT_EQ(IsFirstPidNamespace(""), std::nullopt);
+  EXPECT_EQ(IsFirstPidNamespace("user:[4026531837]"), std::nullopt);
 }
 
 TEST(ParseProcEvents, SkipsOtherChannelsAndOtherEvents) {
