@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the engine costs: numbers of 1,024 ranks once a second, ticks of many jobs, one verdict.
+// What the engine costs: 60 numbers of 1,024 and of 16,384 ranks once a second, ticks of many jobs,
+// one verdict.
 // core_share is the share of one core that a second of the world takes; the budget is 0.05.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
@@ -17,7 +18,6 @@
 namespace rankscope::engine {
 namespace {
 
-constexpr int kRanks = 1024;
 constexpr size_t kSignals = 60;
 constexpr int64_t kSecond = 1'000'000'000;
 
@@ -61,10 +61,10 @@ void Judge(Engine& engine, status::JobStatuses& statuses, int64_t t) {
 }
 
 // One batch for each rank.
-std::vector<Observation> OneSecondOfNumbers(const std::string& job_id) {
-  std::vector<Observation> batches(kRanks);
+std::vector<Observation> OneSecondOfNumbers(const std::string& job_id, int ranks) {
+  std::vector<Observation> batches(static_cast<size_t>(ranks));
   const auto signals = SignalTable().first(kSignals);
-  for (int rank = 0; rank < kRanks; ++rank) {
+  for (int rank = 0; rank < ranks; ++rank) {
     SampleBatch batch;
     batch.subject.kind = Subject::Kind::kRank;
     batch.subject.rank = {job_id, rank};
@@ -75,14 +75,15 @@ std::vector<Observation> OneSecondOfNumbers(const std::string& job_id) {
   return batches;
 }
 
-void SamplesOfAThousandRanks(benchmark::State& state) {
+void SamplesOfRanks(benchmark::State& state) {
+  const auto ranks = static_cast<int>(state.range(0));
   const int64_t before = HeapBytes();
   Engine engine({}, "n1");
   status::JobStatuses statuses;
   int64_t t = 1000 * kSecond;
-  Begin(engine, "job", kRanks, t);
+  Begin(engine, "job", ranks, t);
   Train(engine, "job", 200, t);
-  std::vector<Observation> batches = OneSecondOfNumbers("job");
+  std::vector<Observation> batches = OneSecondOfNumbers("job", ranks);
   const int64_t numbers = HeapBytes();
   const auto second = [&] {
     t += kSecond;
@@ -97,10 +98,10 @@ void SamplesOfAThousandRanks(benchmark::State& state) {
   state.counters["core_share"] =
       benchmark::Counter(static_cast<double>(state.iterations()),
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
-  state.counters["kB_per_rank"] = static_cast<double>(HeapBytes() - numbers) / kRanks / 1000;
+  state.counters["kB_per_rank"] = static_cast<double>(HeapBytes() - numbers) / ranks / 1000;
   state.counters["MB_in_all"] = static_cast<double>(HeapBytes() - before) / 1e6;
 }
-BENCHMARK(SamplesOfAThousandRanks)->Unit(benchmark::kMillisecond);
+BENCHMARK(SamplesOfRanks)->Arg(1024)->Arg(16384)->Unit(benchmark::kMillisecond);
 
 void TickOfSixtyFourJobs(benchmark::State& state) {
   Engine engine({}, "n1");

@@ -234,8 +234,8 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
     const bool counts = progress > 0 && std::isfinite(highest);
     const bool by_saves = !counts && furthest.present;
     const double reached = std::isfinite(highest) ? highest : static_cast<double>(progress);
-    const bool anew = counts && by_save != windows::Advance::kFurther &&
-                      BeginsNoLater(window, begun, first);
+    const bool anew =
+        counts && by_save != windows::Advance::kFurther && BeginsNoLater(window, begun, first);
     const bool further = by_saves ? by_save != windows::Advance::kNoFurther
                                   : progress > 0 && reached > best && !anew;
     if (progress > 0) begun = first;

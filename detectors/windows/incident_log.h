@@ -41,8 +41,8 @@ struct Candidate {
 class IncidentLog {
  public:
   static constexpr size_t kFirst = 128;
-  static constexpr size_t kNewest = 128;     // at least; up to twice as many between two clean-ups
-  static constexpr size_t kMaxRanks = 4096;  // of one candidate: as many as a job's window knows
+  static constexpr size_t kNewest = 128;      // at least; up to twice as many between two clean-ups
+  static constexpr size_t kMaxRanks = 16384;  // of one candidate: as many as a job's window knows
 
   // Training records between two equal incidents that make them two events.
   static constexpr int64_t kProgressBetween = 3;

@@ -132,7 +132,7 @@ struct BootSeen {
 class JobWindow {
  public:
   static constexpr size_t kMaxStreams = 4096;
-  static constexpr size_t kMaxRanks = 4096;
+  static constexpr size_t kMaxRanks = 16384;
   static constexpr size_t kMaxSchedulerMarks =
       48;  // of a job that is requeued all night the newest
   static constexpr size_t kMarkTextCap = 96;

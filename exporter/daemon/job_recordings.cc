@@ -229,6 +229,7 @@ void JobRecordings::Finish(const std::string& job_id) {
   if (found == live_.end()) return;
   if (found->second.writer) {
     HandOver({&found->second});
+    Tell(found->second, [](RecordingWriter& writer) { writer.Rest(); });
     Sync(found->second);
     if (resting_.size() >= kMaxResting) Forget(std::string(resting_.begin()->first));
     unmarked_[job_id] = found->second;

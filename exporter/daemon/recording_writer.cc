@@ -116,10 +116,27 @@ bool RecordingWriter::TryOpen(Timestamp now) {
   return true;
 }
 
+bool RecordingWriter::Wake() {
+  if (!recorder_->resting()) return true;
+  const OwnedFd fd(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) {
+    Fail("cannot open " + directory_);
+    return false;
+  }
+  recorder_->Wake(fd.get());
+  return true;
+}
+
+void RecordingWriter::Rest() {
+  rests_ = true;
+  if (recorder_) recorder_->Rest();
+  Note();
+}
+
 void RecordingWriter::Append(const RecordedFrames& frames) {
-  if (!recorder_) {
-    const bool due =
-        !frames.frames.empty() && (!tried_ || frames.frames.back().t - *tried_ >= kTryAgain);
+  if (!recorder_ || !Wake()) {
+    const bool due = !recorder_ && !frames.frames.empty() &&
+                     (!tried_ || frames.frames.back().t - *tried_ >= kTryAgain);
     if (!due || !TryOpen(frames.frames.back().t)) {
       const auto lost = static_cast<int64_t>(frames.frames.size());
       totals_->lost += lost;
@@ -139,13 +156,18 @@ void RecordingWriter::Append(const RecordedFrames& frames) {
                            frame.fact);
     at += frame.bytes;
   }
-  recorder_->Flush();
+  if (rests_) {
+    recorder_->Rest();
+  } else {
+    recorder_->Flush();
+  }
   Note();
 }
 
 void RecordingWriter::SetBudget(int64_t job_bytes) {
   budgets_ = BudgetsOf(job_bytes);
-  if (recorder_) recorder_->SetBudgets(budgets_);
+  if (recorder_ && Wake()) recorder_->SetBudgets(budgets_);
+  if (rests_ && recorder_) recorder_->Rest();
 }
 
 void RecordingWriter::MarkFinished(std::optional<uint32_t> uid) {
@@ -158,6 +180,7 @@ void RecordingWriter::MarkFinished(std::optional<uint32_t> uid) {
 }
 
 void RecordingWriter::GoOn() {
+  rests_ = false;
   if (unlink((directory_ + "/finished").c_str()) != 0 && errno != ENOENT)
     Fail("cannot remove " + directory_ + "/finished");
 }

@@ -61,6 +61,8 @@ class RecordingWriter {
   // To the kernel, so that a reader finds them when the daemon is killed.
   void Append(const RecordedFrames& frames);
   void SetBudget(int64_t job_bytes);
+  // Its job has ended: keeps no file open, and opens them for what still comes.
+  void Rest();
   // The mark that its verdict is on the disk; it names the owner.
   void MarkFinished(std::optional<uint32_t> uid);
   // There is a next attempt.
@@ -80,6 +82,7 @@ class RecordingWriter {
 
  private:
   bool TryOpen(Timestamp now);
+  bool Wake();
   void Fail(const std::string& what);
   void Note();
 
@@ -90,7 +93,8 @@ class RecordingWriter {
   RecordedFrames preamble_;
   std::unique_ptr<replay::Recorder> recorder_;  // null: it could not be opened
   std::optional<Timestamp> tried_;              // to open it
-  int64_t lost_before_ = 0;                     // it could be opened
+  bool rests_ = false;
+  int64_t lost_before_ = 0;  // it could be opened
   replay::Recorder::Counters noted_;
 
   mutable std::mutex mutex_;

@@ -66,6 +66,16 @@ bool Lane::Continue(int directory_fd, const std::string& name) {
   return true;
 }
 
+bool Lane::Reopen(int directory_fd, const std::string& name) {
+  fd_ = OwnedFd(openat(directory_fd, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status = {};
+  if (!fd_ || fstat(fd_.get(), &status) != 0) return Failed();
+  if (S_ISREG(status.st_mode) && status.st_size == written_) return true;
+  fd_.Reset();
+  errno = EINVAL;
+  return Failed();
+}
+
 bool Lane::Append(std::string_view frames) {
   if (!open()) return false;
   buffer_.append(frames);
@@ -103,7 +113,7 @@ bool Lane::Sync() {
 void Lane::Close() {
   if (open()) Flush();
   fd_.Reset();
-  buffer_.clear();
+  std::string().swap(buffer_);  // its room, too
 }
 
 bool Lane::Failed() {

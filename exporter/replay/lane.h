@@ -25,6 +25,10 @@ class Lane {
   // away.
   bool Continue(int directory_fd, const std::string& name);
 
+  // Opens it again as Close left it. False where it is another file or has another size: nothing is
+  // read.
+  bool Reopen(int directory_fd, const std::string& name);
+
   // Takes whole frames. False where the lane is closed, or a write failed and everything not yet
   // written is lost.
   bool Append(std::string_view frames);

@@ -159,6 +159,21 @@ void Recorder::Sync() {
   }
 }
 
+void Recorder::Rest() {
+  Flush();
+  bulk_.Close();
+  facts_.Close();
+  progress_.Close();
+  directory_.Reset();
+}
+
+void Recorder::Wake(int directory_fd) {
+  directory_ = OwnedFd(fcntl(directory_fd, F_DUPFD_CLOEXEC, 0));
+  if (broken_ || segments_.empty()) return;
+  // Whoever changed it meanwhile is not this recording: what follows does not belong behind it.
+  if (!bulk_.Reopen(directory_.get(), SegmentName(segments_.back()))) Break(now_);
+}
+
 Recorder::Counters Recorder::counters() const {
   Counters counters;
   counters.bytes = bytes_;
@@ -295,7 +310,7 @@ void Recorder::AppendFact(std::string_view frame) {
 }
 
 bool Recorder::OpenLane(Lane& lane, const char* name) {
-  if (lane.open()) return true;
+  if (lane.open() || (lane.size() > 0 && lane.Reopen(directory_.get(), name))) return true;
   if (!lane.Continue(directory_.get(), name)) return false;
   if (lane.size() > 0) return true;
   std::string head;

@@ -66,6 +66,12 @@ class Recorder final : public Sink {
   void Flush();
   void Sync();
 
+  // Closes every file, the directory too: of a job that has ended hardly anything comes. Until Wake
+  // opens them again, at where they end, all that comes is lost. `directory_fd` is duplicated.
+  void Rest();
+  void Wake(int directory_fd);
+  bool resting() const { return !directory_; }
+
   struct Counters {
     int64_t bytes = 0;          // appended to all files
     int64_t errors = 0;         // system calls that failed

@@ -229,6 +229,57 @@ TEST(Recorder, GoesOnBehindAnEarlierProcessAndMendsATornFact) {
   EXPECT_THAT(FramesOf(dir, SegmentName(3)), ElementsAre("2 exit"));
 }
 
+// Descriptors of this process that are open in the directory.
+int OpenIn(const TempDir& dir) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    count += std::filesystem::read_symlink(entry, gone).string().starts_with(dir.path());
+  }
+  return count;
+}
+
+TEST(Recorder, RestsWithoutAnOpenFileAndGoesOnInTheSameSegment) {
+  TempDir dir;
+  Script script;
+  Recorder recorder(dir.fd(), Header());
+  ASSERT_TRUE(recorder.Open());
+  recorder.Accept(script.Exit(1));
+  const int before = OpenIn(dir);
+  for (int i = 2; i < 5; ++i) {
+    recorder.Rest();
+    EXPECT_EQ(OpenIn(dir), 1) << "the test's own";
+    recorder.Wake(dir.fd());
+    recorder.Accept(script.Exit(i));
+    EXPECT_EQ(OpenIn(dir), before);
+  }
+  recorder.Rest();
+  EXPECT_TRUE(recorder.exact());
+  EXPECT_EQ(recorder.counters().errors, 0);
+  EXPECT_THAT(dir.Names(), ElementsAre("bulk-00000001.rec", "facts.rec"));
+  EXPECT_THAT(FramesOf(dir, "bulk-00000001.rec"),
+              ElementsAre("1 exit", "2 exit", "3 exit", "4 exit"));
+  EXPECT_THAT(FramesOf(dir, "facts.rec"), ElementsAre("1 exit", "2 exit", "3 exit", "4 exit"));
+}
+
+TEST(Recorder, ASegmentThatSomebodyChangedMeanwhileIsNotContinued) {
+  TempDir dir;
+  Script script;
+  Recorder recorder(dir.fd(), Header(), {}, Tiny());
+  ASSERT_TRUE(recorder.Open());
+  recorder.Accept(script.Exit(1));
+  recorder.Rest();
+  std::filesystem::remove(dir / "bulk-00000001.rec");
+  recorder.Wake(dir.fd());
+  recorder.Accept(script.Exit(2));
+  EXPECT_FALSE(recorder.exact());
+  Observation later = script.Exit(3);
+  later.t = later.t + Seconds(60);
+  recorder.Accept(later);
+  recorder.Flush();
+  EXPECT_THAT(FramesOf(dir, SegmentName(3)), ElementsAre("3 exit"));
+}
+
 TEST(Recorder, AStateLargerThanAFrameIsWrittenInParts) {
   TempDir dir;
   const std::string blob(3 * recording::kFrameCap, 'x');
