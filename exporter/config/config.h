@@ -24,6 +24,9 @@ struct SourceSettings {
 };
 
 struct Config {
+  struct Node {
+    std::string name;  // empty = gethostname()
+  } node;
   struct Web {
     std::vector<std::string> listen = {"127.0.0.1:10177"};
     int64_t max_requests = 40;

@@ -209,10 +209,26 @@ Status CheckHostName(std::string_view text) {
                "' is not a host name; write it like node7.example, without a port"};
 }
 
+// A name, or empty for the default.
+Key HostNameKey(std::string path, std::string& value, std::string comment) {
+  return {std::move(path), std::move(comment),
+          [&value](const std::string& text) -> Status {
+            if (!text.empty()) {
+              if (const Status valid = CheckHostName(text); !valid) return valid;
+            }
+            value = text;
+            return {};
+          },
+          [&value] { return Quoted(value); }};
+}
+
 }  // namespace
 
 std::vector<Key> Bind(Config& c) {
   std::vector<Key> keys = {
+      HostNameKey("node.name", c.node.name,
+                  "Name of this node in verdicts, metrics and recordings; empty: the host name. "
+                  "Where Slurm's NodeName is not the host name, write the NodeName here."),
       ListenKey("web.listen", c.web.listen,
                 "Addresses that serve /metrics, /verdict and the status page: IPv4:PORT."),
       NumberKey("web.max_requests", c.web.max_requests, 1, 1000,

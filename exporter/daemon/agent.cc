@@ -74,7 +74,7 @@ Agent::Agent(Config config, EventLoop& loop, Logger& log)
     : config_(std::move(config)),
       loop_(loop),
       log_(log),
-      node_(run::ReadHostName()),
+      node_(config_.node.name.empty() ? run::ReadHostName() : config_.node.name),
       boot_id_(run::ReadBootId()),
       engine_(EngineConfig(config_), node_),
       memory_({config_.state.memory, kMostMemory}),
@@ -121,7 +121,8 @@ Status Agent::Start() {
   http::RouterOptions router;
   router.explain = [this](int32_t pid, Duration deadline) { return Explain(pid, deadline); };
   router.now = run::MonotonicNow;
-  router.names = {node_, config_.web.hosts};
+  router.names = {run::ReadHostName(), config_.web.hosts};
+  router.names.hosts.push_back(node_);
   for (const std::string& address : BeyondLoopback(config_)) {
     log_.Warn(
         "other hosts can reach this address of web.listen without authentication: text of logs is "

@@ -87,6 +87,7 @@ void SnapshotBuilder::Impl::Forget(const std::vector<ShownJob>& shown) {
 }
 
 void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_seconds) {
+  own_node = agent.node;
   for (size_t i = 0; i < agent.http.responses.size(); ++i) {
     Add(MetricNamed("rankscope_http_responses_total"),
         agent_labels.Get("status", {kStatusClasses[i]}), Count(agent.http.responses[i]));

@@ -96,6 +96,7 @@ struct SnapshotBuilder::Impl {
 
   SnapshotOptions options;
   std::unique_ptr<ProcessMetrics> process;
+  std::string own_node;               // of this daemon
   std::unique_ptr<SelfMetrics> self;  // made at the first tick, which knows the version
   LabelCache agent_labels;
   std::unordered_map<std::string, JobMemory> jobs;

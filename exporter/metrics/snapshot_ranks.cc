@@ -79,8 +79,9 @@ void SnapshotBuilder::Impl::AddPlace(const JobStatus& job, const RankStatus& ran
       jobs[job.job_id].labels.Get(
           kCatalog[kInfo].labels,
           {job.job_id, std::to_string(rank.rank), place.step_id, number(rank.local_rank, 0),
-           number(place.node_rank, 0), number(place.world_size, 1), place.node, gpus,
-           place.container_id, place.pod_uid, place.master_addr}),
+           number(place.node_rank, 0), number(place.world_size, 1),
+           place.node.empty() ? own_node : place.node, gpus, place.container_id, place.pod_uid,
+           place.master_addr}),
       1);
 }
 

@@ -186,6 +186,29 @@ class Configuration(ServeTest):
         self.assertRegex(result.stdout, rf"(?m)^run\s+yes\s+.*{path}, which exists")
 
 
+class NodeName(ServeTest):
+    def named(self):
+        self.config = Path(self.folder) / "c.yaml"
+        self.config.write_text("node: {name: gpu-7}\n")
+        return self.daemon("--config", str(self.config))
+
+    def test_the_name_of_the_configuration_stands_in_all_that_is_said(self):
+        daemon = self.named()
+        self.assertEqual(json.loads(daemon.get("/verdict")[1])["node"], "gpu-7")
+        wrapper = self.train(daemon, "job-1")
+        self.let_go()
+        wrapper.wait(PATIENCE)
+        self.assertEqual(daemon.verdict("job-1")["node"], "gpu-7")
+        replayed = subprocess.run([BINARY, "replay", "--format", "json", str(Path(daemon.state) / "jobs" / "job-1")],
+                                  capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(json.loads(replayed.stdout)["node"], "gpu-7", replayed.stderr)
+
+    def test_it_is_printed_with_the_configuration(self):
+        self.named()
+        printed = subprocess.run([BINARY, "serve", "--config", str(self.config), "--print-config"], capture_output=True, text=True)
+        self.assertIn("name: gpu-7\n", printed.stdout)
+
+
 class PortInUse(ServeTest):
     def test_the_error_names_the_address(self):
         with socket.socket() as taken:

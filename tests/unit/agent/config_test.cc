@@ -44,6 +44,7 @@ TEST(Config, FiveMistakesAreFiveProblemsWithTheirLines) {
 
 TEST(Config, EveryKeyOfTheDocumentIsRead) {
   const auto outcome = Parse(
+      "node: {name: gpu-7.cluster_1}\n"
       "web: {listen: [\"127.0.0.1:1\", \"0.0.0.0:2\"], max_requests: 7}\n"
       "state: {dir: /x, job_bytes: 1MiB, total_bytes: 3GiB, keep: 1h30m}\n"
       "run: {socket: /y}\n"
@@ -56,6 +57,7 @@ TEST(Config, EveryKeyOfTheDocumentIsRead) {
       "log: {level: debug, format: json}\n");
   ASSERT_THAT(outcome.problems, IsEmpty());
   const Config& c = outcome.config;
+  EXPECT_EQ(c.node.name, "gpu-7.cluster_1");
   EXPECT_THAT(c.web.listen, ElementsAre("127.0.0.1:1", "0.0.0.0:2"));
   EXPECT_EQ(c.web.max_requests, 7);
   EXPECT_EQ(c.gpu.dcgm_url, "");
@@ -75,6 +77,15 @@ TEST(Config, EveryKeyOfTheDocumentIsRead) {
   EXPECT_EQ(c.families.rendezvous_fire, Seconds(120));
   EXPECT_EQ(c.log.level, "debug");
   EXPECT_EQ(c.log.format, "json");
+}
+
+TEST(Config, ANodesNameIsAName) {
+  EXPECT_TRUE(Parse("node: {name: \"\"}\n").problems.empty()) << "the host name";
+  for (const char* name : {"a b", "n7:80", "n{7}", "n\\n7", "ünode"}) {
+    const auto outcome = Parse("node: {name: \"" + std::string(name) + "\"}\n");
+    ASSERT_EQ(outcome.problems.size(), 1u) << name;
+    EXPECT_THAT(outcome.problems[0], HasSubstr("is not a host name")) << name;
+  }
 }
 
 TEST(Config, TheDefaultsAreTheEngines) {
