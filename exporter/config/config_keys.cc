@@ -209,9 +209,10 @@ Status CheckHostName(std::string_view text) {
                "' is not a host name; write it like node7.example, without a port"};
 }
 
-// A name, or empty for the default.
-Key HostNameKey(std::string path, std::string& value, std::string comment) {
-  return {std::move(path), std::move(comment),
+Key NodeNameKey(std::string& value) {
+  return {"node.name",
+          "Name of this node in verdicts, metrics and recordings; empty: the host name. Where "
+          "Slurm's NodeName is not the host name, write the NodeName here.",
           [&value](const std::string& text) -> Status {
             if (!text.empty()) {
               if (const Status valid = CheckHostName(text); !valid) return valid;
@@ -226,9 +227,7 @@ Key HostNameKey(std::string path, std::string& value, std::string comment) {
 
 std::vector<Key> Bind(Config& c) {
   std::vector<Key> keys = {
-      HostNameKey("node.name", c.node.name,
-                  "Name of this node in verdicts, metrics and recordings; empty: the host name. "
-                  "Where Slurm's NodeName is not the host name, write the NodeName here."),
+      NodeNameKey(c.node.name),
       ListenKey("web.listen", c.web.listen,
                 "Addresses that serve /metrics, /verdict and the status page: IPv4:PORT."),
       NumberKey("web.max_requests", c.web.max_requests, 1, 1000,
@@ -263,9 +262,8 @@ std::vector<Key> Bind(Config& c) {
   for (SourceSettings& source : c.sources) {
     const std::string path = "sources." + source.name;
     keys.push_back(FlagKey(path + ".enabled", source.enabled, {}));
-    if (source.interval.ns > 0) {
+    if (source.interval.ns > 0)
       keys.push_back(DurationKey(path + ".interval", source.interval, Milliseconds(100), {}));
-    }
   }
   std::vector<Key> rest = {
       ChoiceKey("ebpf.mode", c.ebpf.mode, {"auto", "off", "force"},
