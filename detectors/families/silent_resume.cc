@@ -5,7 +5,9 @@
 // loaded, or only in part, shows in where the training begins again. That a run should have resumed
 // must be said by somebody: the command, the submit line, the program, the scheduler that begins it
 // anew, or an earlier attempt, here or elsewhere, that left a checkpoint.
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
@@ -34,6 +36,19 @@ bool IsLoadCrash(const logs::Incident& incident) {
 bool BeginsAtTheBeginning(const ResumeFeatures& resume) {
   return !resume.counts_within_epochs && std::isfinite(resume.first_step) &&
          resume.first_step <= 1 + std::max(resume.interval, 1.0);
+}
+
+// "--resume auto", "--resume=auto", "--auto-resume": what asks for a checkpoint if there is one. A
+// first start finds none, and is right.
+bool AsksIfAny(const JobFeatures& f) {
+  const features::Evidence* const asked = f.At(f.resume.flag_evidence);
+  if (asked == nullptr) return false;
+  const std::string_view flag = asked->values.Text(FieldId::kFlag);
+  constexpr std::string_view kIfAny[] = {"auto", "if_available", "allow"};
+  const size_t value = flag.find_first_of("= ");
+  if (value == std::string_view::npos) return flag == "--auto-resume" || flag == "--auto_resume";
+  return std::find(std::begin(kIfAny), std::end(kIfAny), flag.substr(value + 1)) !=
+         std::end(kIfAny);
 }
 
 // The losses of the run before.
@@ -119,7 +134,7 @@ Silent AfterFlag(const JobFeatures& f) {
   const bool begins =
       BeginsAtTheBeginning(resume) || (resume.counts_within_epochs && f.no_checkpoint);
   if (resume.flag_evidence == kNoEvidence || resume.load_seen || !begins) return {};
-  if (HasReadCheckpoint(f)) return {};
+  if (HasReadCheckpoint(f) || AsksIfAny(f)) return {};
   Silent silent{subs::kNotLoaded, proto::TIER_S, {resume.flag_evidence, f.first_progress_evidence}};
   if (f.storage.missing_evidence != kNoEvidence) {
     silent.tier = proto::TIER_C;  // the kernel's word beside the command's
@@ -151,22 +166,25 @@ Silent AfterAnnouncement(const JobFeatures& f) {
           {resume.load_evidence, f.first_progress_evidence}};
 }
 
-// Megatron-LM and DeepSpeed say that they found nothing where they looked. On a first start that is
-// how it should be; elsewhere than where the run saves, or after a restart, it is not.
+// Megatron-LM and DeepSpeed say that they found nothing where they looked; of others the kernel
+// says it, or the command, which asks for what there is. On a first start that is how it should be;
+// elsewhere than where the run saves, or after a restart, it is not.
 Silent AfterMiss(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
-  if (!f.no_checkpoint || resume.load_seen || HasReadCheckpoint(f)) return {};
+  const features::EvidenceRef looked = f.no_checkpoint ? f.no_checkpoint_evidence
+                                       : AsksIfAny(f)  ? resume.flag_evidence
+                                                       : kNoEvidence;
+  if (looked == kNoEvidence || resume.load_seen || HasReadCheckpoint(f)) return {};
   // Where the steps go on something was read, whatever was missed before.
-  if (!resume.counts_within_epochs && std::isfinite(resume.first_step) &&
-      !BeginsAtTheBeginning(resume))
-    return {};
+  const bool counts = !resume.counts_within_epochs && std::isfinite(resume.first_step);
+  if (counts ? !BeginsAtTheBeginning(resume) : !f.no_checkpoint) return {};
   if (resume.looked_elsewhere) {
     return {subs::kNotLoaded, proto::TIER_S, {f.no_checkpoint_evidence, f.leave.save}};
   }
   const bool nothing_left = resume.parent.known && (resume.parent.finished || !resume.parent.saved);
   if (resume.restarts > 0 && !resume.earlier && !nothing_left) {
     // What the run before left is not known.
-    return {subs::kNotLoaded, proto::TIER_W, {f.no_checkpoint_evidence, f.first_progress_evidence}};
+    return {subs::kNotLoaded, proto::TIER_W, {looked, f.first_progress_evidence}};
   }
   return {};
 }

@@ -39,7 +39,9 @@ constexpr std::string_view kFlags[] = {"--resume",
                                        "resume_from_checkpoint",
                                        "trainer.resume_from_checkpoint",
                                        "ckpt_path",
-                                       "resume"};
+                                       "resume",
+                                       "--auto-resume",
+                                       "--auto_resume"};
 // Values that say no.
 constexpr std::string_view kNo[] = {"", "None", "none", "null", "False", "false", "no", "0", "off"};
 // A checkpoint as the beginning of another training.
@@ -282,11 +284,17 @@ std::string_view SavePlace(const MarkerSeen& save) {
   return path.substr(0, path.find_first_of(" \t\r\n,;"));
 }
 
+bool BeginsWithFirstEpoch(const windows::AttemptWindow& window) {
+  constexpr std::string_view kFromOne[] = {"keras", "mmengine", "ultralytics"};
+  const double first = window.clock.first_epoch();
+  return first < (Among(kFromOne, window.format) ? 2 : 1);  // NaN: not told
+}
+
 }  // namespace
 
 bool CountsWithinEpochs(const windows::AttemptWindow& window) {
-  constexpr std::string_view kFormats[] = {"lightning", "keras", "timm", "mmengine",
-                                           "pytorch_example"};
+  constexpr std::string_view kFormats[] = {"lightning", "lightning_rich",  "keras",      "timm",
+                                           "mmengine",  "pytorch_example", "ultralytics"};
   return window.clock.restarts() > 0 || Among(kFormats, window.format) ||
          Among(kFormats, window.framework);
 }
@@ -309,6 +317,13 @@ void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow&
   if (window.progress >= 2 && std::isfinite(window.clock.last_step())) {
     resume.interval =
         (window.clock.last_step() - resume.first_step) / static_cast<double>(window.progress - 1);
+  }
+  if (resume.counts_within_epochs && BeginsWithFirstEpoch(window)) {
+    // What counts within the first epoch counts from the beginning of the training, and where only
+    // whole epochs are printed the first record is at the end of it.
+    resume.counts_within_epochs = false;
+    if (!window.format.starts_with("lightning"))
+      resume.interval = std::max(resume.interval, resume.first_step);
   }
 
   const MarkerSeen& part = window.marker(MarkerKind::kPartialLoad);
@@ -353,7 +368,8 @@ void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow&
 
   if (!current || job.earlier().empty()) return;
   const EarlierAttempt& earlier = job.earlier().back();
-  if (earlier.finished || earlier.saved.count == 0) return;
+  // One that was begun and not completed is nothing to go on from.
+  if (earlier.finished || earlier.saved.count == 0 || !earlier.completed.present) return;
   resume.earlier = true;
   resume.earlier_first_step = earlier.first_step;
   resume.earlier_last_step = earlier.highest_step;
