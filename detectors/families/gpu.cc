@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "detectors/families/curve.h"
@@ -14,6 +15,21 @@ namespace rankscope::families {
 using features::JobFeatures;
 using features::RunGpu;
 
+// The first steps compile and fill caches. Of long ones a few say as much, where the hosts are seen
+// to do neither: they wait.
+bool IsWarm(const JobFeatures& f) {
+  constexpr double kSteps = 50, kLongSteps = 5, kWindow = 300, kRuns = 0.5;
+  if (f.steps >= kSteps) return true;
+  const features::Evidence* const first = f.At(f.first_progress_evidence);
+  if (f.steps < kLongSteps || first == nullptr || !f.waits.known()) return false;
+  if ((f.now - first->begin).seconds() < kWindow) return false;
+  return f.waits.compilers == 0 && !f.compiler.open &&
+         std::all_of(f.waits.ranks.begin(), f.waits.ranks.end(),
+                     [](const features::RankWait& rank) {
+                       return rank.window_seconds > 0 && rank.window_running_share < kRuns;
+                     });
+}
+
 namespace {
 
 bool Saves(const JobFeatures& f) {
@@ -22,10 +38,8 @@ bool Saves(const JobFeatures& f) {
 
 // Steps come, and are of the usual kind.
 bool TakesSteps(const JobFeatures& f) {
-  constexpr double kSteps = 50;  // the first ones compile and fill caches
   // Generation for a reward goes token by token, and a card idles between.
-  if (!Runs(f) || Saves(f) || f.reward_objective || !f.steps_known || f.steps < kSteps)
-    return false;
+  if (!Runs(f) || Saves(f) || f.reward_objective || !f.steps_known || !IsWarm(f)) return false;
   const double usual = std::isfinite(f.usual_record_seconds) ? f.usual_record_seconds : 0;
   return f.silence_seconds <= std::max(10.0, 5 * usual);
 }
@@ -103,8 +117,14 @@ bool CardsAreUntouched(const features::JobFeatures& f) {
   constexpr double kContext = 64.0 * (1 << 20);
   const features::GpuFeatures& g = f.gpu;
   if (g.known() || g.unused.empty() || g.hidden || g.divided) return false;
-  // Who calls CUDA is on a card, whether the driver's list has it or not.
-  if (!f.launches.ranks.empty()) return false;
+  // Who calls CUDA is on a card, whether the driver's list has it or not; to have its library
+  // mapped, as whoever imports a framework has, is no call.
+  const bool calls = std::any_of(f.launches.ranks.begin(), f.launches.ranks.end(),
+                                 [](const features::RankLaunches& rank) {
+                                   return rank.launches > 0 || rank.sync_seconds > 0 ||
+                                          rank.copy_share > 0 || rank.allocation_share > 0;
+                                 });
+  if (calls) return false;
   return std::all_of(g.unused.begin(), g.unused.end(), [](const features::UnusedGpu& gpu) {
     return gpu.told && !gpu.ran && gpu.looked_seconds >= kNeverSeconds && gpu.rise < kContext &&
            gpu.foreign_bytes <= 0;
@@ -113,29 +133,40 @@ bool CardsAreUntouched(const features::JobFeatures& f) {
 
 Finding NeverAttached(const JobFeatures& f) {
   constexpr double kStillSeconds = 600;
-  if (!f.running || !f.timed || f.Primary() != nullptr || f.world_size > 1) return {};
+  if (!f.running || !f.timed || f.Primary() != nullptr) return {};
   if (f.progress > 0 || f.train_end || Saves(f) || f.gpu.interactive) return {};
-  if (f.waits.ranks.size() != 1 || !CardsAreUntouched(f)) return {};
-  const features::RankWait& rank = f.waits.ranks.front();
-  // Work that comes before the first kernel: reading, tokenising, downloading, by itself or by
-  // others for it. Who sleeps was told to.
-  if (!rank.has_run || rank.still_seconds < kStillSeconds || rank.main == WaitClass::kSleep)
-    return {};
-  if (rank.workers > 0 && rank.workers_still_seconds < kStillSeconds) return {};
+  if (f.waits.ranks.empty() || !CardsAreUntouched(f)) return {};
+  // Ranks that wait for each other's word wait for one that is elsewhere: a rendezvous.
+  const bool several = f.world_size > 1 || f.waits.ranks.size() > 1;
+  if (several && (f.in_rendezvous || f.network.connected > 0)) return {};
+  double still = std::numeric_limits<double>::infinity();
+  for (const features::RankWait& rank : f.waits.ranks) {
+    // Work that comes before the first kernel: reading, tokenising, downloading, by itself or by
+    // others for it. Who sleeps was told to.
+    if (!rank.has_run || rank.still_seconds < kStillSeconds || rank.main == WaitClass::kSleep)
+      return {};
+    if (rank.workers > 0 && rank.workers_still_seconds < kStillSeconds) return {};
+    if (several && rank.main == WaitClass::kSocket) return {};
+    still = std::min(still, rank.still_seconds);
+  }
   Finding finding;
   finding.matched = true;
   finding.sub = "never_attached";
   finding.tier = proto::TIER_S;
-  finding.ranks = {rank.rank};
+  // Of ranks elsewhere nobody here knows whether these wait for them.
+  if (f.world_size > static_cast<int32_t>(f.waits.ranks.size())) finding.cap = cap::kEvenOdds;
   finding.component = "process";
   finding.symptom = "hang";
   Show(f.gpu.cards_evidence, finding);
   for (const features::UnusedGpu& gpu : f.gpu.unused) Show(gpu.evidence, finding);
-  Show(rank.evidence, finding);
+  for (const features::RankWait& rank : f.waits.ranks) {
+    finding.ranks.push_back(rank.rank);
+    Show(rank.evidence, finding);
+  }
   finding.root = finding.shows;
-  finding.values = {{FieldId::kSeconds, std::round(rank.still_seconds)},
+  finding.values = {{FieldId::kSeconds, std::round(still)},
                     {FieldId::kTrigger, "has never used the GPUs of its job"}};
-  finding.onset = f.now - Seconds(rank.still_seconds);
+  finding.onset = f.now - Seconds(still);
   finding.open = {Question::kHangTrigger};
   return finding;
 }

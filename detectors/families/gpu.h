@@ -33,5 +33,7 @@ bool CardsAreBusy(const features::JobFeatures& f, double& share, features::Evide
 const features::RunGpu* SharedCard(const features::JobFeatures& f, int32_t rank);
 
 bool Runs(const features::JobFeatures& f);
+// Past the first steps, which compile and fill caches.
+bool IsWarm(const features::JobFeatures& f);
 
 }  // namespace rankscope::families

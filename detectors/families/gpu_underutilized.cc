@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // D1: the GPU waits for its input.
+#include <algorithm>
 #include <cmath>
 
 #include "detectors/families/curve.h"
@@ -12,11 +13,24 @@
 namespace rankscope::families::gpu_underutilized {
 
 using features::JobFeatures;
+using features::kNoEvidence;
 using features::LaunchFeatures;
 
 namespace {
 
 constexpr double kLongWindow = 290;  // a whole window of 300 s, less what a piece may lack
+
+// For most of the time hosts are in no call and on no CPU, and nothing of it is a file that they
+// write or read themselves: they wait for somebody who hands them their input.
+bool WaitsForInput(const JobFeatures& f) {
+  constexpr double kHalf = 0.5, kRuns = 0.3, kFiles = 0.3;
+  return f.launches.host_share >= kHalf && f.waits.known() &&
+         std::all_of(f.waits.ranks.begin(), f.waits.ranks.end(),
+                     [](const features::RankWait& rank) {
+                       return rank.window_seconds > 0 && rank.window_running_share <= kRuns &&
+                              rank.storage.share <= kFiles;
+                     });
+}
 
 }  // namespace
 
@@ -27,11 +41,12 @@ Finding Evaluate(const JobFeatures& f) {
   // Pauses between launches are seen only where each launch is counted.
   if (!Readable(f) || !l.exact) return {};
   if (l.window_seconds < kLongWindow || l.launches < kLaunches / 10) return {};
-  if (f.steps_known && f.steps < 50) return {};
+  if (f.steps_known && !IsWarm(f)) return {};
   if (f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL) return {};
   constexpr double kIdle = 0.8;
   constexpr int32_t kStalls = 3;
-  const bool idle = l.host_share >= kIdle;
+  const features::EvidenceRef half_idle = WaitsForInput(f) ? HalfIdleCards(f) : kNoEvidence;
+  const bool idle = l.host_share >= kIdle || half_idle != kNoEvidence;
   if (!idle && l.stalls < kStalls) return {};
   // The driver says that the cards are at work: hosts that run ahead of them block in no call.
   features::EvidenceRef cited = features::kNoEvidence;
@@ -44,6 +59,8 @@ Finding Evaluate(const JobFeatures& f) {
   if (!idle) finding.cap = cap::kLookalike;
   finding.component = busy ? "host" : "input";
   finding.shows = finding.root = {l.calls_evidence};
+  if (l.host_share < kIdle) Show(half_idle, finding);
+  finding.root = finding.shows;
   Show(f.step_time_evidence, finding);
   Show(f.last_progress_evidence, finding);
   finding.values = {{FieldId::kShare, l.host_share}};

@@ -197,6 +197,20 @@ TEST(NeverAttached, IsAHangAfterTenMinutes) {
   EXPECT_EQ(finding.shows.size(), 3u);
 }
 
+TEST(NeverAttached, HasTheLibraryMappedAtMost) {
+  features::JobFeatures f = Untouched(600);
+  f.launches.ranks.emplace_back();
+  EXPECT_TRUE(NeverAttached(f).matched);
+}
+
+TEST(NeverAttached, IsLessSureWhereOtherRanksAreNotSeen) {
+  features::JobFeatures f = Untouched(600);
+  f.world_size = 2;
+  const Finding finding = NeverAttached(f);
+  ASSERT_TRUE(finding.matched);
+  EXPECT_LE(finding.cap, cap::kEvenOdds);
+}
+
 TEST(NeverAttached, IsNotSaid) {
   struct Row {
     std::string_view why;
@@ -209,7 +223,16 @@ TEST(NeverAttached, IsNotSaid) {
       {"instances look idle", [](auto& f) { f.gpu.divided = true; }},
       {"a notebook", [](auto& f) { f.gpu.interactive = true; }},
       {"steps come, on the CPU", [](auto& f) { f.progress = 1; }},
-      {"who waits for whom is another question", [](auto& f) { f.world_size = 2; }},
+      {"it waits for another rank's word",
+       [](auto& f) {
+         f.world_size = 2;
+         f.waits.ranks[0].main = WaitClass::kSocket;
+       }},
+      {"the group is being formed",
+       [](auto& f) {
+         f.world_size = 2;
+         f.in_rendezvous = true;
+       }},
       {"nobody looks at its threads", [](auto& f) { f.waits.ranks.clear(); }},
       {"it sleeps", [](auto& f) { f.waits.ranks[0].main = WaitClass::kSleep; }},
       {"it ran a minute ago", [](auto& f) { f.waits.ranks[0].still_seconds = 60; }},
@@ -221,7 +244,7 @@ TEST(NeverAttached, IsNotSaid) {
       {"somebody else is there", [](auto& f) { f.gpu.unused[1].foreign_bytes = 1; }},
       {"the other has been looked at for a minute",
        [](auto& f) { f.gpu.unused[1].looked_seconds = 60; }},
-      {"it calls CUDA", [](auto& f) { f.launches.ranks.emplace_back(); }},
+      {"it calls CUDA", [](auto& f) { f.launches.ranks.emplace_back().launches = 1; }},
   };
   for (const Row& row : rows) {
     features::JobFeatures f = Untouched(900);
