@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // X20: somebody outside asked the run to stop: a user, a script, an operator.
+#include <algorithm>
 #include <string>
 
 #include "detectors/families/rows.h"
@@ -14,6 +15,28 @@ namespace rankscope::families::external_cancel {
 using features::Cause;
 using features::JobFeatures;
 using logs::IncidentKind;
+
+namespace {
+
+// srun ends the step of which a task has failed (--kill-on-bad-exit), and slurmstepd prints of that
+// what it prints of a cancelled step. The record says which it was; before it comes, that the task
+// had failed first.
+bool FailedElsewhere(const JobFeatures& f, const logs::Incident& cancelled) {
+  const features::SchedulerFeatures& s = f.scheduler;
+  if (s.judged >= 0 && static_cast<size_t>(s.judged) < s.runs.size()) {
+    const std::string& state = s.runs[static_cast<size_t>(s.judged)].state;
+    if (state == "FAILED" || state == "NODE_FAIL" || state == "OUT_OF_MEMORY") return true;
+    if (state.starts_with("CANCELLED")) return false;
+  }
+  return std::any_of(f.causes.begin(), f.causes.end(), [&cancelled](const Cause& cause) {
+    const logs::Incident& exit = cause.incident();
+    constexpr int32_t kSignalled = 128;
+    return exit.kind == IncidentKind::kNonZeroExit && exit.shape == "srun_task" &&
+           exit.exit_code > 0 && exit.exit_code < kSignalled && exit.t < cancelled.t;
+  });
+}
+
+}  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
@@ -42,6 +65,8 @@ Finding Evaluate(const JobFeatures& f) {
                      (incident.signal == 15 || incident.signal == 2)) ||
                     KilledTheRun(f, *primary);
   if (!cancelled && !told) return {};
+  if (cancelled && primary->candidate->store == proto::STORE_LOG && FailedElsewhere(f, incident))
+    return {};
   const Cause* const sent = told ? FindSender(f, *primary) : nullptr;
   if (sent != nullptr && IsCleanUp(*sent)) return {};
   Finding finding = cancelled ? SchedulerFinding(f, subs::kCancelled) : FromPrimary(f);
