@@ -25,6 +25,22 @@ bool BecameSlow(const JobFeatures& f) {
   return std::isfinite(f.early_step_seconds) && f.step_seconds >= kSlowdown * f.early_step_seconds;
 }
 
+// Nothing that trained was read, and the rank that prints is on another node: what went wrong with
+// the curve there is not seen here.
+bool SpeakerIsElsewhere(const JobFeatures& f) {
+  if (f.world_size <= 1 || f.progress > 0) return false;
+  bool any = false, first = false;
+  const auto note = [&](int32_t rank) {
+    any = any || rank >= 0;
+    first = first || rank == 0;
+  };
+  for (const features::RankLaunches& rank : f.launches.ranks) note(rank.rank);
+  for (const features::RunGpu& gpu : f.gpu.gpus) {
+    for (const int32_t rank : gpu.ranks) note(rank);
+  }
+  return any && !first;
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -55,6 +71,7 @@ Finding Evaluate(const JobFeatures& f) {
     if (!completed && !f.train_end && f.lines == 0) return {};
     finding.sub = subs::kUnverifiable;
     finding.tier = completed || f.train_end ? proto::TIER_S : proto::TIER_W;
+    if (SpeakerIsElsewhere(f)) finding.cap = cap::kLookalike;
     Show(f.lines_evidence, finding);
     Show(f.steps_evidence, finding);
     ShowCurve(f, finding);

@@ -22,6 +22,19 @@ bool FormsNoCommunicator(const logs::Incident& incident) {
   return incident.kind == IncidentKind::kPeerLost && incident.sub == subs::kInit;
 }
 
+// A GPU that was busy for a whole minute, or that was given thousands of kernels, is past the
+// beginning of a training: another node's rank prints what comes of it.
+bool GpusTrain(const JobFeatures& f) {
+  constexpr double kBusyMinute = 0.5, kManyLaunches = 10000;
+  return std::any_of(f.gpu.gpus.begin(), f.gpu.gpus.end(),
+                     [](const features::RunGpu& gpu) {
+                       return gpu.worked && gpu.busiest_minute >= kBusyMinute;
+                     }) ||
+         std::any_of(
+             f.launches.ranks.begin(), f.launches.ranks.end(),
+             [](const features::RankLaunches& rank) { return rank.launches >= kManyLaunches; });
+}
+
 bool StuckInRendezvous(const JobFeatures& f) {
   // NCCL has connected the ranks: the store had brought them together before.
   if (f.collectives.communicators > 0 || f.collectives.entered > 0) return false;
@@ -30,7 +43,7 @@ bool StuckInRendezvous(const JobFeatures& f) {
     return rank.cause == features::StackCause::kCompile ||
            rank.cause == features::StackCause::kBuildLock;
   });
-  if (busy) return false;
+  if (busy || GpusTrain(f)) return false;
   return f.running && f.timed && f.in_rendezvous && f.progress == 0 &&
          f.phase_seconds >= f.rendezvous_suspect_seconds;
 }
