@@ -15,7 +15,6 @@ namespace {
 
 constexpr float kBusy = 0.5F;
 // A clock that is held down for a reason says nothing of what the card can do.
-constexpr float kNoReason = 0x1;  // idle
 constexpr int32_t kClockLooks = 10;
 
 struct CountRow {
@@ -60,12 +59,20 @@ bool IsBusyWait(const GpuSecond& look) {
          !(look.dram >= kDram);
 }
 
+// Whether the driver says what holds it down, if anything.
+bool TellsReasons(const GpuSecond& look) {
+  constexpr float kAllBits = 4294967040.0F;  // the largest float below 2^32
+  return look.throttle >= 0 && look.throttle <= kAllBits;
+}
+
+// By heat or its power supply.
+bool IsHeldDown(const GpuSecond& look) {
+  return TellsReasons(look) && (static_cast<uint32_t>(look.throttle) & kSevereThrottleBits) != 0;
+}
+
 void NoteActivity(GpuWindow& gpu, const GpuSecond& look) {
   gpu.memory.Add(look.memory_used, look.t);
-  constexpr float kAllBits = 4294967040.0F;  // the largest float below 2^32
-  if (look.throttle >= 0 && look.throttle <= kAllBits)
-    gpu.throttled_minutes.Add(
-        (static_cast<uint32_t>(look.throttle) & kSevereThrottleBits) != 0 ? 1.0F : 0.0F, look.t);
+  if (TellsReasons(look)) gpu.throttled_minutes.Add(IsHeldDown(look) ? 1.0F : 0.0F, look.t);
   if (!std::isfinite(look.engine)) return;
   if (look.engine >= kActive) gpu.active = look.t;
   gpu.engine_minutes.Add(look.engine, look.t);
@@ -79,7 +86,8 @@ void NoteActivity(GpuWindow& gpu, const GpuSecond& look) {
 
 void NoteClock(GpuWindow& gpu, const GpuSecond& look) {
   if (!(look.engine >= kBusy) || !std::isfinite(look.sm_clock)) return;
-  if (std::isfinite(look.throttle) && look.throttle > kNoReason) return;
+  // Its power limit holds down each GPU that is at full work: that is its own clock, and no harm.
+  if (IsHeldDown(look)) return;
   gpu.clock_sum += look.sm_clock;
   if (++gpu.clock_count < kClockLooks) return;
   gpu.best_clock = std::max(gpu.best_clock, gpu.clock_sum / gpu.clock_count);
