@@ -181,7 +181,8 @@ void PrintImplies(const proto::Verdict& verdict, std::string& out) {
 // What data would decide it, and why there is none; nothing where the store has data.
 std::string Lacking(proto::Store needs, proto::Availability why) {
   if (why == proto::UP) return {};
-  return " (needs " + std::string(StoreName(needs)) + " data: " + std::string(LackWords(why)) + ")";
+  return " (needs " + std::string(StoreName(needs)) +
+         " data: " + std::string(LackWords(needs, why)) + ")";
 }
 
 void PrintCannotDecide(const proto::Verdict& verdict, std::string& out) {
@@ -216,9 +217,9 @@ void PrintRuledOut(const proto::Verdict& verdict, std::string& out) {
     const std::string lacking = Lacking(family.needs(), family.why());
     const std::string store(StoreName(family.needs()));
     add(!family.by().empty() ? family.by() + lacking
-        : lacking.empty()
-            ? "the " + store + " data does not contain what this family needs"
-            : "needs " + store + " data (" + std::string(LackWords(family.why())) + ")",
+        : lacking.empty()    ? "the " + store + " data does not contain what this family needs"
+                             : "needs " + store + " data (" +
+                                std::string(LackWords(family.needs(), family.why())) + ")",
         family.code());
   }
   if (!reasons.empty()) Section("Not decidable here", out);

@@ -91,7 +91,9 @@ std::string_view StoreName(proto::Store store) {
   return Pick(kWords, store);
 }
 
-std::string_view LackWords(proto::Availability availability) {
+std::string_view LackWords(proto::Store store, proto::Availability availability) {
+  const bool absent = availability == proto::AVAILABILITY_UNSPECIFIED;
+  if (absent && store == proto::STORE_SCHEDULER) return "not asked yet about its end";
   static constexpr std::string_view kWords[] = {
       "none for this job",          "present",           "the source is down",        "stale",
       "not supported on this node", "permission denied", "not applicable to this job"};

@@ -31,7 +31,7 @@ std::string DispositionWords(const proto::Verdict& verdict);
 // A store in a sentence: "kernel", "GPU".
 std::string_view StoreName(proto::Store store);
 // Why a store has no data, in a sentence: "not supported on this node".
-std::string_view LackWords(proto::Availability availability);
+std::string_view LackWords(proto::Store store, proto::Availability availability);
 
 // Of a store that a claim needs: present | absent | down | stale | unsupported | denied |
 // not_applicable.

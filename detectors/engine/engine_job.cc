@@ -186,12 +186,13 @@ std::array<Availability, kStores> StoresOf(const Job& job,
         stores[static_cast<size_t>(store)] != Availability::kUp)
       set(store, state);
   }
-  // Slurm is asked of a job, and may not have answered: what it has not told rules nothing out.
+  // Slurm is asked about the begin and about a bad end: what nobody has asked it rules nothing out,
+  // and says nothing against Slurm.
   if (job.window.scheduler_told_state()) {
     set(proto::STORE_SCHEDULER, Availability::kUp);
   } else if (source("slurm") == Availability::kUp) {
     set(proto::STORE_SCHEDULER,
-        job.scheduler.first_node ? Availability::kDown : Availability::kNotApplicable);
+        job.scheduler.first_node ? Availability::kUnspecified : Availability::kNotApplicable);
   }
   for (const auto& [store, signal] : {std::pair{proto::STORE_CUDA, SignalId::kCudaUse},
                                       std::pair{proto::STORE_NCCL, SignalId::kCommunicators}}) {

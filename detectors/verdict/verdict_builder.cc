@@ -110,11 +110,8 @@ std::string_view Severity(std::string_view code, std::string_view sub) {
   return "critical";
 }
 
-// What an unknown store's state is, for `why`.
 proto::Availability Why(const JobFeatures& f, proto::Store store) {
-  const Availability state = f.store(store);
-  return state == Availability::kUnspecified ? proto::UNSUPPORTED
-                                             : static_cast<proto::Availability>(state);
+  return static_cast<proto::Availability>(f.store(store));
 }
 
 void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, proto::Verdict& verdict) {

@@ -151,7 +151,7 @@ void AppendClaims(const proto::Verdict& verdict, std::string& out) {
     std::string line = Escaped(open.question());
     if (open.why() != proto::UP) {
       line.append(" <span class=\"soft\">(needs ").append(StoreName(open.needs()));
-      line.append(" data: ").append(LackWords(open.why())).append(")</span>");
+      line.append(" data: ").append(LackWords(open.needs(), open.why())).append(")</span>");
     }
     lines.push_back(std::move(line));
   }
