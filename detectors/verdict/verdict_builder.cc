@@ -16,6 +16,7 @@
 #include "detectors/sentences/remarks.h"
 #include "detectors/sentences/render.h"
 #include "detectors/verdict/evidence_writer.h"
+#include "detectors/verdict/nodes.h"
 #include "detectors/verdict/rank_logs.h"
 #include "detectors/verdict/remedies.h"
 #include "detectors/verdict/warnings.h"
@@ -239,7 +240,7 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
   verdict.set_exit_known(f.exit_known);
   if (f.exit_known) verdict.set_exit_code(f.exit_code);
   for (const int32_t rank : finding.ranks) verdict.add_ranks(rank);
-  if (!context.node.empty()) verdict.add_nodes(std::string(context.node));
+  for (std::string& node : NodesConcerned(context)) verdict.add_nodes(std::move(node));
   AddCards(finding, *context.features, verdict);
 
   EvidenceWriter evidence(f, context.wall_offset_ns, verdict);

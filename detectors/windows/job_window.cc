@@ -167,6 +167,7 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   rank.namespace_pid = process.inner_pid;
 }
 
+  rank.node = process.node_name;
 void JobWindow::OnProcessLeft(const ProcessKey& key, Timestamp t) {
   std::erase_if(ranks_, [&key](const auto& entry) { return entry.second.process == key; });
   suspension_.OnProcessGone(key, t);
@@ -189,6 +190,10 @@ void JobWindow::OnEnvironment(const attribution::ProcessInfo& process,
   if (process.role != attribution::ProcessRole::kRank) return;
   surroundings_.OnEnvironment(environment, process.key, process.rank, t);
   parents_.OnEnvironment(environment, t);
+  for (const KeyValue& entry : environment) {
+    if (entry.key == "SLURM_JOB_NODELIST" && entry.value.size() <= kNodeListCap)
+      node_list_ = entry.value;
+  }
   attempts_.current().kernel.network.OnEnvironment(environment);
 }
 

@@ -83,6 +83,7 @@ struct RankWindow {
   ProcessKey process;
   int32_t namespace_pid = 0;  // in its own pid namespace; 0: the machine's
   SampleRings rings;
+  std::string node;           // Slurm's name for the node; empty: not known
   // Gaps between launches by length, as they were told last: a histogram has no history here, since
   // rings of all its counts would take 20 kB of each rank.
   bool launch_gaps_counted = false;
@@ -93,7 +94,7 @@ struct RankWindow {
 
   template <class A>
   void Fields(A& a) {
-    a(rank, local_rank, process, namespace_pid, rings, launch_gaps_counted, launch_gaps);
+    a(rank, local_rank, process, namespace_pid, node, rings, launch_gaps_counted, launch_gaps);
   }
 };
 
@@ -137,6 +138,7 @@ class JobWindow {
       48;  // of a job that is requeued all night the newest
   static constexpr size_t kMarkTextCap = 96;
   static constexpr size_t kMaxPendingSignals = 512;  // one to each rank of a large node, twice
+  static constexpr size_t kNodeListCap = 512;  // a longer list is left out: a part of it is wrong
 
   JobWindow() = default;
   JobWindow(std::string job_id, Timestamp begin);
@@ -204,6 +206,8 @@ class JobWindow {
   const ProcessKey& root() const { return root_; }
   int32_t world_size() const { return world_size_; }
   const Attempt& attempt() const { return attempts_.attempt(); }
+  // The job's nodes in Slurm's short form, as its processes were given them; empty: not known.
+  const std::string& node_list() const { return node_list_; }
   // "7_3" of a task of an array; empty: it is none, or it is not told.
   const std::string& array_task() const { return array_task_; }
   const AttemptWindow& now() const { return attempts_.current(); }
@@ -301,6 +305,7 @@ class JobWindow {
   Timestamp begin_;
   JobEnd end_;
   bool wrapped_ = false;
+  std::string node_list_;
   int32_t world_size_ = 0;
   Attempts attempts_;
   IncidentLog incidents_;
