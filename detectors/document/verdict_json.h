@@ -24,6 +24,9 @@ std::string DocumentToJson(const proto::VerdictDocument& document);
 // For a terminal at 3 AM: headline, shows, implies, cannot decide, next tests; at most 100 columns.
 std::string VerdictToText(const proto::Verdict& verdict);
 
+// For a job's comment: what it was, how it ended and why, in one line of printable text.
+std::string VerdictToDigest(const proto::Verdict& verdict);
+
 // Appends `text` as a JSON string; invalid UTF-8 becomes U+FFFD.
 void AppendJsonString(std::string_view text, std::string& out);
 

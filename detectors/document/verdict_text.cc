@@ -303,4 +303,24 @@ std::string VerdictToText(const proto::Verdict& verdict) {
   return out;
 }
 
+std::string VerdictToDigest(const proto::Verdict& verdict) {
+  constexpr size_t kMostPoints = 3;
+  std::string out = Headline(verdict);
+  if (const std::string ended = DispositionWords(verdict); !ended.empty()) out += ", " + ended;
+  // What began it comes first.
+  std::vector<uint32_t> cited;
+  for (const auto& cause : verdict.cause_chain()) cited.push_back(cause.evidence());
+  for (const auto& evidence : verdict.shows()) cited.push_back(evidence.id());
+  std::vector<std::string_view> points;
+  for (const uint32_t id : cited) {
+    for (const auto& evidence : verdict.shows()) {
+      const bool known = std::find(points.begin(), points.end(), evidence.text()) != points.end();
+      if (evidence.id() == id && !known && points.size() < kMostPoints)
+        points.push_back(evidence.text());
+    }
+  }
+  for (size_t i = 0; i < points.size(); ++i) out.append(i == 0 ? ": " : "; ").append(points[i]);
+  return Printable(out);
+}
+
 }  // namespace rankscope

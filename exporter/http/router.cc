@@ -40,6 +40,10 @@ Response Metrics(const Question& question) {
   return Scrape(question.request, question.parameters, question.state);
 }
 
+Response Digest(const Question& question) {
+  return DigestPage(question.request, question.parameters, question.state);
+}
+
 Response Verdict(const Question& question) {
   return VerdictPage(question.request, question.parameters, question.state);
 }
@@ -190,9 +194,9 @@ struct Route {
 
 constexpr Route kRoutes[] = {
     {"/", StatusPage},           {"/-/healthy", Healthy},     {"/-/ready", Ready},
-    {"/events", Events},         {"/evidence", Evidence},     {"/explain", Explain},
-    {"/health", Healthy},        {"/metrics", Metrics, true}, {"/summary", Summary, true},
-    {"/verdict", Verdict, true},
+    {"/digest", Digest},         {"/events", Events},         {"/evidence", Evidence},
+    {"/explain", Explain},       {"/health", Healthy},        {"/metrics", Metrics, true},
+    {"/summary", Summary, true}, {"/verdict", Verdict, true},
 };
 
 // Compresses for whoever asks.

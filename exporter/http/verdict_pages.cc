@@ -196,4 +196,16 @@ Response VerdictPage(const Request& request, const Parameters& parameters, const
   return response;
 }
 
+Response DigestPage(const Request& request, const Parameters& parameters, const State& state) {
+  const Result<std::optional<std::string>> job_id = JobIdOf(parameters);
+  if (!job_id) return Problem(400, job_id.error());
+  if (!*job_id) return Problem(400, "the request names no job; add ?job_id=");
+  const JobDocument* job = FindJob(state, **job_id);
+  if (job == nullptr) return UnknownJob(state, **job_id);
+  const proto::Verdict& verdict = job->job().verdict;
+  return Answer(
+      kPlainText,
+      VerdictToDigest(request.beyond_loopback ? WithoutLogText(verdict) : verdict) + "\n");
+}
+
 }  // namespace rankscope::http

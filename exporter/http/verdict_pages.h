@@ -22,6 +22,8 @@ inline constexpr size_t kMostJobsOfPage = 1000;
 // ?job_id= one; else ?limit= of them behind the job ?after=. Where more follow, `next` of the JSON
 // and a Link header say where.
 Response VerdictPage(const Request& request, const Parameters& parameters, const State& state);
+// /digest?job_id=: one line of a job's verdict, for the job's comment.
+Response DigestPage(const Request& request, const Parameters& parameters, const State& state);
 
 // A reused id names two jobs: the running one, else the later. Null: it is not known here.
 const JobDocument* FindJob(const State& state, std::string_view job_id);

@@ -17,20 +17,8 @@ from pathlib import Path
 HOOKS = Path(__file__).resolve().parents[2] / "deploy" / "slurm"
 NAMES = ("prolog", "epilog", "task_prolog", "epilog_slurmctld")
 PATIENCE = 30  # seconds; reached only when something is broken
-VERDICT = """job 41  A2 signal_kill (sigkill)  SIGKILL  confidence 0.85, two sources agree  rank 1  final
-
-Shows
-  [0] rank 1 was terminated by SIGKILL, without a "traceback"
-      | run log @18231: exitcode  : -9 (pid: 312)
-  [1] the launcher names it too, in a line so long that it goes on
-      in the next
-      | run log @19000: [1] Failures
-  [2] 40 steps were seen
-  [3] a fourth point
-
-Implies
-  - [0] someone or something ended it
-"""
+VERDICT = ("job 41  A2 signal_kill (sigkill)  SIGKILL  confidence 0.85, two sources agree  rank 1  final, killed: rank 1 was terminated "
+           "by SIGKILL, without a \"traceback\"; the launcher names it too: in a long line; 40 steps were seen\n")
 
 
 class Answers(http.server.ThreadingHTTPServer):
@@ -221,7 +209,7 @@ class Digest(HookTest):
         super().setUp()
         self.bin, self.told = self.folder / "bin", self.folder / "told"
         self.bin.mkdir()
-        self.accounted = {"Comment": "", "AdminComment": ""}
+        self.accounted, self.more = {"Comment": "", "AdminComment": ""}, {}
         for name, script in (("scontrol", 'printf "%s\\n" n1 n2'), ("sacct", f'cat {self.folder}/"${{@: -1}}"'),
                              ("sacctmgr", f'printf "%s\\n" "$@" >{self.told}.new; mv {self.told}.new {self.told}')):
             (self.bin / name).write_text(f"#!/bin/bash\n{script}\n")
@@ -233,7 +221,7 @@ class Digest(HookTest):
         self.told.unlink(missing_ok=True)
         self.server = server or Answers(*texts)
         self.addCleanup(self.server.server_close)
-        self.configure(url=f"http://127.0.0.1:{self.server.server_address[1]}/%n", slurm_bin=self.bin, wait=wait)
+        self.configure(url=f"http://127.0.0.1:{self.server.server_address[1]}/%n", slurm_bin=self.bin, wait=wait, **self.more)
         self.run_hook("epilog_slurmctld", SLURM_JOB_ID=41, SLURM_JOB_NODELIST="n[1-2]", **environment)
 
     def written(self):
@@ -255,14 +243,38 @@ class Digest(HookTest):
             self.assertLess(time.monotonic(), limit, "the hook's background does not end")
             time.sleep(0.05)
 
-    DIGEST = ("[rankscope A2 signal_kill (sigkill) SIGKILL confidence 0.85, two sources agree rank 1 final: rank 1 was terminated by "
-              "SIGKILL, without a 'traceback'; the launcher names it too, in a line so long that it goes on in the next; 40 steps were seen]")
+    DIGEST = ("[rankscope A2 signal_kill (sigkill) SIGKILL confidence 0.85, two sources agree rank 1 final, killed: rank 1 was terminated by "
+              "SIGKILL, without a 'traceback'; the launcher names it too: in a long line; 40 steps were seen]")
 
     def test_the_verdict_in_a_line(self):
         self.end_job(VERDICT)
         self.assertEqual(self.written(), ("Comment", self.DIGEST))
-        self.assertEqual(self.server.asked, [("/n1/verdict?job_id=41", "text/plain"),
+        self.assertEqual(self.server.asked, [("/n1/digest?job_id=41", "text/plain"),
                                              ("/n1/summary?job_id=41", "text/plain")])
+
+    def test_the_exit_code_is_that_of_the_hook(self):
+        for environment, said in (({"SLURM_JOB_EXIT_CODE2": "1:0"}, ", slurm exit code 1:0"),
+                                  ({"SLURM_JOB_EXIT_CODE2": "0:0", "SLURM_JOB_DERIVED_EC": "256"}, ", slurm exit code 0:0, of a step 1:0"),
+                                  ({"SLURM_JOB_EXIT_CODE2": "0:125", "SLURM_JOB_DERIVED_EC": "125"}, ", slurm exit code 0:125"),
+                                  ({"SLURM_JOB_EXIT_CODE2": "1:0 $(x)"}, "")):
+            self.end_job(VERDICT, **environment)
+            self.assertEqual(self.written()[1], self.DIGEST.replace("final, killed", "final, killed" + said))
+
+    def test_accounting_that_is_away_is_asked_again(self):
+        tries = self.folder / "tries"
+        (self.bin / "sacctmgr").write_text(
+            f'#!/bin/bash\necho x >>{tries}\n(($(wc -l <{tries}) > 2)) || exit 1\nprintf "%s\\n" "$@" >{self.told}.new; mv {self.told}.new {self.told}\n')
+        self.end_job(VERDICT)
+        self.assertEqual(self.written(), ("Comment", self.DIGEST))
+        self.ended()
+        self.assertEqual(tries.read_text().count("x"), 3)
+
+    def test_accounting_that_stays_away_is_given_up(self):
+        (self.bin / "sacctmgr").write_text("#!/bin/bash\nexit 1\n")
+        self.more = {"retry": 2}
+        self.end_job(VERDICT)
+        self.ended()
+        self.assertFalse(self.told.exists())
 
     SUMMARY = "rs1 job:41 end:1795444490 try:0 code:^a2 node:n1 prog:train.py step:5:400 of:1000 loss:2.61:0.702 " \
               "mad:0.0131 records:80 saves:2 ckpt:/scratch/^run~207/step_400.pt:91000000:400 ."
@@ -340,7 +352,7 @@ class Digest(HookTest):
         self.end_job(None, VERDICT)
         self.assertEqual(self.written()[1], self.DIGEST)
         self.assertEqual([path for path, _ in self.server.asked],
-                         ["/n1/verdict?job_id=41", "/n2/verdict?job_id=41", "/n2/summary?job_id=41"])
+                         ["/n1/digest?job_id=41", "/n2/digest?job_id=41", "/n2/summary?job_id=41"])
 
     def test_what_is_no_verdict_of_this_job_is_not_written(self):
         for text in (None, "", "<html>", VERDICT.replace("41", "411"), "\0" * 5000, "x" * 1000000):

@@ -333,11 +333,12 @@ class Hooks(unittest.TestCase):
         return runner.wait_for(f"the digest of job {job}", look)
 
     def test_the_verdict_is_in_accounting(self):
-        self.assertRegex(self.commented(self.first)["Comment"], r"^first try \[rankscope g1 healthy .* final; rs1 job:\d+ .* \. .*\]$")
+        self.assertRegex(self.commented(self.first)["Comment"],
+                         r"^first try \[rankscope g1 healthy .* final, completed, slurm exit code 0:0; rs1 job:\d+ .* \. .*\]$")
 
     def test_a_users_capitals_stay(self):
         row = self.commented(self.capitals, field="AdminComment")
-        self.assertRegex(row["AdminComment"], r"^\[rankscope x1 .* final; rs1 job:\d+ .* \. .*\]$")
+        self.assertRegex(row["AdminComment"], r"^\[rankscope x1 .* final, failed, slurm exit code 1:0; rs1 job:\d+ .* \. .*\]$")
         self.assertEqual(row["Comment"], "Capitals stay")
 
     def test_each_element_of_an_array_has_its_own(self):

@@ -84,6 +84,12 @@ metrics::Published Leaving(metrics::Published published, const std::vector<JobSu
   return published;
 }
 
+TEST_F(RouterTest, ADigestIsOneLineOfOneJob) {
+  for (const char* bad : {"/digest", "/digest?job_id="}) EXPECT_EQ(Ask(bad).status, 400) << bad;
+  EXPECT_EQ(Ask("/digest?job_id=nobody").status, 404);
+  EXPECT_EQ(Ask("/digest?job_id=8841", {}, "POST").status, 405);
+}
+
 TEST_F(RouterTest, SummaryIsWhatIsLeftOfAJob) {
   JobSummary whole, task;
   whole.job_id = "8840";

@@ -74,6 +74,21 @@ TEST(VerdictText, SaysTheThreePartsAndWhatToDo) {
   EXPECT_THAT(text, Not(HasSubstr("Data quality")));
 }
 
+TEST(VerdictDigest, IsOneLineOfWhatItWasHowItEndedAndWhy) {
+  proto::Verdict verdict = testing::ExampleVerdict();
+  const std::string head =
+      "job 8841 attempt 2  A2 signal_kill (sigkill)  confidence 0.85, two sources agree  rank 1  "
+      "final";
+  EXPECT_THAT(VerdictToDigest(verdict), StartsWith(head));
+  EXPECT_THAT(VerdictToDigest(verdict), HasSubstr(": rank 1 ended by SIGKILL, no traceback"));
+  verdict.mutable_disposition()->set_kind("time_limit");
+  verdict.mutable_shows(0)->set_text("a\nb\r\x1b[31m\tc");
+  const std::string digest = VerdictToDigest(verdict);
+  EXPECT_EQ(Lines(digest).size(), 1u);
+  EXPECT_THAT(digest, HasSubstr("a b ?[31m c"));
+  EXPECT_THAT(digest, StartsWith(head + ", "));
+}
+
 TEST(VerdictText, SaysWhatTheConfidenceRestsOn) {
   proto::Verdict verdict = testing::ExampleVerdict();
   const auto says = [&verdict](proto::Tier tier, double confidence, const char* words) {
