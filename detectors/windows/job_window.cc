@@ -165,9 +165,9 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   rank.local_rank = process.local_rank;
   rank.process = process.key;
   rank.namespace_pid = process.inner_pid;
+  rank.node = process.node_name;
 }
 
-  rank.node = process.node_name;
 void JobWindow::OnProcessLeft(const ProcessKey& key, Timestamp t) {
   std::erase_if(ranks_, [&key](const auto& entry) { return entry.second.process == key; });
   suspension_.OnProcessGone(key, t);

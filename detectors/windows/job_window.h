@@ -83,7 +83,7 @@ struct RankWindow {
   ProcessKey process;
   int32_t namespace_pid = 0;  // in its own pid namespace; 0: the machine's
   SampleRings rings;
-  std::string node;           // Slurm's name for the node; empty: not known
+  std::string node;  // Slurm's name for the node; empty: not known
   // Gaps between launches by length, as they were told last: a histogram has no history here, since
   // rings of all its counts would take 20 kB of each rank.
   bool launch_gaps_counted = false;
