@@ -82,7 +82,9 @@ class DataWriter {
   void TellEarlierProcesses() {
     if (hearing_.earlier_processes() == 0) return;
     Note(Remark::kEarlierProcesses, {{FieldId::kProcesses, hearing_.earlier_processes()},
-                                     {FieldId::kHow, job_.wrapped() ? "" : "unread"}});
+                                     {FieldId::kHow, job_.wrapped()            ? ""
+                                                     : hearing_.earlier_read() ? "read"
+                                                                               : "unread"}});
   }
 
   void TellStreams() {

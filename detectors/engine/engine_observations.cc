@@ -417,6 +417,8 @@ void Engine::Impl::On(const Event& event, const Observation& observation) {
   Job* job = FindJob(job_id);
   if (job == nullptr) return;
   job->Touch(observation);
+  if (event.type == WireType(EventType::kOutputRead) && !event.num.empty())
+    return job->window.OnPastText(event);
   job->window.OnEvent(event, speaker, observation.t);
 }
 

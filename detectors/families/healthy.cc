@@ -41,11 +41,18 @@ bool SpeakerIsElsewhere(const JobFeatures& f) {
   return any && !first;
 }
 
+// Its records were read from a file after they were written, or came in one piece, so that it is
+// not known how often one comes; and none has come for as long as a hang takes to be one.
+bool IsQuiet(const JobFeatures& f) {
+  return f.timed && f.progress > 0 && std::isnan(f.usual_record_seconds) && !f.train_end &&
+         f.silence_seconds >= HangTimeout(f) && !Advances(f);
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
   if (!EndedWell(f)) return {};
-  if (f.running && (f.lines == 0 || Stalls(f))) return {};
+  if (f.running && (f.lines == 0 || Stalls(f) || IsQuiet(f))) return {};
   Finding finding;
   finding.matched = true;
   finding.symptom = "healthy";

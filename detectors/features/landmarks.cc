@@ -246,7 +246,7 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
   };
   for (const windows::EarlierAttempt& earlier : job.earlier()) {
     ++restarts.count;
-    if (!f.timed || last - earlier.end < kHalfHour) ++restarts.recent;
+    if (!f.timed || (!earlier.past && last - earlier.end < kHalfHour)) ++restarts.recent;
     follow(earlier.progress, earlier.first_step, earlier.highest_step, earlier.completed);
     if (!earlier.finished) continue;
     // A training that came to its end was not restarted: what follows is another.

@@ -66,7 +66,7 @@ bool Attempts::BeginsAgain(const logs::Progress& progress) const {
   return true;
 }
 
-void Attempts::Remember(Timestamp t) {
+void Attempts::Remember(Timestamp t, bool past) {
   EarlierAttempt earlier;
   earlier.progress = current_.progress;
   earlier.first_step = current_.clock.first_step();
@@ -79,12 +79,13 @@ void Attempts::Remember(Timestamp t) {
   earlier.completed = NewestCompletedSave(current_, t);
   earlier.finished = current_.marker(MarkerKind::kTrainEnd).count > 0;
   earlier.end = t;
+  earlier.past = past;
   if (earlier_.size() == kMaxEarlier) earlier_.pop_front();
   earlier_.push_back(std::move(earlier));
 }
 
 void Attempts::Begin(Timestamp t, Processes processes, const Close& close, IncidentLog& incidents) {
-  Remember(t);
+  Remember(t, close.past);
   // What is seen below the text is seen of processes, and trackers forget a rank's with its
   // process.
   KernelView kernel;

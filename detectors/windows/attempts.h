@@ -77,11 +77,12 @@ struct EarlierAttempt {
   MarkerSeen saved;  // its last save; count 0 = none
   CompletedSave completed;
   bool finished = false;  // it said that training was over
+  bool past = false;      // read from a file: when it ended is not known
 
   template <class A>
   void Fields(A& a) {
     a(end, progress, first_step, highest_step, loss_noise, first_loss, last_loss, saved, completed,
-      finished);
+      finished, past);
   }
 };
 
@@ -158,6 +159,7 @@ class Attempts {
   struct Close {
     Timestamp last_process_exit;
     std::optional<Timestamp> job_end;
+    bool past = false;  // what tells of the next one was read from a file later
   };
 
   const Attempt& attempt() const { return attempt_; }
@@ -230,7 +232,7 @@ class Attempts {
   bool IsBeforeBegin(uint32_t stream, int64_t offset) const {
     return stream == begin_stream_ && offset < begin_offset_;
   }
-  void Remember(Timestamp t);
+  void Remember(Timestamp t, bool past);
 
   Attempt attempt_;
   AttemptWindow current_;

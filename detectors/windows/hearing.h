@@ -59,8 +59,10 @@ class Hearing {
   void OnSpan(Timestamp begin, Timestamp end, UnheardWhy why);
   // `before`: the same source's last word; null = it is the first.
   void OnSource(const SourceState* before, const SourceState& now, Timestamp t);
-  // What the job wrote in the newest span was read from its files, all of it.
+  // What the job wrote in the newest span, or before anybody looked, was read from its files, all
+  // of it.
   void OnOutputRead() {
+    if (spans_.empty()) earlier_read_ = true;
     if (!spans_.empty()) spans_.back().output_read = true;
   }
   // A process of the job was there before anybody looked.
@@ -74,6 +76,8 @@ class Hearing {
   Duration total() const { return total_; }
   const std::vector<SourceGap>& sources() const { return sources_; }
   int64_t earlier_processes() const { return earlier_processes_; }
+  // What they had written before was read from its files.
+  bool earlier_read() const { return earlier_read_; }
   int64_t lines_dropped() const { return lines_dropped_; }
   Timestamp begin() const { return begin_; }
 
@@ -88,7 +92,7 @@ class Hearing {
 
   template <class A>
   void Fields(A& a) {
-    a(begin_, spans_, times_, total_, sources_, earlier_processes_, lines_dropped_);
+    a(begin_, spans_, times_, total_, sources_, earlier_processes_, lines_dropped_, earlier_read_);
     while (spans_.size() > kMostSpans) spans_.pop_front();  // restored from damaged bytes
   }
 
@@ -102,6 +106,7 @@ class Hearing {
   std::vector<SourceGap> sources_;
   int64_t earlier_processes_ = 0;
   int64_t lines_dropped_ = 0;
+  bool earlier_read_ = false;
 };
 
 }  // namespace rankscope::windows

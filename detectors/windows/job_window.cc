@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "detectors/windows/another_job.h"
 #include "detectors/windows/completed_save.h"
 #include "detectors/windows/series/statistics.h"
+#include "detectors/windows/trackers/event_fields.h"
 
 namespace rankscope::windows {
 namespace {
@@ -122,6 +124,7 @@ void JobWindow::NoteCommandDeath(Timestamp t) {
 }
 
 void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool again, Timestamp t) {
+  in_past_ = false;
   if (!again) {
     ++processes_seen_;
     ++processes_alive_;
@@ -273,6 +276,12 @@ void JobWindow::TakeStatusOfRanks() {
   end_.wait_status = 0;
 }
 
+void JobWindow::OnPastText(const Event& event) {
+  const auto stream = static_cast<uint32_t>(NumberOf(event, "stream"));
+  if (past_ends_.size() < kMaxStreams || past_ends_.contains(stream))
+    past_ends_[stream] = NumberOf(event, "end");
+}
+
 void JobWindow::OnLine(const LogLine& line, Timestamp t) {
   if (streams_.size() >= kMaxStreams && !streams_.contains(line.stream))
     return hearing_.OnLineDropped();
@@ -286,6 +295,12 @@ void JobWindow::OnLine(const LogLine& line, Timestamp t) {
   stream.redactions += line.redactions;
   stream.last = t;
   stream.open_end = line.end == LineEnd::kClosed;
+  const auto past = past_ends_.find(line.stream);
+  in_past_ = past != past_ends_.end() && line.offset < past->second;
+  if (in_past_) {
+    stream.dates.Advance(line.text);
+    stream.past_torn = stream.past_torn || line.lost_before > 0;
+  }
   last_text_ = t;
   if (line.rank >= 0 || line.local_rank >= 0 || line.printed_ms != 0) NoteSpeaker(line, stream, t);
   last_words_.Add(line.stream, line.offset, line.text, t);
@@ -304,12 +319,14 @@ void JobWindow::OnRecord(const logs::Record& record, uint32_t stream, const LogL
 }
 
 void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, Timestamp t) {
+  StepClock::Interval interval;
+  interval.past = in_past_;
   const auto add = [&](AttemptWindow& attempt) {
     attempt.loss.Add(progress, line.stream, line.offset, line.text, t);
     const Timestamp last_progress = attempt.clock.last_progress();
-    attempt.clock.Add(progress, t,
-                      {suspension_.Within(last_progress, t) + hearing_.Within(last_progress, t),
-                       attempt.training.disturbed()});
+    interval.suspended = suspension_.Within(last_progress, t) + hearing_.Within(last_progress, t);
+    interval.disturbed = attempt.training.disturbed();
+    attempt.clock.Add(progress, t, interval);
     attempt.phase.OnProgress(t);
     attempt.training.Add({progress, line.stream, line.offset, line.text, t, attempt.progress});
     attempt.reward.Add(progress, line.stream, line.offset, line.text, t);
@@ -329,6 +346,9 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     attempt.reward_seen = attempt.reward_seen || std::isfinite(progress.reward);
   };
   if (!TakesProgress(progress, line, t)) return;
+  StreamWindow& stream = streams_[line.stream];
+  if (in_past_ && !std::exchange(stream.past_torn, false))
+    interval.printed_ms = stream.dates.Advance({});
   if (attempts_.BeginsAgain(progress)) BeginAttempt(t, Processes::kSame);
   if (attempts_.IsSecondTraining()) ConfirmSuspected(t);
   last_words_.MarkRecord();
@@ -433,7 +453,7 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
 }
 
 Attempts::Close JobWindow::CloseNow() const {
-  return {last_process_exit_, end_.ended ? std::optional(end_.t) : std::nullopt};
+  return {last_process_exit_, end_.ended ? std::optional(end_.t) : std::nullopt, in_past_};
 }
 
 void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
@@ -441,6 +461,7 @@ void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
 }
 
 void JobWindow::BeginRequeued(int32_t slurm_restart, Timestamp t) {
+  in_past_ = false;
   attempts_.BeginRequeued(slurm_restart, t, CloseNow(), incidents_);
   end_ = {};
   wrapped_ = false;

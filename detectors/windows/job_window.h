@@ -16,6 +16,7 @@
 #include "detectors/attribution/attribution.h"
 #include "detectors/attribution/gpu_environment.h"
 #include "detectors/logs/record.h"
+#include "detectors/logs/text/printed_time.h"
 #include "detectors/model/launch_gaps.h"
 #include "detectors/model/signal_table.h"
 #include "detectors/windows/attempts.h"
@@ -53,13 +54,17 @@ struct StreamWindow {
   int64_t progress = 0;      // training records in it, of a rank's own stream only
   CitedPoint last_progress;  // the same
   int32_t begun = 0;         // attempts that its text has begun
+  // Of lines that were read later: the date that they print, and whether some are missing since the
+  // newest record.
+  logs::PrintedClock dates;
+  bool past_torn = false;
 
   bool ranked() const { return rank >= 0 || local_rank >= 0; }
 
   template <class A>
   void Fields(A& a) {
     a(name, lines, bytes, lost_bytes, lost_up_to, next_offset, cut_bytes, redactions, last, rank,
-      local_rank, restart, printed_ms, open_end, progress, last_progress, begun);
+      local_rank, restart, printed_ms, open_end, progress, last_progress, begun, dates, past_torn);
   }
 };
 
@@ -169,6 +174,8 @@ class JobWindow {
   // `line`: the line that completed the record; null when the stream ended.
   void OnRecord(const logs::Record& record, uint32_t stream, const LogLine* line, Timestamp t);
   void OnSample(const Speaker& who, const SampleBatch& batch, Timestamp t);
+  // Up to which offset of a stream what is told next was written some time before.
+  void OnPastText(const Event& event);
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   // `sender`: null when it is no process of a job.
   void OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target,
@@ -262,7 +269,7 @@ class JobWindow {
       ranked_text_, root_, surroundings_, ranked_streams_, progress_stream_, last_words_,
       pending_signals_, ended_well_, gpu_claims_, scheduler_, boot_, parents_, suspension_,
       scheduler_state_attempt_, scheduler_marks_, array_task_, heterogeneous_, hearing_,
-      wrapper_note_, single_program_);
+      wrapper_note_, single_program_, past_ends_, in_past_);
     // Restored from damaged bytes.
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
   }
@@ -310,6 +317,10 @@ class JobWindow {
   Attempts attempts_;
   IncidentLog incidents_;
   std::map<uint32_t, StreamWindow> streams_;
+  // By stream: up to this offset it was read from a file some time after it was written, so that
+  // its arrival tells no time.
+  std::map<uint32_t, int64_t> past_ends_;
+  bool in_past_ = false;  // the newest line was
   std::map<int32_t, RankWindow> ranks_;
   SchedulerHistory scheduler_;
   BootSeen boot_;

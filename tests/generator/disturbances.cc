@@ -97,6 +97,7 @@ void Rediscover(const World& world, double from, double at, std::vector<Item>& i
   std::vector<Item> kept;
   kept.reserve(items.size());
   double delay = 0;
+  std::map<uint32_t, Event> read;  // by stream: how far its file is read at once
   for (Item& item : items) {
     if (item.t < from || item.t >= at || (IsSetup(item) && !restarted)) {
       if (IsSetup(item) && item.t < at && !restarted) item.t = at + (item.t < 0.005 ? 0 : 0.01);
@@ -115,8 +116,14 @@ void Rediscover(const World& world, double from, double at, std::vector<Item>& i
       item.source = Source::kProcfs;
       item.t = at + 0.15;
       kept.push_back(std::move(item));
-    } else if (std::holds_alternative<LogLine>(kind)) {
+    } else if (auto* const line = std::get_if<LogLine>(&kind)) {
       if (!world.plan.file_output) continue;  // a pipe cannot be read again
+      Event& past = read[line->stream];
+      past.rank.job_id = line->job_id;
+      past.rank.rank = -1;
+      past.type = WireType(EventType::kOutputRead);
+      past.num = {{"stream", line->stream},
+                  {"end", line->offset + static_cast<int64_t>(item.text.size()) + 1}};
       if (item.source == Source::kStdio) item.source = Source::kStdoutTail;
       delay += 0.00002;
       item.t = at + 0.3 + delay;
@@ -126,6 +133,12 @@ void Rediscover(const World& world, double from, double at, std::vector<Item>& i
       item.t = at + 0.2;
       kept.push_back(std::move(item));
     }
+  }
+  for (auto& [stream, past] : read) {
+    Item& item = kept.emplace_back();
+    item.t = at + 0.25;
+    item.source = Source::kStdoutTail;
+    item.observation.kind = std::move(past);
   }
   items = std::move(kept);
 }

@@ -25,6 +25,11 @@ class PrintedClock {
   int32_t year() const { return year_; }  // of the newest date that printed one
   bool year_known() const { return year_known_; }
 
+  template <class A>
+  void Fields(A& a) {
+    a(year_, year_known_, newest_);
+  }
+
  private:
   int32_t year_;
   bool year_known_ = false;

@@ -29,16 +29,15 @@ void StepClock::Add(const logs::Progress& progress, Timestamp t, Interval interv
     if (std::isnan(first_epoch_)) first_epoch_ = progress.epoch;
     epoch_ = progress.epoch;
   }
+  const std::optional<Duration> known = Since(t, interval);
+  const Duration since = known.value_or(Duration{});
   // Every rank may print the same step: one step, and no interval of its own.
-  const bool repeated = records_ > 0 && std::isfinite(previous_step) &&
-                        previous_step == last_step_ && t - last_arrival_ < Seconds(1);
-  if (records_ == 0) {
-    first_arrival_ = last_arrival_ = t;
-  } else if (interval.suspended.ns > 0) {
-    last_arrival_ = t;
-    same_arrival_ = 1;
+  const bool repeated =
+      std::isfinite(previous_step) && previous_step == last_step_ && since < Seconds(1);
+  if (records_ == 0) first_arrival_ = t;
+  if (!known) {
+    Begin(t, interval);
   } else if (!repeated) {
-    const Duration since = t - last_arrival_;
     if (since > kTogether) {
       const double per_record = since.seconds() / static_cast<double>(same_arrival_);
       record_seconds_.Push(per_record);
@@ -47,13 +46,13 @@ void StepClock::Add(const logs::Progress& progress, Timestamp t, Interval interv
         longest_ = std::max(longest_, since.seconds());
       const double steps = last_step_ - previous_step;
       if (!printed_ && std::isfinite(steps) && steps > 0) AddStepSeconds(per_record / steps);
-      last_arrival_ = t;
-      same_arrival_ = 1;
+      Begin(t, interval);
     } else {
       ++same_arrival_;
       buffered_ = buffered_ || since.ns > 0;
     }
   }
+  if (interval.past) last_arrival_ = t;
   if (std::isfinite(progress.step_seconds) && progress.step_seconds > 0) {
     if (!printed_) {
       step_seconds_.Clear();
@@ -64,6 +63,24 @@ void StepClock::Add(const logs::Progress& progress, Timestamp t, Interval interv
     AddStepSeconds(progress.step_seconds);
   }
   ++records_;
+}
+
+std::optional<Duration> StepClock::Since(Timestamp t, const Interval& interval) const {
+  if (records_ == 0 || interval.past != past_) return std::nullopt;
+  if (!interval.past) {
+    if (interval.suspended.ns > 0) return std::nullopt;
+    return t - last_arrival_;
+  }
+  if (interval.printed_ms == 0 || past_ms_ == 0 || interval.printed_ms < past_ms_)
+    return std::nullopt;
+  return Milliseconds(interval.printed_ms - past_ms_);
+}
+
+void StepClock::Begin(Timestamp t, const Interval& interval) {
+  last_arrival_ = t;
+  same_arrival_ = 1;
+  past_ = interval.past;
+  past_ms_ = interval.past ? interval.printed_ms : 0;
 }
 
 void StepClock::AddStepSeconds(double seconds) {

@@ -1,13 +1,16 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How long a training step takes, and how far the run has come. One clock per job: the time printed
-// in the line where there is one, else arrival intervals (records that arrive together share their
-// interval and are marked buffered). Single writer.
+// How long a training step takes, and how far the run has come. One clock per job: the duration
+// printed in the line where there is one, else arrival intervals (records that arrive together
+// share their interval and are marked buffered). Records that were read from a file some time after
+// they were written have no arrival time of their own: between them only printed dates tell how
+// long anything took. Single writer.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "detectors/logs/record.h"
@@ -24,6 +27,8 @@ class StepClock {
   struct Interval {
     Duration suspended;      // or not observed: such an interval tells nothing
     bool disturbed = false;  // by a save or an evaluation, as the text says
+    bool past = false;       // it was read some time after it was written
+    int64_t printed_ms = 0;  // then: the date that the record's text prints; 0 = none
   };
   void Add(const logs::Progress& progress, Timestamp t, Interval interval);
   void Add(const logs::Progress& progress, Timestamp t) { Add(progress, t, Interval()); }
@@ -58,10 +63,13 @@ class StepClock {
   void Fields(A& a) {
     a(records_, first_step_, last_step_, highest_step_, total_steps_, epoch_, first_arrival_,
       last_arrival_, same_arrival_, printed_, buffered_, step_seconds_, record_seconds_, early_,
-      timed_, first_epoch_, restarts_, plain_seconds_, intervals_, longest_);
+      timed_, first_epoch_, restarts_, plain_seconds_, intervals_, longest_, past_, past_ms_);
   }
 
  private:
+  // From the newest interval's begin to this record; nullopt: not known.
+  std::optional<Duration> Since(Timestamp t, const Interval& interval) const;
+  void Begin(Timestamp t, const Interval& interval);
   void AddStepSeconds(double seconds);
 
   int64_t records_ = 0;
@@ -79,6 +87,8 @@ class StepClock {
   Ring<double, 128> plain_seconds_;  // of them, those that were not disturbed
   int64_t intervals_ = 0;
   double longest_ = 0;
+  bool past_ = false;    // the newest record was
+  int64_t past_ms_ = 0;  // then: when the newest of another date was printed; 0 = not known
   std::vector<double> early_;
   int64_t timed_ = 0;
   double first_epoch_ = std::numeric_limits<double>::quiet_NaN();

@@ -281,5 +281,129 @@ TEST(Hearing, OutputThatWasReadFromFilesIsNoUnknown) {
   }
 }
 
+// A job that ran for hours before the daemon: it prints to a file, or to what cannot be read back.
+struct Late {
+  bool read = false;   // its output from the beginning
+  bool whole = false;  // and that this is all
+};
+
+Tape LateTape(const Late& late, double train_until, const std::string& last) {
+  Tape tape;
+  ProcessStart start;
+  start.key = {101, 1};
+  start.comm = "python";
+  start.argv = {"python", "train.py"};
+  start.env = {{"SLURM_JOB_ID", "j1"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}};
+  start.complete = start.preexisting = true;
+  tape.Add(0.1, start);
+  int step = 1;
+  int64_t offset = 0;
+  const auto say = [&](double second, bool past) {
+    char text[96];
+    std::snprintf(text, sizeof text, "step %d loss %.4f lr 0.01", step,
+                  0.5 + 3.0 / (1 + 0.01 * step) + 0.01 * ((step * 7919) % 13 - 6));
+    ++step;
+    LogLine line;
+    line.stream = 1 << 16;
+    line.stream_name = "rank 0 stdout";
+    line.job_id = "j1";
+    line.writer = start.key;
+    line.rank = 0;
+    line.offset = offset;
+    line.text = text;
+    line.end = LineEnd::kLf;
+    if (past && late.read) {
+      Event event;
+      event.rank.job_id = "j1";
+      event.type = WireType(EventType::kOutputRead);
+      event.num = {{"stream", 1 << 16}, {"end", offset + static_cast<int64_t>(line.text.size())}};
+      tape.Add(second, event);
+    }
+    offset += static_cast<int64_t>(line.text.size()) + 1;
+    if (!past || late.read) tape.Add(second, line);
+  };
+  for (int i = 0; i < 4000; ++i) say(1.5 + 1e-5 * i, true);
+  Event event;
+  event.rank.job_id = "j1";
+  event.type = WireType(EventType::kOutputRead);
+  if (late.whole) tape.Add(1.6, event);
+  for (double second = 3; second < train_until; second += 2) say(second, false);
+  for (double second = 1; second < 160; ++second)
+    tape.Add(second, SampleBatch{{Subject::Kind::kProcess, {}, start.key, {}},
+                                 {{SignalId::kCpuSeconds, 7200 + second}},
+                                 {}});
+  if (!last.empty()) {
+    LogLine line;
+    line.stream = (1 << 16) + 1;
+    line.stream_name = "rank 0 stderr";
+    line.job_id = "j1";
+    line.writer = start.key;
+    line.rank = 0;
+    line.end = LineEnd::kLf;
+    for (size_t begin = 0; begin < last.size();) {
+      const size_t end = last.find('\n', begin);
+      const std::string one = last.substr(begin, end - begin);
+      line.text = one;
+      tape.Add(train_until + 1, line);
+      line.offset += static_cast<int64_t>(one.size()) + 1;
+      begin = end + 1;
+    }
+    tape.Exit(train_until + 2, start.key, 1 << 8);
+  }
+  return tape;
+}
+
+constexpr char kBadBatch[] =
+    "Traceback (most recent call last):\n"
+    "  File \"/home/u/train.py\", line 9, in <module>\n"
+    "    main()\n"
+    "  File \"/home/u/train.py\", line 7, in main\n"
+    "    table[key]\n"
+    "KeyError: 'missing_column'\n";
+
+TEST(Late, ALogOfHoursThatIsReadAtOnceIsNoBurst) {
+  Tape tape = LateTape({true, true}, 200, "");
+  tape.Finish(155);
+  Engine engine({}, "n1");
+  for (size_t i = 0; i < tape.size(); ++i) {
+    if (!std::holds_alternative<Tick>(tape[i].kind)) {
+      engine.Accept(tape[i]);
+      continue;
+    }
+    engine.Tick(tape[i].t);
+    const proto::Verdict verdict = VerdictOf(engine, "j1");
+    EXPECT_TRUE(verdict.code() == "G1" || verdict.code() == "U0") << VerdictToJson(verdict);
+  }
+  const proto::Verdict verdict = VerdictOf(engine, "j1");
+  EXPECT_EQ(verdict.code(), "G1");
+  EXPECT_EQ(verdict.sub(), "healthy") << VerdictToJson(verdict);
+  EXPECT_TRUE(Tells(verdict, "it was read from its files")) << NotesOf(verdict);
+  EXPECT_FALSE(Tells(verdict, "nor what was printed")) << NotesOf(verdict);
+}
+
+TEST(Late, WhatWasPrintedBeforeTellsHowFarTheJobHadCome) {
+  for (const bool read : {true, false}) {
+    Tape tape = LateTape({read, read}, 2, kBadBatch);
+    tape.Finish(60);
+    const proto::Verdict verdict = JudgeTape(tape);
+    EXPECT_TRUE(verdict.code() == "X1" || !read) << VerdictToJson(verdict);
+    EXPECT_EQ(verdict.exception_type(), "KeyError");
+    // That no step was printed is not known where nothing can be read back.
+    EXPECT_EQ(verdict.confidence() > 0.5, read) << VerdictToJson(verdict);
+    EXPECT_EQ(Tells(verdict, "nor what was printed"), !read) << NotesOf(verdict);
+  }
+}
+
+// How often it used to print is not known: it is no hang by that alone, and not called healthy.
+TEST(Late, AJobThatHasPrintedNothingSinceIsNotHealthy) {
+  Tape tape = LateTape({true, true}, 3, "");
+  tape.Finish(50);
+  EXPECT_EQ(JudgeTape(tape).code(), "G1");
+  Tape longer = LateTape({true, true}, 3, "");
+  longer.Finish(150);
+  const proto::Verdict verdict = JudgeTape(longer);
+  EXPECT_EQ(verdict.code(), "U0") << VerdictToJson(verdict);
+}
+
 }  // namespace
 }  // namespace rankscope::engine

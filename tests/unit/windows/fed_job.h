@@ -10,6 +10,7 @@
 #include <string>
 
 #include "detectors/logs/reader.h"
+#include "detectors/model/event_types.h"
 #include "detectors/windows/job_window.h"
 
 namespace rankscope::windows {
@@ -48,6 +49,12 @@ class JobWindowTest : public ::testing::Test {
       line.offset = offset_;
       line.end = LineEnd::kLf;
       offset_ += static_cast<int64_t>(one.size()) + 1;
+      if (past_) {
+        Event event;
+        event.type = WireType(EventType::kOutputRead);
+        event.num = {{"stream", stream}, {"end", offset_}};
+        job_.OnPastText(event);
+      }
       job_.OnLine(line, t);
       for (const logs::Record& record : readers_[stream].Feed(line, t))
         job_.OnRecord(record, stream, &line, t);
@@ -75,6 +82,7 @@ class JobWindowTest : public ::testing::Test {
   JobWindow job_{"j", At(0)};
   std::map<uint32_t, logs::Reader> readers_;
   int64_t offset_ = 0;
+  bool past_ = false;  // what is said now was read from a file later
 };
 
 }  // namespace rankscope::windows

@@ -242,5 +242,34 @@ TEST_F(JobWindowTest, SchedulerRecordsAreBounded) {
   EXPECT_TRUE(job_.incidents().all().empty()) << "running is no incident";
 }
 
+TEST_F(JobWindowTest, DatesOfLinesThatWereReadLaterAreTheirTimes) {
+  past_ = true;
+  std::string text;
+  for (int step = 0; step < 50; ++step) {
+    char line[96];
+    std::snprintf(line, sizeof line, "2026-03-02 12:%02d:%02d step %d loss 1.%d lr 0.01\n",
+                  step * 2 / 60, step * 2 % 60, step, 900 - step);
+    text += line;
+  }
+  Say(1, text);
+  EXPECT_EQ(job_.now().progress, 50);
+  EXPECT_DOUBLE_EQ(job_.now().clock.MedianStepSeconds(), 2);
+  past_ = false;
+  Say(31, "2026-03-02 13:00:00 step 50 loss 1.8 lr 0.01\n");
+  EXPECT_DOUBLE_EQ(job_.now().clock.LongestRecordSeconds(), 2) << "a part of it was not observed";
+}
+
+// Five restarts in three days, read in one second, are no storm of the last half hour.
+TEST_F(JobWindowTest, WhenAnAttemptOfThePastEndedIsNotKnown) {
+  past_ = true;
+  Say(1, Steps(1, 20) + kRestart + Steps(1, 20) + kRestart + Steps(1, 20));
+  ASSERT_EQ(job_.earlier().size(), 2u);
+  EXPECT_TRUE(job_.earlier()[0].past);
+  past_ = false;
+  Say(100, kRestart);
+  ASSERT_EQ(job_.earlier().size(), 3u);
+  EXPECT_FALSE(job_.earlier()[2].past);
+}
+
 }  // namespace
 }  // namespace rankscope::windows

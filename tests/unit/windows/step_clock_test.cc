@@ -95,6 +95,62 @@ TEST(StepClock, TextFromAFileHasNoIntervals) {
   EXPECT_TRUE(std::isnan(clock.MedianStepSeconds()));
 }
 
+StepClock::Interval Past(int64_t printed_ms = 0) {
+  StepClock::Interval interval;
+  interval.past = true;
+  interval.printed_ms = printed_ms;
+  return interval;
+}
+
+TEST(StepClock, ALogOfHoursThatIsReadInASecondTellsNoTimes) {
+  StepClock clock;
+  for (int i = 0; i < 7200; ++i) clock.Add(AtStep(i), Second(i * 1e-4), Past());
+  EXPECT_TRUE(std::isnan(clock.MedianStepSeconds()));
+  EXPECT_TRUE(std::isnan(clock.MedianRecordSeconds()));
+  EXPECT_EQ(clock.LongestRecordSeconds(), 0);
+  EXPECT_FALSE(clock.buffered());
+  EXPECT_DOUBLE_EQ(clock.steps_done(), 7200);
+  EXPECT_EQ(clock.last_progress(), Second(7199 * 1e-4)) << "silence begins when it was read";
+  // What comes now is timed among itself: the first of it may have been under way for long.
+  clock.Add(AtStep(7200), Second(40));
+  EXPECT_TRUE(std::isnan(clock.MedianStepSeconds()));
+  for (int i = 1; i < 10; ++i) clock.Add(AtStep(7200 + i), Second(40 + 2 * i));
+  EXPECT_DOUBLE_EQ(clock.MedianStepSeconds(), 2);
+  EXPECT_DOUBLE_EQ(clock.P99RecordSeconds(), 2);
+}
+
+TEST(StepClock, PrintedDatesTimeWhatWasReadLater) {
+  StepClock clock;
+  constexpr int64_t kNoon = 1'772'452'800'000;
+  for (int i = 0; i < 100; ++i) clock.Add(AtStep(i), Second(1), Past(kNoon + 3000 * i));
+  EXPECT_DOUBLE_EQ(clock.MedianStepSeconds(), 3);
+  EXPECT_DOUBLE_EQ(clock.MedianRecordSeconds(), 3);
+  // A part of the file that was passed over is no interval, and a date that goes back is none.
+  clock.Add(AtStep(5000), Second(1), Past());
+  clock.Add(AtStep(5001), Second(1), Past(kNoon + 15'000'000));
+  clock.Add(AtStep(5002), Second(1), Past(kNoon + 15'003'000));
+  clock.Add(AtStep(5003), Second(1), Past(kNoon));
+  EXPECT_DOUBLE_EQ(clock.LongestRecordSeconds(), 3);
+  EXPECT_DOUBLE_EQ(clock.P99RecordSeconds(), 3);
+}
+
+TEST(StepClock, DatesOfWholeSecondsAreSharedByTheRecordsInThem) {
+  StepClock clock;
+  for (int i = 0; i < 100; ++i) clock.Add(AtStep(i), Second(1), Past(1000 + 1000 * (i / 10)));
+  EXPECT_DOUBLE_EQ(clock.MedianRecordSeconds(), 0.1);
+}
+
+TEST(StepClock, ADurationThatIsPrintedIsBelievedOfThePastToo) {
+  StepClock clock;
+  for (int i = 0; i < 10; ++i) {
+    logs::Progress progress = AtStep(i);
+    progress.step_seconds = 0.25;
+    clock.Add(progress, Second(1), Past());
+  }
+  EXPECT_DOUBLE_EQ(clock.MedianStepSeconds(), 0.25);
+  EXPECT_TRUE(std::isnan(clock.MedianRecordSeconds()));
+}
+
 TEST(StepClock, TheP99SeesARarePause) {
   StepClock clock;
   double now = 0;
