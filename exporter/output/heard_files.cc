@@ -61,4 +61,10 @@ std::vector<HeardFile> HeardFiles::All() const {
   return all;
 }
 
+std::set<std::string> HeardFiles::Jobs() const {
+  std::set<std::string> jobs = unplaced_;
+  for (const auto& [key, file] : files_) jobs.insert(key.first);
+  return jobs;
+}
+
 }  // namespace rankscope::collectors

@@ -42,6 +42,8 @@ class HeardFiles {
   // The one that was heard last of those with this id; null: none.
   const HeardFile* Find(const OutputFileId& id) const;
   std::vector<HeardFile> All() const;
+  // Of which anything was heard by others than their wrappers.
+  std::set<std::string> Jobs() const;
   // Whether all that was heard of the job, by others than its wrapper, went to files.
   bool IsPlaced(const std::string& job_id) const {
     return unplaced_.size() < kMaxUnplaced && !unplaced_.contains(job_id);

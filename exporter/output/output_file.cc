@@ -105,6 +105,18 @@ std::optional<Candidate> Find(const std::string& proc_root, const ProcessKey& ke
   return candidate;
 }
 
+enum class Elsewhere : uint8_t { kNo, kPipe, kOther };
+
+// Whether what the process writes there goes to what is no regular file.
+Elsewhere LeadsElsewhere(const std::string& proc_root, const ProcessKey& key, int number) {
+  const OwnedFd fd = exporter::OpenProcessLink(proc_root, key.pid, "fd/" + std::to_string(number));
+  struct statx facts {};
+  if (!fd || statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &facts) != 0 ||
+      S_ISREG(facts.stx_mode))
+    return Elsewhere::kNo;
+  return S_ISFIFO(facts.stx_mode) ? Elsewhere::kPipe : Elsewhere::kOther;
+}
+
 // Opens it for the job; an error says why it is not read.
 Result<FoundOutput> Open(const std::string& proc_root, const ProcessKey& key,
                          const OutputReader& reader, const Candidate& candidate,
@@ -125,6 +137,7 @@ Result<FoundOutput> Open(const std::string& proc_root, const ProcessKey& key,
   // whoever does not append began at the start.
   output.born_ns = BirthOf(candidate.fd.get());
   output.size = facts.st_size;
+  output.position = candidate.descriptor.position;
   const bool old = candidate.descriptor.append && !IsYoungerThan(output.born_ns, proc_root, key);
   // Where it appends is known once it has written: until then its position is 0.
   const int64_t position = candidate.descriptor.position;
@@ -167,6 +180,9 @@ OutputFiles FindOutputFiles(const std::string& proc_root, const ProcessKey& key,
     const auto candidate = Find(proc_root, key, number);
     if (!candidate) {
       files.closed = files.closed || errno == EACCES || errno == EPERM;
+      const Elsewhere where = LeadsElsewhere(proc_root, key, number);
+      files.piped = files.piped || where == Elsewhere::kPipe;
+      files.elsewhere = files.elsewhere || where == Elsewhere::kOther;
       continue;
     }
     const bool open =

@@ -49,12 +49,15 @@ struct FoundOutput {
   int64_t begin = 0;
   std::shared_ptr<OutputFile> file;  // null where the caller knows the file
   int64_t size = 0;
-  int64_t born_ns = 0;  // wall time; 0 = its file system does not tell
+  int64_t position = 0;  // where the process has come to
+  int64_t born_ns = 0;   // wall time; 0 = its file system does not tell
 };
 
 struct OutputFiles {
   std::vector<FoundOutput> found;
   std::string refusal;  // why another one is not read; empty: there is none
+  // What it writes goes to a pipe as well, or to something else that is no regular file.
+  bool piped = false, elsewhere = false;
   bool closed = false;  // the kernel does not let this user see what the process has open
 };
 

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "detectors/logs/text/masked_line.h"
+#include "exporter/loop/boot_clock.h"
+#include "exporter/output/past_text.h"
 
 namespace rankscope::collectors {
 namespace {
@@ -44,6 +46,8 @@ Status StdoutTail::Start(exporter::EventLoop& loop, Sink& sink) {
   loop_ = &loop;
   sink_ = &sink;
   workers_ = std::make_unique<exporter::UserWorkers>(loop);
+  began_ticks_ = exporter::TicksSinceBoot();
+  if (heard_) heard_before_ = heard_->Jobs();
   timer_ = loop.Every(interval_, [this] { Poll(); });
   return {};
 }
@@ -58,6 +62,7 @@ void StdoutTail::Stop() {
   late_.clear();
   unread_.clear();
   told_.clear();
+  read_.clear();
   loop_ = nullptr;
 }
 
@@ -68,6 +73,7 @@ void StdoutTail::CatchUp() {
 
 void StdoutTail::Poll() {
   CatchUp();
+  TellRead();
   CloseAbandoned();
   unread_.clear();
   for (auto& [who, round] : Plan()) Submit(std::move(round));
@@ -143,7 +149,7 @@ void StdoutTail::PlanReads(Rounds& rounds) {
       const size_t most = waits ? std::min(kBlock, room) : kBlock;
       if (most == 0) continue;
       if (waits) room -= most;
-      round.reads.push_back({key, file->file, file->offset, 0, most, false, {}});
+      round.reads.push_back({key, file->file, file->offset, 0, most, file->head_end, false, {}});
     }
   }
 }
@@ -186,8 +192,14 @@ void StdoutTail::Run(const std::string& proc_root, Round& round) {
     read.size = read.file->size();
     // Cut short since: from its start again.
     if (read.size < read.offset) read.offset = 0;
-    if (read.size - read.offset > kMaxBehind) read.offset = read.size - kKeptOfEnd;
-    const size_t most = std::min(read.most, round.budget);
+    size_t most = std::min(read.most, round.budget);
+    if (read.size - read.offset > kMaxBehind) {
+      if (read.offset < read.head_end) {
+        most = std::min(most, static_cast<size_t>(read.head_end - read.offset));
+      } else {
+        read.offset = read.size - kKeptOfEnd;
+      }
+    }
     if (read.size > read.offset) read.bytes = read.file->Read(read.offset, most);
     round.budget -= read.bytes.size();
   }
@@ -211,6 +223,8 @@ void StdoutTail::OnLook(const UserIdentity& who, Look& look) {
     return;
   }
   process->second.refusal = look.files.refusal;
+  process->second.looked_at = true;
+  process->second.elsewhere = look.files.piped || look.files.elsewhere || look.files.closed;
   for (FoundOutput& output : look.files.found) {
     const FileKey key{who.uid, output.id};
     auto known = files_.find(key);
@@ -224,7 +238,7 @@ void StdoutTail::OnLook(const UserIdentity& who, Look& look) {
       known->second.file = std::move(output.file);
       known->second.id = output.id;
       known->second.who = who;
-      BeginFound(known->second, output);
+      BeginFound(known->second, output, look.key.start_ticks < began_ticks_);
     }
     File& file = known->second;
     file.writers.insert(look.key);
@@ -261,15 +275,23 @@ void StdoutTail::Begin(File& file, int64_t offset) {
   file.offset = offset;
   file.begun = loop_->Now();
   file.lines = logs::LineAssembler(offset);
+  file.past_end = file.head_end = 0;
+  file.past_told = false;
 }
 
 // Where an earlier daemon has stopped, if it is the same file.
-void StdoutTail::BeginFound(File& file, const FoundOutput& output) {
+void StdoutTail::BeginFound(File& file, const FoundOutput& output, bool earlier) {
   const HeardFile* const heard = heard_ ? heard_->Find(output.id) : nullptr;
-  if (heard == nullptr || output.born_ns > heard->last.ns + wall_offset_ns_)
-    return Begin(file, output.begin);
+  if (heard == nullptr || output.born_ns > heard->last.ns + wall_offset_ns_) {
+    Begin(file, output.begin);
+    file.past_end = earlier ? output.size : 0;
+    file.head_end = output.begin + kKeptOfBegin;
+    file.torn = output.begin > 0 || output.position > output.size;
+    return;
+  }
   // What is shorter now was cut short, and is another text.
   Begin(file, output.size >= heard->end ? heard->end : 0);
+  file.past_end = output.size;
   if (output.size >= heard->end && heard->stream >= kFirstStream) file.stream = heard->stream;
 }
 
@@ -320,6 +342,8 @@ bool StdoutTail::LearnJob(File& file) {
 
 void StdoutTail::Tell(File& file) {
   if (file.waiting.empty() || !LearnJob(file)) return;
+  if (file.past_end > 0 && !std::exchange(file.past_told, true))
+    Source::Tell(PastText(file.job_id, file.stream, file.past_end), loop_->Now());
   const std::string bytes = std::exchange(file.waiting, {});
   file.lines.Feed(bytes, [&](const logs::AssembledLine& line) { Emit(file, line); });
 }
@@ -350,6 +374,39 @@ void StdoutTail::Emit(const File& file, const logs::AssembledLine& assembled) {
   line.stream_name = name;
   logs::FillLine(assembled, line, masked_);
   Source::Tell(line, loop_->Now());
+}
+
+// Of a job whose ranks write to files only, once these were read to where they were when found.
+void StdoutTail::TellRead() {
+  struct Earlier {
+    bool known = false;  // it is one
+    bool all = true;
+  };
+  std::map<std::string, Earlier> jobs;
+  std::set<std::string> read;
+  for (const auto& [key, process] : processes_) {
+    const ProcessInfo* const info = who_(key);
+    if (info == nullptr || info->job_id.empty() || heard_before_.contains(info->job_id)) continue;
+    if (read_.contains(info->job_id)) {
+      read.insert(info->job_id);
+      continue;
+    }
+    Earlier& job = jobs[info->job_id];
+    if (info->role != ProcessRole::kRank || key.start_ticks >= began_ticks_) continue;
+    job.known = true;
+    job.all = job.all && process.looked_at && !process.elsewhere && process.refusal.empty();
+  }
+  for (const auto& [key, file] : files_) {
+    const auto job = jobs.find(file.job_id);
+    if (job != jobs.end())
+      job->second.all = job->second.all && !file.torn && file.offset >= file.past_end;
+  }
+  read_ = std::move(read);  // others are over
+  for (const auto& [job_id, job] : jobs) {
+    if (!job.known || !job.all) continue;
+    read_.insert(job_id);
+    Source::Tell(AllTextRead(job_id));
+  }
 }
 
 // Of whom nobody is left, and that was read to its end.

@@ -39,6 +39,9 @@ class StdoutTail final : public exporter::Source {
   // and counted.
   static constexpr size_t kBlock = 64 << 10;
   static constexpr int64_t kMaxBehind = 4 << 20;
+  // Before that, of a file that was there before it was found: how it began says what the program
+  // is.
+  static constexpr int64_t kKeptOfBegin = 256 << 10;
   // Of one user's files per round: 4 MB/s. Of all users', what the loop can parse beside its work.
   static constexpr size_t kMaxRoundOfUser = 1 << 20;
   static constexpr size_t kMaxRound = 4 << 20;
@@ -89,11 +92,18 @@ class StdoutTail final : public exporter::Source {
     Timestamp last_writer;
     Timestamp begun;  // as the text that it is now
     bool at_end = false;
+    // Up to here it was written before it was found: that it is read at once tells no time.
+    int64_t past_end = 0;
+    bool past_told = false;
+    int64_t head_end = 0;  // up to here nothing is passed over
+    bool torn = false;     // of what the job wrote to it before a part is missing
   };
   struct Process {
     Timestamp looked;
     std::optional<UserIdentity> who;
     std::string refusal;  // why a file of it is not read
+    bool looked_at = false;
+    bool elsewhere = false;  // it writes to what cannot be read
   };
   struct Read {
     FileKey key;
@@ -101,6 +111,7 @@ class StdoutTail final : public exporter::Source {
     int64_t offset = 0;
     int64_t size = 0;
     size_t most = 0;
+    int64_t head_end = 0;
     bool done = false;  // its turn came
     std::string bytes;
   };
@@ -131,10 +142,13 @@ class StdoutTail final : public exporter::Source {
   void OnRead(Read& read);
   bool MakeRoom(uint32_t uid);
   void Begin(File& file, int64_t offset);
-  void BeginFound(File& file, const FoundOutput& output);
+  // `earlier`: the process was there before this source.
+  void BeginFound(File& file, const FoundOutput& output, bool earlier);
   bool LearnJob(File& file);
   void Tell(File& file);
   void Emit(const File& file, const logs::AssembledLine& assembled);
+  // Tells of jobs that were there before this source that what they had written was read.
+  void TellRead();
   void CloseAbandoned();
   // Why files are not read, by user.
   std::map<uint32_t, std::set<std::string>> Troubles() const;
@@ -156,6 +170,9 @@ class StdoutTail final : public exporter::Source {
   std::shared_ptr<const HeardFiles> heard_;  // null: nothing
   int64_t wall_offset_ns_ = 0;
   uint32_t next_stream_ = kFirstStream;
+  int64_t began_ticks_ = 0;             // when this source did, as processes count their start
+  std::set<std::string> heard_before_;  // jobs that an earlier daemon has heard
+  std::set<std::string> read_;          // jobs that TellRead is through with
   int64_t lost_ = 0;
   std::string masked_;
 };

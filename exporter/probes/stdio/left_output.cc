@@ -28,8 +28,9 @@ LeftOutput::LeftOutput(std::string proc_root, const collectors::ProcessTable& ta
       wall_offset_ns_(wall_offset_ns),
       hooks_(std::move(hooks)) {}
 
-void LeftOutput::Begin(exporter::EventLoop& loop) {
-  std::vector<Round> rounds = Plan();
+void LeftOutput::Begin(exporter::EventLoop& loop, std::set<std::string> unheard) {
+  unheard_ = !unheard.empty();
+  std::vector<Round> rounds = unheard_ ? PlanUnheard(unheard) : Plan();
   if (rounds.empty()) return hooks_.on_end();
   workers_ = std::make_unique<exporter::UserWorkers>(loop);
   for (const Round& round : rounds) {
@@ -40,6 +41,7 @@ void LeftOutput::Begin(exporter::EventLoop& loop) {
     planned.budget = std::min(kMaxOfUser, kMaxBytes / static_cast<int64_t>(rounds.size()));
     auto round = std::make_shared<Round>(std::move(planned));
     const auto give_up = [this, job_id = round->job_id, ended = round->ended] {
+      gave_up_ = true;
       if (!std::exchange(*ended, true)) EndRound(job_id, false);
     };
     const bool submitted = workers_->Submit(
@@ -93,12 +95,115 @@ std::vector<LeftOutput::Round> LeftOutput::Plan() {
   return all;
 }
 
+std::vector<LeftOutput::Round> LeftOutput::PlanUnheard(const std::set<std::string>& jobs) {
+  std::map<std::pair<std::string, exporter::UserIdentity>, Round> rounds;
+  size_t looked = 0;
+  for (const auto& [pid, tracked] : table_.processes()) {
+    const ProcessInfo* const process = who_(tracked.key);
+    if (process == nullptr || !jobs.contains(process->job_id)) continue;
+    Job& job = jobs_[process->job_id];
+    const bool relay = OutputRules::IsRelay(process->comm);
+    job.relayed = job.relayed || relay;
+    const ProcessInfo* const parent = process->parent.pid > 0 ? who_(process->parent) : nullptr;
+    const bool first = parent == nullptr || parent->job_id != process->job_id;
+    const bool rank = process->role == ProcessRole::kRank;
+    // What others write is a helper's, or inherited from these.
+    if (!rank && !first) continue;
+    const auto who = exporter::ReadIdentity(proc_root_, tracked.key);
+    if (++looked > kMaxProcesses || !who) {
+      job.complete = false;
+      continue;
+    }
+    Round& round = rounds[{process->job_id, *who}];
+    round.job_id = process->job_id;
+    round.who = *who;
+    round.unheard = true;
+    round.processes.push_back({tracked.key, rank, false, relay, first});
+  }
+  std::vector<Round> all;
+  for (auto& [key, round] : rounds) {
+    // Who was there first knows best whether a file was made for the job.
+    std::sort(round.processes.begin(), round.processes.end(), [](const Holder& a, const Holder& b) {
+      return a.key.start_ticks < b.key.start_ticks;
+    });
+    all.push_back(std::move(round));
+  }
+  return all;
+}
+
 // On the user's thread.
 void LeftOutput::Run(const std::string& proc_root, int64_t wall_offset_ns, Round& round) {
-  for (const Holder& process : round.processes) Look(proc_root, wall_offset_ns, process, round);
-  for (File& file : round.files) {
-    if (file.file) Read(round, file);
+  for (const Holder& process : round.processes) {
+    if (round.unheard) {
+      LookUnheard(proc_root, process, round);
+    } else {
+      Look(proc_root, wall_offset_ns, process, round);
+    }
   }
+  for (File& file : round.files) {
+    if (!file.file) continue;
+    if (round.unheard) {
+      ReadUnheard(round, file);
+    } else {
+      Read(round, file);
+    }
+  }
+}
+
+void LeftOutput::LookUnheard(const std::string& proc_root, const Holder& process, Round& round) {
+  // What another user has open is closed to this one; to root it is not.
+  if (exporter::ReadIdentity(proc_root, process.key) != round.who) {
+    round.elsewhere = true;
+    return;
+  }
+  std::vector<OutputFileId> open;
+  for (const File& file : round.files) open.push_back(file.heard.id);
+  collectors::OutputFiles files =
+      collectors::FindOutputFiles(proc_root, process.key, {round.who, false}, open);
+  for (collectors::FoundOutput& output : files.found) {
+    auto known = std::find_if(round.files.begin(), round.files.end(),
+                              [&](const File& file) { return file.heard.id == output.id; });
+    if (known == round.files.end()) {
+      known = round.files.emplace(round.files.end());
+      known->heard.id = output.id;
+      known->heard.job_id = round.job_id;
+      known->file = std::move(output.file);
+      known->begin = output.begin;
+      // The job has written before it, or what it wrote is no longer there.
+      known->torn = output.begin > 0 || output.position > output.size;
+    }
+    known->holders.emplace_back(process, output.descriptor);
+  }
+  if (!process.is_rank) return;
+  round.elsewhere = round.elsewhere || files.elsewhere || files.closed || !files.refusal.empty();
+  round.piped = round.piped || files.piped;
+}
+
+// All of it, or how it began and how it goes on.
+void LeftOutput::ReadUnheard(Round& round, File& file) {
+  const int64_t size = file.file->size();
+  LeftText& text = file.text;
+  text.begin = file.begin;
+  const int64_t left = std::max<int64_t>(0, size - file.begin);
+  int64_t most = left;
+  if (left > std::min(kMaxOfFile, round.budget)) {
+    const int64_t head = std::min(kKeptOfBegin, round.budget / 2);
+    text.head = file.file->Read(file.begin, static_cast<size_t>(head));
+    const size_t stop = text.head.find_last_of("\r\n");
+    text.head.resize(stop == std::string::npos ? 0 : stop + 1);
+    most = std::min(kKeptOfEnd, round.budget - head);
+    text.begin = size - most;
+    text.skipped = text.begin - file.begin - static_cast<int64_t>(text.head.size());
+    round.budget -= head;
+  }
+  if (most > 0) text.bytes = file.file->Read(text.begin, static_cast<size_t>(most));
+  round.budget -= most;
+  if (static_cast<int64_t>(text.bytes.size()) != most) return;
+  const auto is_binary = [](const std::string& bytes) {
+    return bytes.find('\0') != std::string::npos;
+  };
+  if (is_binary(text.head) || is_binary(text.bytes)) return;
+  file.read = true;
 }
 
 void LeftOutput::Look(const std::string& proc_root, int64_t wall_offset_ns, const Holder& process,
@@ -154,28 +259,39 @@ void LeftOutput::Read(Round& round, File& file) {
 }
 
 void LeftOutput::OnRound(Round& round) {
-  size_t read = 0;
+  if (round.unheard && *round.ended) return;  // given up: what is heard now has been told
+  Job& job = jobs_[round.job_id];
   for (File& file : round.files) {
-    if (!file.read || awaited_.erase(file.heard.id) == 0) continue;
-    ++read;
-    LeftText& text = file.text;
-    text.job_id = file.heard.job_id;
-    text.id = file.heard.id;
-    size_t others = 0;
-    for (const auto& [holder, slot] : file.holders) {
-      if (holder.is_worker) continue;
-      if (holder.is_rank && text.only.pid == 0) {
-        text.only = holder.key;
-        text.slot = slot;
-      }
-      if (text.only != holder.key) ++others;
-    }
-    if (others > 0) text.only = {};
-    hooks_.on_text(std::move(text));
+    const bool fresh = round.unheard ? file.read && taken_.insert(file.heard.id).second
+                                     : file.read && awaited_.erase(file.heard.id) > 0;
+    if (round.unheard && (!file.read || file.torn)) job.complete = false;
+    if (!fresh) continue;
+    if (!round.unheard) job.files -= std::min<size_t>(job.files, 1);
+    job.of_first =
+        job.of_first || std::any_of(file.holders.begin(), file.holders.end(),
+                                    [](const auto& holder) { return holder.first.is_first; });
+    TakeFile(round, file);
   }
-  const auto job = jobs_.find(round.job_id);
-  if (job != jobs_.end()) job->second.files -= std::min(job->second.files, read);
+  job.piped = job.piped || round.piped;
   if (!std::exchange(*round.ended, true)) EndRound(round.job_id, !round.elsewhere);
+}
+
+void LeftOutput::TakeFile(Round& round, File& file) {
+  LeftText& text = file.text;
+  text.job_id = file.heard.job_id;
+  text.id = file.heard.id;
+  size_t others = 0;
+  for (const auto& [holder, slot] : file.holders) {
+    if (holder.is_worker) continue;
+    if (holder.is_rank && text.only.pid == 0) {
+      text.only = holder.key;
+      text.slot = slot;
+    }
+    if (text.only != holder.key) ++others;
+  }
+  if (text.only.pid == 0 && round.unheard) text.launcher = file.holders.front().first.key;
+  if (others > 0) text.only = {};
+  hooks_.on_text(std::move(text));
 }
 
 void LeftOutput::EndRound(const std::string& job_id, bool complete) {
@@ -187,7 +303,10 @@ void LeftOutput::EndRound(const std::string& job_id, bool complete) {
   for (const HeardFile& file : heard_.All()) {
     if (file.job_id == job_id) awaited_.erase(file.id);
   }
-  const bool all = job.complete && job.files == 0 && heard_.IsPlaced(job_id);
+  // What ranks write to pipes stands where it is passed on to, if that was read.
+  const bool passed_on = !job.piped || (job.relayed && job.of_first);
+  const bool all = unheard_ ? job.complete && passed_on
+                            : job.complete && job.files == 0 && heard_.IsPlaced(job_id);
   jobs_.erase(found);
   if (all) hooks_.on_job(job_id);
   if (std::none_of(jobs_.begin(), jobs_.end(),

@@ -1,9 +1,21 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What jobs have written to regular files while nobody heard them: each file that was heard before
-// is found again as the output of a process that lives, by a thread with the rights of that
-// process's user, and read on from where hearing has stopped. Bounded in bytes and processes.
+// What jobs have written to regular files while nobody heard them. Of a job that was heard before,
+// each file is found again as the output of a process that lives and read on from where hearing has
+// stopped. Of a job that nobody has heard, because it began before any daemon did, the files are
+// those that its ranks and its first process write to, read from their beginning:
+//
+//   rank's or first process's   regular file     read; of one that is large, its begin and its end
+//   standard output or error    appended to      read if it was made for this job; else from where
+//                                                the job has come to, for what stands before may
+//                                                be another run's
+//                               pipe             nothing can be read back; where Slurm's srun
+//                               passes
+//                                                it on, it stands in the first process's file
+//                               anything else    nothing can be read back
+//
+// Found and read by a thread with the rights of the process's user. Bounded in bytes and processes.
 // Loop thread only.
 #pragma once
 
@@ -28,11 +40,13 @@ namespace rankscope::probes {
 struct LeftText {
   std::string job_id;
   collectors::OutputFileId id;
+  std::string head;     // whole lines of the begin of a file of which not all is read
   int64_t begin = 0;    // of `bytes` in the file
   int64_t skipped = 0;  // bytes before them for which there was no room
   std::string bytes;
-  ProcessKey only;  // whose file alone it is; pid 0 = several write to it, or a launcher
-  int slot = 1;     // then: its standard output or error
+  ProcessKey only;      // whose file alone it is; pid 0 = several write to it, or a launcher
+  int slot = 1;         // then: its standard output or error
+  ProcessKey launcher;  // no rank writes to it: what ranks say may stand here again
 };
 
 class LeftOutput {
@@ -42,6 +56,10 @@ class LeftOutput {
   static constexpr int64_t kMaxOfUser = 4 << 20;
   static constexpr int64_t kMaxBytes = 32 << 20;
   static constexpr int64_t kKeptOfEnd = 256 << 10;
+  // Of a file that nobody has heard, if there is more: how it began says what the program is and
+  // what it started with. The loop parses a megabyte in some 0.1 s.
+  static constexpr int64_t kKeptOfBegin = 256 << 10;
+  static constexpr int64_t kMaxOfFile = 1 << 20;
   // Processes whose files are looked at: 20 us each on the loop.
   static constexpr size_t kMaxProcesses = 1024;
   static constexpr Duration kDeadline = Seconds(2);
@@ -58,11 +76,15 @@ class LeftOutput {
   LeftOutput(std::string proc_root, const collectors::ProcessTable& table, Who who,
              const collectors::HeardFiles& heard, int64_t wall_offset_ns, Hooks hooks);
 
-  // Once. What is called back must not end this object.
-  void Begin(exporter::EventLoop& loop);
+  // Once. What is called back must not end this object. `unheard`: jobs that nobody has heard,
+  // which are read from the begin of their files; empty: those that were heard are.
+  void Begin(exporter::EventLoop& loop, std::set<std::string> unheard = {});
 
   // Whether this file is not read yet: what is heard of it has to wait.
   bool Awaits(const collectors::OutputFileId& id) const { return awaited_.contains(id); }
+
+  // A thread of it does not come back: it is not to be destroyed in passing.
+  bool gave_up() const { return gave_up_; }
 
  private:
   struct Holder {
@@ -70,11 +92,16 @@ class LeftOutput {
     bool is_rank = false;
     bool is_worker = false;
     bool is_relay = false;
+    bool is_first = false;  // no other process of the job has started it
   };
   struct File {
     collectors::HeardFile heard;
     std::shared_ptr<collectors::OutputFile> file;  // on the user's thread, as all that follows
     std::vector<std::pair<Holder, int>> holders;   // with the slot
+    // Of one that nobody has heard: where the job's text begins, and whether a part of it is
+    // missing.
+    int64_t begin = 0;
+    bool torn = false;
     bool read = false;
     LeftText text;
   };
@@ -85,21 +112,31 @@ class LeftOutput {
     std::vector<Holder> processes;
     std::vector<File> files;
     int64_t budget = 0;
+    bool unheard = false;    // the files are not known yet
     bool elsewhere = false;  // a rank writes to what is none of these
+    bool piped = false;      // a rank writes to a pipe
     std::shared_ptr<bool> ended = std::make_shared<bool>(false);  // or given up; the loop's
   };
   struct Job {
     size_t rounds = 0;
     size_t files = 0;
     bool complete = true;
+    // Of one that nobody has heard:
+    bool piped = false;     // a rank writes to a pipe
+    bool relayed = false;   // a program of Slurm's passes on what ranks write
+    bool of_first = false;  // a file that the first process writes to was read
   };
 
   std::vector<Round> Plan();
+  std::vector<Round> PlanUnheard(const std::set<std::string>& jobs);
   static void Run(const std::string& proc_root, int64_t wall_offset_ns, Round& round);
   static void Look(const std::string& proc_root, int64_t wall_offset_ns, const Holder& process,
                    Round& round);
+  static void LookUnheard(const std::string& proc_root, const Holder& process, Round& round);
   static void Read(Round& round, File& file);
+  static void ReadUnheard(Round& round, File& file);
   void OnRound(Round& round);
+  void TakeFile(Round& round, File& file);
   void EndRound(const std::string& job_id, bool complete);
 
   std::string proc_root_;
@@ -109,7 +146,10 @@ class LeftOutput {
   int64_t wall_offset_ns_;
   Hooks hooks_;
   std::set<collectors::OutputFileId> awaited_;
-  std::map<std::string, Job> jobs_;  // whose rounds are under way
+  std::set<collectors::OutputFileId> taken_;  // of jobs that nobody has heard
+  std::map<std::string, Job> jobs_;           // whose rounds are under way
+  bool gave_up_ = false;
+  bool unheard_ = false;  // they are jobs that nobody has heard
   std::unique_ptr<exporter::UserWorkers> workers_;
 };
 

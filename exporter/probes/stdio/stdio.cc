@@ -11,6 +11,8 @@
 #include <set>
 #include <utility>
 
+#include "exporter/loop/boot_clock.h"
+#include "exporter/output/past_text.h"
 #include "exporter/probes/stdio/standard_files.h"
 
 namespace rankscope::probes {
@@ -80,6 +82,8 @@ Status Stdio::Start(exporter::EventLoop& loop, Sink& sink) {
   if (const Status adopted = Adopt(loop, std::move(loaded), programs_, [this] { CatchUp(); });
       !adopted)
     return adopted;
+  began_ticks_ = exporter::TicksSinceBoot();
+  if (heard_) heard_before_ = heard_->Jobs();
   timer_ = loop.Every(kBeat, [this] {
     left_of_beat_ = {std::min(kShareOfBeat.ns, left_of_beat_.ns + kShareOfBeat.ns)};
     CatchUp();
@@ -94,6 +98,10 @@ void Stdio::Stop() {
   left_.reset();
   left_read_ = false;
   read_.clear();
+  unheard_output_.reset();
+  stuck_.clear();
+  unheard_done_ = false;
+  unheard_.clear();
   for (auto& [key, speaker] : speakers_) Close(key, speaker, false);
   speakers_.clear();
   turns_.Clear();
@@ -124,7 +132,10 @@ void Stdio::CatchUp() {
   WorkOff();
   if (std::exchange(any_waiting_, false)) SettleWaiting();
   if (all) CloseEnded();
-  if (++beats_ % kSweepBeats == 0) Sweep();
+  if (++beats_ % kSweepBeats == 0) {
+    Sweep();
+    FindUnheard();
+  }
 }
 
 // A new command at once; of those whose files are not known yet, each second.
@@ -213,7 +224,7 @@ void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32
     refused_ += piece.text.size();
     return;
   }
-  if (stream.answer == Answer::kOutput && !stream.launcher && !Awaits(stream))
+  if (stream.answer == Answer::kOutput && !stream.launcher && !Awaits(key, stream))
     return Say(stream, piece);
   if (stream.waiting_bytes + piece.text.size() > kMaxWaiting) {
     stream.lost_waiting += piece.lost_before + static_cast<int64_t>(piece.text.size());
@@ -232,7 +243,7 @@ void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32
 // Asks the rules again; the answer is given once.
 void Stdio::Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot) {
   if (stream.waiting.empty()) return;
-  if (Awaits(stream)) {
+  if (Awaits(key, stream)) {
     any_waiting_ = true;
     return;
   }
@@ -317,6 +328,11 @@ bool Stdio::Open(const ProcessKey& key, Stream& stream, uint32_t slot) {
 void Stdio::Say(Stream& stream, const Waiting& piece) {
   const int64_t before = stream.output->lost();
   stream.output->Lose(piece.lost_before);
+  if (piece.past) {
+    const StreamLabel& label = stream.output->label();
+    const int64_t end = stream.output->offset() + static_cast<int64_t>(piece.text.size());
+    Tell(collectors::PastText(label.job_id, label.number, end), piece.t);
+  }
   stream.output->Hear(piece.text, piece.begins_line, piece.t, EmitFor(stream), piece.position);
   lost_ += stream.output->lost() - before;
   lost_told_ += stream.output->lost() - before;

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -82,6 +83,7 @@ class Stdio final : public ProbeSource {
     Timestamp t;
     int64_t position = -1;               // in a regular file; below zero: not known
     std::shared_ptr<const void> room{};  // in its user's share, while it waits
+    bool past = false;                   // it was read from its file
   };
   // One file that a process writes to as its output or error.
   struct Stream {
@@ -120,12 +122,20 @@ class Stdio final : public ProbeSource {
   void WorkOff(SaidPiece piece);
   bool HasRoomFor(uint32_t uid) const;
   void ReadLeft();
+  LeftOutput::Hooks HooksOfLeft();
+  void FindUnheard();
+  bool BeganBefore(const ProcessKey& key) const { return key.start_ticks < began_ticks_; }
   void OnLeftText(LeftText text);
-  void TellLeft(const LeftText& text, const FileId& id, const Waiting& left);
-  void TellAsNobody(const std::string& job_id, const FilePlace& file, const Waiting& left);
+  void TellLeft(const LeftText& text, const FileId& id, const std::vector<Waiting>& left);
+  struct Nobody {
+    std::string job_id;
+    FilePlace file;
+    ProcessKey launcher;  // pid 0: not a launcher's alone
+  };
+  void TellAsNobody(const Nobody& of, const std::vector<Waiting>& left);
   void Join(const FileId& file, Waiting& piece);
   void TellOpen();
-  bool Awaits(const Stream& stream) const;
+  bool Awaits(const ProcessKey& key, const Stream& stream) const;
   void Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot, Waiting piece);
   void Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot);
   bool Open(const ProcessKey& key, Stream& stream, uint32_t slot);
@@ -173,6 +183,14 @@ class Stdio final : public ProbeSource {
   std::unique_ptr<LeftOutput> left_;  // from the first beat on
   bool left_read_ = false;
   std::map<FileId, ReadFile> read_;
+  // Jobs that began before this source did and that nobody has heard.
+  enum class Unheard : uint8_t { kMet, kReading, kRead };
+  std::map<std::string, Unheard> unheard_;
+  std::set<std::string> heard_before_;  // jobs that an earlier daemon has heard
+  int64_t began_ticks_ = 0;             // when this source did, as processes count their start
+  std::unique_ptr<LeftOutput> unheard_output_;
+  bool unheard_done_ = false;                       // it has told all, and is to go
+  std::vector<std::unique_ptr<LeftOutput>> stuck_;  // of which a thread does not come back
 };
 
 }  // namespace rankscope::probes

@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "detectors/model/event_types.h"
+#include "exporter/output/past_text.h"
 #include "exporter/probes/stdio/standard_files.h"
 #include "exporter/probes/stdio/stdio.h"
 
@@ -27,23 +27,27 @@ FileId FileIdOf(const collectors::OutputFileId& id) {
 
 }  // namespace
 
-bool Stdio::Awaits(const Stream& stream) const {
-  return left_ && !left_read_ && S_ISREG(stream.file.mode & S_IFMT) &&
-         left_->Awaits(PlaceOf(stream.file));
+bool Stdio::Awaits(const ProcessKey& key, const Stream& stream) const {
+  if (!S_ISREG(stream.file.mode & S_IFMT)) return false;
+  if (left_ && !left_read_ && left_->Awaits(PlaceOf(stream.file))) return true;
+  const attribution::ProcessInfo* const process = BeganBefore(key) && heard_ ? who_(key) : nullptr;
+  if (process == nullptr || heard_before_.contains(process->job_id)) return false;
+  const auto unheard = unheard_.find(process->job_id);
+  // Of one that has ended before it was met nothing can be found any more.
+  return unheard == unheard_.end() ? Lives(key) : unheard->second != Unheard::kRead;
+}
+
+LeftOutput::Hooks Stdio::HooksOfLeft() {
+  LeftOutput::Hooks hooks;
+  hooks.on_text = [this](LeftText text) { OnLeftText(std::move(text)); };
+  hooks.on_job = [this](const std::string& job_id) { Tell(collectors::AllTextRead(job_id)); };
+  return hooks;
 }
 
 // At the first beat: whom the table knows is tracked, so whatever is written from now on is heard.
 void Stdio::ReadLeft() {
   if (left_ || !heard_) return;
-  LeftOutput::Hooks hooks;
-  hooks.on_text = [this](LeftText text) { OnLeftText(std::move(text)); };
-  hooks.on_job = [this](const std::string& job_id) {
-    Event told;
-    told.rank.job_id = job_id;
-    told.rank.rank = -1;
-    told.type = WireType(EventType::kOutputRead);
-    Tell(std::move(told));
-  };
+  LeftOutput::Hooks hooks = HooksOfLeft();
   hooks.on_end = [this] {
     left_read_ = true;
     any_waiting_ = true;
@@ -51,6 +55,39 @@ void Stdio::ReadLeft() {
   left_ = std::make_unique<LeftOutput>("/proc", *table_, who_, *heard_, wall_offset_ns_,
                                        std::move(hooks));
   left_->Begin(*loop_);
+}
+
+// Jobs whose processes were there before us. One look passes between meeting a job and reading its
+// files, for a scan tells of its processes one after the other.
+void Stdio::FindUnheard() {
+  if (std::exchange(unheard_done_, false)) {
+    if (unheard_output_->gave_up()) stuck_.push_back(std::move(unheard_output_));
+    unheard_output_.reset();
+  }
+  std::set<std::string> jobs, ready;
+  for (const auto& [pid, tracked] : table_->processes()) {
+    const attribution::ProcessInfo* const process = who_(tracked.key);
+    if (process == nullptr || process->job_id.empty()) continue;
+    jobs.insert(process->job_id);
+    if (!BeganBefore(tracked.key) || heard_before_.contains(process->job_id)) continue;
+    const auto [found, is_new] = unheard_.try_emplace(process->job_id, Unheard::kMet);
+    if (!is_new && found->second == Unheard::kMet) ready.insert(process->job_id);
+  }
+  std::erase_if(unheard_, [&](const auto& entry) {
+    return entry.second != Unheard::kReading && !jobs.contains(entry.first);
+  });
+  if (ready.empty() || unheard_output_ || !heard_) return;
+  for (const std::string& job_id : ready) unheard_[job_id] = Unheard::kReading;
+  LeftOutput::Hooks hooks = HooksOfLeft();
+  hooks.on_end = [this] {
+    for (auto& [job_id, state] : unheard_) {
+      if (state == Unheard::kReading) state = Unheard::kRead;
+    }
+    unheard_done_ = any_waiting_ = true;
+  };
+  unheard_output_ = std::make_unique<LeftOutput>("/proc", *table_, who_, *heard_, wall_offset_ns_,
+                                                 std::move(hooks));
+  unheard_output_->Begin(*loop_, std::move(ready));
 }
 
 void Stdio::OnLeftText(LeftText text) {
@@ -76,19 +113,29 @@ void Stdio::OnLeftText(LeftText text) {
   ReadFile& read = read_[id];
   read = {text.job_id, text.begin - text.skipped, end, loop_->Now(), text.bytes.substr(whole)};
   text.bytes.resize(whole);
-  const Waiting left{std::move(text.bytes), text.skipped == 0, text.skipped, t, text.begin, {}};
+  std::vector<Waiting> left;
+  if (!text.head.empty()) {
+    const auto size = static_cast<int64_t>(text.head.size());
+    const int64_t head = text.begin - text.skipped - size;
+    left.push_back({std::move(text.head), true, 0, t, head, {}, true});
+    read.begin = head;
+  }
+  if (!text.bytes.empty() || text.skipped > 0) {
+    left.push_back(
+        {std::move(text.bytes), text.skipped == 0, text.skipped, t, text.begin, {}, true});
+  }
   for (auto& [key, speaker] : speakers_) {
     for (auto& [slot, stream] : speaker.streams) {
       if (slot.second != id) continue;
       for (Waiting& piece : stream.waiting) Join(id, piece);
     }
   }
-  if (!left.text.empty() || left.lost_before > 0) TellLeft(text, id, left);
+  if (!left.empty()) TellLeft(text, id, left);
   any_waiting_ = true;
 }
 
 // Of a rank that has the file for itself it is what its stream begins with; else it is nobody's.
-void Stdio::TellLeft(const LeftText& text, const FileId& id, const Waiting& left) {
+void Stdio::TellLeft(const LeftText& text, const FileId& id, const std::vector<Waiting>& left) {
   const collectors::TrackedProcess* const tracked = table_->Find(text.only.pid);
   if (text.only.pid != 0 && tracked != nullptr && HasRoomFor(tracked->uid)) {
     const auto slot = static_cast<uint32_t>(text.slot);
@@ -103,22 +150,24 @@ void Stdio::TellLeft(const LeftText& text, const FileId& id, const Waiting& left
       if (const auto standard = StandardOf(text.only.pid)) stream.input = standard->file[0];
       stream.since = loop_->Now();
     }
-    stream.waiting.insert(stream.waiting.begin(), left);
+    stream.waiting.insert(stream.waiting.begin(), left.begin(), left.end());
     return;
   }
-  TellAsNobody(text.job_id, {text.id.device, text.id.inode, 0}, left);
+  TellAsNobody({text.job_id, {text.id.device, text.id.inode, 0}, text.launcher}, left);
 }
 
-void Stdio::TellAsNobody(const std::string& job_id, const FilePlace& file, const Waiting& left) {
+void Stdio::TellAsNobody(const Nobody& of, const std::vector<Waiting>& left) {
   StreamLabel label;
   label.number = next_number_++;
   label.name = "output file";
-  label.job_id = job_id;
-  label.file = file;
+  label.job_id = of.job_id;
+  label.file = of.file;
+  label.writer = of.launcher;
   Stream stream;
+  stream.launcher = of.launcher.pid != 0;
   stream.output = std::make_unique<OutputStream>(std::move(label));
-  Say(stream, left);
-  stream.output->Close(left.t, EmitFor(stream));
+  for (const Waiting& piece : left) Say(stream, piece);
+  stream.output->Close(left.back().t, EmitFor(stream));
 }
 
 // What of a piece was read already goes, and a line that was read in part is completed.
@@ -152,8 +201,8 @@ void Stdio::TellOpen() {
     if (over && !read.open.empty()) {
       const collectors::OutputFileId place = PlaceOf({id.inode, id.device, 0});
       const auto begin = read.end - static_cast<int64_t>(read.open.size());
-      TellAsNobody(read.job_id, {place.device, place.inode, 0},
-                   {read.open, true, 0, loop_->Now(), begin, {}});
+      TellAsNobody({read.job_id, {place.device, place.inode, 0}, {}},
+                   {{read.open, true, 0, loop_->Now(), begin, {}}});
     }
     const bool done = over || (read.open.empty() && loop_->Now() > read.at + kOverlap);
     it = done ? read_.erase(it) : std::next(it);
