@@ -34,9 +34,10 @@ struct SlurmEvent {
 
 // In the order of a job's life. The ends are what accounting calls them.
 inline constexpr std::string_view kSlurmEventKinds[] = {
-    "submitted", "blocked",       "started",   "suspended",  "resumed",   "requeued",  "updated",
-    "completed", "failed",        "cancelled", "timeout",    "node_fail", "preempted", "boot_fail",
-    "deadline",  "out_of_memory", "node_down", "node_drain", "node_up"};
+    "submitted", "blocked",      "started",   "suspended",     "resumed",   "requeued",
+    "updated",   "completed",    "failed",    "cancelled",     "timeout",   "node_fail",
+    "preempted", "boot_fail",    "deadline",  "out_of_memory", "node_down", "node_drain",
+    "node_up",   "step_started", "step_ended"};
 
 // How long a node has been out of service since the role has looked.
 struct SlurmNodeState {
@@ -48,6 +49,15 @@ struct SlurmNodeState {
   double cpu_load = -1;  // negative: unknown, here and below
   int64_t cpus = -1, cpus_allocated = -1, gpus = -1, gpus_allocated = -1;
   int64_t memory_bytes = -1, memory_allocated_bytes = -1, memory_free_bytes = -1;
+};
+
+// A step that runs, or one of those that ended last.
+struct SlurmStepState {
+  std::string job_id, step_id;
+  std::string name;  // its owner's words
+  std::string nodes;
+  // "code:signal", empty while it runs; RUNNING | COMPLETED | FAILED | OUT_OF_MEMORY ...
+  std::string exit, state;
 };
 
 struct SlurmRpc {
@@ -74,6 +84,7 @@ struct SlurmReport {
   int64_t first_kept = 1;  // events below this number have made room
   std::vector<std::pair<std::string_view, int64_t>> counts;  // by kind, all kinds
   std::vector<SlurmNodeState> nodes;
+  std::vector<SlurmStepState> steps;
   SlurmController controller;
   bool controller_known = false;
   double last_answer_wall_seconds = 0;  // 0 = none yet

@@ -88,6 +88,11 @@ inline constexpr std::array kSlurmRows = {
              "Number of jobs in the queue at slurmctld's last scheduling cycle."),
     SlurmRow("rankscope_slurm_server_threads", MetricType::kGauge, "",
              "Number of slurmctld's threads that serve RPCs, of at most 256."),
+    SlurmRow(
+        "rankscope_slurm_step_info", MetricType::kInfo, "",
+        "State and exit code of a step of a Slurm job, running or among the last that ended, as "
+        "labels of a series that is always 1.",
+        "job_id,step_id,name,nodes,state,exit"),
 };
 
 }  // namespace rankscope::metrics

@@ -35,6 +35,13 @@ void SnapshotBuilder::Impl::AddSlurm(const SourceStatus& source) {
         report.last_answer_wall_seconds);
   }
   for (const SlurmNodeState& node : report.nodes) AddSlurmNode(node);
+  constexpr MetricId kStep = MetricNamed("rankscope_slurm_step_info");
+  for (const SlurmStepState& step : report.steps) {
+    Add(kStep,
+        agent_labels.Get(kCatalog[kStep].labels,
+                         {step.job_id, step.step_id, step.name, step.nodes, step.state, step.exit}),
+        1);
+  }
   if (report.controller_known) AddSlurmController(report.controller);
 }
 

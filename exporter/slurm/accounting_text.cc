@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,68 +55,53 @@ void Name(std::string_view value, Row& row) {
 struct Column {
   std::string_view name;  // in capitals: sacct prints what it knows, whatever was asked for
   void (*set)(std::string_view value, Row& row);
-  bool anything;  // the words of the job's owner
 };
 
 constexpr Column kColumns[] = {
-    {"JOBIDRAW", [](std::string_view value, Row& row) { row.raw = Bounded(value, 64); }, false},
-    {"JOBID", [](std::string_view value, Row& row) { row.id = Bounded(value, 1024); }, false},
-    {"JOBNAME", Name, true},
-    {"USER", InJob<&SlurmJob::user>, false},
-    {"ACCOUNT", InJob<&SlurmJob::account>, false},
-    {"PARTITION", InJob<&SlurmJob::partition>, false},
-    {"QOS", InJob<&SlurmJob::qos>, false},
-    {"CLUSTER", InJob<&SlurmJob::cluster>, false},
-    {"STATE", [](std::string_view value, Row& row) { SetJobState(value, row.job); }, false},
-    {"REASON", InJob<&SlurmJob::reason>, false},
-    {"NODELIST", InJob<&SlurmJob::nodes>, false},
-    {"FAILEDNODE", InJob<&SlurmJob::failed_node>, false},
-    {"NNODES", First<&SlurmJob::node_count, ReadCount>, false},
-    {"ALLOCNODES", First<&SlurmJob::node_count, ReadCount>, false},
-    {"ALLOCCPUS", First<&SlurmJob::cpus, ReadCount>, false},
-    {"NCPUS", First<&SlurmJob::cpus, ReadCount>, false},
-    {"NTASKS", First<&SlurmJob::tasks, ReadCount>, false},
-    {"ALLOCTRES", [](std::string_view value, Row& row) { row.gpus = GpusOfTres(value); }, false},
-    {"REQTRES", [](std::string_view value, Row& row) { row.required = Bounded(value); }, false},
-    {"PRIORITY", First<&SlurmJob::priority, ReadCount>, false},
-    {"RESTARTS", First<&SlurmJob::restarts, ReadCount>, false},
-    {"TIMELIMIT", First<&SlurmJob::time_limit_seconds, ReadDuration>, false},
-    {"TIMELIMITRAW", Minutes, false},
-    {"ELAPSED", First<&SlurmJob::elapsed_seconds, ReadDuration>, false},
-    {"ELAPSEDRAW", First<&SlurmJob::elapsed_seconds, ReadInteger>, false},
-    {"SUSPENDED", First<&SlurmJob::suspended_seconds, ReadDuration>, false},
-    {"SUBMIT", Time<&SlurmJob::submit>, false},
-    {"ELIGIBLE", Time<&SlurmJob::eligible>, false},
-    {"START", Time<&SlurmJob::start>, false},
-    {"END", Time<&SlurmJob::end>, false},
-    {"EXITCODE", First<&SlurmJob::exit, ReadExit>, false},
-    {"DERIVEDEXITCODE", First<&SlurmJob::derived_exit, ReadExit>, false},
-    {"COMMENT", InJob<&SlurmJob::comment>, true},
-    {"ADMINCOMMENT", InJob<&SlurmJob::admin_comment>, true},
-    {"SYSTEMCOMMENT", nullptr, true},
-    {"EXTRA", nullptr, true},
-    {"SUBMITLINE",
-     [](std::string_view value, Row& row) {
-       row.job.submit_line = Bounded(Said(value), kMaxSubmitLine);
-     },
-     true},
-    {"WORKDIR", InJob<&SlurmJob::work_dir>, true},
-    {"STDOUT", InJob<&SlurmJob::std_out>, true},
-    {"STDERR", InJob<&SlurmJob::std_err>, true},
-    {"STDIN", nullptr, true},
-    {"CONTAINER", nullptr, true},
+    {"JOBIDRAW", [](std::string_view value, Row& row) { row.raw = Bounded(value, 64); }},
+    {"JOBID", [](std::string_view value, Row& row) { row.id = Bounded(value, 1024); }},
+    {"JOBNAME", Name},
+    {"USER", InJob<&SlurmJob::user>},
+    {"ACCOUNT", InJob<&SlurmJob::account>},
+    {"PARTITION", InJob<&SlurmJob::partition>},
+    {"QOS", InJob<&SlurmJob::qos>},
+    {"CLUSTER", InJob<&SlurmJob::cluster>},
+    {"STATE", [](std::string_view value, Row& row) { SetJobState(value, row.job); }},
+    {"REASON", InJob<&SlurmJob::reason>},
+    {"NODELIST", InJob<&SlurmJob::nodes>},
+    {"FAILEDNODE", InJob<&SlurmJob::failed_node>},
+    {"NNODES", First<&SlurmJob::node_count, ReadCount>},
+    {"ALLOCNODES", First<&SlurmJob::node_count, ReadCount>},
+    {"ALLOCCPUS", First<&SlurmJob::cpus, ReadCount>},
+    {"NCPUS", First<&SlurmJob::cpus, ReadCount>},
+    {"NTASKS", First<&SlurmJob::tasks, ReadCount>},
+    {"ALLOCTRES", [](std::string_view value, Row& row) { row.gpus = GpusOfTres(value); }},
+    {"REQTRES", [](std::string_view value, Row& row) { row.required = Bounded(value); }},
+    {"PRIORITY", First<&SlurmJob::priority, ReadCount>},
+    {"RESTARTS", First<&SlurmJob::restarts, ReadCount>},
+    {"TIMELIMIT", First<&SlurmJob::time_limit_seconds, ReadDuration>},
+    {"TIMELIMITRAW", Minutes},
+    {"ELAPSED", First<&SlurmJob::elapsed_seconds, ReadDuration>},
+    {"ELAPSEDRAW", First<&SlurmJob::elapsed_seconds, ReadInteger>},
+    {"SUSPENDED", First<&SlurmJob::suspended_seconds, ReadDuration>},
+    {"SUBMIT", Time<&SlurmJob::submit>},
+    {"ELIGIBLE", Time<&SlurmJob::eligible>},
+    {"START", Time<&SlurmJob::start>},
+    {"END", Time<&SlurmJob::end>},
+    {"EXITCODE", First<&SlurmJob::exit, ReadExit>},
+    {"DERIVEDEXITCODE", First<&SlurmJob::derived_exit, ReadExit>},
+    {"COMMENT", InJob<&SlurmJob::comment>},
+    {"ADMINCOMMENT", InJob<&SlurmJob::admin_comment>},
+    {
+        "SUBMITLINE",
+        [](std::string_view value, Row& row) {
+          row.job.submit_line = Bounded(Said(value), kMaxSubmitLine);
+        },
+    },
+    {"WORKDIR", InJob<&SlurmJob::work_dir>},
+    {"STDOUT", InJob<&SlurmJob::std_out>},
+    {"STDERR", InJob<&SlurmJob::std_err>},
 };
-
-std::vector<std::string_view> Split(std::string_view line, char separator) {
-  std::vector<std::string_view> parts;
-  while (parts.size() <= kMaxField) {
-    const size_t at = line.find(separator);
-    parts.push_back(line.substr(0, at));
-    if (at == std::string_view::npos) break;
-    line.remove_prefix(at + 1);
-  }
-  return parts;
-}
 
 const Column* FindColumn(std::string_view name) {
   std::string capitals(name.substr(0, 32));
@@ -127,48 +113,30 @@ const Column* FindColumn(std::string_view name) {
 
 struct Header {
   std::vector<const Column*> columns;  // nullptr: not known
-  size_t free_columns = 0;             // that may hold anything
-  size_t free_at = 0;                  // the last of them
   bool identified = false;             // one tells whose row it is
-  bool closed = false;                 // a separator ends each line: sacct -p
 };
 
-Header ReadHeader(std::string_view line, char separator) {
-  Header header;
-  std::vector<std::string_view> names = Split(line, separator);
-  header.closed = names.size() > 1 && names.back().empty();
-  if (header.closed) names.pop_back();
-  if (names.size() > kMaxColumns) return header;
-  for (const std::string_view name : names) {
-    const Column* column = FindColumn(name);
-    if (column != nullptr && column->anything) {
-      ++header.free_columns;
-      header.free_at = header.columns.size();
-    }
-    header.identified =
-        header.identified || name == "JobID" || (column != nullptr && column->name == "JOBIDRAW");
-    header.columns.push_back(column);
-  }
-  return header;
+// Takes the text up to the next separator; nullopt: there is none.
+std::optional<std::string_view> Take(std::string_view& text, std::string_view separator) {
+  const size_t at = text.find(separator);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view taken = text.substr(0, at);
+  text.remove_prefix(at + separator.size());
+  return taken;
 }
 
-// The values of the columns; empty if it cannot be said which is which.
-std::vector<std::string_view> ReadColumns(std::string_view line, char separator,
-                                          const Header& header) {
-  if (header.closed && line.ends_with(separator)) line.remove_suffix(1);
-  std::vector<std::string_view> values = Split(line, separator);
-  const size_t columns = header.columns.size();
-  if (values.size() == columns) return values;
-  if (values.size() < columns || values.size() > kMaxField || header.free_columns != 1) return {};
-  // All others are counted from the two ends.
-  const size_t surplus = values.size() - columns;
-  const std::string_view first = values[header.free_at];
-  const std::string_view last = values[header.free_at + surplus];
-  const size_t size = static_cast<size_t>(last.data() + last.size() - first.data());
-  values[header.free_at] = std::string_view(first.data(), size);
-  const auto begin = values.begin() + static_cast<std::ptrdiff_t>(header.free_at) + 1;
-  values.erase(begin, begin + static_cast<std::ptrdiff_t>(surplus));
-  return values;
+Header ReadHeader(std::string_view line, std::string_view separator) {
+  Header header;
+  while (header.columns.size() <= kMaxColumns) {
+    const std::optional<std::string_view> name = Take(line, separator);
+    if (!name) break;
+    const Column* column = FindColumn(*name);
+    header.identified =
+        header.identified || *name == "JobID" || (column != nullptr && column->name == "JOBIDRAW");
+    header.columns.push_back(column);
+  }
+  header.identified = header.identified && header.columns.size() <= kMaxColumns;
+  return header;
 }
 
 // "12", "12.batch", "12_7.0", "12_[1-5%2]", "12+1.extern". False: it is none.
@@ -226,25 +194,26 @@ bool Identify(Row& row) {
 
 }  // namespace
 
-Read<SlurmJob> ReadAccountingText(std::string_view text, char separator) {
+// A value may hold anything but the separator, and so newlines: a row is so many values, and only
+// what stands behind the last of them ends it.
+Read<SlurmJob> ReadAccountingText(std::string_view text, std::string_view separator) {
   Read<SlurmJob> read;
-  Header header;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (Said(line).empty()) continue;
-    if (header.columns.empty()) {
-      header = ReadHeader(line, separator);
-      if (!header.identified) return {{}, 1};
-      continue;
-    }
-    const std::vector<std::string_view> values = ReadColumns(line, separator, header);
+  if (Said(text).empty()) return read;
+  while (text.starts_with('\n')) text.remove_prefix(1);
+  const size_t end = std::min(text.find('\n'), text.size());
+  const Header header = ReadHeader(text.substr(0, end), separator);
+  if (!header.identified) return {{}, 1};
+  text.remove_prefix(std::min(end + 1, text.size()));
+  while (!Said(text).empty()) {
     Row row;
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (header.columns[i] && header.columns[i]->set) header.columns[i]->set(values[i], row);
+    for (const Column* column : header.columns) {
+      const std::optional<std::string_view> value = Take(text, separator);
+      if (!value) return ++read.unreadable, read;  // it was cut
+      if (column != nullptr && column->set != nullptr) column->set(*value, row);
     }
-    if (values.empty() || !Identify(row)) {
+    if (!text.empty() && text.front() != '\n') return ++read.unreadable, read;
+    text.remove_prefix(std::min<size_t>(1, text.size()));
+    if (!Identify(row)) {
       ++read.unreadable;
       continue;
     }

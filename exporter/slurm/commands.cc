@@ -3,6 +3,7 @@
 
 #include "exporter/slurm/commands.h"
 
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,24 +14,28 @@
 
 #include "exporter/loop/http_client.h"
 #include "exporter/loop/small_file.h"
+#include "exporter/slurm/text_reader.h"
 
 namespace rankscope::exporter::slurm {
 namespace {
 
 constexpr std::string_view kNames[kCalls] = {
-    "scontrol show job",        "scontrol show node", "sdiag", "sacct",
-    "scontrol show job of one", "sacct of comments"};
-constexpr std::string_view kRestNames[kCalls] = {"slurmrestd jobs", "slurmrestd nodes",
-                                                 "slurmrestd diag", "slurmrestd accounting",
-                                                 "slurmrestd job",  "slurmrestd comments"};
+    "scontrol show job",        "scontrol show node", "sdiag",           "sacct",
+    "scontrol show job of one", "sacct of comments",  "squeue of steps", "squeue"};
+constexpr std::string_view kRestNames[kCalls] = {"slurmrestd jobs",
+                                                 "slurmrestd nodes",
+                                                 "slurmrestd diag",
+                                                 "slurmrestd accounting",
+                                                 "slurmrestd job",
+                                                 "slurmrestd comments",
+                                                 {}};
 constexpr std::string_view kEnds[] = {"ok", "failed", "timeout", "too_long", "not_started"};
 
-// All of them are columns of 22.05. A job's name is its owner's words: it stands last but for the
-// submit line, so that what is cut or doubtful harms nothing before it.
+// All of them are columns of 22.05.
 constexpr char kAccountingColumns[] =
     "--format=JobIDRaw,JobID,State,Reason,ExitCode,DerivedExitCode,Submit,Eligible,Start,End,"
     "ElapsedRaw,Suspended,TimelimitRaw,NNodes,NodeList,AllocTRES,Partition,Account,User,QOS,"
-    "SubmitLine";
+    "JobName,NTasks,SubmitLine";
 
 // Why a program gives up it says last: before it stand its warnings, of a plugin or an empty file.
 std::string LastLine(std::string_view text) {
@@ -46,8 +51,8 @@ std::string LastLine(std::string_view text) {
 // The controller's part and that of accounting lie beside each other: /slurm/v*, /slurmdb/v*.
 std::string RestUrl(std::string url, Call call, std::string_view job) {
   constexpr std::string_view kPart = "/slurm/";
-  constexpr std::string_view kPaths[kCalls] = {"/jobs", "/nodes", "/diag",
-                                               "/job/", "/job/",  "/job/"};
+  constexpr std::string_view kPaths[kCalls] = {"/jobs", "/nodes", "/diag", "/job/",
+                                               "/job/", "/job/",  {}};
   while (url.ends_with('/')) url.pop_back();
   if (const size_t at = url.rfind(kPart);
       (call == Call::kAccounting || call == Call::kComment) && at != std::string::npos)
@@ -88,6 +93,17 @@ std::string_view NameOf(Call call, Asked asked) {
   return (asked == Asked::kRest ? kRestNames : kNames)[static_cast<size_t>(call)];
 }
 
+std::string NewSeparator() {
+  std::array<uint8_t, 12> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
+  std::string text = "~";
+  for (const uint8_t byte : bytes) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text + "~";
+}
+
 Commands::Commands(std::vector<std::string> folders, std::vector<std::string> environment,
                    RestService rest)
     : folders_(std::move(folders)), environment_(std::move(environment)), rest_(std::move(rest)) {}
@@ -97,6 +113,7 @@ Status Commands::Find() {
   scontrol_ = FindProgram("scontrol", folders_);
   sdiag_ = FindProgram("sdiag", folders_);
   sacct_ = FindProgram("sacct", folders_);
+  squeue_ = FindProgram("squeue", folders_);
   if (!scontrol_.empty()) return {};
   std::string where;
   for (const std::string& folder : folders_) where += (where.empty() ? "" : ":") + folder;
@@ -129,8 +146,8 @@ CommandOutcome Commands::AskRest(Call call, std::string_view job, Duration deadl
   return outcome;
 }
 
-CommandOutcome Commands::Run(Call call, std::string_view jobs, Duration deadline,
-                             size_t expects) const {
+CommandOutcome Commands::Run(Call call, std::string_view jobs, Duration deadline, size_t expects,
+                             std::string_view separator) const {
   if (asked() == Asked::kRest) return AskRest(call, jobs, deadline, expects);
   CommandLine line;
   line.expects = expects;
@@ -150,22 +167,36 @@ CommandOutcome Commands::Run(Call call, std::string_view jobs, Duration deadline
       break;
     case Call::kOneJob:
       line.argv = {scontrol_, "--local", "show", "job", "-o", std::string(jobs)};
+      if (!has_queue()) break;
+      line.argv = {squeue_, "--local",
+                   "-h",    "-a",
+                   "-t",    "all",
+                   "-j",    std::string(jobs),
+                   "-O",    QueueFormat(separator)};
+      break;
+    case Call::kQueue:
+      line.argv = {squeue_, "--local", "-h", "-a", "-t", "all", "-O", QueueFormat(separator)};
       break;
     case Call::kDiagnostics:
       line.argv = {sdiag_};
       break;
     case Call::kAccounting:
-      // Requeued jobs have a row for each run only with -D; without -X their steps come as well.
-      line.argv = {sacct_, "-P", "-D", "-X", "-j", std::string(jobs), kAccountingColumns};
+      // Requeued jobs have a row for each run only with -D. Their steps come as well.
+      line.argv = {sacct_, "-p", "-D", "--delimiter=", "-j", std::string(jobs), kAccountingColumns};
+      line.argv[3].append(separator);
+      break;
+    case Call::kSteps:
+      line.argv = {squeue_, "--local", "-h", "-a", "-s", "-o", StepFormat(separator)};
       break;
     case Call::kComment:
       line.argv = {sacct_,
-                   "-P",
+                   "-p",
                    "-X",
-                   std::string("--delimiter=") + kCommentSeparator,
+                   "--delimiter=",
                    "-j",
                    std::string(jobs),
                    "--format=JobIDRaw,JobID,Comment,AdminComment"};
+      line.argv[3].append(separator);
       break;
   }
   if (line.argv[0].empty()) {
@@ -177,7 +208,7 @@ CommandOutcome Commands::Run(Call call, std::string_view jobs, Duration deadline
 }
 
 CallBook::CallBook(Asked asked) {
-  for (size_t call = 0; call < kCalls; ++call)
+  for (size_t call = 0; call < kCalls && !NameOf(static_cast<Call>(call), asked).empty(); ++call)
     calls_.push_back({NameOf(static_cast<Call>(call), asked), {}, 0, {}});
 }
 

@@ -19,8 +19,17 @@
 
 namespace rankscope::exporter::slurm {
 
-enum class Call : uint8_t { kJobs, kNodes, kDiagnostics, kAccounting, kOneJob, kComment };
-inline constexpr size_t kCalls = 6;
+enum class Call : uint8_t {
+  kJobs,
+  kNodes,
+  kDiagnostics,
+  kAccounting,
+  kOneJob,
+  kComment,
+  kSteps,
+  kQueue
+};
+inline constexpr size_t kCalls = 8;
 
 struct RestService {
   std::string url;           // http://HOST:PORT/slurm/v0.0.*; empty: there is none
@@ -32,8 +41,10 @@ enum class Asked : uint8_t { kCommands, kRest };
 // "scontrol show job", "slurmrestd jobs"; for the program's life.
 std::string_view NameOf(Call call, Asked asked = Asked::kCommands);
 
-// Between the columns of kComment: comments hold anything but this.
-inline constexpr char kCommentSeparator = '\x1f';
+// What stands behind each column of kAccounting, kComment and kSteps: random, and another one for
+// each call. Names, comments and command lines are their owners' and hold anything: a newline, and
+// behind it what looks like the row of another job. They cannot hold what nobody knows beforehand.
+std::string NewSeparator();
 
 class Commands {
  public:
@@ -44,19 +55,24 @@ class Commands {
   // Who is asked, which decides whether the answers are texts or JSON.
   Asked asked() const { return rest_.url.empty() ? Asked::kCommands : Asked::kRest; }
 
+  // Whether squeue is there: for steps, which slurmrestd does not list, to confirm what scontrol
+  // prints of all jobs, and in its place where one is asked about.
+  bool has_queue() const { return !squeue_.empty(); }
+
   // Which of Slurm's commands are missing, and where they were looked for; ok: none.
   Status Find();
 
   // `jobs`: numbers, separated by commas, for kAccounting, kOneJob and kComment; of slurmrestd one.
-  // `expects`: bytes of the answer.
-  CommandOutcome Run(Call call, std::string_view jobs, Duration deadline, size_t expects = 0) const;
+  // `expects`: bytes of the answer. `separator`: for what has columns.
+  CommandOutcome Run(Call call, std::string_view jobs, Duration deadline, size_t expects = 0,
+                     std::string_view separator = {}) const;
 
  private:
   CommandOutcome AskRest(Call call, std::string_view job, Duration deadline, size_t expects) const;
 
   std::vector<std::string> folders_, environment_;
   RestService rest_;
-  std::string scontrol_, sdiag_, sacct_;
+  std::string scontrol_, sdiag_, sacct_, squeue_;
 };
 
 // How the calls have gone, as NVML's are counted.

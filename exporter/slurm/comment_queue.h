@@ -12,6 +12,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,16 @@ inline std::optional<JobSummary> SummaryInComment(const SlurmJob& job) {
     if (summary && summary->job_id == job.job_id) return summary;
   }
   return std::nullopt;
+}
+
+// What the comments of that job hold of it.
+inline std::string SummaryOf(const std::vector<SlurmJob>& jobs, std::string_view parent) {
+  for (const SlurmJob& job : jobs) {
+    const bool task = !job.array_task.empty() && job.array_job_id + "_" + job.array_task == parent;
+    if (job.job_id != parent && !task) continue;
+    if (const auto summary = SummaryInComment(job)) return JobSummaryToText(*summary);
+  }
+  return {};
 }
 
 class CommentQueue {

@@ -11,6 +11,7 @@
 #include "detectors/logs/text/redactor.h"
 #include "exporter/slurm/json_reader.h"
 #include "exporter/slurm/text_reader.h"
+#include "exporter/slurm/user_names.h"
 
 namespace rankscope::exporter::slurm {
 namespace {
@@ -41,7 +42,8 @@ void Mask(SlurmEvent& event) {
 
 // A run of a job is over, whether the job goes on or not.
 bool IsEnd(const SlurmEvent& event) {
-  return !event.job_id.empty() && (!EndOf(event.is).empty() || event.kind == "requeued");
+  return !event.job_id.empty() && !event.kind.starts_with("step_") &&
+         (!EndOf(event.is).empty() || event.kind == "requeued");
 }
 
 // At slurmrestd's place something else may answer, with success.
@@ -66,12 +68,11 @@ Accounts AskAccounts(const Commands& commands, Call call, std::vector<std::strin
   }
   Accounts accounts;
   for (const std::string& id : ids) {
-    accounts.call = commands.Run(call, id, Controller::kDeadline);
+    const std::string separator = NewSeparator();
+    accounts.call = commands.Run(call, id, Controller::kDeadline, 0, separator);
     if (accounts.call.end == CommandOutcome::End::kDone) {
       Read<SlurmJob> read = rest ? ReadAccountingJson(std::move(accounts.call.output))
-                            : call == Call::kComment
-                                ? ReadAccountingText(accounts.call.output, kCommentSeparator)
-                                : ReadAccountingText(accounts.call.output);
+                                 : ReadAccountingText(accounts.call.output, separator);
       FailUnlessWhole(read.whole, accounts.call);
       accounts.jobs.unreadable += read.unreadable;
       std::move(read.records.begin(), read.records.end(),
@@ -80,6 +81,7 @@ Accounts AskAccounts(const Commands& commands, Call call, std::vector<std::strin
     accounts.call.output = {};
     if (accounts.call.end != CommandOutcome::End::kDone) break;
   }
+  NameCancellers(accounts.jobs.records);
   return accounts;
 }
 
@@ -115,12 +117,12 @@ SlurmController Describe(const SlurmDiag& diag) {
 // What one round has brought: one answer after the other, none where the one before has failed,
 // for a controller that does not answer is not asked twice.
 struct Controller::Round {
-  CommandOutcome jobs_call, nodes_call, diagnostics_call;
-  Read<SlurmJob> jobs;
+  CommandOutcome jobs_call, queue_call, nodes_call, diagnostics_call, steps_call;
+  Read<SlurmJob> jobs, steps;
   Read<SlurmNode> nodes;
   SlurmDiag diagnostics;
   size_t jobs_bytes = 0;
-  bool nodes_asked = false, diagnostics_asked = false;
+  bool nodes_asked = false, diagnostics_asked = false, steps_asked = false, queue_asked = false;
 };
 
 Controller::Controller(Commands commands, Duration interval, std::string events_file,
@@ -146,6 +148,7 @@ Status Controller::Start(EventLoop& loop, Sink& sink) {
     static_cast<void>(store_.Open(events_file_, *disk_));  // see trouble()
     for (const auto& event : *store_.events()) {
       ledger_.Remember(*event);
+      steps_.Remember(*event);
       nodes_.Remember(*event);
       // What ended while nobody was here, as far as its comment may still be on its way.
       const int64_t ended = event->wall_ns / 1'000'000'000;
@@ -172,7 +175,7 @@ void Controller::Stop() {
 }
 
 std::vector<Source::Count> Controller::counts() const {
-  return {{"unreadable", unreadable_}};
+  return {{"unreadable", unreadable_}, {"steps_left_out", steps_.left_out()}};
 }
 
 void Controller::Ask() {
@@ -191,6 +194,17 @@ void Controller::Ask() {
           round->jobs_call.output = {};
           FailUnlessWhole(round->jobs.whole, round->jobs_call);
         }
+        if (round->jobs_call.end == CommandOutcome::End::kDone && commands.has_queue()) {
+          const std::string separator = NewSeparator();
+          round->queue_call = commands.Run(Call::kQueue, {}, kDeadline, expects, separator);
+          round->queue_asked = true;
+          Read<SlurmJob> sure = ReadQueueText(round->queue_call.output, separator);
+          round->jobs.records = Confirm(sure.records, round->jobs.records);
+          round->jobs.unreadable = sure.unreadable;
+          round->queue_call.output = {};
+          if (round->queue_call.end != CommandOutcome::End::kDone)
+            round->jobs_call = round->queue_call;
+        }
         if (round->jobs_call.end == CommandOutcome::End::kDone) {
           round->nodes_call = commands.Run(Call::kNodes, {}, kDeadline);
           round->nodes_asked = true;
@@ -206,10 +220,17 @@ void Controller::Ask() {
                                     : ReadDiagText(round->diagnostics_call.output);
           FailUnlessWhole(round->diagnostics.whole, round->diagnostics_call);
         }
+        if (round->diagnostics_call.end == CommandOutcome::End::kDone && commands.has_queue()) {
+          const std::string separator = NewSeparator();
+          round->steps_call = commands.Run(Call::kSteps, {}, kDeadline, 0, separator);
+          round->steps_asked = true;
+          round->steps = ReadStepText(round->steps_call.output, separator);
+          round->steps_call.output = {};
+        }
         return [this, round] { Apply(*round); };
       },
       // Each call has its own deadline: this one is for a command that cannot even be killed.
-      {4 * kDeadline.ns},
+      {6 * kDeadline.ns},
       [this] {
         TellState(Availability::kDown, "a command of Slurm's does not end, not even after SIGKILL");
       });
@@ -219,9 +240,11 @@ void Controller::Ask() {
 void Controller::Apply(const Round& round) {
   const int64_t now = wall_now_() / 1'000'000'000;
   book_.Note(Call::kJobs, round.jobs_call);
+  if (round.queue_asked) book_.Note(Call::kQueue, round.queue_call);
   if (round.nodes_asked) book_.Note(Call::kNodes, round.nodes_call);
   if (round.diagnostics_asked) book_.Note(Call::kDiagnostics, round.diagnostics_call);
-  unreadable_ += round.jobs.unreadable + round.nodes.unreadable;
+  if (round.steps_asked) book_.Note(Call::kSteps, round.steps_call);
+  unreadable_ += round.jobs.unreadable + round.nodes.unreadable + round.steps.unreadable;
   if (round.jobs_call.end != CommandOutcome::End::kDone) {
     TellState(Availability::kDown, Complaint(Call::kJobs, round.jobs_call, commands_.asked()));
     Publish();
@@ -236,6 +259,10 @@ void Controller::Apply(const Round& round) {
     partly = Complaint(Call::kDiagnostics, round.diagnostics_call, commands_.asked());
     diagnosed_ = partly.empty();
     if (diagnosed_) diagnostics_ = Describe(round.diagnostics);
+  }
+  if (partly.empty() && round.steps_asked) {
+    partly = Complaint(Call::kSteps, round.steps_call, commands_.asked());
+    if (partly.empty()) Keep(steps_.Update(round.steps.records, now, "squeue"));
   }
   partly_ = std::move(partly);
   TellUp();
@@ -254,18 +281,22 @@ void Controller::AskAccounting() {
     --accounting_rest_;
     return;
   }
-  const std::vector<std::string> ids =
-      ledger_.TakeUnexplained(ByRest(commands_) ? kJobsOfRest : kJobsOfOneCall);
-  if (ids.empty()) return AskComments();
+  const size_t most = ByRest(commands_) ? kJobsOfRest : kJobsOfOneCall;
+  const std::vector<std::string> ids = ledger_.TakeUnexplained(most);
+  const std::vector<std::string> about_steps =
+      no_accounting_ ? std::vector<std::string>() : steps_.TakeDue(most - ids.size());
+  std::vector<std::string> all = ids;
+  all.insert(all.end(), about_steps.begin(), about_steps.end());
+  if (all.empty()) return AskComments();
   const bool submitted = worker_->Submit(
-      [this, commands = commands_, ids]() -> std::function<void()> {
-        auto accounts = std::make_shared<Accounts>(AskAccounts(commands, Call::kAccounting, ids));
-        return [this, accounts, ids] {
+      [this, commands = commands_, ids, about_steps, all]() -> std::function<void()> {
+        auto accounts = std::make_shared<Accounts>(AskAccounts(commands, Call::kAccounting, all));
+        return [this, accounts, ids, about_steps] {
           unreadable_ += accounts->jobs.unreadable;
-          ApplyAccounting(accounts->call, accounts->jobs.records, ids);
+          ApplyAccounting(accounts->call, accounts->jobs.records, ids, about_steps);
         };
       },
-      {static_cast<int64_t>(ids.size() + 1) * kDeadline.ns}, {});
+      {static_cast<int64_t>(all.size() + 1) * kDeadline.ns}, {});
   if (!submitted) return;  // the round has just ended: the queue is empty
 }
 
@@ -287,14 +318,31 @@ void Controller::NoteAccounting(Call call, const CommandOutcome& outcome) {
 // What accounting does not know though it answers is not known: but when it has been away, the
 // controller has kept its records and sends them in its own time, so that it is asked once more.
 void Controller::ApplyAccounting(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs,
-                                 const std::vector<std::string>& asked) {
+                                 const std::vector<std::string>& asked,
+                                 const std::vector<std::string>& about_steps) {
   const bool was_away = accounting_failures_ > 0;
+  // A cluster without accounting lacks nothing where its steps alone were asked for.
+  no_accounting_ = outcome.complaint.find("accounting storage is disabled") != std::string::npos;
+  if (no_accounting_ && asked.empty()) return AskComments();
   NoteAccounting(Call::kAccounting, outcome);
   const bool is_away = outcome.end != CommandOutcome::End::kDone;
   if (is_away || was_away) ledger_.PutBack(asked);
+  if (is_away) steps_.PutBack(about_steps);
   if (is_away && jobs.empty()) return;
-  Keep(ledger_.Explain(jobs, wall_now_() / 1'000'000'000,
-                       ByRest(commands_) ? "slurmrestd" : "sacct"));
+  const int64_t now = wall_now_() / 1'000'000'000;
+  const std::string_view source = ByRest(commands_) ? "slurmrestd" : "sacct";
+  std::vector<SlurmJob> unexplained, rows;
+  for (const SlurmJob& job : jobs) {
+    const auto among = [&job](const std::vector<std::string>& ids) {
+      return std::find(ids.begin(), ids.end(), job.job_id) != ids.end();
+    };
+    if (among(asked)) unexplained.push_back(job);
+    if (among(asked) || among(about_steps)) rows.push_back(job);
+  }
+  Keep(ledger_.Explain(unexplained, now, source));
+  Keep(steps_.Explain(rows, now, source));
+  Keep(ledger_.NameCancellers(rows, source));
+  if (!is_away) steps_.Settle(about_steps, rows);
   Publish();
   if (!is_away) AskComments();
 }
@@ -331,7 +379,10 @@ void Controller::ApplyComments(const CommandOutcome& outcome, const std::vector<
 void Controller::Keep(std::vector<SlurmEvent> events) {
   if (events.empty()) return;
   for (SlurmEvent& event : events) {
-    if (IsEnd(event)) comments_.Add(event.job_id, event.wall_ns / 1'000'000'000);
+    if (IsEnd(event)) {
+      comments_.Add(event.job_id, event.wall_ns / 1'000'000'000);
+      steps_.NoteEnd(event.job_id);
+    }
     Mask(event);
   }
   store_.Add(std::move(events));
@@ -343,6 +394,7 @@ void Controller::Publish() {
   report->first_kept = store_.first_kept();
   report->counts = store_.counts();
   report->nodes = nodes_.States();
+  report->steps.assign(steps_.newest().begin(), steps_.newest().end());
   report->controller = diagnostics_;
   report->controller_known = diagnosed_;
   report->last_answer_wall_seconds = last_answer_wall_seconds_;

@@ -21,6 +21,7 @@
 #include "exporter/slurm/event_store.h"
 #include "exporter/slurm/job_ledger.h"
 #include "exporter/slurm/node_ledger.h"
+#include "exporter/slurm/step_ledger.h"
 #include "exporter/source.h"
 
 namespace rankscope::exporter::slurm {
@@ -57,8 +58,10 @@ class Controller final : public Source {
   void AskComments();
   void ApplyComments(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs,
                      const std::vector<std::string>& asked);
+  // `about_steps`: of these jobs the steps are asked for, and who cancelled them.
   void ApplyAccounting(const CommandOutcome& outcome, const std::vector<SlurmJob>& jobs,
-                       const std::vector<std::string>& asked);
+                       const std::vector<std::string>& asked,
+                       const std::vector<std::string>& about_steps);
   void NoteAccounting(Call call, const CommandOutcome& outcome);
   void Keep(std::vector<SlurmEvent> events);
   void Publish();
@@ -75,6 +78,7 @@ class Controller final : public Source {
   CallBook book_;  // of who is asked
   JobLedger ledger_;
   NodeLedger nodes_;
+  StepLedger steps_;
   std::unique_ptr<DiskThread> disk_;  // of the events' file
   EventStore store_;
   SlurmController diagnostics_;
@@ -84,6 +88,7 @@ class Controller final : public Source {
   int64_t unreadable_ = 0;
   // Why it is up in part: nodes or counts that were not told, accounting that is away, the disk.
   std::string partly_, accounting_error_;
+  bool no_accounting_ = false;  // this cluster keeps none
   // Since accounting last answered; rounds until it is asked again.
   int accounting_failures_ = 0, accounting_rest_ = 0;
   std::shared_ptr<const SlurmReport> report_;

@@ -56,6 +56,7 @@ class NodesOfJob {
     bool goes_on = false;
     for (const auto& event : *report.events) {
       if (event->job_id != job_id) continue;
+      if (event->kind.starts_with("step_")) continue;
       const bool started = event->kind == "started";
       const bool paused =
           event->kind == "suspended" || event->kind == "resumed" || event->kind == "updated";

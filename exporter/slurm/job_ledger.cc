@@ -209,6 +209,7 @@ class JobLedger::Teller {
     SlurmEvent& event = Put(kind, job_.end, was, requeued ? "REQUEUED" : job_.state, job_.reason);
     event.facts = FactsOf(job_, Stage::kEnded);
     NoteEnd(known_, job_.end);
+    if (!job_.state_by.empty()) known_.named_end = job_.end;
     if (!earlier) known_.suspended = false;
   }
 
@@ -274,7 +275,7 @@ void JobLedger::NoteEnd(Known& known, int64_t end) {
 }
 
 void JobLedger::Remember(const SlurmEvent& event) {
-  if (event.job_id.empty()) return;
+  if (event.job_id.empty() || event.kind.starts_with("step_")) return;
   Known& known = jobs_[event.job_id];
   const int64_t at = event.wall_ns / 1'000'000'000;
   if (event.kind == "submitted") {
@@ -290,6 +291,8 @@ void JobLedger::Remember(const SlurmEvent& event) {
     known.submit = std::max(known.submit, Whole(FactOf(event, "submit"), 0));
     known.suspended = false;
     known.reason.clear();
+  } else if (event.reason == "cancelled_by") {
+    known.named_end = at;
   } else if (!EndOf(event.is).empty()) {
     NoteEnd(known, at);
   }
@@ -306,6 +309,27 @@ std::vector<SlurmEvent> JobLedger::Update(const std::vector<SlurmJob>& jobs, int
 std::vector<SlurmEvent> JobLedger::Explain(const std::vector<SlurmJob>& jobs, int64_t now,
                                            std::string_view source) {
   return Tell(jobs, now, source, false);
+}
+
+std::vector<SlurmEvent> JobLedger::NameCancellers(const std::vector<SlurmJob>& jobs,
+                                                  std::string_view source) {
+  std::vector<SlurmEvent> events;
+  for (const SlurmJob& job : jobs) {
+    const auto known = jobs_.find(job.job_id);
+    if (known == jobs_.end() || !job.step_id.empty()) continue;
+    if (job.state != "CANCELLED" || job.state_by.empty() || job.end <= 0) continue;
+    if (job.end != known->second.end || known->second.named_end == job.end) continue;
+    known->second.named_end = job.end;
+    SlurmEvent& event = events.emplace_back();
+    event.wall_ns = job.end * 1'000'000'000;
+    event.job_id = job.job_id;
+    event.kind = "updated";
+    event.reason = "cancelled_by";
+    event.is = job.state_by;
+    event.source = source;
+    event.facts = FactsOf(job, Stage::kEnded);
+  }
+  return events;
 }
 
 std::vector<SlurmEvent> JobLedger::Tell(const std::vector<SlurmJob>& jobs, int64_t now,

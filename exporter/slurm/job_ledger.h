@@ -47,6 +47,11 @@ class JobLedger {
   std::vector<SlurmEvent> Explain(const std::vector<SlurmJob>& jobs, int64_t now,
                                   std::string_view source);
 
+  // Who cancelled a job accounting alone knows, and after its end was told: an "updated" event with
+  // the reason "cancelled_by".
+  std::vector<SlurmEvent> NameCancellers(const std::vector<SlurmJob>& jobs,
+                                         std::string_view source);
+
   // Jobs of which something must have happened that a look at the live ones does not tell: gone
   // while they waited or ran, or begun anew without a word of the run before. Accounting may know.
   // Each is named once; at most `most`.
@@ -64,6 +69,7 @@ class JobLedger {
     std::vector<int64_t> earlier_ends;       // told, of runs before the one that ended at `end`
     int64_t restarts = 0;
     bool suspended = false, waits = false, seen = false, told_limits = false;
+    int64_t named_end = 0;  // of the run whose canceller is told
     std::string state, reason, dependency, partition;
     int64_t time_limit = -1, priority = -1;
     int64_t asked = 0, ask_again = 0;  // accounting, since it was last seen; not before this time

@@ -3,8 +3,6 @@
 
 #include "exporter/slurm/node_agent.h"
 
-#include <pwd.h>
-
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -17,7 +15,10 @@
 #include "exporter/slurm/comment_queue.h"
 #include "exporter/slurm/event_json.h"
 #include "exporter/slurm/job_ledger.h"
+#include "exporter/slurm/step_ledger.h"
 #include "exporter/slurm/text_reader.h"
+#include "exporter/slurm/user_names.h"
+#include "exporter/slurm/values.h"
 
 namespace rankscope::exporter::slurm {
 namespace {
@@ -31,6 +32,11 @@ SchedulerRecord RecordOf(const SlurmEvent& event, bool end) {
   record.wall_ns = event.wall_ns;
   if (!event.node.empty()) record.failed_node = event.node;
   if (!event.reason.empty()) record.reason = event.reason;
+  if (event.reason == "cancelled_by") {
+    record.state = "CANCELLED";
+    record.by = event.is;
+    return record;
+  }
   record.event = end ? std::string() : event.kind;
   record.state = !end ? std::string() : event.kind == "requeued" ? "REQUEUED" : event.is;
   return record;
@@ -52,28 +58,6 @@ bool IsParent(std::string_view id) {
          (sign == std::string_view::npos || IsJobNumber(id.substr(sign + 1)));
 }
 
-// What the comments of that job hold of it.
-std::string SummaryOf(const std::vector<SlurmJob>& jobs, std::string_view parent) {
-  for (const SlurmJob& job : jobs) {
-    const bool task = !job.array_task.empty() && job.array_job_id + "_" + job.array_task == parent;
-    if (job.job_id != parent && !task) continue;
-    if (const auto summary = SummaryInComment(job)) return JobSummaryToText(*summary);
-  }
-  return {};
-}
-
-// A worker's thread: names may be a directory's, which takes its time.
-std::optional<uint32_t> UidOf(const std::string& name) {
-  if (name.empty()) return std::nullopt;
-  passwd entry{};
-  passwd* found = nullptr;
-  std::vector<char> buffer(size_t{16} << 10);
-  if (getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
-      found == nullptr)
-    return std::nullopt;
-  return entry.pw_uid;
-}
-
 std::optional<uint32_t> OwnerIn(const Read<SlurmJob>& read, const std::string& job_id) {
   for (const SlurmJob& job : read.records) {
     if (job.job_id != job_id || !job.step_id.empty()) continue;
@@ -82,6 +66,13 @@ std::optional<uint32_t> OwnerIn(const Read<SlurmJob>& read, const std::string& j
       return static_cast<uint32_t>(*job.uid);
   }
   return std::nullopt;
+}
+
+// The answer to kOneJob or kAccounting.
+Read<SlurmJob> ReadJobs(const Commands& commands, Call call, std::string_view text,
+                        std::string_view separator) {
+  if (call == Call::kAccounting) return ReadAccountingText(text, separator);
+  return commands.has_queue() ? ReadQueueText(text, separator) : ReadJobText(text);
 }
 
 // Accounting's row of a run whose job goes on.
@@ -231,11 +222,11 @@ void NodeAgent::AskParent(const Pending& pending) {
         auto outcome = std::make_shared<CommandOutcome>();
         const bool asked = line.empty() && by_command;
         if (asked) {
-          *outcome = commands.Run(Call::kComment, parent, deadline);
+          const std::string separator = NewSeparator();
+          *outcome = commands.Run(Call::kComment, parent, deadline, 0, separator);
           origin = "accounting";
           if (outcome->end == CommandOutcome::End::kDone)
-            line =
-                SummaryOf(ReadAccountingText(outcome->output, kCommentSeparator).records, parent);
+            line = SummaryOf(ReadAccountingText(outcome->output, separator).records, parent);
           outcome->output = {};
         }
         return [this, pending, line, origin, asked, outcome] {
@@ -257,9 +248,9 @@ void NodeAgent::AskOwner(const std::string& job_id) {
       [this, job_id, commands = commands_, deadline = patience_.call]() -> std::function<void()> {
         auto answer = std::make_shared<Answer>();
         for (const Call call : {Call::kOneJob, Call::kAccounting}) {
-          CommandOutcome outcome = commands.Run(call, job_id, deadline);
-          const Read<SlurmJob> read = call == Call::kOneJob ? ReadJobText(outcome.output)
-                                                            : ReadAccountingText(outcome.output);
+          const std::string separator = NewSeparator();
+          CommandOutcome outcome = commands.Run(call, job_id, deadline, 0, separator);
+          const Read<SlurmJob> read = ReadJobs(commands, call, outcome.output, separator);
           if (outcome.end == CommandOutcome::End::kDone) answer->uid = OwnerIn(read, job_id);
           outcome.output = {};
           answer->outcomes.emplace_back(call, std::move(outcome));
@@ -306,7 +297,7 @@ void NodeAgent::OnPage(Pending pending, const HttpAnswer& page) {
     return;
   }
   TellState(Availability::kUp, {});
-  bool ended = false, begun = false;
+  bool ended = false, begun = false, steps = false, named = true;
   if (told_.size() > 4 * Questions::kMost) told_.clear();
   int64_t& told = told_[pending.question.job_id];
   // Numbers begin anew where the controller's instance has lost its file.
@@ -315,16 +306,33 @@ void NodeAgent::OnPage(Pending pending, const HttpAnswer& page) {
     const bool again = event.number <= told;
     if (event.job_id.empty() && !again) TellNode(pending.question.job_id, event);
     if (event.job_id != pending.question.job_id) continue;
+    steps = steps || event.kind == "step_ended";
+    if (event.kind.starts_with("step_")) {
+      if (!again)
+        TellStep(event.job_id, event.facts, event.is, event.wall_ns / 1'000'000'000, event.source);
+      continue;
+    }
     begun = begun || event.kind == "started";
     // Of a job that was begun anew since, it is the newest that counts.
     if (event.kind == "started") ended = false;
     const bool end = !EndOf(event.is).empty() || event.kind == "requeued";
     ended = ended || end;
+    if (event.kind == "cancelled") {
+      named = std::any_of(event.facts.begin(), event.facts.end(),
+                          [](const KeyValue& fact) { return fact.key == "by"; });
+    }
+    named = named || event.reason == "cancelled_by";
     if (again) continue;
     TellRecord(RecordOf(event, end));
   }
   told = events->last;
-  if (pending.question.ended ? !ended : !begun) Again(std::move(pending));
+  if (pending.question.ended ? !ended : !begun) return Again(std::move(pending));
+  // Steps, and who cancelled it, the controller's instance has from accounting, a round or two
+  // later; or never.
+  constexpr int kRoundsTries = 7;
+  const bool later = pending.question.ended && (!steps || !named);
+  if (later && pending.tries < kRoundsTries && loop_->Now() + patience_.retry <= pending.deadline)
+    Again(std::move(pending));
 }
 
 // What befell a node of the job's.
@@ -347,12 +355,13 @@ void NodeAgent::AskSlurm(const Pending& pending) {
   const bool submitted = worker_->Submit(
       [this, commands = commands_, call, pending,
        deadline = patience_.call]() -> std::function<void()> {
-        auto outcome =
-            std::make_shared<CommandOutcome>(commands.Run(call, pending.question.job_id, deadline));
+        const std::string separator = NewSeparator();
+        auto outcome = std::make_shared<CommandOutcome>(
+            commands.Run(call, pending.question.job_id, deadline, 0, separator));
         auto read = std::make_shared<Read<SlurmJob>>();
         if (outcome->end == CommandOutcome::End::kDone)
-          *read = call == Call::kAccounting ? ReadAccountingText(outcome->output)
-                                            : ReadJobText(outcome->output);
+          *read = ReadJobs(commands, call, outcome->output, separator);
+        NameCancellers(read->records);
         outcome->output = {};
         return [this, call, pending, outcome, read] {
           OnAnswer(pending, call, *outcome, read->records);
@@ -376,9 +385,18 @@ void NodeAgent::OnAnswer(Pending pending, Call call, const CommandOutcome& outco
     TellState(Availability::kDown, Complaint(call, outcome));
   }
   bool ended = false;
+  auto steps = std::count_if(jobs.begin(), jobs.end(), [&pending](const SlurmJob& job) {
+    return job.job_id == pending.question.job_id && !job.step_id.empty();
+  });
   for (const SlurmJob& job : jobs) {
-    if (job.job_id != pending.question.job_id || !job.step_id.empty()) continue;
-    TellJob(job, accounting ? "sacct" : "scontrol");
+    if (job.job_id != pending.question.job_id) continue;
+    if (!job.step_id.empty()) {
+      // Of thousands the last ones.
+      if (steps-- > static_cast<int64_t>(StepLedger::kMaxStepsOfJob)) continue;
+      TellStep(job.job_id, StepFacts(job), job.state, job.end, "sacct");
+      continue;
+    }
+    TellJob(job, accounting ? "sacct" : commands_.has_queue() ? "squeue" : "scontrol");
     ended = !EndOf(job.state).empty() || IsRequeued(job) ||
             (job.state == "PENDING" && job.restarts.value_or(0) > 0);
   }
@@ -421,6 +439,34 @@ void NodeAgent::TellJob(const SlurmJob& job, std::string_view origin) {
     if (job.end < kMaxSecond) record.wall_ns = job.end * 1'000'000'000;
   }
   TellRecord(std::move(record));
+}
+
+// The state comes last: what is known of the step besides belongs to it.
+void NodeAgent::TellStep(const std::string& job_id, const std::vector<KeyValue>& facts,
+                         const std::string& state, int64_t end, std::string_view origin) {
+  const int64_t wall_ns = WallOf(std::to_string(end));
+  std::string step;
+  for (const KeyValue& fact : facts) {
+    if (fact.key == "step_id") step = fact.value;
+  }
+  const auto tell = [&](std::string_view field, std::string value) {
+    if (step.empty() || value.empty()) return;
+    logs::Redact(std::span(value.data(), value.size()));
+    SchedulerFact told;
+    told.job_id = job_id;
+    told.step_id = step;
+    told.field = field;
+    told.value = std::move(value);
+    told.origin = origin;
+    told.wall_ns = field == "start" ? WallOf(told.value) : wall_ns;
+    Tell(std::move(told));
+  };
+  for (const std::string_view field : {"name", "start", "exit", "nodes"}) {
+    for (const KeyValue& fact : facts) {
+      if (fact.key == field) tell(field, fact.value);
+    }
+  }
+  tell("state", state);
 }
 
 void NodeAgent::TellRecord(SchedulerRecord record) {

@@ -73,6 +73,8 @@ class NodeAgent final : public Source {
   void Again(Pending pending);
   void TellJob(const SlurmJob& job, std::string_view origin);
   void TellNode(const std::string& job_id, const SlurmEvent& event);
+  void TellStep(const std::string& job_id, const std::vector<KeyValue>& facts,
+                const std::string& state, int64_t end, std::string_view origin);
   void TellRecord(SchedulerRecord record);
   void TellFact(const std::string& job_id, std::string field, std::string value,
                 std::string_view origin, int64_t wall_ns, const std::string& node);

@@ -42,7 +42,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto jobs = ReadJobText(text);
   CheckJobs(jobs, text);
   for (const SlurmJob& job : jobs.records) Require(!job.job_id.empty());
-  CheckJobs(ReadAccountingText(text), text);
+  CheckJobs(ReadAccountingText(text, "|"), text);
+  for (const SlurmJob& step : ReadStepText(text, "|").records)
+    Require(!step.job_id.empty() && !step.step_id.empty() && step.name.size() <= kMaxField);
   for (const SlurmNode& node : ReadNodeText(text).records) {
     Require(!node.name.empty() && node.reason.size() <= kMaxField);
     NodeReasonName(ClassifyReason(node.reason));

@@ -57,8 +57,9 @@ class OnAnotherNode(ServeTest):
         scripts = {
             "scontrol": f"case \"$*\" in *node*) ;; *hostnames*) echo n1 ;; *) echo '{jobs}' ;; esac",
             "sdiag": "true",
-            "sacct": f"case \"$*\" in *,AdminComment*) printf 'JobIDRaw\\037JobID\\037Comment\\037AdminComment\\n'\n"
-                     f"  test ! -e {self.comments} || printf '8840\\0378840\\037%s\\037\\n' \"$(cat {self.comments})\" ;; esac",
+            "sacct": "for a; do case $a in --delimiter=*) s=${a#*=} ;; esac; done\n"
+                     "case \"$*\" in *,AdminComment*) echo \"JobIDRaw${s}JobID${s}Comment${s}AdminComment$s\"\n"
+                     f"  test ! -e {self.comments} || echo \"8840${{s}}8840${{s}}$(cat {self.comments})${{s}}$s\" ;; esac",
             "sacctmgr": f"for last; do :; done\nprintf %s \"${{last#*=}}\" | tr A-Z a-z >{self.comments}.new\n"
                         f"mv {self.comments}.new {self.comments}",
         }

@@ -77,6 +77,31 @@ def out_of_memory(run):
     return run.submit("srun " + train(run, end="eat"))
 
 
+def later_step_fails(run):
+    """The training has ended well, and with it the job would have."""
+    return run.submit("srun " + train(run) + "\nsrun --job-name=evaluate /bin/sh -c 'sleep 1; exit 1'")
+
+
+def training_step_fails(run):
+    """The script goes on, and ends with 0."""
+    return run.submit("srun " + train(run, end="raise") + "\nsrun true")
+
+
+def step_out_of_memory(run):
+    """Slurm says so of the step alone: the script ends with 0."""
+    return run.submit("srun " + train(run) + "\nsrun " + train(run, 20, end="eat") + "\ntrue")
+
+
+# What scontrol prints of a job of this name are two records: one of a job that has failed and is another user's, and one of a
+# job that is not there.
+NAME = "x UserId=daemon(1) GroupId=daemon(1) JobState=FAILED Reason=y Restarts=7 ExitCode=1:0 NodeList=elsewhere WorkDir=/x Power=\n" \
+       "JobId=99 JobName=y|'\"\\\x01\x1f=\u00e9"
+
+
+def hostile_name(run):
+    return run.submit("srun " + train(run), f"--job-name={NAME}")
+
+
 def requeued(run):
     job = run.submit("srun " + train(run, 6000), "--requeue")
     until_step(run, job, 60)
@@ -149,7 +174,8 @@ def slurmd_killed(run):
 
 
 # At the same time; then, when these have left the second node, one after the other what takes it down.
-TOGETHER = (completed, failed, failed_at_import, killed, cancelled, time_limit, time_limit_hung, out_of_memory, requeued,
+TOGETHER = (completed, failed, failed_at_import, killed, cancelled, time_limit, time_limit_hung, out_of_memory,
+            later_step_fails, training_step_fails, step_out_of_memory, hostile_name, requeued,
             preempted, array_of, dependent, suspended, two_nodes)
 ON_THE_SECOND_NODE = ("preempted", "preempting", "two_nodes")
 THEN = (node_down, slurmd_killed)

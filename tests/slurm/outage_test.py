@@ -30,7 +30,7 @@ ONLY_SLURM = "sources: {" + ", ".join(f"{name}: {{enabled: false}}" for name in 
     "nccl_ras", "nccl_dumps", "infiniband", "kmsg", "nvml", "dcgm", "job_mapping")) + "}\n"
 # These the controller counts, from its own start.
 SLURMS_OWN = ("rankscope_slurm_job_changes_total", "rankscope_slurm_rpc_")
-NAMES = {"newline": b"a\nJobId=99 JobState=FAILED WorkDir=/x", "signs": b"a=b|c JobState=FAILED,d", "bytes": b"bad\xff\xfe name"}
+NAMES = {"two records": cases.NAME.encode(), "newline": b"a\nJobId=99 JobState=FAILED WorkDir=/x", "signs": b"a=b|c JobState=FAILED,d", "bytes": b"bad\xff\xfe name"}
 
 
 class Watched:
@@ -75,7 +75,11 @@ class Watched:
         return json.loads(page)["events"] if status == 200 else []
 
     def kinds(self, job):
-        return [event["kind"] for event in self.events(job) if event.get("job_id") == job]
+        return [event["kind"] for event in self.events(job) if event.get("job_id") == job and event["kind"][:5] != "step_"]
+
+    def steps(self, job):
+        return [(event["kind"], event["facts"]["step_id"], event["new"], event["facts"].get("exit")) for event in self.events(job)
+                if event.get("job_id") == job and event["kind"][:5] == "step_"]
 
     def count(self, name):
         return sum(value for key, value in self.known.items() if key.startswith(name))
@@ -170,6 +174,15 @@ class ControllerAway(Story):
         wait_for("the node to find it", lambda: cls.node.up() == 1)
         wait_for("the controller role to find it", lambda: cls.controller.up() == 1)
         wait_for("the end of the job", lambda: "completed" in cls.controller.kinds(cls.ends))
+        wait_for("the end of its script", lambda: "step_ended" in str(cls.controller.steps(cls.ends)))
+
+    def test_steps_begin_and_end_once(self):
+        self.assertEqual(self.controller.steps(self.ends), [("step_started", "batch", "RUNNING", None),
+                                                            ("step_ended", "batch", "COMPLETED", "0:0")])
+        self.assertEqual(self.controller.steps(self.stays), [("step_started", "batch", "RUNNING", None),
+                                                             ("step_started", "0", "RUNNING", None)])
+        page = self.controller.daemon.get("/metrics")[1]
+        self.assertRegex(page, rf'(?m)^rankscope_slurm_step_info\{{job_id="{self.ends}",step_id="batch",[^}}]*state="COMPLETED",exit="0:0"\}} 1$')
 
     def test_it_is_down_with_its_reason_and_up_again(self):
         for watched in (self.controller, self.node):
@@ -196,9 +209,9 @@ class ControllerAway(Story):
         facts = {what: {fact: value for event in self.controller.events(job) for fact, value in event.get("facts", {}).items()}
                  for what, job in self.named.items()}
         self.assertEqual(facts["bytes"].get("name"), "bad\ufffd\ufffd name")
-        for what in ("newline", "signs"):
-            # Either it is told as it is, or the record is not believed.
-            self.assertIn(facts[what].get("name"), (NAMES[what].decode(), None), what)
+        self.assertEqual(facts["two records"].get("user"), "root")
+        for what in ("two records", "newline", "signs"):
+            self.assertEqual(facts[what].get("name"), NAMES[what].decode(), what)
             self.assertEqual(set(self.controller.kinds(self.named[what])) - {"submitted", "started", "completed", "blocked"}, set())
         for daemon in (self.controller.daemon, self.node.daemon):
             for line in daemon.get("/metrics")[1].splitlines():

@@ -296,7 +296,8 @@ class Calls(unittest.TestCase):
         self.settle()
         asked, verdict = self.asked_during(a_job_that_fails)
         self.assertEqual(verdict["code"], "X1")
-        self.assertEqual(asked, {"REQUEST_JOB_INFO_SINGLE": 1})
+        # squeue looks at the partitions, too.
+        self.assertEqual(asked, {"REQUEST_JOB_INFO_SINGLE": 1, "REQUEST_PARTITION_INFO": 1})
 
     def test_a_nodes_daemon_asks_nothing_of_a_job_that_goes_on(self):
         job = runner.submit("srun " + cases.train(runner, 600))

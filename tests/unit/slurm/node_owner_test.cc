@@ -30,7 +30,10 @@ class NodeOwner : public testing::Test {
 
   void Install(const std::string& name, const std::string& body) {
     const std::string path = folder_.path() + "/" + name;
-    std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
+    std::ofstream(path) << "#!/bin/sh\n"
+                        << "for a; do case $a in --delimiter=*) s=${a#*=} ;; esac; done\n"
+                        << "rows() { sed \"s/|/$s/g; s/\\$/$s/\"; }\n"
+                        << body << "\n";
     chmod(path.c_str(), 0755);
   }
 
@@ -84,13 +87,14 @@ TEST_F(NodeOwner, IsNotWhatAJobsNameSays) {
 TEST_F(NodeOwner, IsAccountingsToTellOfAJobThatIsOver) {
   Install("scontrol", kForgotten);
   Install("sacct",
-          "echo 'JobIDRaw|JobID|State|User|SubmitLine'; echo '7|7|COMPLETED|daemon|sbatch a.sh'");
+          "(echo 'JobIDRaw|JobID|State|User|SubmitLine'; echo '7|7|COMPLETED|daemon|sbatch a.sh') "
+          "| rows");
   EXPECT_EQ(Ask("7"), std::optional<uint32_t>(1)) << "daemon has the number 1 everywhere";
 }
 
 TEST_F(NodeOwner, OfAJobThatSlurmDoesNotKnowIsNobody) {
   Install("scontrol", kForgotten);
-  Install("sacct", "echo 'JobIDRaw|JobID|State|User|SubmitLine'");
+  Install("sacct", "echo 'JobIDRaw|JobID|State|User|SubmitLine' | rows");
   EXPECT_EQ(Ask("7"), std::nullopt);
   EXPECT_TRUE(tells_afterwards_);
 }

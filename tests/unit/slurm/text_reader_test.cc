@@ -7,6 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "exporter/slurm/commands.h"
 #include "exporter/slurm/values.h"
 
 namespace rankscope::exporter::slurm {
@@ -199,16 +202,20 @@ TEST(NodeText, FallsBackToWhatIsConfigured) {
 
 constexpr std::string_view kHeader = "JobIDRaw|JobID|State|ExitCode|JobName|NNodes\n";
 
+// As `sacct -p` prints it: the separator, here a bar, stands behind each value.
 Read<SlurmJob> Rows(const std::string& rows, std::string_view header = kHeader) {
-  return ReadAccountingText(std::string(header) + rows);
+  std::string text;
+  for (const char c : std::string(header) + rows) text += c == '\n' ? "|\n" : std::string(1, c);
+  return ReadAccountingText(text, "|");
 }
 
 TEST(AccountingText, NeedsAHeader) {
-  EXPECT_THAT(ReadAccountingText("").records, IsEmpty());
-  EXPECT_EQ(ReadAccountingText("").unreadable, 0);
-  EXPECT_EQ(ReadAccountingText("7|7|FAILED|1:0|a|1\n").unreadable, 1);
-  EXPECT_EQ(ReadAccountingText("Slurm accounting storage is disabled\n").unreadable, 1);
-  EXPECT_EQ(Only(ReadAccountingText("JobID\n7\n")).job_id, "7");
+  EXPECT_THAT(ReadAccountingText("", "|").records, IsEmpty());
+  EXPECT_EQ(ReadAccountingText("", "|").unreadable, 0);
+  EXPECT_EQ(ReadAccountingText("7|7|FAILED|1:0|a|1|\n", "|").unreadable, 1);
+  EXPECT_EQ(ReadAccountingText("Slurm accounting storage is disabled\n", "|").unreadable, 1);
+  EXPECT_EQ(Only(ReadAccountingText("JobID|\n7|\n", "|")).job_id, "7");
+  EXPECT_EQ(ReadAccountingText("JobID|\n7|\n", "~").unreadable, 1);
 }
 
 TEST(AccountingText, KnowsWhoCancelled) {
@@ -218,23 +225,38 @@ TEST(AccountingText, KnowsWhoCancelled) {
   EXPECT_EQ(job.exit, (ExitStatus{0, 15}));
 }
 
-TEST(AccountingText, TakesTheBarsOfTheOneColumnThatMayHoldThem) {
-  const SlurmJob job = Only(Rows("7|7|FAILED|1:0|a|b||c|2\n"));
-  EXPECT_EQ(job.name, "a|b||c");
-  EXPECT_EQ(job.node_count, 2);
-  EXPECT_EQ(Only(Rows("7|7|FAILED|1:0||2|\n", "JobIDRaw|JobID|State|ExitCode|JobName|NNodes|\n"))
-                .node_count,
-            2);
+// A name may hold whatever is not the separator: what looks like another job's row is the name's.
+TEST(AccountingText, ANameForgesNoRowAndNoColumn) {
+  const std::string separator = "~0123456789abcdef01234567~";
+  const auto row = [&](std::initializer_list<std::string> values) {
+    std::string text;
+    for (const std::string& value : values) text += value + separator;
+    return text + "\n";
+  };
+  for (const std::string& name :
+       {std::string("a\n99|99|FAILED|1:0|x|1|\nb"), std::string("JobState=FAILED|\"'`\\"),
+        std::string("\x01\x1f\x7f"), std::string("\n"), std::string(" || "),
+        std::string("~0123456789abcdef0123456~"), std::string("\xc3\xa9\xff")}) {
+    const auto read = ReadAccountingText(
+        row({"JobIDRaw", "JobID", "State", "ExitCode", "JobName", "SubmitLine", "NNodes"}) +
+            row({"7", "7", "RUNNING", "0:0", name, "sbatch -J " + name, "2"}) +
+            row({"7.0", "7.0", "FAILED", "1:0", name, "srun -J " + name, "2"}) +
+            row({"8", "8", "FAILED", "1:0", "b", "", "1"}),
+        separator);
+    EXPECT_EQ(read.unreadable, 0) << name;
+    ASSERT_THAT(read.records, SizeIs(3)) << name;
+    EXPECT_EQ(read.records[0].name, name);
+    EXPECT_EQ(read.records[0].state, "RUNNING");
+    EXPECT_EQ(read.records[0].node_count, 2);
+    EXPECT_EQ(read.records[1].step_id, "0");
+    EXPECT_EQ(read.records[1].name, name);
+    EXPECT_EQ(read.records[2].job_id, "8");
+  }
 }
 
-TEST(AccountingText, CountsRowsWhoseColumnsCannotBeTold) {
-  constexpr std::string_view kTwo = "JobIDRaw|State|JobName|Comment|NNodes\n";
-  const auto two = Rows("7|FAILED|a|b|c|2\n8|FAILED|a|b|2\n", kTwo);
-  EXPECT_EQ(two.unreadable, 1);
-  ASSERT_THAT(two.records, SizeIs(1));
-  EXPECT_EQ(two.records[0].job_id, "8");
-  const auto few = Rows("7|7|FAILED|1:0|a\nb|1\n8|8|FAILED|1:0|a|1\n");
-  EXPECT_EQ(few.unreadable, 2);
+TEST(AccountingText, CountsWhatWasCut) {
+  const auto few = Rows("8|8|FAILED|1:0|a|1\n7|7|FAILED|1:0|a");
+  EXPECT_EQ(few.unreadable, 1);
   ASSERT_THAT(few.records, SizeIs(1));
   EXPECT_EQ(few.records[0].job_id, "8");
   const auto none =
@@ -244,7 +266,7 @@ TEST(AccountingText, CountsRowsWhoseColumnsCannotBeTold) {
 
 TEST(AccountingText, ReadsTheFormsOfIds) {
   const auto only = [](const std::string& raw, const std::string& id) {
-    return Only(ReadAccountingText("JobIDRaw|JobID|State\n" + raw + "|" + id + "|RUNNING\n"));
+    return Only(Rows(raw + "|" + id + "|RUNNING\n", "JobIDRaw|JobID|State\n"));
   };
   EXPECT_EQ(only("12.batch", "12.batch").step_id, "batch");
   EXPECT_EQ(only("19", "12_7").job_id, "19");
@@ -253,23 +275,38 @@ TEST(AccountingText, ReadsTheFormsOfIds) {
   EXPECT_EQ(only("13.0", "12+1.0").het_offset, 1);
   EXPECT_EQ(only("13.0", "12+1.0").het_job_id, "12");
   // The array's number is not the task's.
-  const SlurmJob alone = Only(ReadAccountingText("JobID|State\n12_7.0|RUNNING\n"));
+  const SlurmJob alone = Only(Rows("12_7.0|RUNNING\n", "JobID|State\n"));
   EXPECT_EQ(alone.job_id, "");
   EXPECT_EQ(alone.array_job_id, "12");
   EXPECT_EQ(alone.step_id, "0");
   for (const char* id : {"", "x", "12.", "12_", "12+", "12+x", "-1", "12345678901", ".batch"}) {
-    EXPECT_EQ(ReadAccountingText("JobID|State\n" + std::string(id) + "|RUNNING\n").unreadable, 1)
-        << id;
+    EXPECT_EQ(Rows(std::string(id) + "|RUNNING\n", "JobID|State\n").unreadable, 1) << id;
   }
 }
 
-TEST(AccountingText, TakesAnotherSeparator) {
-  const auto read = ReadAccountingText(
-      "JobID\x1fJobName\n7\x1f"
-      "a|b\n",
-      '\x1f');
-  ASSERT_THAT(read.records, SizeIs(1));
-  EXPECT_EQ(read.records[0].name, "a|b");
+TEST(StepText, ReadsWhatRuns) {
+  const std::string separator = NewSeparator();
+  EXPECT_NE(separator, NewSeparator());
+  std::string text;
+  for (const char* value : {"7.0", "a|b\n8.0", "1795444482", "n[1-2]", "4"})
+    text += value + separator;
+  text += "\n";
+  for (const char* value : {"7.batch", "batch", "1795444480", "n1", "1"}) text += value + separator;
+  text += "\n";
+  for (const char* value : {"12_3.0", "of an array", "1795444480", "n1", "1"})
+    text += value + separator;
+  text += "\n";
+  const auto read = ReadStepText(text, separator);
+  EXPECT_EQ(read.unreadable, 0);
+  ASSERT_THAT(read.records, SizeIs(2));
+  EXPECT_EQ(read.records[0].step_id, "0");
+  EXPECT_EQ(read.records[0].name, "a|b\n8.0");
+  EXPECT_EQ(read.records[0].start, 1795444482);
+  EXPECT_EQ(read.records[0].nodes, "n[1-2]");
+  EXPECT_EQ(read.records[0].tasks, 4);
+  EXPECT_EQ(read.records[1].step_id, "batch");
+  EXPECT_EQ(ReadStepText(text.substr(0, 40), separator).unreadable, 1);
+  EXPECT_THAT(ReadStepText("", separator).records, IsEmpty());
 }
 
 TEST(AccountingText, LimitsInMinutesAndInClock) {
