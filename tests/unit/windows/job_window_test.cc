@@ -225,7 +225,7 @@ TEST_F(JobWindowTest, StreamsAndRanksAreBounded) {
   EXPECT_EQ(job_.streams().size(), JobWindow::kMaxStreams);
   SampleBatch batch;
   batch.samples = {{SignalId::kLoss, 1}};
-  for (int32_t rank = -5; rank < 10'000; ++rank) job_.OnSample({rank, -1, {}}, batch, At(1));
+  for (int32_t rank = -5; rank < 20'000; ++rank) job_.OnSample({rank, -1, {}}, batch, At(1));
   EXPECT_EQ(job_.ranks().size(), JobWindow::kMaxRanks);
   EXPECT_FALSE(job_.ranks().contains(-1));
 }
