@@ -37,7 +37,8 @@ struct SignalRow {
 constexpr SignalRow kSubs[] = {{SIGKILL, "sigkill"}, {SIGSEGV, "sigsegv"}, {SIGABRT, "sigabrt"},
                                {SIGBUS, "sigbus"},   {SIGILL, "sigill"},   {SIGFPE, "sigfpe"},
                                {SIGHUP, "sighup"},   {SIGPIPE, "sigpipe"}, {SIGUSR1, "sigusr"},
-                               {SIGUSR2, "sigusr"},  {SIGXCPU, "limit"},   {SIGXFSZ, "limit"}};
+                               {SIGUSR2, "sigusr"},  {SIGTERM, "sigterm"}, {SIGXCPU, "limit"},
+                               {SIGXFSZ, "limit"}};
 // What the kernel sends for what a program's own instructions did, or the program to itself.
 constexpr int32_t kCrashes[] = {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
 
@@ -103,7 +104,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.sub = "shm";
     finding.domain = proto::DOMAIN_WORKLOAD;
     finding.component = "shared_memory";
-  } else if (finding.signal == SIGKILL && by == "itself") {
+  } else if ((finding.signal == SIGKILL || finding.signal == SIGTERM) && by == "itself") {
     finding.domain = proto::DOMAIN_WORKLOAD;
     finding.component = "process";
     finding.advice = "killed_itself";

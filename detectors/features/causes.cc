@@ -264,6 +264,21 @@ class Orderer {
     }
   }
 
+  // Nobody asks himself to stop: SIGTERM that a process sent to itself ended it like any other
+  // signal. Not SIGINT: CPython ends so after a KeyboardInterrupt that nobody caught.
+  void RecogniseOwnSignals() {
+    for (Cause& cause : causes_) {
+      if (cause.incident().kind == IncidentKind::kSignalDeath &&
+          cause.incident().signal == SIGTERM && SenderOf(causes_, cause) == "itself")
+        cause.event = CauseClass::kSignal;
+    }
+  }
+
+  // Whether somebody asked a process to stop.
+  static bool IsRequest(const Cause& cause) {
+    return IsTakedown(cause.incident()) && cause.event != CauseClass::kSignal;
+  }
+
   // A launcher kills the rest once one has failed, or has ended with a code.
   void DemoteWhatTheLauncherDid() {
     const auto failed_before = [this](const Cause& killed) {
@@ -271,7 +286,7 @@ class Orderer {
         const bool exited = other.incident().kind == IncidentKind::kNonZeroExit &&
                             other.candidate->order < killed.candidate->order;
         const bool failure = other.role == Role::kInitiating && IsFailure(other.event) &&
-                             !IsTakedown(other.incident()) && !KilledByJob(other);
+                             !IsRequest(other) && !KilledByJob(other);
         return exited || failure;
       });
     };
@@ -337,6 +352,7 @@ class Orderer {
   }
 
   void DemoteConsequences() {
+    RecogniseOwnSignals();
     SetWordsBesideTheKernels();
     DemoteWhatTheSchedulerDid();
     DemoteWhatACardDid();
@@ -345,7 +361,7 @@ class Orderer {
     DemoteWhatTheLauncherDid();
     SetOldXidsAside();
     const auto own_failure = [](const Cause& cause) {
-      return !IsTakedown(cause.incident()) && IsFailure(cause.event);
+      return !IsRequest(cause) && IsFailure(cause.event);
     };
     const bool failed = AnyInitiating(own_failure);
     const bool scheduled = AnyInitiating(
@@ -360,12 +376,12 @@ class Orderer {
       return !IsDisposition(cause.event) && other.kind != IncidentKind::kSignalDeath &&
              !(other.kind == IncidentKind::kException && other.shape.starts_with("cpp_"));
     });
-    const bool someone_died = AnyInitiating(
-        [](const Cause& cause) { return IsDeath(cause.event) && !IsTakedown(cause.incident()); });
+    const bool someone_died =
+        AnyInitiating([](const Cause& cause) { return IsDeath(cause.event) && !IsRequest(cause); });
     for (Cause& cause : causes_) {
       if (cause.role != Role::kInitiating) continue;
       const Incident& incident = cause.incident();
-      if (IsTakedown(incident) && (failed || scheduled || AfterAnExit(cause)))
+      if (IsRequest(cause) && (failed || scheduled || AfterAnExit(cause)))
         cause.role = Role::kCascade;
       // A plain cancel after a failure is the launcher or --kill-on-bad-exit cleaning up.
       if (incident.kind == IncidentKind::kSchedulerEnd &&

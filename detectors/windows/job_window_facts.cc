@@ -123,15 +123,17 @@ void JobWindow::TakeRequest(const attribution::ProcessInfo& process, bool counts
   }
 }
 
-// The signal that this process ended by, as it was sent; what else was sent to it is forgotten.
+// The signal that this process ended by, as it was sent; what else was sent to it is forgotten. A
+// handler that has cleaned up ends its process by sending it the same signal again: then the first
+// sender is who ended it.
 void JobWindow::TakeSignal(const attribution::ProcessInfo& process, bool counts) {
   // Of an end that nobody saw, SIGKILL alone is sure to be the reason.
   const int signal = process.status_known ? process.wait_status & 0x7f : 9;
   std::optional<Candidate> killer;
   for (Candidate& candidate : pending_signals_) {
-    if (candidate.process == process.key && candidate.incident.signal == signal) {
-      killer = std::move(candidate);
-    }
+    if (candidate.process != process.key || candidate.incident.signal != signal) continue;
+    const bool again = candidate.incident.fields.front().value == "itself";
+    if (!killer || !again) killer = std::move(candidate);
   }
   std::erase_if(pending_signals_,
                 [&](const Candidate& candidate) { return candidate.process == process.key; });
