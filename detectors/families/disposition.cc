@@ -82,8 +82,12 @@ const Cause* SchedulersWord(const JobFeatures& f) {
     const bool record = cause.candidate->store == proto::STORE_SCHEDULER;
     // srun cancels a step of which a task has failed.
     if (cause.role == Cause::Role::kCascade && !record) continue;
-    if (found == nullptr || (record && found->candidate->store != proto::STORE_SCHEDULER))
-      found = &cause;
+    // Of two records of one end, the one that names who asked for it.
+    const bool better = found == nullptr ||
+                        (record && found->candidate->store != proto::STORE_SCHEDULER) ||
+                        (record && found->incident().sub == incident.sub &&
+                         FieldOf(*found, "by").empty() && !FieldOf(cause, "by").empty());
+    if (better) found = &cause;
   }
   return found;
 }
@@ -102,7 +106,8 @@ Disposition ByScheduler(const Cause& word) {
   Disposition out;
   out.kind = RowOfSub(word.incident().sub)->kind;
   out.by = FieldOf(word, "by");
-  out.uid = UidIn(out.by);
+  const std::string_view uid = FieldOf(word, "by_uid");
+  out.uid = UidIn(uid.empty() ? std::string_view(out.by) : uid);
   out.reason = FieldOf(word, "value");
   out.at = word.incident().t;
   out.evidence = word.evidence;

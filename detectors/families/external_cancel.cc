@@ -54,7 +54,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.shows = finding.root = {f.exit_evidence};
     if (f.last_progress_evidence != features::kNoEvidence)
       finding.shows.push_back(f.last_progress_evidence);
-    finding.open.push_back(Question::kWhoCancelled);
+    if (CancellerIsOpen(f)) finding.open.push_back(Question::kWhoCancelled);
     return finding;
   }
   const logs::Incident& incident = primary->incident();
@@ -90,7 +90,7 @@ Finding Evaluate(const JobFeatures& f) {
   if (const std::string_view by = Canceller(f); !by.empty()) {
     finding.advice = "cancelled_by";
     finding.values.Set(FieldId::kBy, by);
-  } else {
+  } else if (CancellerIsOpen(f)) {
     finding.open.push_back(Question::kWhoCancelled);
   }
   return finding;

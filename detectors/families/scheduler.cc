@@ -85,7 +85,7 @@ Finding NoticeFinding(const JobFeatures& f, std::string_view sub, const Cause& n
   Show(notice.evidence, finding);
   Show(f.last_progress_evidence, finding);
   Show(f.leave.save, finding);
-  if (Canceller(f).empty()) finding.open.push_back(Question::kWhoCancelled);
+  if (CancellerIsOpen(f)) finding.open.push_back(Question::kWhoCancelled);
   return finding;
 }
 

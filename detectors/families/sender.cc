@@ -6,6 +6,8 @@
 #include <csignal>
 #include <set>
 
+#include "detectors/families/disposition.h"
+
 namespace rankscope::families {
 namespace {
 
@@ -73,6 +75,20 @@ std::string_view Canceller(const JobFeatures& f) {
   return {};
 }
 
+bool CancellerIsOpen(const JobFeatures& f) {
+  if (!Canceller(f).empty()) return false;
+  const Disposition how = DispositionOf(f);
+  switch (how.kind) {
+    case DispositionKind::kTimeLimit:
+    case DispositionKind::kPreempted:
+    case DispositionKind::kRequeued:
+    case DispositionKind::kNodeLost:
+      return false;
+    default:
+      return how.kind != DispositionKind::kKilled || how.by.empty();
+  }
+}
+
 void JudgeSender(const JobFeatures& f, const Cause& sent, Finding& finding) {
   const std::string_view by = FieldOf(sent, "sent_by");
   for (const SenderRow& row : kSenders) {
@@ -81,7 +97,7 @@ void JudgeSender(const JobFeatures& f, const Cause& sent, Finding& finding) {
     finding.component = row.component;
     finding.advice = row.advice;
   }
-  if (by == "scheduler" && Canceller(f).empty()) finding.open.push_back(Question::kWhoCancelled);
+  if (by == "scheduler" && CancellerIsOpen(f)) finding.open.push_back(Question::kWhoCancelled);
   for (const std::string_view key : {"sender", "sender_pid", "sender_uid", "sender_cgroup"}) {
     if (std::optional<FieldValue> value = FromCaptured(key, FieldOf(sent, key)))
       finding.values.Set(std::move(*value));

@@ -23,6 +23,10 @@ bool KilledTheRun(const features::JobFeatures& f, const features::Cause& primary
 // Who asked the scheduler for the end, by its record; empty: it does not say.
 std::string_view Canceller(const features::JobFeatures& f);
 
+// Whether it is open who asked for the end: no record names him, the scheduler gives no reason of
+// its own, and the kernel saw no sender outside of the job.
+bool CancellerIsOpen(const features::JobFeatures& f);
+
 // Whose doing it was: domain, component, advice, and the sender's values for the sentences.
 void JudgeSender(const features::JobFeatures& f, const features::Cause& sent, Finding& finding);
 

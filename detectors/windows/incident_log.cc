@@ -52,6 +52,16 @@ void AddRank(std::vector<int32_t>& ranks, int32_t rank) {
   if (ranks.size() < IncidentLog::kMaxRanks) ranks.insert(at, rank);
 }
 
+// A second record of the same act may know more of it: who asked for it.
+void AddFields(const std::vector<KeyValue>& more, std::vector<KeyValue>& fields) {
+  for (const KeyValue& field : more) {
+    const bool known = std::any_of(fields.begin(), fields.end(), [&field](const KeyValue& each) {
+      return each.key == field.key;
+    });
+    if (!known) fields.push_back(field);
+  }
+}
+
 }  // namespace
 
 void IncidentLog::Add(Candidate candidate) {
@@ -71,6 +81,8 @@ void IncidentLog::Add(Candidate candidate) {
     if (candidate.incident.pid != 0 && candidate.incident.pid != seen->incident.pid) continue;
     if (candidate.progress_before - seen->progress_before < kProgressBetween) {
       ++seen->times;
+      if (candidate.store == proto::STORE_SCHEDULER)
+        AddFields(candidate.incident.fields, seen->incident.fields);
       for (const int32_t rank : candidate.ranks) AddRank(seen->ranks, rank);
       return;
     }

@@ -19,6 +19,26 @@ using logs::Incident;
 using logs::IncidentKind;
 using logs::Role;
 
+namespace {
+
+// "1000", or with the name that whoever read the record knows for the number: "alice(1000)".
+void AddCanceller(std::string_view by, std::vector<KeyValue>& fields) {
+  if (by.empty()) return;
+  const auto number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  std::string_view uid = number(by) ? by : std::string_view();
+  if (const size_t bracket = by.rfind('('); bracket != by.npos && by.ends_with(')')) {
+    uid = by.substr(bracket + 1, by.size() - bracket - 2);
+    if (!number(uid)) uid = {};
+    if (bracket > 0 && !uid.empty()) by = by.substr(0, bracket);
+  }
+  fields.push_back({"by", number(by) ? "uid " + std::string(by) : std::string(by)});
+  if (!uid.empty()) fields.push_back({"by_uid", std::string(uid)});
+}
+
+}  // namespace
+
 void JobWindow::OnEvent(const Event& event, const Speaker& speaker, Timestamp t) {
   attempts_.Each([&](AttemptWindow& attempt) { attempt.kernel.OnEvent(event, speaker, t); });
   suspension_.OnEvent(event, t);
@@ -255,9 +275,8 @@ void JobWindow::TakeSchedulerEnd(std::string_view field, const SchedulerHistory:
     // sacct: "CANCELLED by 1000"; other texts say who in a field of its own, and some do not.
     constexpr std::string_view kBy = "CANCELLED by ";
     std::string by = state.starts_with(kBy) ? state.substr(kBy.size()) : std::string();
-    if (by.empty()) by = run != nullptr ? run->by : told.by;
-    const bool number = by.find_first_not_of("0123456789") == std::string::npos;
-    if (!by.empty()) fields.push_back({"by", number ? "uid " + by : by});
+    if (by.empty()) by = run != nullptr && !run->by.empty() ? run->by : told.by;
+    AddCanceller(by, fields);
   }
   if (run != nullptr && run->start > 0) fields.push_back({"run_start", std::to_string(run->start)});
   if (run != nullptr && !run->failed_node.empty()) fields.push_back({"node", run->failed_node});

@@ -161,7 +161,9 @@ SchedulerHistory::State SchedulerHistory::Commit(const SchedulerRecord& record,
   if (run == nullptr) return {another, nullptr, record.by};
   // An answer that was overtaken by another.
   if (run->ended() && SchedulerStateGoesOn(state)) return {false, run, record.by};
-  const bool changed = run->state != state;
+  const bool ended_now = run->state != state;
+  // The same end, and who asked for it: news.
+  const bool changed = ended_now || (run->by.empty() && !record.by.empty());
   run->state = state;
   run->origin = state_origin_;
   Replace(run->end, record.end, 0);
@@ -173,7 +175,7 @@ SchedulerHistory::State SchedulerHistory::Commit(const SchedulerRecord& record,
   Replace(run->nodes, record.nodes);
   Replace(run->failed_node, record.failed_node);
   Replace(run->exit, record.exit);
-  if (run->ended() && changed) {
+  if (run->ended() && ended_now) {
     const auto happened = clock.At(record.wall_ns);
     const Timestamp t = happened.value_or(clock.now);
     run->end_t = record.end > 0 ? clock.AtSecond(record.end).value_or(clock.now) : t;

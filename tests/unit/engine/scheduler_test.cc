@@ -145,6 +145,106 @@ TEST(SchedulerFacts, WhoCancelledIsSaidAndNotAskedFor) {
                           }));
 }
 
+// Who reads the record knows a name for the number.
+TEST(SchedulerFacts, WhoCancelledHasANameAndANumber) {
+  Tape tape = OnNode("0");
+  EndBy(tape, 12, 15);
+  SchedulerRecord record;
+  record.job_id = "77";
+  record.origin = "sacct";
+  record.start = 1'750'000'000 + static_cast<int64_t>(kStart);
+  record.end = record.start + 12;
+  record.wall_ns = record.end * 1'000'000'000;
+  record.state = "CANCELLED";
+  tape.Add(14, record);
+  record.by = "ada(1042)";  // the same end, told again by who knows more
+  tape.Add(16, record);
+  tape.Finish(20);
+  Engine engine({}, "n1");
+  Play(tape, engine, 0, tape.size());
+  const proto::Verdict verdict = VerdictOf(engine, "77");
+  EXPECT_EQ(verdict.code(), "X20");
+  EXPECT_EQ(verdict.disposition().by(), "ada");
+  EXPECT_EQ(verdict.disposition().uid(), 1042);
+  EXPECT_EQ(verdict.implies(0).text(), "ada cancelled the run");
+  for (const proto::Open& open : verdict.cannot_decide())
+    EXPECT_NE(open.question(), "who asked for the end of the run");
+}
+
+// The limit itself asked for the end.
+TEST(SchedulerFacts, OfATimeLimitNobodyIsAskedFor) {
+  for (const bool by_record : {true, false}) {
+    Tape tape = OnNode("0");
+    if (!by_record) {
+      tape.Say(11.9,
+               "slurmstepd: error: *** STEP 77.0 ON n1 CANCELLED AT 2025-05-06T07:08:09 DUE TO "
+               "TIME LIMIT ***");
+    }
+    EndBy(tape, 12, 15);
+    if (by_record) tape.State(14, "state", "TIMEOUT");
+    tape.Finish(20);
+    Engine engine({}, "n1");
+    Play(tape, engine, 0, tape.size());
+    const proto::Verdict verdict = VerdictOf(engine, "77");
+    EXPECT_EQ(verdict.disposition().kind(), "time_limit");
+    for (const proto::Open& open : verdict.cannot_decide())
+      EXPECT_NE(open.question(), "who asked for the end of the run");
+  }
+}
+
+// A Slurm that nobody has asked yet is not down.
+TEST(SchedulerFacts, NotAskedYetIsAbsent) {
+  SourceState slurm;
+  slurm.source = 19;
+  slurm.name = "slurm";
+  slurm.state = Availability::kUp;
+  Tape tape = OnNode("0");
+  tape.Add(0.1, slurm);
+  tape.Finish(11);
+  Engine engine({}, "n1");
+  Play(tape, engine, 0, tape.size());
+  const proto::Verdict verdict = VerdictOf(engine, "77");
+  EXPECT_EQ(verdict.code(), "G1");
+  for (const proto::FamilyState& family : verdict.families()) {
+    if (family.needs() != proto::STORE_SCHEDULER) continue;
+    EXPECT_EQ(family.why(), proto::AVAILABILITY_UNSPECIFIED) << family.code();
+  }
+  EXPECT_EQ(VerdictToJson(verdict).find("\"why\":\"down\""), std::string::npos);
+}
+
+// Not the observer's: the culprit's, else the job's.
+TEST(SchedulerFacts, TheNodesAreThoseConcerned) {
+  const auto nodes_of = [](int32_t wait_status, const char* told, const char* list) {
+    Tape tape("77");
+    tape.Start(0.5, kTask, {1, 1},
+               {{"SLURM_JOB_ID", "77"},
+                {"SLURM_STEP_ID", "0"},
+                {"SLURM_NODEID", "0"},
+                {"SLURMD_NODENAME", "gpu07"},
+                {"SLURM_JOB_NODELIST", list},
+                {"RANK", "0"},
+                {"WORLD_SIZE", "1"}});
+    tape.Train(1, 1, 20, 0.5);
+    tape.Exit(12, kTask, wait_status);
+    if (told != nullptr) {
+      tape.State(14, "start", std::to_string(1'750'001'000));
+      tape.State(14, "nodes", told);
+      tape.State(14, "state", "COMPLETED");
+    }
+    tape.Finish(20);
+    Engine engine({}, "observer");
+    Play(tape, engine, 0, tape.size());
+    const proto::Verdict verdict = VerdictOf(engine, "77");
+    EXPECT_EQ(verdict.node(), "observer");
+    return std::vector<std::string>(verdict.nodes().begin(), verdict.nodes().end());
+  };
+  EXPECT_EQ(nodes_of(0, nullptr, "gpu[07-08]"), (Words{"gpu07", "gpu08"}));
+  EXPECT_EQ(nodes_of(0, "gpu[05-06]", "gpu07"), (Words{"gpu05", "gpu06"}));
+  EXPECT_EQ(nodes_of(9, "gpu[07-08]", "gpu[07-08]"), (Words{"gpu07"}));
+  EXPECT_EQ(nodes_of(0, nullptr, ""), (Words{"gpu07"}));
+  EXPECT_EQ(nodes_of(0, "gpu[0001-2000]", ""), (Words{"gpu[0001-2000]"}));
+}
+
 // Read late, it is still the record of an earlier moment.
 TEST(SchedulerFacts, ARecordHasTheTimeThatItTells) {
   Tape tape = OnNode("0");
