@@ -77,8 +77,11 @@ Output Engine::Tick(Timestamp now) {
       job.dirty = false;
       job.record.clear();
       const bool live = job.judge.verdict().state() == proto::LIVE;
-      job.scheduler.Ask(it->first, job.window.attempt().ordinal, live,
-                        !live && job.judge.verdict().code() != "G1", now, output.requests);
+      // A training that was well may be followed by a step that was not.
+      const std::string& how = job.judge.verdict().disposition().kind();
+      const bool well = how.empty() || how == "completed" || how == "unknown";
+      const bool badly = !live && (job.judge.verdict().code() != "G1" || !well);
+      job.scheduler.Ask(it->first, job.window.attempt().ordinal, live, badly, now, output.requests);
       if (!job.judge.is_final()) job.scheduler.AskParents(job.window, now, output.requests);
     }
     if (job.judge.is_final() && now - job.judge.final_since() >= impl_->config.forget_after_end) {

@@ -377,7 +377,6 @@ void Engine::Impl::OnGpuMapping(const SchedulerFact& fact, Timestamp t) {
 
 void Engine::Impl::On(const SchedulerFact& fact, const Observation& observation) {
   if (fact.origin == "mapping") return OnGpuMapping(fact, observation.t);
-  if (!fact.step_id.empty()) return;  // of a step: the job's own state is another
   Job* job = Wake(fact.job_id, observation.t);
   if (job == nullptr) return;
   job->Touch(observation);

@@ -134,7 +134,9 @@ Disposition DispositionOf(const JobFeatures& f) {
   if (f.running) return {};
   if (const Cause* word = SchedulersWord(f)) return ByScheduler(*word);
   const Cause* const primary = f.Primary();
-  const bool completed = f.exit_known && f.exit_code == 0;
+  const bool later_failed = f.later_step_evidence != features::kNoEvidence;
+  const int32_t exit_code = f.command_exit_known ? f.command_exit_code : f.exit_code;
+  const bool completed = (f.command_exit_known || f.exit_known) && exit_code == 0 && !later_failed;
   const bool failed = primary != nullptr && IsFailure(primary->event);
   const Cause* sent = nullptr;
   if (failed) {
@@ -144,20 +146,25 @@ Disposition DispositionOf(const JobFeatures& f) {
   }
   if (sent != nullptr && RowOfSender(FieldOf(*sent, "sent_by")) != nullptr) return BySignal(*sent);
   Disposition out;
-  out.evidence = f.exit_evidence;
+  out.evidence = f.command_exit_known ? f.command_exit_evidence : f.exit_evidence;
+  if (later_failed) {
+    out.at = f.later_step_end;
+    out.evidence = f.later_step_evidence;
+  }
   if (primary != nullptr) {
     out.at = primary->incident().t;
     out.evidence = primary->evidence;
   }
   constexpr int32_t kTerminated = 128 + SIGTERM, kInterrupted = 128 + SIGINT;
-  const bool asked = f.exit_code == kTerminated || f.exit_code == kInterrupted ||
+  const bool asked = exit_code == kTerminated || exit_code == kInterrupted ||
                      (primary != nullptr && primary->event == features::CauseClass::kStopRequest);
   if (completed) {
     out.kind = DispositionKind::kCompleted;
   } else if (asked) {
     out.kind = DispositionKind::kKilled;
-  } else if (f.exit_known || primary != nullptr) {
+  } else if (f.command_exit_known || f.exit_known || primary != nullptr) {
     out.kind = DispositionKind::kFailed;
+    out.reason = f.scheduler.end_state;
   } else {
     out.kind = DispositionKind::kUnknown;
   }

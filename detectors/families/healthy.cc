@@ -87,6 +87,7 @@ Finding Evaluate(const JobFeatures& f) {
   }
   if (f.generic) finding.cap = std::min(finding.cap, cap::kLookalike);
   Show(f.train_end_evidence, finding);
+  Show(f.later_step_evidence, finding);
   Show(f.gpu.work_evidence, finding);
   Show(f.gpu.clean_evidence, finding);
   ShowLeave(f, finding);

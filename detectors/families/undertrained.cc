@@ -53,6 +53,7 @@ Finding Evaluate(const JobFeatures& f) {
   Show(f.train_begin_evidence, finding);
   ShowCurve(f, finding);
   Show(f.train_end_evidence, finding);
+  Show(f.later_step_evidence, finding);
   ShowLeave(f, finding);
   if (f.exit_known) Show(f.exit_evidence, finding);
   finding.values = {{FieldId::kSteps, steps}};

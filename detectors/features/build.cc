@@ -13,6 +13,7 @@
 #include "detectors/features/loss_features.h"
 #include "detectors/features/notices.h"
 #include "detectors/features/scheduler.h"
+#include "detectors/features/steps.h"
 
 namespace rankscope::features {
 namespace {
@@ -68,6 +69,7 @@ class Builder {
   JobFeatures Run() {
     DescribeRun();
     DescribeText();
+    if (!earlier_) DescribeSteps(job_, citer_, f_);
     DescribeSuspension(job_, earlier_, citer_, f_);
     DescribeTime();
     f_.loss = BuildLossFeatures(window_.loss);
@@ -143,6 +145,9 @@ class Builder {
       if (end.by_ranks)
         evidence.values.Set(FieldId::kRankCount, static_cast<int64_t>(f_.world_size));
       f_.exit_evidence = Add(std::move(evidence));
+      f_.command_exit_known = true;
+      f_.command_exit_code = f_.exit_code;
+      f_.command_exit_evidence = f_.exit_evidence;
     }
     if (f_.wrapper_lost) {
       Evidence evidence;

@@ -10,6 +10,7 @@
 
 #include "detectors/features/cause_relations.h"
 #include "detectors/features/gpu_error.h"
+#include "detectors/features/steps.h"
 #include "detectors/model/subs.h"
 
 namespace rankscope::features {
@@ -61,6 +62,7 @@ class Orderer {
  private:
   Role OwnRole(const windows::Candidate& candidate) const {
     const Incident& incident = candidate.incident;
+    if (IsAfterTraining(candidate, f_)) return Role::kTeardown;
     if (incident.role == logs::Role::kCascade) return Role::kCascade;
     if (incident.role == logs::Role::kWrapper) return Role::kWrapper;
     if (incident.frame == FrameKind::kTeardown) return Role::kTeardown;

@@ -122,6 +122,7 @@ enum class EvidenceKind : uint8_t {
   kSchedulerRestarts,  // how often it was put back
   kTimeLimit,
   kNodeState,
+  kStepEnd,    // of a step of the job
   kBoot,       // whether the node was booted under the run
   kLostWork,   // what was trained since the last completed checkpoint
   kFinalSave,  // a save that the end came into

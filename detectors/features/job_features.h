@@ -219,6 +219,14 @@ struct JobFeatures {
   proto::Phase phase = proto::PHASE_INIT;
   std::array<Availability, kStores> stores{};
   EvidenceRef exit_evidence = kNoEvidence;
+  // Of the job's command. The exit above is that of the step that trained, where a later step, or
+  // the script around them, ended otherwise.
+  bool command_exit_known = false;
+  int32_t command_exit_code = 0;
+  EvidenceRef command_exit_evidence = kNoEvidence;
+  Timestamp training_over;  // what happened later is of what came after the training; 0 = not known
+  Timestamp later_step_end;
+  EvidenceRef later_step_evidence = kNoEvidence;  // of a step that failed after the training
   EvidenceRef lines_evidence = kNoEvidence;
   EvidenceRef alive_evidence = kNoEvidence;
 

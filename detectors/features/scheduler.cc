@@ -217,6 +217,13 @@ void DescribeRecord(const windows::JobWindow& job, const windows::AttemptWindow&
   if (s.failed_node.empty() && judged >= 0 &&
       runs[static_cast<size_t>(judged)].nodes.find_first_of("[,") == std::string::npos)
     s.failed_node = runs[static_cast<size_t>(judged)].nodes;
+  if (judged >= 0 && runs[static_cast<size_t>(judged)].ended() &&
+      runs[static_cast<size_t>(judged)].state != "COMPLETED")
+    s.end_state = runs[static_cast<size_t>(judged)].state;
+  // Slurm calls a job FAILED of which a step ran out of memory.
+  for (const windows::StepSeen& step : job.steps().all()) {
+    if (step.state == "OUT_OF_MEMORY") s.end_state = step.state;
+  }
   DescribeRerun(history, s, judged, f.ended, citer);
   s.runs_in_half_hour = EndsInHalfHour(runs);
   s.runs_told = runs.size() >= 2;

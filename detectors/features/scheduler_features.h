@@ -55,6 +55,8 @@ struct SchedulerFeatures {
   bool runs_told = false;             // two runs at least: their times are no guess
   SuspectNode suspect;
 
+  std::string end_state;  // of the judged run or of a step, where it is a bad one: "OUT_OF_MEMORY"
+
   // The node that failed, as far as the record names it.
   std::string failed_node;
   std::string node_state, node_reason, node_class;

@@ -237,8 +237,8 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
   verdict.set_framework(f.framework);
   if (finding.onset.ns != 0 && context.wall_offset_ns != 0)
     verdict.set_onset_ns(finding.onset.ns + context.wall_offset_ns);
-  verdict.set_exit_known(f.exit_known);
-  if (f.exit_known) verdict.set_exit_code(f.exit_code);
+  verdict.set_exit_known(f.command_exit_known);
+  if (f.command_exit_known) verdict.set_exit_code(f.command_exit_code);
   for (const int32_t rank : finding.ranks) verdict.add_ranks(rank);
   for (std::string& node : NodesConcerned(context)) verdict.add_nodes(std::move(node));
   AddCards(finding, *context.features, verdict);

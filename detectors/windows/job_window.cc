@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "detectors/model/job_summary.h"
 #include "detectors/windows/another_job.h"
 #include "detectors/windows/completed_save.h"
 #include "detectors/windows/series/statistics.h"
@@ -149,6 +150,7 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   if (process.role == attribution::ProcessRole::kLauncher)
     attempts_.current().kernel.network.OnCommand(process.command);
   if (process.role != attribution::ProcessRole::kRank) return;
+  steps_.OnRankStart(process, t);
   world_size_ = std::max(world_size_, process.world_size);
   // Only the launcher tells of its restarts in text.
   const bool told = process.elastic_restart > attempt().elastic_restart;
@@ -191,12 +193,12 @@ void JobWindow::WithdrawRank(const ProcessKey& key, int32_t rank) {
 void JobWindow::OnEnvironment(const attribution::ProcessInfo& process,
                               const std::vector<KeyValue>& environment, Timestamp t) {
   if (process.role != attribution::ProcessRole::kRank) return;
-  surroundings_.OnEnvironment(environment, process.key, process.rank, t);
-  parents_.OnEnvironment(environment, t);
   for (const KeyValue& entry : environment) {
     if (entry.key == "SLURM_JOB_NODELIST" && entry.value.size() <= kNodeListCap)
       node_list_ = entry.value;
   }
+  surroundings_.OnEnvironment(environment, process.key, process.rank, t);
+  parents_.OnEnvironment(environment, t);
   attempts_.current().kernel.network.OnEnvironment(environment);
 }
 
@@ -206,12 +208,14 @@ void JobWindow::OnArguments(const attribution::ProcessInfo& process,
   const bool rank = process.role == attribution::ProcessRole::kRank;
   if (wrapped_ || arguments.empty() || !(rank || process.key == root_)) return;
   if (rank || argv_.empty()) argv_ = arguments;
+  if (rank) steps_.OnProgram(process, ProgramOf(arguments));
 }
 
 void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp t) {
   processes_alive_ = std::max<int64_t>(0, processes_alive_ - 1);
   last_process_exit_ = t;
   suspension_.OnProcessGone(process.key, t);
+  steps_.OnRankExit(process, t);
   attempts_.current().kernel.OnProcessExit(process.key);
   if (wrapped_ && end_.wrapper_lost && !end_.ended && process.key == root_) {
     // The wrapper cannot tell any more how its command ended; the kernel does.
@@ -349,6 +353,8 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
   StreamWindow& stream = streams_[line.stream];
   if (in_past_ && !std::exchange(stream.past_torn, false))
     interval.printed_ms = stream.dates.Advance({});
+  // Of text that was written before, nobody knows who wrote it.
+  if (!in_past_) steps_.OnProgress(line.writer, t);
   if (attempts_.BeginsAgain(progress)) BeginAttempt(t, Processes::kSame);
   if (attempts_.IsSecondTraining()) ConfirmSuspected(t);
   last_words_.MarkRecord();
@@ -463,6 +469,7 @@ void JobWindow::BeginAttempt(Timestamp t, Processes processes) {
 void JobWindow::BeginRequeued(int32_t slurm_restart, Timestamp t) {
   in_past_ = false;
   attempts_.BeginRequeued(slurm_restart, t, CloseNow(), incidents_);
+  steps_.Clear();
   end_ = {};
   wrapped_ = false;
 }

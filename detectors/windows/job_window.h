@@ -29,6 +29,7 @@
 #include "detectors/windows/scheduler_history.h"
 #include "detectors/windows/series/sample_rings.h"
 #include "detectors/windows/single_program.h"
+#include "detectors/windows/step_table.h"
 #include "detectors/windows/surroundings.h"
 #include "detectors/windows/trackers/process_totals.h"
 #include "detectors/windows/trackers/suspension_tracker.h"
@@ -87,8 +88,8 @@ struct RankWindow {
   int32_t local_rank = -1;
   ProcessKey process;
   int32_t namespace_pid = 0;  // in its own pid namespace; 0: the machine's
+  std::string node;           // Slurm's name for the node; empty: not known
   SampleRings rings;
-  std::string node;  // Slurm's name for the node; empty: not known
   // Gaps between launches by length, as they were told last: a histogram has no history here, since
   // rings of all its counts would take 20 kB of each rank.
   bool launch_gaps_counted = false;
@@ -142,8 +143,8 @@ class JobWindow {
   static constexpr size_t kMaxSchedulerMarks =
       48;  // of a job that is requeued all night the newest
   static constexpr size_t kMarkTextCap = 96;
-  static constexpr size_t kMaxPendingSignals = 512;  // one to each rank of a large node, twice
   static constexpr size_t kNodeListCap = 512;  // a longer list is left out: a part of it is wrong
+  static constexpr size_t kMaxPendingSignals = 512;  // one to each rank of a large node, twice
 
   JobWindow() = default;
   JobWindow(std::string job_id, Timestamp begin);
@@ -212,9 +213,9 @@ class JobWindow {
   // The wrapped command; without a wrapper the first process of the job; pid 0 = not known.
   const ProcessKey& root() const { return root_; }
   int32_t world_size() const { return world_size_; }
-  const Attempt& attempt() const { return attempts_.attempt(); }
   // The job's nodes in Slurm's short form, as its processes were given them; empty: not known.
   const std::string& node_list() const { return node_list_; }
+  const Attempt& attempt() const { return attempts_.attempt(); }
   // "7_3" of a task of an array; empty: it is none, or it is not told.
   const std::string& array_task() const { return array_task_; }
   const AttemptWindow& now() const { return attempts_.current(); }
@@ -234,6 +235,7 @@ class JobWindow {
   // is the earlier one.
   double RunningSeconds(Timestamp from, Timestamp to) const;
   const SchedulerHistory& scheduler() const { return scheduler_; }
+  const StepTable& steps() const { return steps_; }
   const BootSeen& boot() const { return boot_; }
   const ParentJobs& parents() const { return parents_; }
   // Whether the scheduler has told of a state in which the job does not go on.
@@ -269,7 +271,7 @@ class JobWindow {
       ranked_text_, root_, surroundings_, ranked_streams_, progress_stream_, last_words_,
       pending_signals_, ended_well_, gpu_claims_, scheduler_, boot_, parents_, suspension_,
       scheduler_state_attempt_, scheduler_marks_, array_task_, heterogeneous_, hearing_,
-      wrapper_note_, single_program_, past_ends_, in_past_);
+      wrapper_note_, single_program_, past_ends_, in_past_, node_list_, steps_);
     // Restored from damaged bytes.
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
   }
@@ -290,6 +292,7 @@ class JobWindow {
   void TakeSchedulerEnd(std::string_view field, const SchedulerHistory::State& told, Timestamp t,
                         bool clocked);
   void TakeReturnToQueue(Timestamp t);
+  void OnStepFact(const SchedulerFact& fact, const WallClock& clock);
   void TakeRequest(const attribution::ProcessInfo& process, bool counts, Timestamp t);
   void TakeSignal(const attribution::ProcessInfo& process, bool counts);
   void NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t);
@@ -309,10 +312,10 @@ class JobWindow {
   std::vector<std::string> argv_;
   std::string command_;
   std::string wrapper_note_;
+  std::string node_list_;
   Timestamp begin_;
   JobEnd end_;
   bool wrapped_ = false;
-  std::string node_list_;
   int32_t world_size_ = 0;
   Attempts attempts_;
   IncidentLog incidents_;
@@ -323,6 +326,7 @@ class JobWindow {
   bool in_past_ = false;  // the newest line was
   std::map<int32_t, RankWindow> ranks_;
   SchedulerHistory scheduler_;
+  StepTable steps_;
   BootSeen boot_;
   ParentJobs parents_;
   std::deque<SchedulerMark> scheduler_marks_;

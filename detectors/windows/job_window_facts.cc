@@ -186,7 +186,8 @@ void JobWindow::AddSchedulerMark(SchedulerMark mark) {
     text->resize(std::min(text->size(), kMarkTextCap));
   const bool known = std::any_of(
       scheduler_marks_.begin(), scheduler_marks_.end(), [&mark](const SchedulerMark& each) {
-        return each.t == mark.t && each.field == mark.field && each.value == mark.value;
+        return each.t == mark.t && each.field == mark.field && each.value == mark.value &&
+               (each.reason == mark.reason || !mark.value.starts_with("step_"));
       });
   if (known) return;
   scheduler_marks_.push_back(std::move(mark));
@@ -216,11 +217,40 @@ void JobWindow::OnSchedulerRecord(const SchedulerRecord& record, const WallClock
 
 void JobWindow::OnSchedulerFact(const SchedulerFact& fact, const WallClock& clock) {
   if (fact.field == "parent_summary") return parents_.OnSummary(fact, clock.now);
+  if (!fact.step_id.empty()) return OnStepFact(fact, clock);
   // What a job follows is known before its state is.
   SchedulerRecord alone;
   alone.origin = fact.origin;
   if (SetField(alone, fact.field, fact.value)) parents_.OnSchedulerRecord(alone, clock.now);
   if (auto record = scheduler_.OnFact(fact, clock)) OnSchedulerRecord(*record, clock);
+}
+
+// That a step ran out of memory is the scheduler's own word, though the job may have gone on.
+void JobWindow::OnStepFact(const SchedulerFact& fact, const WallClock& clock) {
+  const Timestamp t = clock.At(fact.wall_ns).value_or(clock.now);
+  const bool ended = steps_.OnFact(fact, clock);
+  const auto step = std::find_if(steps_.all().begin(), steps_.all().end(),
+                                 [&fact](const StepSeen& each) { return each.id == fact.step_id; });
+  if (step == steps_.all().end()) return;
+  const std::string name = step->id + (step->name.empty() ? "" : " (" + step->name + ")");
+  if (fact.field == "start") AddSchedulerMark({t, "event", "step_started", name, step->origin});
+  if (ended)
+    AddSchedulerMark(
+        {t, "event", "step_ended", name + " " + step->state + " " + step->exit, step->origin});
+  if (!ended || step->state != "OUT_OF_MEMORY") return;
+  Candidate candidate;
+  candidate.incident.kind = IncidentKind::kHostOom;
+  candidate.incident.sub = subs::kOom;
+  candidate.incident.shape = "scheduler_state";
+  candidate.incident.fields = {{"field", "state"},
+                               {"value", fact.value},
+                               {"origin", fact.origin.substr(0, 64)},
+                               {"step", fact.step_id.substr(0, 32)}};
+  candidate.incident.t = t;
+  candidate.store = proto::STORE_SCHEDULER;
+  candidate.attempt = attempt().ordinal;
+  candidate.progress_before = now().progress;
+  incidents_.Add(std::move(candidate));
 }
 
 void JobWindow::TakeSchedulerState(std::string_view field, const SchedulerHistory::State& state,

@@ -41,6 +41,10 @@ EXPECTED = {
     "time_limit":       ("TIMEOUT",                 "F3",                 "F3"),
     "time_limit_hung":  ("TIMEOUT",                 "F3",                 "F3"),
     "out_of_memory":    ("FAILED",                  "A2 host_oom",        "A2 host_oom"),
+    "later_step_fails": ("FAILED",                  "G1 healthy",         "G1 healthy"),
+    "training_step_fails": ("COMPLETED",            "X1 key_or_index",    "X1 key_or_index"),
+    "step_out_of_memory": ("COMPLETED",             "A2 host_oom",        "A2 host_oom"),
+    "hostile_name":     ("COMPLETED",               "G1 healthy",         "G1 healthy"),
     "requeued":         ("REQUEUED, COMPLETED",     "F2 requeue, G1",     "F2 requeue, G1"),
     "preempted":        ("PREEMPTED, COMPLETED",    "F2 preemption, G1",  "F2 preemption, G1"),
     "preempting":       ("COMPLETED",               "G1 healthy",         "G1 healthy"),
@@ -200,6 +204,50 @@ class MoreThanTheFamily(unittest.TestCase):
         events = json.loads(daemon.get(f"/events?job_id={runner.jobs['suspended']}")[1])
         here = [mark["kind"] for mark in events["lifecycle"] if mark["kind"] in ("began", "suspended", "resumed", "ended")]
         self.assertEqual(here, ["began", "suspended", "resumed", "ended"], events["lifecycle"])
+
+    def test_a_later_step_is_how_the_job_ended(self):
+        verdict = self.verdict("later_step_fails")
+        self.assertEqual((verdict["disposition"]["kind"], verdict["exit_code"]), ("failed", 1), verdict)
+        shown = [shown["text"] for shown in verdict["shows"]]
+        self.assertIn("step 1 (evaluate) began after the training had ended, and ended as FAILED with exit code 1 "
+                      "(source: scheduler record)", shown)
+        events = json.loads(daemon.get(f"/events?job_id={runner.jobs['later_step_fails']}")[1])
+        ended = [mark["text"] for mark in events["lifecycle"] if mark["kind"] == "step_ended"]
+        self.assertIn("1 (evaluate) FAILED 1:0, says sacct", ended)
+        self.assertIn("step_started", [mark["kind"] for mark in events["lifecycle"]])
+
+    def test_a_step_that_ran_out_of_memory(self):
+        verdict = self.verdict("step_out_of_memory")
+        self.assertGreaterEqual(verdict["confidence"], 0.9, verdict)
+        self.assertIn("OUT_OF_MEMORY", json.dumps(verdict["shows"]))
+        # Of a job whose script has failed with it, that is the reason.
+        self.assertEqual(self.verdict("out_of_memory")["disposition"]["reason"], "OUT_OF_MEMORY")
+
+    def test_the_nodes_are_those_of_the_job(self):
+        for name, nodes in (("completed", cluster.nodes[:1]), ("failed", cluster.nodes[:1]), ("two_nodes", cluster.nodes)):
+            self.assertEqual(self.verdict(name)["nodes"], nodes, name)
+
+    def test_who_cancelled_it_is_a_name(self):
+        verdict = self.verdict("cancelled")
+        self.assertEqual((verdict["disposition"]["by"], verdict["disposition"]["uid"]), ("root", 0), verdict["disposition"])
+        for name in ("cancelled", "time_limit"):
+            asked = [open["question"] for open in self.verdict(name)["cannot_decide"]]
+            self.assertNotIn("who asked for the end of the run", asked, name)
+
+    def test_nobody_has_asked_yet_is_no_fault_of_slurm(self):
+        for family in self.verdict("completed")["undecidable"]:
+            if family["needs"] == "scheduler":
+                self.assertIn(family["why"], ("absent", "present"), family)
+
+    def test_a_name_is_its_owners_only(self):
+        job = runner.jobs["hostile_name"]
+        self.assertNotIn("99", daemon.verdicts())
+        verdict = json.dumps(self.verdict("hostile_name"))
+        self.assertNotIn("elsewhere", verdict)
+        shown = [line for line in daemon.get("/metrics")[1].splitlines() if f'job_id="{job}"' in line]
+        self.assertTrue(shown)
+        for line in shown:
+            self.assertNotIn('user="daemon"', line)
 
     def test_the_limit_that_was_reached_is_the_jobs(self):
         job = runner.jobs["out_of_memory"]
