@@ -21,13 +21,13 @@ from serve_test import BINARY, ServeTest  # noqa: E402
 
 TRAINER = str(Path(__file__).resolve().parent.parent / "support" / "injected_trainer.py")
 STUBS = str(Path(os.environ.get("STUB_GPU_FOLDER", "build/tests/support/stub_gpu/lib")).resolve())
-# What a verdict may call it. A hang goes on, and is judged live; what ends the run is judged at its end.
+# What a verdict may call it. A hang goes on, and is judged live; what ends the run is judged at its end. Python ends by SIGINT after
+# a KeyboardInterrupt, so that its own SIGINT looks like anybody's.
 HANGS = {"gpu_sleep": ("C2", "C3"), "lock_gil": ("C2", "C3"), "sigstop": ("C2", "C3")}
 ENDS = {"gpu_error": ("X3",), "sigkill": ("A2",), "segfault": ("A2",), "abort": ("A2",), "workload_exception": ("X1",),
         "async_exception": ("X1",), "sigterm": ("A2",), "sigint": ("A2", "X1", "X20"), "handler_exception": ("X1",)}
 KINDS = {**HANGS, **ENDS}
-# All ranks have entered the collective, and no host sees whose GPU works at what comes before it. Python ends by SIGINT after a
-# KeyboardInterrupt, whoever sent it.
+# All ranks have entered the collective, and no host sees whose GPU works at what comes before it.
 NOT_SEEN = [("gpu_sleep", [])]
 SIDE_BY_SIDE = 3
 LONG = 400  # seconds: a hang is named a minute after it began, and machines are slow
