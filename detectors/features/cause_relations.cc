@@ -31,6 +31,23 @@ bool IsTakedown(const Incident& incident) {
           (incident.signal == SIGTERM || incident.signal == SIGINT));
 }
 
+bool IsRequest(const Cause& cause) {
+  return IsTakedown(cause.incident()) && cause.event != CauseClass::kSignal;
+}
+
+bool IsBareWord(const windows::Candidate& candidate) {
+  if (candidate.store != proto::STORE_LOG) return false;
+  switch (candidate.incident.kind) {
+    case IncidentKind::kHostOom:
+    case IncidentKind::kSignalDeath:
+    case IncidentKind::kSchedulerEnd:
+    case IncidentKind::kTerminated:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool Supports(const Cause& other, const Cause& cause) {
   const Incident& a = other.incident();
   const Incident& b = cause.incident();

@@ -16,6 +16,11 @@ bool SharesProcess(const windows::Candidate& a, const windows::Candidate& b);
 
 // Whether the program is taken down rather than failing: SIGTERM, SIGINT, or its own word for them.
 bool IsTakedown(const logs::Incident& incident);
+// Whether somebody asked a process to stop: not where it sent the signal to itself.
+bool IsRequest(const Cause& cause);
+
+// A line in the job's own output about its end, which whoever prints there may have made up.
+bool IsBareWord(const windows::Candidate& candidate);
 
 // Whether `other` is a second source for the event that `cause` is.
 bool Supports(const Cause& other, const Cause& cause);

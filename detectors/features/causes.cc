@@ -101,20 +101,6 @@ class Orderer {
     return f_.exit_known && f_.exit_code == 0 && (f_.train_end || all);
   }
 
-  // A line in the job's own output about its end, which whoever prints there may have made up.
-  static bool IsBareWord(const windows::Candidate& candidate) {
-    if (candidate.store != proto::STORE_LOG) return false;
-    switch (candidate.incident.kind) {
-      case IncidentKind::kHostOom:
-      case IncidentKind::kSignalDeath:
-      case IncidentKind::kSchedulerEnd:
-      case IncidentKind::kTerminated:
-        return true;
-      default:
-        return false;
-    }
-  }
-
   // Every rank of the job runs on this node, so that its kernel is the one that would know.
   bool AllRanksAreHere() const {
     if (f_.world_size > 1) return static_cast<size_t>(f_.world_size) <= f_.rank_pids.size();
@@ -274,11 +260,6 @@ class Orderer {
           cause.incident().signal == SIGTERM && SenderOf(causes_, cause) == "itself")
         cause.event = CauseClass::kSignal;
     }
-  }
-
-  // Whether somebody asked a process to stop.
-  static bool IsRequest(const Cause& cause) {
-    return IsTakedown(cause.incident()) && cause.event != CauseClass::kSignal;
   }
 
   // A launcher kills the rest once one has failed, or has ended with a code.
