@@ -113,7 +113,8 @@ Status Commands::Find() {
   scontrol_ = FindProgram("scontrol", folders_);
   sdiag_ = FindProgram("sdiag", folders_);
   sacct_ = FindProgram("sacct", folders_);
-  squeue_ = FindProgram("squeue", folders_);
+  // Of the same installation: another one asks another cluster.
+  squeue_ = FindProgram("squeue", {scontrol_.substr(0, scontrol_.rfind('/'))});
   if (!scontrol_.empty()) return {};
   std::string where;
   for (const std::string& folder : folders_) where += (where.empty() ? "" : ":") + folder;

@@ -106,6 +106,24 @@ void StepLedger::Tell(const SlurmJob& step, int64_t now, std::string_view source
   put(kEnded, step.end, "RUNNING");
 }
 
+// Slurm's times are whole seconds, and it lists a job's script behind the steps that the script
+// began: within a second it begins before them and ends behind them.
+void StepLedger::TellAll(const std::vector<SlurmJob>& rows, int64_t now, std::string_view source,
+                         std::vector<SlurmEvent>& events) {
+  std::vector<SlurmEvent> scripts, others;
+  for (const SlurmJob& row : rows) {
+    if (IsStep(row)) Tell(row, now, source, row.step_id == "batch" ? scripts : others);
+  }
+  const auto ends =
+      std::stable_partition(scripts.begin(), scripts.end(),
+                            [](const SlurmEvent& event) { return event.kind == kStarted; });
+  events.assign(scripts.begin(), ends);
+  events.insert(events.end(), others.begin(), others.end());
+  events.insert(events.end(), ends, scripts.end());
+  std::stable_sort(events.begin(), events.end(),
+                   [](const SlurmEvent& a, const SlurmEvent& b) { return a.wall_ns < b.wall_ns; });
+}
+
 void StepLedger::Remember(const SlurmEvent& event) {
   if (event.kind != kStarted && event.kind != kEnded) return;
   SlurmJob step;
@@ -125,9 +143,7 @@ std::vector<SlurmEvent> StepLedger::Update(const std::vector<SlurmJob>& steps, i
   for (auto& [job, known] : jobs_) {
     for (auto& [id, step] : known.all) step.seen = false;
   }
-  for (const SlurmJob& step : steps) {
-    if (IsStep(step)) Tell(step, now, source, events);
-  }
+  TellAll(steps, now, source, events);
   for (auto& [job, known] : jobs_) {
     bool gone = false;
     for (auto& [id, step] : known.all) {
@@ -142,11 +158,7 @@ std::vector<SlurmEvent> StepLedger::Update(const std::vector<SlurmJob>& steps, i
 std::vector<SlurmEvent> StepLedger::Explain(const std::vector<SlurmJob>& rows, int64_t now,
                                             std::string_view source) {
   std::vector<SlurmEvent> events;
-  for (const SlurmJob& row : rows) {
-    if (IsStep(row)) Tell(row, now, source, events);
-  }
-  std::stable_sort(events.begin(), events.end(),
-                   [](const SlurmEvent& a, const SlurmEvent& b) { return a.wall_ns < b.wall_ns; });
+  TellAll(rows, now, source, events);
   return events;
 }
 

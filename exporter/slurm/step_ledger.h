@@ -73,6 +73,8 @@ class StepLedger {
   Known* Find(const SlurmJob& step);
   void Tell(const SlurmJob& step, int64_t now, std::string_view source,
             std::vector<SlurmEvent>& events);
+  void TellAll(const std::vector<SlurmJob>& rows, int64_t now, std::string_view source,
+               std::vector<SlurmEvent>& events);
   void Show(const SlurmJob& step);
   void Wait(const std::string& job_id, int tries);
 

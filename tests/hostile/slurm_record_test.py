@@ -20,9 +20,10 @@ case $last in
 *) echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1 ;;
 esac
 """
-SACCT = """#!/bin/sh
-echo "JobIDRaw|JobID|State|User|SubmitLine"
-case "$*" in *884111*) echo "884111|884111|COMPLETED|daemon|sbatch a.sh" ;; esac
+SACCT = """#!/bin/bash
+for a; do case $a in --delimiter=*) s=${a#*=} ;; esac; done
+echo "JobIDRaw${s}JobID${s}State${s}User${s}SubmitLine$s"
+case "$*" in *884111*) echo "884111${s}884111${s}COMPLETED${s}daemon${s}sbatch a.sh$s" ;; esac
 """
 
 
@@ -56,7 +57,9 @@ done("refused" if client.refused() else "heard")
             os.system("mount --make-rprivate /; test -e /usr/bin/scontrol || mount -t tmpfs none /usr/local/bin;"
                       f"test -e /usr/bin/scontrol || cp {programs}/* /usr/local/bin;"
                       + "".join(f"test ! -e {folder}/{name} || mount --bind {programs}/{name} {folder}/{name};"
-                                for folder in FOLDERS for name in ("scontrol", "sacct")))
+                                for folder in FOLDERS for name in ("scontrol", "sacct"))
+                      # The real one would ask another cluster than these.
+                      + "".join(f"test ! -e {folder}/squeue || mount --bind /dev/null {folder}/squeue;" for folder in FOLDERS))
         daemon = super().daemon(*flags, preexec=enter)
         wait_for("Slurm", lambda: daemon.metric('rankscope_source_up{source="slurm"}') == 1)
         return daemon

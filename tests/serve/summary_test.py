@@ -83,7 +83,10 @@ class OnAnotherNode(ServeTest):
                       "{ mkdir \"/opt/$each\"; mount --rbind \"$each\" \"/opt/$each\"; }; done; mkdir -p /opt/slurm/bin;"
                       f"cp {commands}/* /opt/slurm/bin;"
                       + "".join(f"test ! -e {folder}/{command} || mount --bind {commands}/{command} {folder}/{command};"
-                                for folder in ("/usr/bin", "/usr/local/bin") for command in COMMANDS))
+                                for folder in ("/usr/bin", "/usr/local/bin") for command in COMMANDS)
+                      # The real one would ask another cluster than these.
+                      + "".join(f"test ! -e {folder}/squeue || mount --bind /dev/null {folder}/squeue;"
+                                for folder in ("/usr/bin", "/usr/local/bin")))
 
         daemon = Daemon(home, "--config.file", str(home / "config.yaml"), preexec=enter)
         self.addCleanup(daemon.stop)

@@ -73,6 +73,21 @@ TEST(StepLedger, AStepThatRunsIsToldOnceAndItsEndIsAccountings) {
   EXPECT_THAT(Told(ledger.Explain(rows, 170, "sacct")), IsEmpty());
 }
 
+TEST(StepLedger, AScriptBeginsBeforeItsStepsAndEndsBehindThem) {
+  StepLedger ledger;
+  std::vector<std::string> told;
+  for (const SlurmEvent& event :
+       ledger.Update({Step("7", "0", 100), Step("7", "batch", 100)}, 101, "squeue"))
+    told.push_back(event.kind + " " + event.facts[0].value);
+  for (const SlurmEvent& event :
+       ledger.Explain({Step("7", "batch", 100, 140, "COMPLETED"),
+                       Step("7", "0", 100, 140, "COMPLETED"), Step("7", "1", 100, 120, "FAILED")},
+                      150, "sacct"))
+    told.push_back(event.kind + " " + event.facts[0].value);
+  EXPECT_THAT(told, ElementsAre("step_started batch", "step_started 0", "step_started 1",
+                                "step_ended 1", "step_ended 0", "step_ended batch"));
+}
+
 TEST(StepLedger, OneThatNobodySawRunIsToldWithItsStart) {
   StepLedger ledger;
   ledger.NoteEnd("7");
