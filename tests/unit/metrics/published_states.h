@@ -267,8 +267,8 @@ inline metrics::SourceStatus SlurmSource() {
   report->controller = {3,    1,   0,     12,     11,      9, 1,  1,
                         0.25, 0.5, 0.125, 0.0625, 0.03125, 4, 20, {{"REQUEST_JOB_INFO", 400, 1.5}}};
   report->controller_known = true;
-  report->steps = {{"8841", "0", "train", "n1", "1:0", "OUT_OF_MEMORY"},
-                   {"8841", "1", "eval \"a\\b\nc\"", "n1", "", "RUNNING"}};
+  report->steps = {{"8850", "0", "train", "n1", "1:0", "OUT_OF_MEMORY"},
+                   {"8850", "1", "eval \"a\\b\nc\"", "n1", "", "RUNNING"}};
   source.slurm = std::move(report);
   return source;
 }
