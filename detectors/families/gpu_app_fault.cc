@@ -3,7 +3,6 @@
 
 // X3: a fault that the program's own kernel caused.
 #include <algorithm>
-#include <vector>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/gpu_error_end.h"
@@ -29,24 +28,6 @@ bool IsAssertion(const logs::Incident& incident) {
   });
 }
 
-// What the cards of the ranks say where each counts uncorrected errors and had none under the run;
-// empty where one does not count them, or had one.
-std::vector<features::EvidenceRef> CleanCards(const JobFeatures& f,
-                                              const std::vector<int32_t>& ranks) {
-  std::vector<features::EvidenceRef> clean;
-  for (const features::RunGpu& gpu : f.gpu.gpus) {
-    const bool concerned =
-        ranks.empty() || std::any_of(gpu.ranks.begin(), gpu.ranks.end(), [&ranks](int32_t rank) {
-          return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-        });
-    if (!concerned) continue;
-    if (!gpu.errors_counted || gpu.errors > 0 || gpu.activity_evidence == features::kNoEvidence)
-      return {};
-    clean.push_back(gpu.activity_evidence);
-  }
-  return clean;
-}
-
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -63,8 +44,8 @@ Finding Evaluate(const JobFeatures& f) {
   // A failing card makes the same faults, and then on one GPU only; one that counts its errors and
   // has none is unlikely to.
   finding.cap = cap::kLookalike;
-  if (const auto clean = CleanCards(f, finding.ranks); !clean.empty()) {
-    Show(clean.front(), finding);
+  if (f.gpu.clean_evidence != features::kNoEvidence) {
+    Show(f.gpu.clean_evidence, finding);
     finding.cap = cap::kUnseenSide;
   }
   if (IsAssertion(primary->incident())) finding.cap = cap::kInferred;
