@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "detectors/engine/data_quality.h"
-#include "detectors/families/confidence.h"
 #include "detectors/families/family_names.h"
 #include "detectors/features/build.h"
 #include "detectors/recording/utf8_message.h"
@@ -71,14 +70,6 @@ bool IsFainter(const proto::Verdict& standing, const Finding& next, const JobFea
   constexpr double kBackSeconds = 90;
   return f.running && f.Primary() == nullptr && f.unheard_seconds_ago < kBackSeconds &&
          next.symptom == "hang" && next.ranks.empty() && standing.ranks_size() > 0;
-}
-
-// A step that was not seen may have been printed before anybody looked, where it cannot be read
-// back.
-bool MayHaveTrainedUnseen(const windows::JobWindow& job, const JobFeatures& f) {
-  const windows::Hearing& hearing = job.hearing();
-  return f.progress == 0 && !job.wrapped() && hearing.earlier_processes() > 0 &&
-         !hearing.earlier_read();
 }
 
 void AddDisposition(const JobFeatures& f, int64_t wall_offset_ns, proto::Verdict& verdict) {
@@ -243,8 +234,6 @@ bool Judge::Evaluate(windows::JobWindow& job, const JudgeContext& context, Times
   CountTime(f, now);
   const proto::State state = NextState(job, f, context, now);
   Choice choice = Choose(f, raised_);
-  if (choice.family->code == "A1" && MayHaveTrainedUnseen(job, f))
-    choice.finding.cap = std::min(choice.finding.cap, families::cap::kEvenOdds);
   const Ailment* const ailment = Conclude(choice, f);
   if (ailment == nullptr) {
     choice = Hold(std::move(choice), f, now);

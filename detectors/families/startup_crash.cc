@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A1: dies before the first training step by its own error.
+#include <algorithm>
+
 #include "detectors/families/own_exception.h"
 #include "detectors/families/rows.h"
 
@@ -29,6 +31,8 @@ Finding Evaluate(const JobFeatures& f) {
   Finding finding = Describe(f, *primary);
   if (when == When::kProbablyStart) finding.cap = cap::kLookalike;
   if (when == When::kPerhapsStart) finding.tier = proto::TIER_W;
+  // It may have trained where nobody can read it any more.
+  if (f.beginning_unread && f.progress == 0) finding.cap = std::min(finding.cap, cap::kEvenOdds);
   return finding;
 }
 

@@ -189,6 +189,9 @@ class Builder {
       if (name.empty()) name = stream.name;
       last = std::max(last, stream.last);
     }
+    const windows::Hearing& hearing = job_.hearing();
+    f_.beginning_unread =
+        !job_.wrapped() && hearing.earlier_processes() > 0 && !hearing.earlier_read();
     f_.progress = window_.progress;
     f_.recognised = window_.progress > 0 && !window_.generic;
     f_.generic = window_.progress > 0 && window_.generic;

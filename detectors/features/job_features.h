@@ -227,6 +227,8 @@ struct JobFeatures {
   Timestamp training_over;  // what happened later is of what came after the training; 0 = not known
   Timestamp later_step_end;
   EvidenceRef later_step_evidence = kNoEvidence;  // of a step that failed after the training
+  // What its processes printed before anybody looked cannot be read back.
+  bool beginning_unread = false;
   EvidenceRef lines_evidence = kNoEvidence;
   EvidenceRef alive_evidence = kNoEvidence;
 
