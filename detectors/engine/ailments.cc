@@ -157,6 +157,10 @@ proto::Verdict ConcludedVerdict(const Ailment& ailment, const proto::Verdict& en
         out.mutable_resolution()->mutable_immediate_ended());
     out.mutable_resolution()->mutable_verify()->Swap(
         out.mutable_resolution()->mutable_verify_ended());
+    auto& tests = *out.mutable_next_tests();
+    tests.erase(std::remove_if(tests.begin(), tests.end(),
+                               [](const proto::NextTest& test) { return test.of_running(); }),
+                tests.end());
   }
   out.clear_amended_by();
   if (end.has_disposition()) *out.mutable_disposition() = end.disposition();

@@ -151,7 +151,7 @@ void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, proto:
 }
 
 void AddOpenQuestions(const VerdictContext& context, const FieldValues& values,
-                      proto::Verdict& verdict) {
+                      const FieldValues& ended, proto::Verdict& verdict) {
   for (const families::Question question : context.finding->open) {
     const sentences::QuestionRow& row = sentences::FindQuestion(question);
     proto::Open* open = verdict.add_cannot_decide();
@@ -163,6 +163,7 @@ void AddOpenQuestions(const VerdictContext& context, const FieldValues& values,
     proto::NextTest* test = verdict.add_next_tests();
     test->set_command(std::move(command));
     test->set_expects(sentences::Render(row.next_expects, values));
+    test->set_of_running(sentences::Render(row.next_test, ended).empty());
   }
 }
 
@@ -285,7 +286,7 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
   verdict.set_retry_outlook(finding.retry != proto::RETRY_OUTLOOK_UNSPECIFIED ? finding.retry
                                                                               : remedy.retry);
   verdict.set_wasted_gpu_seconds(finding.wasted_gpu_seconds);
-  AddOpenQuestions(context, values, verdict);
+  AddOpenQuestions(context, values, ended, verdict);
   AddFamilies(context, evidence, verdict);
 
   AddWarnings(context, evidence, verdict);

@@ -65,6 +65,8 @@ TEST(Memory, TheAdviceOfAnAilmentIsThatForARunThatHasEnded) {
   hang.set_code("C2");
   hang.mutable_resolution()->add_immediate("look at it");
   hang.mutable_resolution()->add_immediate_ended("next time, look at it");
+  hang.add_next_tests()->set_command("dmesg");
+  hang.add_next_tests()->set_of_running(true);
   engine::Ailment ailment{.code = "C2", .seconds = 100, .document = hang.SerializeAsString()};
   proto::Verdict end;
   end.set_code("X20");
@@ -72,6 +74,7 @@ TEST(Memory, TheAdviceOfAnAilmentIsThatForARunThatHasEnded) {
     return engine::ConcludedVerdict(ailment, end, 0.5).resolution().immediate(0);
   };
   EXPECT_EQ(advice(), "next time, look at it");
+  EXPECT_EQ(engine::ConcludedVerdict(ailment, end, 0.5).next_tests_size(), 1);
   end.mutable_triage()->set_running(true);
   EXPECT_EQ(advice(), "look at it");
 }
