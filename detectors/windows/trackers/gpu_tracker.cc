@@ -14,7 +14,6 @@ namespace rankscope::windows {
 namespace {
 
 constexpr float kBusy = 0.5F;
-// A clock that is held down for a reason says nothing of what the card can do.
 constexpr int32_t kClockLooks = 10;
 
 struct CountRow {
@@ -86,7 +85,8 @@ void NoteActivity(GpuWindow& gpu, const GpuSecond& look) {
 
 void NoteClock(GpuWindow& gpu, const GpuSecond& look) {
   if (!(look.engine >= kBusy) || !std::isfinite(look.sm_clock)) return;
-  // Its power limit holds down each GPU that is at full work: that is its own clock, and no harm.
+  // A clock that heat or the supply holds down says nothing of what the GPU can do. Its power limit
+  // holds down each GPU that is at full work: that is its own clock, and no harm.
   if (IsHeldDown(look)) return;
   gpu.clock_sum += look.sm_clock;
   if (++gpu.clock_count < kClockLooks) return;

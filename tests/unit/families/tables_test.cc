@@ -100,6 +100,9 @@ TEST(RemedyTable, OnlyARunThatGoesOnIsToBeLookedAt) {
                 Not(ContainsRegex("-?-p(id)? 17|/proc/17|ps -eLo|kill -CONT|(End|Stop) the run|"
                                   "(^|\n)Run py-spy")))
         << row.code << " " << row.sub;
+    FieldValues of_unknown;  // its pid is not known
+    of_unknown.Set(FieldId::kRunning, "yes").Set(FieldId::kWho, "a process");
+    EXPECT_THAT(all(of_unknown), Not(::testing::HasSubstr("has ended"))) << row.code << row.sub;
     looked_at += all(running).find("py-spy") != std::string::npos;
   }
   EXPECT_GT(looked_at, 4);
