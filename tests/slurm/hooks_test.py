@@ -21,6 +21,18 @@ VERDICT = ("job 41  A2 signal_kill (sigkill)  SIGKILL  confidence 0.85, two sour
            "by SIGKILL, without a \"traceback\"; the launcher names it too: in a long line; 40 steps were seen\n")
 
 
+# Slurm's name of a node is not its host's, and its address is another thing still.
+SCONTROL = r"""
+case "$*" in
+  "show hostnames "*) printf "%s\n" n1 n2 ;;
+  "--oneliner show node n1,n2")
+    echo "NodeName=n1 Arch=x86_64 CoresPerSocket=1 NodeAddr=127.0.0.1 NodeHostName=rack7-1 Version=22.05.8 Reason=a NodeAddr=127.0.0.9 b"
+    echo "NodeName=n2 Arch=x86_64 NodeAddr=localhost NodeHostName=rack7-2" ;;
+  *) exit 1 ;;
+esac
+"""
+
+
 class Answers(http.server.ThreadingHTTPServer):
     """Answers as a daemon does, with each of `texts` in turn, the last for ever; None is 'not known here'."""
     daemon_threads = True
@@ -210,7 +222,7 @@ class Digest(HookTest):
         self.bin, self.told = self.folder / "bin", self.folder / "told"
         self.bin.mkdir()
         self.accounted, self.more = {"Comment": "", "AdminComment": ""}, {}
-        for name, script in (("scontrol", 'printf "%s\\n" n1 n2'), ("sacct", f'cat {self.folder}/"${{@: -1}}"'),
+        for name, script in (("scontrol", SCONTROL), ("sacct", f'cat {self.folder}/"${{@: -1}}"'),
                              ("sacctmgr", f'printf "%s\\n" "$@" >{self.told}.new; mv {self.told}.new {self.told}')):
             (self.bin / name).write_text(f"#!/bin/bash\n{script}\n")
             (self.bin / name).chmod(0o755)
@@ -221,7 +233,8 @@ class Digest(HookTest):
         self.told.unlink(missing_ok=True)
         self.server = server or Answers(*texts)
         self.addCleanup(self.server.server_close)
-        self.configure(url=f"http://127.0.0.1:{self.server.server_address[1]}/%n", slurm_bin=self.bin, wait=wait, **self.more)
+        port = self.server.server_address[1]
+        self.configure(**{"url": f"http://127.0.0.1:{port}/%n", "slurm_bin": self.bin, "wait": wait, **self.more})
         self.run_hook("epilog_slurmctld", SLURM_JOB_ID=41, SLURM_JOB_NODELIST="n[1-2]", **environment)
 
     def written(self):
@@ -251,6 +264,14 @@ class Digest(HookTest):
         self.assertEqual(self.written(), ("Comment", self.DIGEST))
         self.assertEqual(self.server.asked, [("/n1/digest?job_id=41", "text/plain"),
                                              ("/n1/summary?job_id=41", "text/plain")])
+
+    def test_nodes_whose_names_are_no_host_names_are_asked_at_their_addresses(self):
+        for texts, asked in (((VERDICT,), ["/n1"]), ((None, VERDICT), ["/n1", "/n2"])):
+            server = Answers(*texts)
+            self.more = {"url": f"http://%a:{server.server_address[1]}/%n"}
+            self.end_job(server=server)
+            self.assertEqual(self.written(), ("Comment", self.DIGEST))
+            self.assertEqual([path for path, _ in server.asked if "/digest" in path], [f"{node}/digest?job_id=41" for node in asked])
 
     def test_the_exit_code_is_that_of_the_hook(self):
         for environment, said in (({"SLURM_JOB_EXIT_CODE2": "1:0"}, ", slurm exit code 1:0"),

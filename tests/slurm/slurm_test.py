@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -224,6 +225,9 @@ class MoreThanTheFamily(unittest.TestCase):
         self.assertEqual(self.verdict("out_of_memory")["disposition"]["reason"], "OUT_OF_MEMORY")
 
     def test_the_nodes_are_those_of_the_job(self):
+        """By Slurm's names for them, which are not the host's; the daemon has the host's, unless node.name says otherwise."""
+        self.assertNotIn(socket.gethostname(), cluster.nodes)
+        self.assertEqual({self.verdict(name)["node"] for name in ("completed", "failed", "two_nodes")}, {socket.gethostname()})
         for name, nodes in (("completed", cluster.nodes[:1]), ("failed", cluster.nodes[:1]), ("two_nodes", cluster.nodes)):
             self.assertEqual(self.verdict(name)["nodes"], nodes, name)
 
@@ -367,7 +371,7 @@ class Hooks(unittest.TestCase):
     def setUpClass(cls):
         shutil.copytree(ROOT / "deploy" / "slurm", folder / "hooks")
         (folder / "hooks" / "rankscope.conf").write_text(
-            f"url=http://{daemon.address}\nwait=40\nslurm_conf={cluster.folder}/slurm.conf\n"
+            f"url=http://%a:{daemon.address.rsplit(':', 1)[1]}\nwait=40\nslurm_conf={cluster.folder}/slurm.conf\n"
             f"job_mapping={folder}/job-mapping\ndump_dir={folder}/dumps-%u/%j\n")
         cluster.use_hooks(folder / "hooks")
         train = "srun " + cases.train(runner, 60)
