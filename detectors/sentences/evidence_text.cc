@@ -14,7 +14,8 @@ using features::Evidence;
 using features::EvidenceKind;
 
 constexpr std::array kRows = {
-#define EVIDENCE(kind, signal, when, text) EvidenceRow{EvidenceKind::kind, signal, when, text},
+#define EVIDENCE(kind, signal, when, text, facts) \
+  EvidenceRow{EvidenceKind::kind, signal, when, text, facts},
 #include "detectors/sentences/evidence.inc"
 #undef EVIDENCE
 };

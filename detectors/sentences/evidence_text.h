@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "detectors/features/evidence.h"
+#include "detectors/sentences/facts.h"
 #include "detectors/sentences/template.h"
 
 namespace rankscope::sentences {
@@ -19,6 +20,7 @@ struct EvidenceRow {
   std::string_view signal;  // machine name of what is observed: "loss", "wait_status"
   Condition when;
   Template text;
+  FactList facts;
 };
 std::span<const EvidenceRow> EvidenceRows();
 

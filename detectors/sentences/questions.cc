@@ -11,8 +11,8 @@ namespace {
 using families::Question;
 
 constexpr std::array kQuestions = {
-#define QUESTION(question, text, needs, next_test, next_expects) \
-  QuestionRow{Question::question, text, proto::STORE_##needs, next_test, next_expects},
+#define QUESTION(question, text, needs, next_test, next_expects, facts) \
+  QuestionRow{Question::question, text, proto::STORE_##needs, next_test, next_expects, facts},
 #include "detectors/sentences/questions.inc"
 #undef QUESTION
 };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "detectors/families/family.h"
+#include "detectors/sentences/facts.h"
 #include "detectors/sentences/template.h"
 
 namespace rankscope::sentences {
@@ -15,6 +16,7 @@ struct QuestionRow {
   proto::Store needs;
   Template next_test;  // the cheapest command that would decide; empty = none
   Template next_expects;
+  FactList facts;
 };
 const QuestionRow& FindQuestion(families::Question question);
 

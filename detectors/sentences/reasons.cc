@@ -13,7 +13,7 @@ namespace {
 using families::Reason;
 
 constexpr std::array kRows = {
-#define REASON(reason, text) ReasonRow{Reason::reason, text},
+#define REASON(reason, text, facts) ReasonRow{Reason::reason, text, facts},
 #include "detectors/sentences/reasons.inc"
 #undef REASON
 };
@@ -35,6 +35,10 @@ std::span<const ReasonRow> ReasonRows() {
 
 std::string ReasonText(Reason reason, const FieldValues& values) {
   return Render(kRows[static_cast<size_t>(reason)].text, values);
+}
+
+std::vector<std::string> ReasonFacts(Reason reason, const FieldValues& values) {
+  return Facts(kRows[static_cast<size_t>(reason)].facts, values);
 }
 
 }  // namespace rankscope::sentences

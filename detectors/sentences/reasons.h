@@ -6,8 +6,10 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "detectors/families/reason.h"
+#include "detectors/sentences/facts.h"
 #include "detectors/sentences/template.h"
 
 namespace rankscope::sentences {
@@ -15,6 +17,7 @@ namespace rankscope::sentences {
 struct ReasonRow {
   families::Reason reason;
   Template text;
+  FactList facts;
 };
 
 // In the order of Reason.
@@ -22,5 +25,7 @@ std::span<const ReasonRow> ReasonRows();
 
 // Empty for kNone, and where a value that the sentence needs is absent.
 std::string ReasonText(families::Reason reason, const FieldValues& values);
+
+std::vector<std::string> ReasonFacts(families::Reason reason, const FieldValues& values);
 
 }  // namespace rankscope::sentences

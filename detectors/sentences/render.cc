@@ -260,12 +260,21 @@ std::optional<FieldValue> OfEvidence(FieldId id, const Evidence& e) {
   }
 }
 
+// One word, whatever a value holds.
+std::string Word(std::string text) {
+  constexpr size_t kLongest = 64;
+  text.resize(std::min(text.size(), kLongest));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) <= ' '; }, '_');
+  return text;
+}
+
 class Renderer {
  public:
   static constexpr bool kEvery = false;
 
-  Renderer(const Evidence* evidence, const FieldValues& values)
-      : evidence_(evidence), values_(values) {}
+  Renderer(const Evidence* evidence, const FieldValues& values, bool words = false)
+      : evidence_(evidence), values_(values), words_(words) {}
 
   void Literal(std::string_view text) { text_ += text; }
 
@@ -277,7 +286,7 @@ class Renderer {
     }
     const std::optional<FieldValue> value = Find(how.field);
     if (!value) return false;
-    text_ += Print(*value, how);
+    text_ += words_ ? Word(Print(*value, how)) : Print(*value, how);
     return true;
   }
 
@@ -335,6 +344,7 @@ class Renderer {
 
   const Evidence* evidence_;
   const FieldValues& values_;
+  bool words_;
   std::string text_;
 };
 
@@ -414,6 +424,18 @@ std::string RenderWhole(Template text, const Evidence& evidence) {
 std::string Render(Template text, const FieldValues& values) {
   Renderer renderer(nullptr, values);
   return Walk(text.text(), renderer, true) ? renderer.Take() : std::string();
+}
+
+std::string RenderWords(Template text, const Evidence& evidence) {
+  Renderer renderer(&evidence, evidence.values, true);
+  Walk(text.text(), renderer, false);
+  return renderer.Take();
+}
+
+std::string RenderWords(Template text, const FieldValues& values) {
+  Renderer renderer(nullptr, values, true);
+  Walk(text.text(), renderer, false);
+  return renderer.Take();
 }
 
 }  // namespace rankscope::sentences

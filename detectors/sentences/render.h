@@ -38,4 +38,8 @@ std::string RenderWhole(Template text, const features::Evidence& evidence);
 // A sentence of values alone; empty when one that stands outside of brackets is absent.
 std::string Render(Template text, const FieldValues& values);
 
+// For a machine: each value is one word, of at most 64 bytes, and what is absent is left blank.
+std::string RenderWords(Template text, const features::Evidence& evidence);
+std::string RenderWords(Template text, const FieldValues& values);
+
 }  // namespace rankscope::sentences

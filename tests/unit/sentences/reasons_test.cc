@@ -23,7 +23,7 @@ struct Row {
 };
 
 constexpr Row kReasons[] = {
-#define REASON(reason, text) {#reason, text},
+#define REASON(reason, text, facts) {#reason, text},
 #include "detectors/sentences/reasons.inc"
 #undef REASON
 };
