@@ -360,6 +360,7 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
   last_words_.MarkRecord();
   attempts_.NoteRecord();
   attempts_.Each(add);
+  leads_.OnStepSeconds(now().clock.MedianStepSeconds());
 }
 
 void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp t) {

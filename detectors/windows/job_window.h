@@ -31,6 +31,7 @@
 #include "detectors/windows/single_program.h"
 #include "detectors/windows/step_table.h"
 #include "detectors/windows/surroundings.h"
+#include "detectors/windows/trackers/lead_tracker.h"
 #include "detectors/windows/trackers/process_totals.h"
 #include "detectors/windows/trackers/suspension_tracker.h"
 
@@ -256,6 +257,8 @@ class JobWindow {
   // newest.
   const std::deque<EarlierAttempt>& earlier() const { return attempts_.earlier(); }
 
+  const LeadTracker& leads() const { return leads_; }
+
   // Attempts that have ended since the engine last looked, oldest first; it judges each before the
   // window forgets it.
   bool attempt_ended() const { return !attempts_.ended().empty(); }
@@ -271,7 +274,8 @@ class JobWindow {
       ranked_text_, root_, surroundings_, ranked_streams_, progress_stream_, last_words_,
       pending_signals_, ended_well_, gpu_claims_, scheduler_, boot_, parents_, suspension_,
       scheduler_state_attempt_, scheduler_marks_, array_task_, heterogeneous_, hearing_,
-      wrapper_note_, single_program_, past_ends_, in_past_, node_list_, steps_);
+      wrapper_note_, single_program_, past_ends_, in_past_, node_list_, steps_, leads_,
+      leads_attempt_);
     // Restored from damaged bytes.
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
   }
@@ -297,6 +301,7 @@ class JobWindow {
   void TakeSignal(const attribution::ProcessInfo& process, bool counts);
   void NoteSpeaker(const LogLine& line, StreamWindow& stream, Timestamp t);
   static void NoteLoss(const LogLine& line, StreamWindow& stream);
+  void CompareRanks(const SampleBatch& batch, const Speaker& speaker, Timestamp t);
   bool TakesProgress(const logs::Progress& progress, const LogLine& line, Timestamp t);
   bool MayBegin(uint32_t stream);
   using Processes = Attempts::Processes;
@@ -349,6 +354,8 @@ class JobWindow {
   bool ranked_text_ = false;
   int32_t ranked_streams_ = 0;    // ranks that have streams of their own
   uint32_t progress_stream_ = 0;  // whose records speak for the job where each rank prints them
+  LeadTracker leads_;             // of the current attempt
+  int32_t leads_attempt_ = 0;     // which one that was
 };
 
 }  // namespace rankscope::windows

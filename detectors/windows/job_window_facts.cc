@@ -65,10 +65,24 @@ void JobWindow::OnGpuMapping(std::vector<attribution::GpuName> cards, Timestamp 
   end_.streams_closed_t = t;
 }
 
+// The ranks of this attempt, while it trains.
+void JobWindow::CompareRanks(const SampleBatch& batch, const Speaker& speaker, Timestamp t) {
+  if (leads_attempt_ != attempt().ordinal) leads_ = {};
+  leads_attempt_ = attempt().ordinal;
+  const proto::Phase phase = now().phase.phase();
+  leads_.Pause(phase == proto::PHASE_SAVE || phase == proto::PHASE_EVAL);
+  leads_.OnSamples(batch, speaker, t);
+  if (batch.subject.kind != Subject::Kind::kGpu) return;
+  const std::map<std::string, GpuWindow>& gpus = now().kernel.gpus.gpus();
+  const auto gpu = gpus.find(batch.subject.name);
+  if (gpu != gpus.end()) leads_.OnGpu(gpu->second, t, speaker.unheard_until);
+}
+
 void JobWindow::OnSample(const Speaker& who, const SampleBatch& batch, Timestamp t) {
   Speaker speaker = who;
   speaker.unheard_until = hearing_.resumed();
   attempts_.Each([&](AttemptWindow& attempt) { attempt.kernel.OnSamples(batch, speaker, t); });
+  CompareRanks(batch, speaker, t);
   suspension_.OnSamples(batch, speaker, t);
   process_totals_.OnSamples(batch, speaker, t);
   if (!speaker.foreign) {
