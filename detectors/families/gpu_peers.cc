@@ -194,6 +194,79 @@ Finding OddCard(const JobFeatures& f) {
   return finding;
 }
 
+namespace {
+
+// Long enough for a habit: a hundred steps, or five minutes.
+bool IsHabit(const JobFeatures& f, Timestamp since) {
+  constexpr double kSeconds = 300, kSteps = 100;
+  const double step = std::isfinite(f.step_seconds) ? f.step_seconds : kSeconds;
+  return (f.now - since).seconds() >= std::min(kSeconds, kSteps * step);
+}
+
+// Ranks of one job that share no collective do not wait for each other: a GPU that is busier than
+// the others is then no delay to anybody.
+bool WaitForEachOther(const JobFeatures& f) {
+  return f.store(proto::STORE_NCCL) != Availability::kUp || InLockStep(f);
+}
+
+// A rank that has a stage of the pipeline to itself has its own amount of work.
+bool HasOwnStage(const JobFeatures& f) {
+  const int32_t stages = f.leads.layout.pipeline;
+  return stages > 1 && f.world_size <= stages;
+}
+
+bool Saves(const JobFeatures& f) {
+  constexpr double kNotable = 0.1;
+  return f.storage.save_share >= kNotable;
+}
+
+}  // namespace
+
+bool StandsOut(const JobFeatures& f, double lead) {
+  constexpr double kZ = 5, kIdentity = 0.6;
+  const features::LateRank& late = f.leads.late;
+  if (late.rank < 0 || late.evidence == features::kNoEvidence || !(late.lead >= lead)) return false;
+  if (!Runs(f) || !WaitForEachOther(f) || Saves(f)) return false;
+  // The next one is far from it: else some ranks have more to do than others.
+  if (late.next > late.lead / 2 || late.identity < kIdentity) return false;
+  return late.changed || (late.z >= kZ && IsHabit(f, late.since) && !HasOwnStage(f));
+}
+
+Finding LastToArrive(const JobFeatures& f) {
+  constexpr double kRatio = 1.1;
+  const features::LateRank& late = f.leads.late;
+  if (!GoesOn(f) || !StandsOut(f, 1 - 1 / kRatio) || !IsHabit(f, late.since)) return {};
+  Finding finding = Slow(f, late.works ? "card" : "host_gaps", 0);
+  finding.onset = late.since;
+  finding.ranks = {late.rank};
+  finding.component = late.works ? "gpu" : "host";
+  Show(late.evidence, finding);
+  finding.root = finding.shows;
+  finding.open = {Question::kStragglerCause};
+  int64_t gpu = -1;
+  constexpr double kHeldDown = 0.2;
+  for (const RunGpu& of : f.gpu.gpus) {
+    if (of.ranks != finding.ranks) continue;
+    // Heat or its supply is then the cause, and B3 names it.
+    if (std::max(of.now.severe_duty, of.before.severe_duty) >= kHeldDown) return {};
+    gpu = of.index;
+    Show(of.throttle_evidence, finding);
+    Show(of.latent_evidence, finding);
+  }
+  if (InLockStep(f)) {
+    // Two stores: as many collectives, and not as much waiting inside them.
+    finding.tier = proto::TIER_C;
+    finding.cap = cap::kInferred;
+    Show(f.collectives.advance_evidence, finding);
+  }
+  Show(f.step_time_evidence, finding);
+  finding.values = {{FieldId::kGpu, gpu},
+                    {FieldId::kOwn, late.own},
+                    {FieldId::kPeers, late.peers},
+                    {FieldId::kRatio, late.own / late.peers}};
+  return finding;
+}
+
 FieldValues CardsAlike(const JobFeatures& f, features::EvidenceRef& evidence) {
   constexpr double kAlike = 1.1;
   const OddGpu& sm = f.gpu.busiest_sm;

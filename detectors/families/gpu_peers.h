@@ -23,6 +23,10 @@ Finding WaitingOnTheFabric(const features::JobFeatures& f);
 
 // D3: one card works while its peers wait inside collectives, or has gaps while they do.
 Finding OddCard(const features::JobFeatures& f);
+// The same by how much less than its peers it waits, over a hundred steps: features/leads.cc.
+Finding LastToArrive(const features::JobFeatures& f);
+// Whether a rank arrives last to the collectives, and costs its peers at least `lead` of the time.
+bool StandsOut(const features::JobFeatures& f, double lead);
 // Why not; empty: the cards do not tell.
 FieldValues CardsAlike(const features::JobFeatures& f, features::EvidenceRef& evidence);
 

@@ -49,6 +49,7 @@ Finding Evaluate(const JobFeatures& f) {
   if (Finding storage = RankOfSlowStorage(f); storage.matched) return storage;
   // The card's own numbers first: they are of the work itself, and calls are of what the host does.
   if (Finding card = OddCard(f); card.matched) return card;
+  if (Finding last = LastToArrive(f); last.matched) return last;
   return LateRank(f);
 }
 

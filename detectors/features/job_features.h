@@ -19,6 +19,7 @@
 #include "detectors/features/fault_features.h"
 #include "detectors/features/gpu_features.h"
 #include "detectors/features/launch_features.h"
+#include "detectors/features/lead_features.h"
 #include "detectors/features/network_features.h"
 #include "detectors/features/parent_features.h"
 #include "detectors/features/report_features.h"
@@ -298,6 +299,8 @@ struct JobFeatures {
   std::vector<Cause> causes;
 
   std::vector<Evidence> evidence;
+
+  LeadFeatures leads;
 
   // The event that explains the end, if any.
   const Cause* Primary() const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "detectors/families/gpu.h"
+#include "detectors/families/gpu_peers.h"
 #include "detectors/families/standstill.h"
 #include "detectors/sentences/evidence_text.h"
 #include "detectors/sentences/render.h"
@@ -302,13 +303,18 @@ class Writer {
   // What calls into CUDA show beside the answer.
   void AddRanks() {
     const features::LaunchFeatures& l = f_.launches;
-    constexpr double kLate = 1.05;
+    constexpr double kLate = 1.05, kLead = 0.05;
     constexpr double kLeastZ = 3;
     constexpr double kIdentity = 0.6;
     constexpr int32_t kPieces = 6;
     const bool late = l.slow_pieces >= kPieces && l.slow_ratio >= kLate && l.slow_z >= kLeastZ &&
                       l.slow_identity >= kIdentity;
-    if (late && verdict_.code() != "D3") {
+    const features::LateRank& last = f_.leads.late;
+    if (verdict_.code() == "D3") {
+      // The rank is named already.
+    } else if (families::StandsOut(f_, last.changed ? windows::LeadSeries::kNotable : kLead)) {
+      Cited("rank_late", last.evidence, {{FieldId::kShare, last.lead}});
+    } else if (late) {
       Cited("rank_late", l.slow_evidence, {{FieldId::kShare, 1 - 1 / l.slow_ratio}});
     }
     if (l.allocation_failures > 0 && l.launches_since_failure > 0 && verdict_.code() != "B1")

@@ -203,5 +203,70 @@ TEST(Frozen, IsNotWhereACardComputes) {
   EXPECT_TRUE(collective_hang::Evaluate(f).matched) << "for an hour";
 }
 
+// Rank 2 arrives last: its peers wait for it for 12 % of the time.
+features::JobFeatures Last() {
+  features::JobFeatures f = Waiting();
+  for (features::RunGpu& gpu : f.gpu.gpus) gpu.sm = gpu.sm_before = 0.5;
+  f.step_seconds = 1;
+  features::LateRank& late = f.leads.late;
+  late.rank = 2;
+  late.lead = 0.12;
+  late.since = f.now - Seconds(400);
+  late.z = 8;
+  late.next = 0.01;
+  late.identity = 0.9;
+  late.works = true;
+  late.own = 0.6;
+  late.peers = 0.5;
+  late.evidence = Cite(f, features::EvidenceKind::kGpuPeers);
+  return f;
+}
+
+TEST(LastToArrive, IsTheStraggler) {
+  const Finding finding = LastToArrive(Last());
+  ASSERT_TRUE(finding.matched);
+  EXPECT_EQ(finding.sub, "card");
+  EXPECT_THAT(finding.ranks, ElementsAre(2));
+}
+
+TEST(LastToArrive, IsAWarningBelowTenPerCent) {
+  features::JobFeatures f = Last();
+  f.leads.late.lead = 0.06;
+  EXPECT_FALSE(LastToArrive(f).matched);
+  EXPECT_TRUE(StandsOut(f, 0.05));
+}
+
+TEST(LastToArrive, IsNobodyWhereAnotherIsAlmostAsLate) {
+  features::JobFeatures f = Last();
+  f.leads.late.next = 0.1;
+  EXPECT_FALSE(StandsOut(f, 0.05));
+}
+
+TEST(LastToArrive, IsNobodyWhereItIsAnotherRankEachTime) {
+  features::JobFeatures f = Last();
+  f.leads.late.identity = 0.3;
+  EXPECT_FALSE(StandsOut(f, 0.05));
+}
+
+TEST(LastToArrive, NeedsRanksThatWaitForEachOther) {
+  features::JobFeatures f = Last();
+  f.stores[proto::STORE_NCCL] = Availability::kUp;
+  EXPECT_FALSE(StandsOut(f, 0.05)) << "they enter no collectives";
+}
+
+TEST(LastToArrive, MayHaveAStageToItself) {
+  features::JobFeatures f = Last();
+  f.leads.layout.pipeline = 4;
+  EXPECT_FALSE(StandsOut(f, 0.05));
+  f.leads.late.changed = true;
+  EXPECT_TRUE(StandsOut(f, 0.05)) << "a stage does not grow";
+}
+
+TEST(LastToArrive, IsLeftToB3WhereHeatHoldsItDown) {
+  features::JobFeatures f = Last();
+  f.gpu.gpus[2].now.severe_duty = 0.5;
+  EXPECT_FALSE(LastToArrive(f).matched);
+}
+
 }  // namespace
 }  // namespace rankscope::families
