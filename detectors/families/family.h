@@ -102,12 +102,6 @@ struct FamilyRow {
 // first.
 std::span<const FamilyRow> Families();
 
-// `evaluate` of a family that no store of this build can show yet.
-namespace load_imbalance {
-Finding Evaluate(const features::JobFeatures& f);
-}
-inline constexpr auto kNeverRaised = &load_imbalance::Evaluate;
-
 // --- shared by the families' files ---
 
 // The finding of a family that the primary cause belongs to: evidence, ranks, onset, tier by how

@@ -267,6 +267,37 @@ Finding LastToArrive(const JobFeatures& f) {
   return finding;
 }
 
+Finding UnevenWork(const JobFeatures& f) {
+  constexpr double kRatio = 1.2;
+  const features::UnevenGroups& groups = f.leads.groups;
+  if (groups.kind.empty() || groups.evidence == features::kNoEvidence || groups.ratio < kRatio)
+    return {};
+  if (!Runs(f) || !GoesOn(f) || !WaitForEachOther(f) || Saves(f) || !IsHabit(f, groups.since))
+    return {};
+  // GPUs that are held down need longer for the same work.
+  if (!groups.clocks_alike || !(groups.heavy_sm > groups.light_sm)) return {};
+  const bool stage = groups.kind == "stage";
+  const int32_t size = stage ? f.leads.layout.pipeline : f.leads.layout.expert;
+  if (size == 1 || (!stage && size == 0)) return {};
+  Finding finding = Slow(f, groups.kind, 0);
+  finding.onset = groups.since;
+  finding.ranks = groups.heavy;
+  finding.component = "job";
+  finding.domain = proto::DOMAIN_WORKLOAD;
+  Show(groups.evidence, finding);
+  finding.root = finding.shows;
+  if (InLockStep(f) && size > 1) {
+    finding.tier = proto::TIER_C;
+    finding.cap = cap::kInferred;
+  }
+  Show(f.collectives.advance_evidence, finding);
+  Show(f.step_time_evidence, finding);
+  finding.values = {{FieldId::kOwn, groups.heavy_sm},
+                    {FieldId::kPeers, groups.light_sm},
+                    {FieldId::kRatio, groups.ratio}};
+  return finding;
+}
+
 FieldValues CardsAlike(const JobFeatures& f, features::EvidenceRef& evidence) {
   constexpr double kAlike = 1.1;
   const OddGpu& sm = f.gpu.busiest_sm;

@@ -27,6 +27,8 @@ Finding OddCard(const features::JobFeatures& f);
 Finding LastToArrive(const features::JobFeatures& f);
 // Whether a rank arrives last to the collectives, and costs its peers at least `lead` of the time.
 bool StandsOut(const features::JobFeatures& f, double lead);
+// X17: the GPUs of some stages or experts work more than those of others, as long as the run goes.
+Finding UnevenWork(const features::JobFeatures& f);
 // Why not; empty: the cards do not tell.
 FieldValues CardsAlike(const features::JobFeatures& f, features::EvidenceRef& evidence);
 

@@ -106,7 +106,7 @@ std::string_view When(const JobFeatures& f) {
 std::string_view Severity(std::string_view code, std::string_view sub) {
   if (code == "G1") return sub == subs::kUnverifiable ? "info" : "ok";
   if (code == "U0") return sub == subs::kTooEarly ? "info" : "warning";
-  constexpr std::array kLesser = {"X20", "F2", "E3", "D1", "D2", "D3"};
+  constexpr std::array kLesser = {"X20", "F2", "E3", "D1", "D2", "D3", "X17"};
   if (std::find(kLesser.begin(), kLesser.end(), code) != kLesser.end()) return "warning";
   return "critical";
 }
@@ -141,10 +141,7 @@ void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, proto:
       }
       if (out.state == proto::FamilyState::NOT_DECIDABLE) {
         state->set_needs(out.needs);
-        // A store that is there, and a family that this build cannot read from it.
-        const bool unread =
-            f.store(out.needs) == Availability::kUp && row.evaluate == families::kNeverRaised;
-        state->set_why(unread ? proto::UNSUPPORTED : Why(f, out.needs));
+        state->set_why(Why(f, out.needs));
       }
     }
   }

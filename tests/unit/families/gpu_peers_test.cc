@@ -268,5 +268,50 @@ TEST(LastToArrive, IsLeftToB3WhereHeatHoldsItDown) {
   EXPECT_FALSE(LastToArrive(f).matched);
 }
 
+// Ranks 2 and 3 have more to do.
+features::JobFeatures Stages() {
+  features::JobFeatures f = Last();
+  f.leads.late.next = 0.12;
+  features::UnevenGroups& groups = f.leads.groups;
+  groups.kind = "stage";
+  groups.heavy = {2, 3};
+  groups.groups = 2;
+  groups.ratio = 1.3;
+  groups.heavy_sm = 0.6;
+  groups.light_sm = 0.5;
+  groups.since = f.now - Seconds(400);
+  groups.evidence = f.leads.late.evidence;
+  return f;
+}
+
+TEST(UnevenWork, IsOfStages) {
+  const Finding finding = UnevenWork(Stages());
+  ASSERT_TRUE(finding.matched);
+  EXPECT_EQ(finding.sub, "stage");
+  EXPECT_THAT(finding.ranks, ElementsAre(2, 3));
+  EXPECT_LE(finding.cap, 0.65) << "one store, and nobody says how the model is cut";
+  EXPECT_FALSE(LastToArrive(Stages()).matched);
+}
+
+TEST(UnevenWork, IsNoneWithoutStages) {
+  features::JobFeatures f = Stages();
+  f.leads.layout.pipeline = 1;
+  EXPECT_FALSE(UnevenWork(f).matched);
+}
+
+TEST(UnevenWork, IsOfExpertsOnlyWhereThereAreAny) {
+  features::JobFeatures f = Stages();
+  f.leads.groups.kind = "expert";
+  EXPECT_FALSE(UnevenWork(f).matched);
+  f.leads.layout.expert = 4;
+  EXPECT_TRUE(UnevenWork(f).matched);
+}
+
+TEST(UnevenWork, IsNotThatOfSlowerGpus) {
+  features::JobFeatures f = Stages();
+  f.leads.groups.clocks_alike = false;
+  EXPECT_FALSE(UnevenWork(f).matched);
+}
+
 }  // namespace
 }  // namespace rankscope::families
