@@ -28,6 +28,7 @@ class DataWriter {
  public:
   DataWriter(const DataContext& context, const proto::Verdict& verdict, proto::DataQuality& quality)
       : job_(*context.job),
+        output_unread_(context.output_unread),
         hearing_(job_.hearing()),
         verdict_(verdict),
         quality_(quality),
@@ -143,9 +144,11 @@ class DataWriter {
     if (!end.streams_closed && verdict_.state() == proto::FINAL) {
       Note(Remark::kStreamsOpen);
     }
+    if (output_unread_) Note(Remark::kOutputUnread);
   }
 
   const JobWindow& job_;
+  const bool output_unread_;
   const Hearing& hearing_;
   const proto::Verdict& verdict_;
   proto::DataQuality& quality_;

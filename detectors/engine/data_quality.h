@@ -17,6 +17,7 @@ struct DataContext {
   const windows::JobWindow* job = nullptr;
   const std::vector<SourceState>* sources = nullptr;
   double clock_uncertainty_s = 0;
+  bool output_unread = false;  // its files were not read to their end
 };
 
 // Fills the verdict's data_quality; its state is set already.

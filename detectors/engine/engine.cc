@@ -66,7 +66,10 @@ Output Engine::Tick(Timestamp now) {
                                  SchedulerMayTell(job, impl_->sources),
                                  job.scheduler.told_attempt == job.window.attempt().ordinal
                                      ? job.scheduler.told_end
-                                     : Timestamp{}};
+                                     : Timestamp{},
+                                 job.AwaitsOutput(),
+                                 job.output.unread,
+                                 job.output.closed};
       const bool judged = !final_before || !job.record.empty();
       job.window.SetKernelLog(&impl_->kernel_log);
       if (judged && job.judge.Evaluate(job.window, context, now))
@@ -158,7 +161,7 @@ Engine::Counters Engine::counters() const {
 
 // Stands first in a saved state, whose bytes have no tags: those of a build that saves other
 // members must not be read. Raised with each change to what is saved.
-constexpr uint64_t kStateVersion = 0x6b73'7261'6e6b'0005;
+constexpr uint64_t kStateVersion = 0x6b73'7261'6e6b'0006;
 
 std::string Engine::Save() const {
   ArchiveWriter archive;

@@ -80,6 +80,23 @@ void SchedulerQuestions::AskParents(const windows::JobWindow& window, Timestamp 
         {Request::What::kJobSummary, window.job_id(), now + kPatience, std::move(parent)});
 }
 
+bool FollowedOutput::OnEvent(const Event& event, Timestamp t) {
+  const auto find = [&event](std::string_view key) {
+    return std::find_if(event.num.begin(), event.num.end(),
+                        [key](const IntKeyValue& each) { return each.key == key; });
+  };
+  const auto told = find("open");
+  if (told == event.num.end()) return false;
+  open = told->value != 0;
+  unread = unread || find("unread") != event.num.end();
+  if (!open) closed = t;
+  return true;
+}
+
+void FollowedOutput::OnLeft(Timestamp t) {
+  if (std::exchange(open, false)) closed = t;
+}
+
 windows::Speaker SpeakerOf(const attribution::ProcessInfo& process) {
   const bool ranked = process.role == attribution::ProcessRole::kRank;
   const bool worker = process.role == attribution::ProcessRole::kWorker;
@@ -114,7 +131,7 @@ std::string SaveJob(Job& job) {
   ArchiveWriter archive;
   job.judge.BeforeSave();
   archive(job.uid, job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
-          job.scheduler, static_cast<uint64_t>(job.readers.size()));
+          job.scheduler, job.output, static_cast<uint64_t>(job.readers.size()));
   for (const auto& [stream, reader] : job.readers) archive(stream, reader.Save());
   return archive.TakeSealed();
 }
@@ -125,7 +142,7 @@ bool LoadJob(std::string_view bytes, Job& job) {
   ArchiveReader archive(*content);
   uint64_t readers = 0;
   archive(job.uid, job.window, job.judge, job.open_text, job.gpu_seen, job.gpu_absent, job.record,
-          job.scheduler, readers);
+          job.scheduler, job.output, readers);
   for (uint64_t r = 0; r < readers && archive.ok(); ++r) {
     uint32_t stream = 0;
     std::string state;

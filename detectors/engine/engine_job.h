@@ -41,6 +41,24 @@ struct SchedulerQuestions {
   }
 };
 
+// The files that a source follows for the job: what its processes wrote last is read some time
+// after they have ended.
+struct FollowedOutput {
+  bool open = false;    // not all of it is read, or more may come
+  bool unread = false;  // it was given up before its end was reached
+  Timestamp closed;     // when it was no longer open; 0 = nothing was followed
+
+  // False: it tells something else of what was read.
+  bool OnEvent(const Event& event, Timestamp t);
+  // Whoever followed it is gone.
+  void OnLeft(Timestamp t);
+
+  template <class A>
+  void Fields(A& a) {
+    a(open, unread, closed);
+  }
+};
+
 struct Job {
   int64_t uid = -1;  // of its owner; -1 = not known
   windows::JobWindow window;
@@ -54,7 +72,10 @@ struct Job {
   Timestamp judged;         // at what tick
   std::string why_fewer;    // jobs are watched than configured, as of then; empty = as many
   SchedulerQuestions scheduler;
+  FollowedOutput output;
 
+  // Its processes have ended, and what they wrote last is not all read.
+  bool AwaitsOutput() const { return output.open && window.processes_alive() == 0; }
   // An observation that may change a verdict that is final.
   void Touch(const Observation& observation);
 };

@@ -105,6 +105,7 @@ void Engine::Impl::On(const Epoch& epoch, const Observation& observation) {
   if (!epoch.boot_id.empty()) boot_id = epoch.boot_id;
   for (auto& [id, job] : jobs) job.window.OnBoot(node, boot_id);
   if (epoch.away_since.ns == 0) return;
+  for (auto& [id, job] : jobs) job.output.OnLeft(epoch.away_since);
   NoteUnheard(epoch.away_since, observation.t, windows::UnheardWhy::kAway);
   kernel_log.OnAway(epoch.away_since);  // what it held meanwhile is not read again
   last_tick = observation.t;
@@ -417,8 +418,10 @@ void Engine::Impl::On(const Event& event, const Observation& observation) {
   Job* job = FindJob(job_id);
   if (job == nullptr) return;
   job->Touch(observation);
-  if (event.type == WireType(EventType::kOutputRead) && !event.num.empty())
-    return job->window.OnPastText(event);
+  if (event.type == WireType(EventType::kOutputRead) && !event.num.empty()) {
+    if (!job->output.OnEvent(event, observation.t)) job->window.OnPastText(event);
+    return;
+  }
   job->window.OnEvent(event, speaker, observation.t);
 }
 

@@ -29,7 +29,8 @@ constexpr size_t kMaxHistory = 64;
 // stood.
 constexpr double kMaxTickSeconds = 5;
 
-// Grandchildren may hold the streams open for ever: past this the verdict is final without them.
+// Grandchildren may hold the streams open for ever, and a file system that hangs keeps what was
+// written to it: past this the verdict is final without them.
 constexpr Duration kStreamsGrace = Seconds(30);
 
 bool SameAnswer(const proto::Verdict& a, const proto::Verdict& b) {
@@ -181,7 +182,8 @@ proto::State Judge::NextState(const windows::JobWindow& job, const JobFeatures& 
   if (end.streams_closed) {
     // Without the wrapper's word the end is that of the last process.
     const Timestamp ended = end.ended ? end.t : job.last_process_exit();
-    const Timestamp drained = std::max(ended, end.streams_closed_t);
+    if (context.awaits_output && now - ended < kStreamsGrace) return proto::PROVISIONAL;
+    const Timestamp drained = std::max({ended, end.streams_closed_t, context.output_read});
     const bool waits = context.scheduled && context.scheduler_told.ns == 0;
     if (waits && now - drained < config.final_after_scheduler) return proto::PROVISIONAL;
     const Timestamp told = std::min(context.scheduler_told, drained + config.final_after_scheduler);
@@ -253,7 +255,8 @@ bool Judge::Evaluate(windows::JobWindow& job, const JudgeContext& context, Times
     next = ConcludedVerdict(*ailment, end, share);
   }
   next.set_state(state);
-  DescribeData({&job, context.sources, context.clock_uncertainty_s}, next);
+  const bool unread = context.output_unread || (context.awaits_output && state == proto::FINAL);
+  DescribeData({&job, context.sources, context.clock_uncertainty_s, unread}, next);
   for (const proto::AttemptSummary& attempt : attempts_) *next.add_attempts() = attempt;
   MakeUtf8(next);
   const bool changed = !SameAnswer(next, verdict_);

@@ -35,6 +35,9 @@ struct JudgeContext {
   std::string_view record;   // the authoritative record that asks for this evaluation; empty = none
   bool scheduled = false;    // a scheduler that answers has started it
   Timestamp scheduler_told;  // and told this attempt's end; 0 = not yet
+  bool awaits_output = false;  // its processes have ended, and a file of it is still being read
+  bool output_unread = false;  // or was given up before its end
+  Timestamp output_read;       // when all of it had been read; 0 = nothing is followed
 };
 
 class Judge {

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Says that text of a stream was written some time before it is told: when it arrives says nothing
-// of when it was said, nor of how long anything took. Told before that text. Any thread.
+// What is told of a job's text besides the text itself. That it was written some time before it is
+// told: when it arrives says nothing of when it was said, nor of how long anything took; told
+// before that text. And whether files are still to be read. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,18 @@ inline Event AllTextRead(const std::string& job_id) {
   event.rank.job_id = job_id;
   event.rank.rank = -1;
   event.type = WireType(EventType::kOutputRead);
+  return event;
+}
+
+// Files that the job writes to are followed from now on, or were all read to their end after its
+// processes had ended. `unread`: one was given up before.
+inline Event OutputFollowed(const std::string& job_id, bool open, bool unread = false) {
+  Event event;
+  event.rank.job_id = job_id;
+  event.rank.rank = -1;
+  event.type = WireType(EventType::kOutputRead);
+  event.num = {{"open", open ? 1 : 0}};
+  if (unread) event.num.push_back({"unread", 1});
   return event;
 }
 

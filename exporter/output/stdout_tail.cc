@@ -54,6 +54,7 @@ Status StdoutTail::Start(exporter::EventLoop& loop, Sink& sink) {
 
 void StdoutTail::Stop() {
   if (loop_ == nullptr) return;
+  while (!followed_.empty()) EndFollowed(*followed_.begin());  // nobody reads what is left
   loop_->Cancel(std::exchange(timer_, 0));
   workers_.reset();
   files_.clear();
@@ -77,6 +78,7 @@ void StdoutTail::Poll() {
   CloseAbandoned();
   unread_.clear();
   for (auto& [who, round] : Plan()) Submit(std::move(round));
+  TellFollowed();
   TellTroubles();
 }
 
@@ -95,20 +97,28 @@ StdoutTail::Rounds StdoutTail::Plan() {
 
 void StdoutTail::PlanLooks(Rounds& rounds) {
   const Timestamp now = loop_->Now();
-  std::erase_if(processes_, [this](const auto& entry) {
-    const TrackedProcess* const tracked = table_->Find(entry.first.pid);
-    return tracked == nullptr || tracked->key != entry.first;
+  std::erase_if(processes_, [&](const auto& entry) {
+    const auto& [key, process] = entry;
+    const TrackedProcess* const tracked = table_->Find(key.pid);
+    if (tracked != nullptr && tracked->key == key) return false;
+    // It may have been found to write to a file just before it ended.
+    if (process.looking && now - process.lived <= kAfterEnd) return false;
+    if (process.looking && followed_.contains(process.job_id)) given_up_.insert(process.job_id);
+    return true;
   });
   size_t identified = 0;
   for (const auto& [pid, tracked] : table_->processes()) {
     const auto known = processes_.find(tracked.key);
+    if (known != processes_.end()) known->second.lived = now;
     if (known != processes_.end() && now - known->second.looked < kLookAgain) continue;
     Process& process = processes_[tracked.key];
+    process.lived = now;
+    if (process.job_id.empty()) LearnJob(tracked.key, process);
     if (!process.who) {
       if (++identified > kMaxIdentified) continue;
       process.who = exporter::ReadIdentity(proc_root_, tracked.key);
     }
-    if (process.who && busy_.contains(*process.who)) continue;
+    if (process.looking || (process.who && busy_.contains(*process.who))) continue;
     process.looked = now;
     if (!process.who) {
       process.refusal = "a process runs with the ids of two users";  // or has ended
@@ -149,7 +159,8 @@ void StdoutTail::PlanReads(Rounds& rounds) {
       const size_t most = waits ? std::min(kBlock, room) : kBlock;
       if (most == 0) continue;
       if (waits) room -= most;
-      round.reads.push_back({key, file->file, file->offset, 0, most, file->head_end, false, {}});
+      round.reads.push_back(
+          {key, file->file, file->offset, 0, most, file->head_end, !IsHeld(*file), false, {}});
     }
   }
 }
@@ -157,6 +168,8 @@ void StdoutTail::PlanReads(Rounds& rounds) {
 void StdoutTail::Submit(Round planned) {
   if (planned.looks.empty() && planned.reads.empty()) return;
   const UserIdentity who = planned.who;
+  std::vector<ProcessKey> looks;
+  for (const Look& look : planned.looks) looks.push_back(look.key);
   auto round = std::make_shared<Round>(std::move(planned));
   const bool submitted = workers_->Submit(
       who,
@@ -167,6 +180,7 @@ void StdoutTail::Submit(Round planned) {
       kDeadline, [this, uid = who.uid] { late_.insert(uid); });
   if (submitted) {
     busy_.insert(who);
+    for (const ProcessKey& key : looks) processes_[key].looking = true;
   } else {
     unread_[who.uid] = workers_->obstacle().empty() ? "all threads that read users' files are busy"
                                                     : workers_->obstacle();
@@ -218,6 +232,7 @@ void StdoutTail::OnRound(Round round) {
 void StdoutTail::OnLook(const UserIdentity& who, Look& look) {
   const auto process = processes_.find(look.key);
   if (process == processes_.end()) return;
+  process->second.looking = false;
   if (look.other_user) {
     process->second.who.reset();
     return;
@@ -241,6 +256,7 @@ void StdoutTail::OnLook(const UserIdentity& who, Look& look) {
       BeginFound(known->second, output, look.key.start_ticks < began_ticks_);
     }
     File& file = known->second;
+    if (file.job_id.empty()) file.job_id = process->second.job_id;
     file.writers.insert(look.key);
     file.slot.try_emplace(look.key, output.descriptor);
     file.last_writer = loop_->Now();
@@ -308,7 +324,7 @@ void StdoutTail::OnRead(Read& read) {
   File& file = found->second;
   if (read.offset < file.offset && loop_->Now() - file.begun < kTextLives) return;
   file.size = read.size;
-  file.at_end = read.offset + static_cast<int64_t>(read.bytes.size()) >= read.size;
+  file.over = read.after && read.offset + static_cast<int64_t>(read.bytes.size()) >= read.size;
   if (read.offset < file.offset) {
     Tell(file);
     Begin(file, 0);  // it was cut short: what comes now is another text

@@ -47,8 +47,9 @@ class StdoutTail final : public exporter::Source {
   static constexpr size_t kMaxRound = 4 << 20;
   // The descriptors of a process are looked at again, for it may have put another file in place.
   static constexpr Duration kLookAgain = Seconds(2);
-  // How long a file whose processes have gone is still read: they may have left more than a block.
-  static constexpr Duration kAfterEnd = Seconds(5);
+  // How long a file whose processes have gone is read until its end is met: they may have left more
+  // than a block, and a file system may hang. What is given up is counted, and told of its job.
+  static constexpr Duration kAfterEnd = Seconds(30);
   // Above those of the kernel's source.
   static constexpr uint32_t kFirstStream = 1 << 24;
 
@@ -90,8 +91,8 @@ class StdoutTail final : public exporter::Source {
     std::string waiting;             // read, and not told: the job is not known
     logs::LineAssembler lines;
     Timestamp last_writer;
-    Timestamp begun;  // as the text that it is now
-    bool at_end = false;
+    Timestamp begun;    // as the text that it is now
+    bool over = false;  // read to its end after the last of its processes had gone
     // Up to here it was written before it was found: that it is read at once tells no time.
     int64_t past_end = 0;
     bool past_told = false;
@@ -100,6 +101,9 @@ class StdoutTail final : public exporter::Source {
   };
   struct Process {
     Timestamp looked;
+    Timestamp lived;       // when it was in the table last
+    bool looking = false;  // a thread looks for its files
+    std::string job_id;    // empty: not known yet
     std::optional<UserIdentity> who;
     std::string refusal;  // why a file of it is not read
     bool looked_at = false;
@@ -112,7 +116,8 @@ class StdoutTail final : public exporter::Source {
     int64_t size = 0;
     size_t most = 0;
     int64_t head_end = 0;
-    bool done = false;  // its turn came
+    bool after = false;  // its processes had gone before it began
+    bool done = false;   // its turn came
     std::string bytes;
   };
   struct Look {
@@ -145,11 +150,17 @@ class StdoutTail final : public exporter::Source {
   // `earlier`: the process was there before this source.
   void BeginFound(File& file, const FoundOutput& output, bool earlier);
   bool LearnJob(File& file);
+  void LearnJob(const ProcessKey& key, Process& process) const;
   void Tell(File& file);
   void Emit(const File& file, const logs::AssembledLine& assembled);
   // Tells of jobs that were there before this source that what they had written was read.
   void TellRead();
   void CloseAbandoned();
+  bool IsHeld(const File& file) const;
+  void Close(File& file);
+  // Tells of each job whether files of it are still to be read.
+  void TellFollowed();
+  void EndFollowed(const std::string& job_id);
   // Why files are not read, by user.
   std::map<uint32_t, std::set<std::string>> Troubles() const;
   void TellTroubles();
@@ -173,6 +184,8 @@ class StdoutTail final : public exporter::Source {
   int64_t began_ticks_ = 0;             // when this source did, as processes count their start
   std::set<std::string> heard_before_;  // jobs that an earlier daemon has heard
   std::set<std::string> read_;          // jobs that TellRead is through with
+  std::set<std::string> followed_;      // jobs of which was told that files are to be read
+  std::set<std::string> given_up_;      // of them, those with a file whose end was not met
   int64_t lost_ = 0;
   std::string masked_;
 };

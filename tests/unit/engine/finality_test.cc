@@ -4,6 +4,7 @@
 // A verdict's life: live, provisional, final, amended; when it goes.
 #include <gtest/gtest.h>
 
+#include "detectors/model/event_types.h"
 #include "tests/unit/engine/life.h"
 
 namespace rankscope::engine {
@@ -31,6 +32,82 @@ TEST(Finality, StreamsThatNeverCloseDoNotHoldItForEver) {
   const proto::Verdict verdict = JudgeTape(tape);
   ASSERT_GE(verdict.data_quality().notes_size(), 1);
   EXPECT_NE(verdict.data_quality().notes(0).find("still open"), std::string::npos);
+}
+
+Event Followed(bool open, bool unread = false) {
+  Event event;
+  event.rank.job_id = "j1";
+  event.rank.rank = -1;
+  event.type = WireType(EventType::kOutputRead);
+  event.num = {{"open", open ? 1 : 0}};
+  if (unread) event.num.push_back({"unread", 1});
+  return event;
+}
+
+const char* const kLastWords =
+    "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n"
+    "KeyError: 'late'\n";
+
+// A run whose last words are read at `read`, long after its process has ended; 0 = they are not.
+Tape RunWithAFile(double read) {
+  Tape tape;
+  tape.Begin(0.1);
+  tape.Add(0.5, Followed(true));
+  tape.Train(1, 1, 60, 0.1);
+  tape.End(8.5, 1 << 8);
+  tape.Closed(8.6);
+  if (read > 0) {
+    tape.Say(read, kLastWords);
+    tape.Add(read + 0.01, Followed(false));
+  }
+  return tape;
+}
+
+TEST(Finality, WaitsForFilesThatAreFollowed) {
+  Tape tape = RunWithAFile(20.5);
+  tape.Finish(40);
+  EXPECT_EQ(StateAt(tape, 20), proto::PROVISIONAL);
+  EXPECT_EQ(StateAt(tape, 22), proto::PROVISIONAL);
+  EXPECT_EQ(StateAt(tape, 23), proto::FINAL);
+  const proto::Verdict verdict = JudgeTape(tape);
+  EXPECT_EQ(verdict.code(), "X1");
+  EXPECT_EQ(verdict.exception_type(), "KeyError");
+  EXPECT_EQ(verdict.amended_by(), "");
+}
+
+TEST(Finality, AFileThatCannotBeReadDoesNotHoldItForEver) {
+  Tape tape = RunWithAFile(0);
+  tape.Finish(60);
+  EXPECT_EQ(StateAt(tape, 38), proto::PROVISIONAL);
+  EXPECT_EQ(StateAt(tape, 39), proto::FINAL) << "30 s";
+  Engine engine({}, "n1");
+  Play(tape, engine, 0, tape.size());
+  const proto::DataQuality data = VerdictOf(engine).data_quality();
+  ASSERT_EQ(data.notes_size(), 1);
+  EXPECT_NE(data.notes(0).find("could not be read to their end"), std::string::npos);
+  EXPECT_FALSE(data.exact());
+}
+
+TEST(Finality, WhatWasGivenUpIsTold) {
+  Tape tape = RunWithAFile(0);
+  tape.Add(15.5, Followed(false, true));
+  tape.Finish(60);
+  EXPECT_EQ(StateAt(tape, 18), proto::FINAL);
+  Engine engine({}, "n1");
+  Play(tape, engine, 0, tape.size());
+  EXPECT_FALSE(VerdictOf(engine).data_quality().exact());
+}
+
+TEST(Finality, WhoFollowedAFileBeforeARestartIsGone) {
+  Tape tape = RunWithAFile(0);
+  Epoch again{1'750'000'000'000'000'000, 1000, "boot-1"};
+  again.away_since = AtSecond(8.7);
+  tape.Add(10.5, again);
+  tape.Finish(60);
+  EXPECT_EQ(StateAt(tape, 12), proto::FINAL);
+  Engine engine({}, "n1");
+  Play(tape, engine, 0, tape.size());
+  EXPECT_FALSE(VerdictOf(engine).data_quality().notes_size() > 1);
 }
 
 TEST(Finality, LateTextChangesNothing) {
