@@ -226,7 +226,8 @@ bool StandsOut(const JobFeatures& f, double lead) {
   constexpr double kZ = 5, kIdentity = 0.6;
   const features::LateRank& late = f.leads.late;
   if (late.rank < 0 || late.evidence == features::kNoEvidence || !(late.lead >= lead)) return false;
-  if (!Runs(f) || !WaitForEachOther(f) || Saves(f)) return false;
+  if (!f.running || !f.timed || f.Primary() != nullptr || f.world_size <= 1) return false;
+  if (!WaitForEachOther(f) || Saves(f)) return false;
   // The next one is far from it: else some ranks have more to do than others.
   if (late.next > late.lead / 2 || late.identity < kIdentity) return false;
   return late.changed || (late.z >= kZ && IsHabit(f, late.since) && !HasOwnStage(f));
@@ -236,6 +237,7 @@ Finding LastToArrive(const JobFeatures& f) {
   constexpr double kRatio = 1.1;
   const features::LateRank& late = f.leads.late;
   if (!GoesOn(f) || !StandsOut(f, 1 - 1 / kRatio) || !IsHabit(f, late.since)) return {};
+  if (!(late.peers > 0)) return {};  // by calls: LateRank decides that
   Finding finding = Slow(f, late.works ? "card" : "host_gaps", 0);
   finding.onset = late.since;
   finding.ranks = {late.rank};

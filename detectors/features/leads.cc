@@ -49,6 +49,7 @@ class Describer {
  public:
   Describer(const windows::JobWindow& job, Citer& citer, JobFeatures& f)
       : series_(job.leads().gpus()),
+        calls_(job.leads().calls()),
         round_seconds_(job.leads().round_seconds()),
         citer_(citer),
         f_(f),
@@ -58,6 +59,12 @@ class Describer {
   }
 
   void Run() {
+    DescribeGpus();
+    if (out_.late.evidence == kNoEvidence) DescribeCalls();
+  }
+
+ private:
+  void DescribeGpus() {
     out_.seconds = series_.seconds();
     if (series_.ranks().size() < 2 || !(series_.scale() >= 0)) return;
     rounds_ = round_seconds_ >= 5 ? 12 : 30;
@@ -68,7 +75,32 @@ class Describer {
     if (series_.scale() > 0) DescribeGroups();
   }
 
- private:
+  // Where the GPUs do not tell, the waits inside calls do of a host that became late.
+  void DescribeCalls() {
+    const LaunchFeatures& launches = f_.launches;
+    const auto found = calls_.ranks().find(launches.slow_rank);
+    if (found == calls_.ranks().end() || !found->second.late) return;
+    constexpr double kLeast = 5, kMost = 30;
+    const RankLead& own = found->second;
+    const double since = (f_.now - own.late_since).seconds() / round_seconds_;
+    const auto rounds = static_cast<size_t>(std::clamp(since, kLeast, kMost));
+    LateRank late;
+    for (const auto& [number, rank] : calls_.ranks()) {
+      const double lead = rank.Level(rounds) - rank.usual;
+      if (number == launches.slow_rank) {
+        late.lead = lead;
+      } else if (lead > late.next) {
+        late.next = lead;
+      }
+    }
+    late.rank = launches.slow_rank;
+    late.changed = true;
+    late.since = own.late_since;
+    late.identity = own.Identity(rounds);
+    late.evidence = launches.slow_evidence;
+    out_.late = late;
+  }
+
   // What a lead is of the time, of what the GPUs show of it.
   double Whole(double lead) const {
     const double scale = series_.scale();
@@ -259,6 +291,7 @@ class Describer {
   }
 
   const LeadSeries& series_;
+  const LeadSeries& calls_;
   double round_seconds_;
   Citer& citer_;
   JobFeatures& f_;
