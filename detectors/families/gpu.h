@@ -32,6 +32,10 @@ bool CardsAreBusy(const features::JobFeatures& f, double& share, features::Evide
 // The card of this rank (-1: of any) on which others hold most memory; null: they hold none.
 const features::RunGpu* SharedCard(const features::JobFeatures& f, int32_t rank);
 
+// A GPU of this rank whose clock heat or its power supply holds down while the steps take longer:
+// B3, and why the rank comes late; null: none is.
+const features::RunGpu* ThrottledGpuOf(const features::JobFeatures& f, int32_t rank);
+
 bool Runs(const features::JobFeatures& f);
 // Past the first steps, which compile and fill caches.
 bool IsWarm(const features::JobFeatures& f);

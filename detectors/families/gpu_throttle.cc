@@ -49,13 +49,18 @@ double StepRatio(const JobFeatures& f) {
   return known ? f.step_seconds / f.early_step_seconds : 0;
 }
 
+// It costs the run nothing.
+bool StepsAreNoSlower(double ratio) {
+  constexpr double kSlower = 1.10;
+  return ratio > 0 && ratio < kSlower;
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
   if (!Runs(f)) return {};
-  constexpr double kSlower = 1.10;
   const double ratio = StepRatio(f);
-  if (ratio > 0 && ratio < kSlower) return {};  // it costs the run nothing
+  if (StepsAreNoSlower(ratio)) return {};
   Finding finding;
   uint32_t bits = 0;
   const RunGpu* worst = nullptr;
@@ -104,10 +109,29 @@ RuledOut RuleOut(const JobFeatures& f) {
   const features::EvidenceRef cited = at->throttle_evidence != features::kNoEvidence
                                           ? at->throttle_evidence
                                           : at->activity_evidence;
+  // What held a clock down and cost time is not said to be absent, whatever else is named.
+  if (IsThrottled(*at) && !StepsAreNoSlower(StepRatio(f))) return NotDecidable(proto::STORE_GPU);
   RuledOut out = Excluded(Reason::kNotThrottled);
   if (most > 0) out.values.Set(FieldId::kShare, most);
+  if (IsThrottled(*at)) {
+    out.values.Set(FieldId::kClock, at->clock);
+    out.values.Set(FieldId::kBest, ReferenceClock(*at));
+  }
   if (cited != features::kNoEvidence) out.evidence = {cited};
   return out;
 }
 
 }  // namespace rankscope::families::gpu_throttle
+
+namespace rankscope::families {
+
+const features::RunGpu* ThrottledGpuOf(const features::JobFeatures& f, int32_t rank) {
+  if (!f.gpu.known() || gpu_throttle::StepsAreNoSlower(gpu_throttle::StepRatio(f))) return nullptr;
+  const auto found = std::find_if(f.gpu.gpus.begin(), f.gpu.gpus.end(), [&](const auto& gpu) {
+    return std::find(gpu.ranks.begin(), gpu.ranks.end(), rank) != gpu.ranks.end() &&
+           gpu_throttle::IsThrottled(gpu);
+  });
+  return found == f.gpu.gpus.end() ? nullptr : &*found;
+}
+
+}  // namespace rankscope::families

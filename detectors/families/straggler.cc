@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/gpu.h"
 #include "detectors/families/gpu_peers.h"
 #include "detectors/families/launches.h"
 #include "detectors/families/rows.h"
@@ -42,21 +43,33 @@ Finding LateRank(const JobFeatures& f) {
   return finding;
 }
 
+Finding Straggler(const JobFeatures& f) {
+  if (Finding starved = StarvedRank(f); starved.matched) return starved;
+  if (Finding storage = RankOfSlowStorage(f); storage.matched) return storage;
+  // The GPU's own numbers first: they are of the work itself, and calls are of what the host does.
+  if (Finding gpu = OddCard(f); gpu.matched) return gpu;
+  if (Finding last = LastToArrive(f); last.matched) return last;
+  return LateRank(f);
+}
+
+// A rank whose GPU is throttled comes late for that reason, and B3 says what is to be done.
+bool IsThrottled(const JobFeatures& f, const Finding& finding) {
+  return finding.ranks.size() == 1 && ThrottledGpuOf(f, finding.ranks.front()) != nullptr;
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
-  if (Finding starved = StarvedRank(f); starved.matched) return starved;
-  if (Finding storage = RankOfSlowStorage(f); storage.matched) return storage;
-  // The card's own numbers first: they are of the work itself, and calls are of what the host does.
-  if (Finding card = OddCard(f); card.matched) return card;
-  if (Finding last = LastToArrive(f); last.matched) return last;
-  return LateRank(f);
+  Finding finding = Straggler(f);
+  return finding.matched && IsThrottled(f, finding) ? Finding{} : finding;
 }
 
 RuledOut RuleOut(const JobFeatures& f) {
   if (f.world_size == 1) return Excluded(Reason::kOneRank);
   if (const features::Cause* primary = f.Primary())
     return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "slowness"}});
+  if (const Finding finding = Straggler(f); finding.matched && IsThrottled(f, finding))
+    return Excluded(Reason::kOtherFamily, finding.root);
   const LaunchFeatures& l = f.launches;
   constexpr double kAlike = 1.05;
   if (Launches(f) && l.slow_rank >= 0 && l.slow_pieces >= 6 && l.slow_ratio < kAlike) {
