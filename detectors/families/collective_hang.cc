@@ -189,8 +189,11 @@ RuledOut RuleOut(const JobFeatures& f) {
   if (const Cause* cause = FindCause(f, IncidentKind::kCollectiveTimeout)) {
     return Excluded(Reason::kConsequence, {cause->evidence}, {{FieldId::kWhat, "timeout"}});
   }
-  if (const Cause* primary = f.Primary())
+  if (const Cause* primary = f.Primary()) {
+    // Who is ended from outside before any step may have waited for the others until then.
+    if (f.progress == 0 && IsDisposition(primary->event)) return NotDecidable(proto::STORE_NCCL);
     return Excluded(Reason::kOtherEvent, {primary->evidence}, {{FieldId::kWhat, "hang"}});
+  }
   if (f.ended && f.train_end) return Excluded(Reason::kTrainingEnded, {f.train_end_evidence});
   if (f.ended && f.exit_known && f.exit_code == 0) return Exited(f, {f.exit_evidence});
   if (f.running && f.timed && f.progress >= kProgressForSilence &&

@@ -103,6 +103,9 @@ RuledOut RuleOut(const JobFeatures& f) {
     if (cause.role == Cause::Role::kCascade && IsDisposition(cause.event)) {
       return Excluded(Reason::kConsequence, {cause.evidence}, {{FieldId::kWhat, "termination"}});
     }
+    // It was asked to stop, and nothing says for whom.
+    if (cause.event == features::CauseClass::kStopRequest)
+      return NotDecidable(proto::STORE_SCHEDULER);
   }
   return NoSuchText(f, "cancellation");
 }

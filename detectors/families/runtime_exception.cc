@@ -34,6 +34,11 @@ RuledOut RuleOut(const JobFeatures& f) {
       return Excluded(Reason::kConsequence, {cause.evidence}, {{FieldId::kWhat, "exception"}});
     if (f.progress == 0) return Excluded(Reason::kNoStepBefore, {cause.evidence});
   }
+  // One that another family names, as a failed allocation or write that was raised.
+  for (const Cause& cause : f.causes) {
+    if (IsMine(cause) || !cause.incident().exception_type.empty())
+      return Excluded(Reason::kOtherFamily, {cause.evidence});
+  }
   return NoSuchText(f, "exception");
 }
 

@@ -88,7 +88,8 @@ void CiteActivity(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu&
   evidence.unit = "ratio";
   evidence.values.Set(FieldId::kIdle, gpu.idle_seconds)
       .Set(FieldId::kUsed, window.newest(0).memory_used)
-      .Set(FieldId::kBusiest, gpu.busiest_minute);
+      // Its minutes are those of the clock; the last one is any 60 s.
+      .Set(FieldId::kBusiest, std::fmax(gpu.busiest_minute, gpu.engine));
   gpu.activity_evidence = AddOfGpu(std::move(evidence), gpu, citer, f);
 }
 

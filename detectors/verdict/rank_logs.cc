@@ -73,24 +73,39 @@ class Describer {
     return {ranks.begin(), ranks.end()};
   }
 
+  // Whose logs report what the primary cause is, the same or one of its kind.
+  std::set<int32_t> RanksThatReport(const Cause& primary) const {
+    const logs::Incident& what = primary.incident();
+    std::set<int32_t> ranks;
+    for (const Cause& cause : f_.causes) {
+      if (cause.incident().kind == what.kind &&
+          cause.incident().exception_type == what.exception_type)
+        Insert(cause, ranks);
+    }
+    std::erase_if(ranks, [this](int32_t rank) { return !by_rank_.contains(rank); });
+    return ranks;
+  }
+
   void DescribeFailure(const Cause& primary) {
     const std::vector<int32_t>& who = primary.candidate->ranks;
-    const auto of = static_cast<int64_t>(by_rank_.size());
     const auto number = static_cast<uint32_t>(writer_.Cite(primary.evidence));
-    const auto saying = std::count_if(who.begin(), who.end(),
-                                      [this](int32_t rank) { return by_rank_.contains(rank); });
-    FieldValues values = {{FieldId::kOf, of}, {FieldId::kRanks, who}};
-    if (saying == of) {
-      verdict_.mutable_localization()->set_scope("job");
-    } else {
-      verdict_.mutable_localization()->set_scope(who.size() == 1 ? "rank" : "ranks");
-      std::set<int32_t> silent;
+    const std::set<int32_t> reporting = RanksThatReport(primary);
+    const bool all = reporting.size() == by_rank_.size();
+    verdict_.mutable_localization()->set_scope(all ? "job" : who.size() == 1 ? "rank" : "ranks");
+    // What the kernel or a parent process saw stands in no rank's log.
+    const Evidence* const seen = f_.At(primary.evidence);
+    if (seen != nullptr && seen->store == proto::STORE_LOG && !reporting.empty()) {
+      FieldValues values = {{FieldId::kOf, static_cast<int64_t>(by_rank_.size())},
+                            {FieldId::kRanks, List(reporting)}};
+      std::set<int32_t> followed, silent;
       for (const auto& [rank, streams] : by_rank_) {
+        if (reporting.contains(rank)) continue;
+        if (followed_.contains(rank)) followed.insert(rank);
         if (!failed_.contains(rank) && !followed_.contains(rank)) silent.insert(rank);
       }
-      values.Set(FieldId::kFollowed, List(followed_)).Set(FieldId::kSilent, List(silent));
+      if (!all) values.Set(FieldId::kFollowed, List(followed)).Set(FieldId::kSilent, List(silent));
+      Imply(all ? Remark::kAllRanksSayTheSame : Remark::kSomeRanksSay, values, {number});
     }
-    Imply(saying == of ? Remark::kAllRanksSayTheSame : Remark::kSomeRanksSay, values, {number});
     DescribeOrder(primary, number);
   }
 
