@@ -4,7 +4,9 @@
 // The verdict for a terminal. Whatever a job printed may be quoted here, so nothing reaches the
 // terminal that could steer it.
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -103,7 +105,27 @@ std::string Join(const Range& values, std::string_view separator) {
   return out;
 }
 
-// "rank 3", or "ranks 0,1,2 and 5 more".
+// "3", "0-5,7": numbers in order, runs of them as ranges; the first `limit` ranges, then how many
+// numbers more.
+template <typename Repeated>
+std::string Ranges(const Repeated& values, size_t limit) {
+  std::vector<int64_t> numbers(values.begin(), values.end());
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  std::string out;
+  size_t ranges = 0;
+  for (size_t i = 0; i < numbers.size();) {
+    if (ranges++ == limit) return out + " and " + std::to_string(numbers.size() - i) + " more";
+    size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    out += (out.empty() ? "" : ",") + std::to_string(numbers[i]);
+    if (last > i) out += (last == i + 1 ? "," : "-") + std::to_string(numbers[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+// "node a", or "nodes a,b,c and 5 more".
 template <typename Repeated>
 std::string Listed(std::string_view what, const Repeated& values, int limit) {
   const std::vector<typename Repeated::value_type> first(
@@ -122,7 +144,11 @@ std::string Headline(const proto::Verdict& verdict) {
   if (!verdict.fault_class().empty()) out += "  " + verdict.fault_class();
   if (!verdict.exception_type().empty()) out += "  " + verdict.exception_type();
   out += "  confidence " + ConfidenceWords(verdict);
-  if (verdict.ranks_size() > 0) out += "  " + Listed("rank", verdict.ranks(), 8);
+  if (verdict.ranks_size() > 0) {
+    constexpr size_t kRanges = 8;
+    out += verdict.ranks_size() == 1 ? "  rank " : "  ranks ";
+    out += Ranges(verdict.ranks(), kRanges);
+  }
   return out + "  " + std::string(Word(verdict.state()));
 }
 
@@ -156,13 +182,81 @@ void Section(std::string_view title, std::string& out) {
   out.push_back('\n');
 }
 
+// "rank 3 was killed" is subject "rank", number 3 and predicate "was killed".
+struct Clause {
+  std::string_view subject;  // empty: it is none of that form
+  int64_t number = 0;
+  std::string_view predicate;
+};
+
+Clause ClauseOf(std::string_view text) {
+  for (const std::string_view subject : {"rank", "pid"}) {
+    if (!text.starts_with(subject) || text.substr(subject.size(), 1) != " ") continue;
+    const std::string_view rest = text.substr(subject.size() + 1);
+    Clause clause{subject, 0, {}};
+    const auto [end, error] =
+        std::from_chars(rest.data(), rest.data() + rest.size(), clause.number);
+    clause.predicate = rest.substr(static_cast<size_t>(end - rest.data()));
+    if (error == std::errc() && clause.predicate.starts_with(' ')) {
+      clause.predicate.remove_prefix(1);
+      return clause;
+    }
+  }
+  return {};
+}
+
+// What is said of one, said of several; empty where the verb's plural is not known.
+std::string OfSeveral(std::string_view predicate) {
+  const std::string_view verb = predicate.substr(0, predicate.find(' '));
+  const std::string_view rest = predicate.substr(verb.size());
+  constexpr std::pair<std::string_view, std::string_view> kVerbs[] = {
+      {"was", "were"}, {"has", "have"}, {"is", "are"}};
+  for (const auto& [one, many] : kVerbs) {
+    if (verb == one) return std::string(many).append(rest);
+  }
+  return verb.ends_with("ed") || verb == "ran" ? std::string(predicate) : std::string();
+}
+
+// Sentences that differ only in their rank or process are one, with the citation of the first.
+struct Shown {
+  const proto::Evidence* first = nullptr;
+  std::vector<int64_t> ids, numbers;
+};
+
+std::vector<Shown> Gathered(const proto::Verdict& verdict) {
+  std::vector<Shown> all;
+  for (const auto& evidence : verdict.shows()) {
+    const Clause clause = ClauseOf(evidence.text());
+    const auto same = std::find_if(all.begin(), all.end(), [&clause](const Shown& of) {
+      const Clause known = ClauseOf(of.first->text());
+      return !clause.subject.empty() && known.subject == clause.subject &&
+             known.predicate == clause.predicate && !OfSeveral(clause.predicate).empty();
+    });
+    Shown& shown = same != all.end() ? *same : all.emplace_back(Shown{&evidence, {}, {}});
+    shown.ids.push_back(evidence.id());
+    shown.numbers.push_back(clause.number);
+  }
+  return all;
+}
+
 void PrintShows(const proto::Verdict& verdict, std::string& out) {
   if (verdict.shows_size() == 0) return;
+  constexpr size_t kRanges = 8;
   Section("Shows", out);
-  for (const auto& evidence : verdict.shows()) {
-    Wrap("  [" + std::to_string(evidence.id()) + "] ", evidence.text(), out);
-    const std::string cited = Cited(evidence.cite());
-    if (!cited.empty()) Wrap("      | ", cited, out);
+  for (const Shown& shown : Gathered(verdict)) {
+    std::string text = shown.first->text();
+    const std::set<int64_t> who(shown.numbers.begin(), shown.numbers.end());
+    if (who.size() > 1) {
+      const Clause clause = ClauseOf(text);
+      text = std::string(clause.subject) + "s " + Ranges(who, kRanges) + " " +
+             OfSeveral(clause.predicate);
+    }
+    Wrap("  [" + Ranges(shown.ids, kRanges) + "] ", text, out);
+    const std::string cited = Cited(shown.first->cite());
+    if (cited.empty()) continue;
+    Wrap("      | ", cited, out);
+    if (shown.ids.size() > 1)
+      Wrap("      | ", "and " + std::to_string(shown.ids.size() - 1) + " more like it", out);
   }
 }
 
@@ -171,8 +265,6 @@ void PrintImplies(const proto::Verdict& verdict, std::string& out) {
   Section("Implies", out);
   for (const auto& implication : verdict.implies()) {
     std::string text = implication.text();
-    if (!implication.remedy().empty() && implication.remedy() != "none")
-      text += " -> " + implication.remedy();
     if (implication.evidence_size() > 0) text += " [" + Join(implication.evidence(), ",") + "]";
     Wrap("  - ", text, out);
   }
@@ -233,7 +325,6 @@ void PrintWarnings(const proto::Verdict& verdict, std::string& out) {
     std::string text = warning.kind();
     if (!warning.subject().empty()) text += " " + warning.subject();
     text += ": " + warning.text();
-    if (!warning.remedy().empty()) text += " -> " + warning.remedy();
     Wrap("  - ", text, out);
   }
 }
@@ -255,7 +346,12 @@ void PrintLife(const proto::Verdict& verdict, std::string& out) {
 
 void PrintDoNow(const proto::Verdict& verdict, std::string& out) {
   if (verdict.resolution().immediate_size() == 0) return;
-  Section("Do now", out);
+  // The remedy of the first implication that has one.
+  std::string_view remedy;
+  for (const auto& implication : verdict.implies()) {
+    if (remedy.empty()) remedy = RemedyWords(implication.remedy());
+  }
+  Section(remedy.empty() ? "Do now" : "Do now, " + std::string(remedy), out);
   for (const std::string& step : verdict.resolution().immediate()) Wrap("  - ", step, out);
 }
 

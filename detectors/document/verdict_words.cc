@@ -60,6 +60,22 @@ std::string ConfidenceWords(const proto::Verdict& verdict) {
   return text;
 }
 
+std::string_view RemedyWords(std::string_view remedy) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"fix_code", "in the program"},
+      {"fix_config", "in the configuration"},
+      {"fix_data", "in the data"},
+      {"fix_environment", "in the environment"},
+      {"rerun", "then rerun"},
+      {"drain_node", "and drain the node"},
+      {"escalate", "with those who run the cluster"},
+      {"wait", "and wait"}};
+  for (const auto& [key, words] : kWords) {
+    if (key == remedy) return words;
+  }
+  return {};
+}
+
 std::string DispositionWords(const proto::Verdict& verdict) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"completed", "completed"},

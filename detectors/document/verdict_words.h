@@ -24,6 +24,10 @@ std::string_view Word(proto::Cause::Role role);
 // "0.65, one source", "0.35, heuristic"; ", reduced" where it is lower than that usually gives.
 std::string ConfidenceWords(const proto::Verdict& verdict);
 
+// Where a remedy is applied or what follows it, behind "Do now, ": "in the program", "then rerun".
+// Of the keys in verdict.proto; empty for none.
+std::string_view RemedyWords(std::string_view remedy);
+
 // How the run ended, behind its subject: "reached its time limit", "was cancelled by lena". Empty
 // while it runs.
 std::string DispositionWords(const proto::Verdict& verdict);
