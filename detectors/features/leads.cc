@@ -112,7 +112,8 @@ class Describer {
     if (!rank.late) return Whole(rank.Level(rounds_));
     constexpr size_t kLeast = 5;
     const double since = (f_.now - rank.late_since).seconds() / round_seconds_;
-    const auto rounds = static_cast<size_t>(std::clamp(since, 1.0 * kLeast, 1.0 * rounds_));
+    const auto rounds = static_cast<size_t>(
+        std::clamp(since, static_cast<double>(kLeast), static_cast<double>(rounds_)));
     return Whole(rank.Level(rounds) - rank.usual);
   }
 
