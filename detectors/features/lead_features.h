@@ -39,7 +39,7 @@ struct UnevenGroups {
   std::string_view kind;  // stage | expert; empty: they are even, or too little is known
   std::vector<int32_t> heavy;
   size_t groups = 0;
-  double ratio = 1;   // time that the heaviest group computes, of that of the lightest; at least
+  double ratio = 1;   // time that the heaviest group computes, of that of the lightest; about
   double spread = 0;  // the largest difference within a group, as a share of the time
   double heavy_sm = 0, light_sm = 0;
   bool clocks_alike = true;  // the heavy GPUs are not slower ones

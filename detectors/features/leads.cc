@@ -231,6 +231,17 @@ class Describer {
     return splits;
   }
 
+  // A rank that waits less than the median has a lead over the upper of the two middle waits, one
+  // that waits more over the lower: between leads of the two halves stands the gap of those waits
+  // once more than between their waits, and it is half of the gap between the middle leads.
+  double MiddleGap() const {
+    std::vector<double> leads;
+    for (const auto& [number, rank] : series_.ranks()) leads.push_back(Whole(rank.Level(rounds_)));
+    std::sort(leads.begin(), leads.end());
+    const size_t half = leads.size() / 2;
+    return leads.size() % 2 == 0 ? leads[half] - leads[half - 1] : 0;
+  }
+
   void DescribeGroups() {
     constexpr double kAlike = 0.05, kApart = 4;
     for (Split& split : Splits()) {
@@ -249,7 +260,7 @@ class Describer {
         middles.push_back(windows::Median(leads));
       }
       const auto [light, heavy] = std::minmax_element(middles.begin(), middles.end());
-      const double apart = *heavy - *light;
+      const double apart = *heavy - *light - MiddleGap() / 2;
       if (spread > kAlike || moved > kAlike || apart < kApart * spread) continue;
       const double ratio = 1 / (1 - std::clamp(apart, 0.0, 0.9));
       if (ratio <= out_.groups.ratio) continue;
