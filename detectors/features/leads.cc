@@ -110,7 +110,7 @@ class Describer {
   // The newest rounds, or those since its lead grew.
   double LeadOf(const RankLead& rank) const {
     if (!rank.late) return Whole(rank.Level(rounds_));
-    constexpr size_t kLeast = 5;
+    constexpr double kLeast = 5;
     const double since = (f_.now - rank.late_since).seconds() / round_seconds_;
     const auto rounds = static_cast<size_t>(
         std::clamp(since, static_cast<double>(kLeast), static_cast<double>(rounds_)));
