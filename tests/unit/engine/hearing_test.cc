@@ -394,15 +394,18 @@ TEST(Late, WhatWasPrintedBeforeTellsHowFarTheJobHadCome) {
   }
 }
 
-// How often it used to print is not known: it is no hang by that alone, and not called healthy.
+// How often it used to print is not known: it is no hang by that alone. That it goes on is known
+// once a record has come after another.
 TEST(Late, AJobThatHasPrintedNothingSinceIsNotHealthy) {
-  Tape tape = LateTape({true, true}, 3, "");
-  tape.Finish(50);
-  EXPECT_EQ(JudgeTape(tape).code(), "G1");
-  Tape longer = LateTape({true, true}, 3, "");
-  longer.Finish(150);
-  const proto::Verdict verdict = JudgeTape(longer);
-  EXPECT_EQ(verdict.code(), "U0") << VerdictToJson(verdict);
+  for (const double until : {3.0, 50.0, 150.0}) {
+    Tape tape = LateTape({true, true}, 3, "");
+    tape.Finish(until);
+    const proto::Verdict verdict = JudgeTape(tape);
+    EXPECT_EQ(verdict.code(), "U0") << until << VerdictToJson(verdict);
+  }
+  Tape goes_on = LateTape({true, true}, 8, "");
+  goes_on.Finish(15);
+  EXPECT_EQ(JudgeTape(goes_on).code(), "G1");
 }
 
 }  // namespace
