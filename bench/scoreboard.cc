@@ -7,13 +7,14 @@
 //   scoreboard [--first N] [--count N] [--family CODE]... [--without STORE]... [--late] [--outage]
 //              [--minutes M] [--ranks N] [--widen F] [--second CODE] [--each] [--classifier CMD]
 //              [--conditions] [--named] [--real] [--corpus FOLDER]... [--rankscope PATH]
-//              [--at-least NAME=VALUE]... [--at-most NAME=VALUE]...
+//              [--healthy-days N] [--at-least NAME=VALUE]... [--at-most NAME=VALUE]...
 //
 // CMD is run as `CMD PATH` and prints JSON with "code" and "confidence"; its table stands below
 // ours. --conditions: the same jobs with stores missing, a late daemon, an outage, wider ranges.
-// --real: labelled logs and recordings of real runs; FOLDER holds labels.tsv and logs/. --at-least
-// and --at-most (macro_f1, accepted, sure, wrong, brier, culprit, abstained, healthy, blamed,
-// changes): exit status 1 where ours does not reach them.
+// --healthy-days: instead of a table of families, hours of healthy jobs whose nodes make so many
+// days. --real: labelled logs and recordings of real runs; FOLDER holds labels.tsv and logs/.
+// --at-least and --at-most (macro_f1, accepted, sure, wrong, brier, culprit, abstained, healthy,
+// blamed, changes): exit status 1 where ours does not reach them.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -43,6 +44,7 @@ struct Arguments {
   Options options;
   uint64_t first = 1;
   int count = 5;
+  double healthy_days = 0;  // 0 = jobs of all families instead
   std::vector<std::string> families, corpora;
   std::string classifier, rankscope;
   std::vector<Limit> limits;
@@ -84,6 +86,8 @@ bool ReadValue(const std::string& name, const char* value, Arguments& of) {
     of.options.without.emplace_back(value);
   } else if (name == "--minutes") {
     of.options.minutes = std::strtod(value, nullptr);
+  } else if (name == "--healthy-days") {
+    of.healthy_days = std::strtod(value, nullptr);
   } else if (name == "--ranks") {
     of.options.ranks = std::atoi(value);
   } else if (name == "--widen") {
@@ -120,12 +124,15 @@ bool Read(int argc, char** argv, Arguments& of) {
 void PrintEach(const Truth& truth, const Judgement& judgement) {
   std::printf(
       "%llu %s %s %s -> %s %s %.2f%s%s named after %.0f s, onset %.0f, %zu of %d ranks, %s, "
-      "%d changes\n",
+      "%d changes:",
       static_cast<unsigned long long>(truth.seed), truth.family.c_str(), truth.sub.c_str(),
       truth.dialect.c_str(), judgement.code.c_str(), judgement.sub.c_str(), judgement.confidence,
       IsRight(truth, judgement.code) ? "" : " WRONG", truth.decidable ? "" : " undecidable",
       judgement.NamedAt(truth), truth.onset, truth.ranks.size(), truth.world,
       truth.disposition.c_str(), judgement.Changed());
+  for (const Judgement::Change& change : judgement.changes)
+    std::printf(" %s %.0f", change.code.c_str(), change.t);
+  std::printf("\n");
   std::fflush(stdout);
 }
 
@@ -152,6 +159,18 @@ void JudgeAll(const Arguments& arguments, const Options& base, Boards& boards) {
       options.seed = arguments.first + 64 * static_cast<uint64_t>(i) + family_number;
       JudgeOne(arguments, options, boards);
     }
+  }
+}
+
+// Whole hours of healthy jobs, until those of all their nodes are so many days.
+void JudgeHealthyDays(const Arguments& arguments, Boards& boards) {
+  for (uint64_t seed = arguments.first; boards.ours.healthy_node_days() < arguments.healthy_days;
+       ++seed) {
+    Options options = arguments.options;
+    options.family = "healthy";
+    options.seed = seed;
+    if (options.minutes == 0) options.minutes = 60;
+    JudgeOne(arguments, options, boards);
   }
 }
 
@@ -232,7 +251,10 @@ int Failed(const Arguments& arguments, const Board& board) {
 
 int Run(const Arguments& arguments) {
   Boards boards;
-  JudgeAll(arguments, arguments.options, boards);
+  if (arguments.healthy_days > 0)
+    JudgeHealthyDays(arguments, boards);
+  else
+    JudgeAll(arguments, arguments.options, boards);
   boards.ours.PrintFamilies();
   boards.ours.PrintSums();
   if (!arguments.classifier.empty()) {

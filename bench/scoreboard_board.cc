@@ -67,6 +67,7 @@ void Board::AddHealthy(const Truth& truth, const Judgement& judgement) {
   healthy_called_ += judgement.code == "G1";
   healthy_changes_ += judgement.Changed();
   healthy_seconds_ += truth.seconds;
+  healthy_node_seconds_ += truth.seconds * truth.nodes;
   healthy_blamed_ += IsFault(judgement.code) ||
                      std::any_of(judgement.changes.begin(), judgement.changes.end(),
                                  [](const auto& change) { return IsFault(change.code); });
@@ -123,6 +124,10 @@ Board::Row Board::Sum() const {
   return sum;
 }
 
+double Board::healthy_node_days() const {
+  return healthy_node_seconds_ / 86400;
+}
+
 double Board::Value(const std::string& name) const {
   const Row sum = Sum();
   if (name == "accepted") return sum.recall();
@@ -175,7 +180,7 @@ void Board::PrintSums() const {
   std::printf(
       "healthy: %d runs, %.2f node-days; a fault named in %d, called healthy %d; %.2f changes of "
       "verdict an hour (all jobs: %.2f)\n",
-      healthy_, healthy_seconds_ / 86400, healthy_blamed_, healthy_called_, Value("changes"),
+      healthy_, healthy_node_days(), healthy_blamed_, healthy_called_, Value("changes"),
       Ratio(changes_, seconds_ / 3600));
   std::printf("\n| confidence | jobs | mean | right |\n| --- | ---: | ---: | ---: |\n");
   for (size_t i = 0; i < bin_jobs_.size(); ++i) {

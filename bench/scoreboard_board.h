@@ -42,6 +42,7 @@ class Board {
 
   // By the names of `--at-least` and `--at-most`; NaN for other names.
   double Value(const std::string& name) const;
+  double healthy_node_days() const;
 
  private:
   struct Row {
@@ -60,7 +61,7 @@ class Board {
   std::array<double, 10> bin_confidence_{};
   int jobs_ = 0, sure_wrong_ = 0;
   int healthy_ = 0, healthy_blamed_ = 0, healthy_called_ = 0, healthy_changes_ = 0, changes_ = 0;
-  double healthy_seconds_ = 0, seconds_ = 0, brier_ = 0;
+  double healthy_seconds_ = 0, healthy_node_seconds_ = 0, seconds_ = 0, brier_ = 0;
 };
 
 }  // namespace rankscope::bench

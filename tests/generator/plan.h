@@ -137,7 +137,7 @@ struct Truth {
   std::string observed_node;
   bool culprit_seen = true;  // its node is the one that is observed
   std::string dialect;
-  int world = 1;
+  int world = 1, nodes = 1;
   double seconds = 0;
 };
 

@@ -29,6 +29,7 @@ World::World(const Options& options, Plan drawn, Random from)
   truth.node = truth.observed_node;
   truth.dialect = plan.dialect;
   truth.world = plan.ranks;
+  truth.nodes = plan.nodes;
   for (const std::string& store : StoreNames()) {
     if (std::find(without_.begin(), without_.end(), store) == without_.end() &&
         (store != "slurm" || plan.slurm) && (store != "nccl" || plan.ranks > 1))
