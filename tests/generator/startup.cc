@@ -184,11 +184,14 @@ bool World::Spend(Phase phase, Doing doing, double seconds) {
   return false;
 }
 
-// Work that is no step launches as well.
+// Work that is no step launches as well, and waits in synchronisations for what it has launched.
 void World::Launches(double from, double to) {
   for (const auto& [rank, index] : life_of_) {
     lives_[index].LaunchAll(0.6 * (to - from) * plan.launches_per_step / plan.step_seconds, from,
                             to);
+    for (double at = from; at < to; at += 1)
+      lives_[index].Add(&Second::sync, at + plan.host_share * std::min(1.0, to - at),
+                        std::min(at + 1, to));
   }
 }
 

@@ -47,7 +47,10 @@ double World::TrainBegin() const {
 
 double World::Onset(double from, double to) {
   const double begin = std::min(TrainBegin(), 0.5 * horizon());
-  return begin + (horizon() - begin) * random.Share(from, to);
+  const double onset = begin + (horizon() - begin) * random.Share(from, to);
+  // It is a part of the training: this goes on beyond it.
+  Reserve(onset, 0);
+  return onset;
 }
 
 void World::Reserve(double onset, double seconds) {
