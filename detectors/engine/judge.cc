@@ -50,6 +50,12 @@ bool OfPause(const Finding& finding, const JobFeatures& f) {
          (finding.symptom == "slow" && ago < kSlowSeconds);
 }
 
+// That a run is slow is said of a time, and its end adds nothing to it: what was not raised while
+// it ran had not been so for its hold.
+bool IsSlowAtTheEnd(const Finding& finding, const JobFeatures& f) {
+  return !f.running && f.timed && f.Primary() == nullptr && finding.symptom == "slow";
+}
+
 // What was raised before nobody listened stands until as much was observed since as raising it
 // took: the sources come back one after the other, and the numbers of a minute need a minute. A
 // hang that is over shows that at once.
@@ -92,7 +98,10 @@ Judge::Choice Judge::Choose(const JobFeatures& f, std::string_view standing) {
     for (const FamilyRow& row : families::Families()) {
       if (row.incident != incident) continue;
       Finding finding = row.evaluate(f);
-      if (!finding.matched || (row.code != standing && OfPause(finding, f))) continue;
+      if (!finding.matched) continue;
+      const bool stands = row.code == standing;
+      if (!stands && (OfPause(finding, f) || (!standing.empty() && IsSlowAtTheEnd(finding, f))))
+        continue;
       choice.family = &row;
       choice.finding = std::move(finding);
       return choice;
@@ -196,7 +205,7 @@ proto::State Judge::NextState(const windows::JobWindow& job, const JobFeatures& 
 
 void Judge::SummarizePrevious(windows::JobWindow& job, const JudgeContext& context) {
   const JobFeatures f = features::BuildPreviousFeatures(job, context.stores, job.previous_end());
-  const Choice choice = Choose(f);
+  const Choice choice = Choose(f, raised_);
   const Ailment* const ailment = Conclude(choice, f);
   proto::AttemptSummary summary;
   proto::Attempt* attempt = summary.mutable_attempt();
