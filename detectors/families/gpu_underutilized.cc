@@ -32,6 +32,31 @@ bool WaitsForInput(const JobFeatures& f) {
                      });
 }
 
+// Pauses come to little where they are collections of garbage, and a save pauses as well. Who waits
+// for its input uses no CPU meanwhile.
+bool PausesForInput(const JobFeatures& f) {
+  constexpr int32_t kPauses = 3;
+  constexpr double kShare = 0.3, kHalf = 0.5, kRuns = 0.8;
+  const LaunchFeatures& l = f.launches;
+  if (l.stalls < kPauses || l.stall_seconds < kShare * l.window_seconds) return false;
+  const double share = l.stall_seconds / l.window_seconds;
+  if (std::fmax(f.storage.save_share, f.storage.told_share) >= kHalf * share) return false;
+  return std::all_of(f.waits.ranks.begin(), f.waits.ranks.end(),
+                     [](const features::RankWait& rank) {
+                       return rank.window_seconds <= 0 || rank.window_running_share <= kRuns;
+                     });
+}
+
+// Nobody prints steps, and most of the idle time is a few long pauses: a notebook, or whoever else
+// waits for a user. A loop that waits for its input does so in each turn.
+bool MayWaitForAUser(const JobFeatures& f) {
+  constexpr int32_t kTurns = 10;
+  constexpr double kHalf = 0.5;
+  const LaunchFeatures& l = f.launches;
+  return !f.steps_known && l.stalls < kTurns &&
+         l.stall_seconds >= kHalf * l.host_share * l.window_seconds;
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -44,13 +69,13 @@ Finding Evaluate(const JobFeatures& f) {
   if (f.steps_known && !IsWarm(f)) return {};
   if (f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL) return {};
   constexpr double kIdle = 0.8;
-  constexpr int32_t kStalls = 3;
   const features::EvidenceRef half_idle = WaitsForInput(f) ? HalfIdleCards(f) : kNoEvidence;
   const bool idle = l.host_share >= kIdle || half_idle != kNoEvidence;
-  if (!idle && l.stalls < kStalls) return {};
+  if (!idle && !PausesForInput(f)) return {};
+  if (MayWaitForAUser(f)) return {};
   // The driver says that the cards are at work: hosts that run ahead of them block in no call.
   features::EvidenceRef cited = features::kNoEvidence;
-  if (double share = 0; f.running && CardsAreBusy(f, share, cited)) return {};
+  if (double share = 0; CardsAreBusy(f, share, cited)) return {};
   // One rank that starves is a straggler.
   if (ComesLate(l, 1.1)) return {};
   constexpr double kOneCore = 0.8;
