@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/save_storm.h"
 #include "detectors/families/standstill.h"
 #include "detectors/model/subs.h"
 
@@ -187,6 +188,10 @@ Finding OddCard(const JobFeatures& f) {
     return finding;
   }
   if (!RestsAlone(f.gpu.calmest_engine, f)) return {};
+  const RunGpu& resting = f.gpu.gpus[static_cast<size_t>(f.gpu.calmest_engine.at)];
+  if (std::any_of(resting.ranks.begin(), resting.ranks.end(),
+                  [&f](int32_t rank) { return HasSaved(f, rank, kTwoMinutes); }))
+    return {};
   Finding finding = Slow(f, "host_gaps", kTwoMinutes);
   AddOddCard(f, f.gpu.calmest_engine, finding);
   finding.component = "host";

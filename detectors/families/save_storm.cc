@@ -89,6 +89,19 @@ Finding ToldStorm(const JobFeatures& f) {
 
 }  // namespace
 
+bool HasSaved(const JobFeatures& f, int32_t rank, double seconds) {
+  constexpr double kWritten = 1 << 20;  // more than a log
+  const features::Evidence* const saved = f.At(f.storage.save_evidence);
+  if (saved != nullptr && (f.now - saved->end).seconds() < seconds) {
+    const std::vector<int32_t>& by = saved->ranks;
+    if (by.empty() || std::find(by.begin(), by.end(), rank) != by.end()) return true;
+  }
+  return std::any_of(f.collectives.ranks.begin(), f.collectives.ranks.end(),
+                     [rank](const features::RankCollectives& of) {
+                       return of.rank == rank && of.written_bytes >= kWritten;
+                     });
+}
+
 Finding SaveStorm(const JobFeatures& f) {
   if (Finding counted = CountedStorm(f); counted.matched) return counted;
   return ToldStorm(f);

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/save_storm.h"
 #include "detectors/families/thread_causes.h"
 
 namespace rankscope::families {
@@ -123,7 +124,7 @@ Finding RankOfSlowStorage(const JobFeatures& f) {
   if (!Watched(f) || !StepsCome(f) || Saves(f)) return {};
   const auto rank = std::find_if(f.waits.ranks.begin(), f.waits.ranks.end(),
                                  [&f](const RankWait& of) { return WaitsForStorage(f, of); });
-  if (rank == f.waits.ranks.end()) return {};
+  if (rank == f.waits.ranks.end() || HasSaved(f, rank->rank, rank->window_seconds)) return {};
   const bool own = rank->storage.share >= rank->worker_storage.share;
   const features::StorageWait& wait = own ? rank->storage : rank->worker_storage;
   Finding finding;
