@@ -114,6 +114,10 @@ std::string_view NotLearning(const JobFeatures& f) {
     return subs::kFrozen;
   }
   if (loss.points < kLong) return {};
+  // Losses that swing by a fifth of themselves and more, as those of adversaries do, hide any
+  // trend.
+  constexpr double kSwings = 0.2;
+  if (loss.noise >= kSwings * loss.start) return {};
   const bool flat = std::abs(loss.start - loss.end) < std::max(0.01 * loss.start, 2 * loss.noise) &&
                     std::abs(loss.trend_z) < kTrendZ;
   if (!flat) return {};
