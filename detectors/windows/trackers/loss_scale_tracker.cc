@@ -12,7 +12,11 @@ void LossScaleTracker::OnLowered(double scale, int64_t records, double step, uin
   if (!std::isfinite(scale)) return;
   // The same fall, told by another rank; or DeepSpeed's hysteresis, which skips a step and leaves
   // the scale.
-  if (scale == scale_) return;
+  if (scale == scale_) {
+    // At 1 nothing is scaled and there is nothing left to lower: it overflows still.
+    if (scale <= 1) records_at_last_ = records;
+    return;
+  }
   ++said_;
   CitedPoint point;
   point.value = scale;
