@@ -28,6 +28,14 @@ bool IsAssertion(const logs::Incident& incident) {
   });
 }
 
+// What GPUs of this node count says nothing of one on another node.
+bool IsOnAnotherNode(const JobFeatures& f, int32_t rank) {
+  if (rank < 0 || !f.gpu.known()) return false;
+  return std::none_of(f.gpu.gpus.begin(), f.gpu.gpus.end(), [rank](const features::RunGpu& gpu) {
+    return std::find(gpu.ranks.begin(), gpu.ranks.end(), rank) != gpu.ranks.end();
+  });
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -44,7 +52,8 @@ Finding Evaluate(const JobFeatures& f) {
   // A failing card makes the same faults, and then on one GPU only; one that counts its errors and
   // has none is unlikely to.
   finding.cap = cap::kLookalike;
-  if (f.gpu.clean_evidence != features::kNoEvidence) {
+  if (f.gpu.clean_evidence != features::kNoEvidence &&
+      !IsOnAnotherNode(f, primary->incident().rank)) {
     Show(f.gpu.clean_evidence, finding);
     finding.cap = cap::kUnseenSide;
   }
