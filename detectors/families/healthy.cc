@@ -4,6 +4,7 @@
 // G1: did real work and learned, on positive evidence.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
@@ -25,20 +26,19 @@ bool BecameSlow(const JobFeatures& f) {
   return std::isfinite(f.early_step_seconds) && f.step_seconds >= kSlowdown * f.early_step_seconds;
 }
 
-// Nothing that trained was read, and the rank that prints is on another node: what went wrong with
-// the curve there is not seen here.
+// Nothing that trained was read, and the rank that prints may be on another node (Megatron-LM
+// prints on its last rank): what went wrong with the curve there is not seen here.
 bool SpeakerIsElsewhere(const JobFeatures& f) {
   if (f.world_size <= 1 || f.progress > 0) return false;
-  bool any = false, first = false;
-  const auto note = [&](int32_t rank) {
-    any = any || rank >= 0;
-    first = first || rank == 0;
+  std::set<int32_t> seen;
+  const auto note = [&seen](int32_t rank) {
+    if (rank >= 0) seen.insert(rank);
   };
   for (const features::RankLaunches& rank : f.launches.ranks) note(rank.rank);
   for (const features::RunGpu& gpu : f.gpu.gpus) {
     for (const int32_t rank : gpu.ranks) note(rank);
   }
-  return any && !first;
+  return !seen.empty() && static_cast<int32_t>(seen.size()) < f.world_size;
 }
 
 // Its records were read from a file after they were written, or came in one piece: none has come
