@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "detectors/families/standstill.h"
+
 namespace rankscope::families {
 
 using features::Cause;
@@ -131,6 +133,15 @@ const Cause* FindCause(const JobFeatures& f, logs::IncidentKind kind) {
   return nullptr;
 }
 
+double EvaluationBudget(const JobFeatures& f) {
+  constexpr double kUnseen = 600, kAfterResult = 150;
+  const features::Evidence* const result = f.At(f.leave.evaluation);
+  // Its result has been printed: what may follow is the evaluation of another set.
+  const bool over = result != nullptr && f.timed &&
+                    (f.now - result->begin).seconds() <= f.phase_seconds + 1 && !f.train_end;
+  return std::max(over ? kAfterResult : kUnseen, 3 * f.longest_eval_seconds);
+}
+
 double HangTimeout(const JobFeatures& f) {
   double timeout = f.hang_floor_seconds;
   if (std::isfinite(f.step_seconds)) timeout = std::max(timeout, 10 * f.step_seconds);
@@ -139,8 +150,7 @@ double HangTimeout(const JobFeatures& f) {
   constexpr double kLongPhase = 600;  // saving and evaluating may take this long unseen
   if (f.phase == proto::PHASE_SAVE)
     timeout = std::max({timeout, kLongPhase, 3 * f.longest_save_seconds});
-  if (f.phase == proto::PHASE_EVAL)
-    timeout = std::max({timeout, kLongPhase, 3 * f.longest_eval_seconds});
+  if (f.phase == proto::PHASE_EVAL) timeout = std::max(timeout, EvaluationBudget(f));
   return timeout;
 }
 

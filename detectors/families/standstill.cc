@@ -43,8 +43,7 @@ double StandstillTimeout(const JobFeatures& f) {
   if (std::isfinite(f.step_seconds)) timeout = std::max(timeout, 10 * f.step_seconds);
   if (f.phase == proto::PHASE_SAVE)
     timeout = std::max({timeout, kLongPhase, 3 * f.longest_save_seconds});
-  if (f.phase == proto::PHASE_EVAL)
-    timeout = std::max({timeout, kLongPhase, 3 * f.longest_eval_seconds});
+  if (f.phase == proto::PHASE_EVAL) timeout = std::max(timeout, EvaluationBudget(f));
   if (!Seasoned(f)) timeout = std::max(timeout, kLongPhase);
   return timeout;
 }

@@ -14,6 +14,9 @@ namespace rankscope::families {
 // budgets of saving and evaluating.
 double StandstillTimeout(const features::JobFeatures& f);
 
+// Seconds that an evaluation may take unseen.
+double EvaluationBudget(const features::JobFeatures& f);
+
 // Ranks wait in a collective, none was entered or ended for the timeout, and nothing else explains
 // it. Of a run that was not seen to make many: only after the longest budget there is.
 bool StandsInCollective(const features::JobFeatures& f);
