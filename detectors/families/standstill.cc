@@ -20,6 +20,28 @@ bool Counts(const JobFeatures& f, proto::Store store) {
   return f.store(store) == Availability::kUp;
 }
 
+// A main thread stands in calls on files that come back: it writes or reads a checkpoint, whether
+// or not the program prints that. One that waits for a file server is in one call, and the kernel
+// reports that.
+bool ReadsOrWrites(const JobFeatures& f) {
+  if (!f.storage.seen || f.storage.hang_seconds > 0 || f.silence_seconds >= kLongPhase)
+    return false;
+  return std::any_of(
+      f.waits.ranks.begin(), f.waits.ranks.end(), [](const features::RankWait& rank) {
+        const bool in_file = rank.main == WaitClass::kNetworkFile || rank.main == WaitClass::kBlock;
+        return in_file && rank.window_seconds > 0 && rank.stopped_seconds <= 0;
+      });
+}
+
+// All launch: they evaluate, each for itself.
+bool AllLaunch(const JobFeatures& f, double within) {
+  const auto& ranks = f.launches.ranks;
+  return Counts(f, proto::STORE_CUDA) && !ranks.empty() &&
+         std::all_of(ranks.begin(), ranks.end(), [within](const features::RankLaunches& rank) {
+           return rank.launches > 0 && rank.seconds_since_launch < within;
+         });
+}
+
 // A training record that came after the collectives had stopped.
 bool TextWentOn(const JobFeatures& f) {
   constexpr double kLater = 5;  // seconds: a line may be held back for a while
@@ -95,6 +117,7 @@ bool Stalls(const JobFeatures& f) {
   const double limit =
       std::max({kLeast, kIntervals * f.usual_record_seconds, kLonger * f.longest_record_seconds});
   if (f.silence_seconds < std::min(limit, HangTimeout(f))) return false;
+  if (ReadsOrWrites(f) || AllLaunch(f, kGoesOn)) return false;
   const CollectiveFeatures& c = f.collectives;
   if (Counts(f, proto::STORE_NCCL) && c.entered > 0)
     return c.seconds_since_advance >= std::max(kGoesOn, kIntervals * c.usual_pause);
