@@ -10,11 +10,13 @@
 #include <optional>
 #include <vector>
 
+#include "detectors/sentences/facts.h"
 #include "detectors/sentences/remarks.h"
 
 namespace rankscope::engine {
 
 using families::EndKind;
+using sentences::Fact;
 
 namespace {
 
@@ -55,8 +57,11 @@ void Ailments::Stood(const proto::Verdict& verdict, double seconds) {
   known->slow = verdict.triage().symptom() == "slow";
 }
 
-void Ailments::Keep(const proto::Verdict& verdict) {
-  if (Ailment* known = Find(verdict.code())) known->document = verdict.SerializeAsString();
+void Ailments::Keep(const proto::Verdict& verdict, const std::vector<Assertion>& assertions) {
+  Ailment* const known = Find(verdict.code());
+  if (known == nullptr) return;
+  known->document = verdict.SerializeAsString();
+  known->assertions = assertions;
 }
 
 const Ailment* Ailments::Conclude(EndKind end) const {
@@ -79,10 +84,19 @@ const Ailment* Ailments::Conclude(EndKind end) const {
 
 namespace {
 
+// Those of one place of a verdict, to a place of another.
+void CopyAssertions(const std::vector<Assertion>& from, Assertion::Of of, int32_t number,
+                    int32_t to, std::vector<Assertion>& out) {
+  for (const Assertion& assertion : from) {
+    if (assertion.of == of && assertion.number == number) out.push_back({of, to, assertion.fact});
+  }
+}
+
 // Evidence of the end, behind that of the ailment; by its number there, the one here.
 class EvidenceOfEnd {
  public:
-  EvidenceOfEnd(const proto::Verdict& end, proto::Verdict& out) : end_(end), out_(out) {}
+  EvidenceOfEnd(const BuiltVerdict& end, BuiltVerdict& out)
+      : end_(end.document), asserted_(end.assertions), out_(out) {}
 
   // What the end itself rests on follows from the ailment.
   void TakeCauses() {
@@ -90,7 +104,7 @@ class EvidenceOfEnd {
       const size_t known = numbers_.size();
       const auto here = Take(cited);
       if (!here || numbers_.size() == known) continue;
-      proto::Cause* const link = out_.add_cause_chain();
+      proto::Cause* const link = out_.document.add_cause_chain();
       link->set_evidence(*here);
       link->set_role(proto::Cause::CASCADE);
       causes_.push_back(*here);
@@ -101,10 +115,12 @@ class EvidenceOfEnd {
     if (const auto known = numbers_.find(cited); known != numbers_.end()) return known->second;
     for (const proto::Evidence& evidence : end_.shows()) {
       if (evidence.id() != cited) continue;
-      proto::Evidence* const added = out_.add_shows();
+      proto::Evidence* const added = out_.document.add_shows();
       *added = evidence;
-      added->set_id(static_cast<uint32_t>(out_.shows_size() - 1));
+      added->set_id(static_cast<uint32_t>(out_.document.shows_size() - 1));
       numbers_[cited] = added->id();
+      CopyAssertions(asserted_, Assertion::Of::kEvidence, static_cast<int32_t>(cited),
+                     static_cast<int32_t>(added->id()), out_.assertions);
       return added->id();
     }
     return std::nullopt;
@@ -114,39 +130,77 @@ class EvidenceOfEnd {
 
  private:
   const proto::Verdict& end_;
-  proto::Verdict& out_;
+  const std::vector<Assertion>& asserted_;
+  BuiltVerdict& out_;
   std::map<uint32_t, uint32_t> numbers_;
   std::vector<uint32_t> causes_;
 };
 
-// That the job was still running excludes nothing any more: what the end says of the family holds.
-void CorrectWhatWaitedForTheEnd(const proto::Verdict& end, EvidenceOfEnd& evidence,
-                                proto::Verdict& out) {
-  for (proto::FamilyState& family : *out.mutable_families()) {
-    if (!family.waits() || end.triage().running()) continue;
-    for (const proto::FamilyState& now : end.families()) {
+// What the end shows. How something was at a time is not denied by how it is at another.
+std::vector<Fact> FactsOf(const BuiltVerdict& end) {
+  std::vector<Fact> facts;
+  for (const Assertion& assertion : end.assertions) {
+    if (assertion.of != Assertion::Of::kEvidence) continue;
+    std::optional<Fact> fact = sentences::ReadFact(assertion.fact);
+    if (fact && fact->predicate->lasts != sentences::Lasts::kWhile)
+      facts.push_back(*std::move(fact));
+  }
+  return facts;
+}
+
+bool IsOfFamily(const Assertion& assertion, int32_t family) {
+  return assertion.of == Assertion::Of::kFamily && assertion.number == family;
+}
+
+// Whether one of these facts contradicts what is said of the family.
+bool IsDenied(const std::vector<Assertion>& assertions, int32_t family,
+              const std::vector<Fact>& facts) {
+  return std::any_of(assertions.begin(), assertions.end(), [&](const Assertion& assertion) {
+    if (!IsOfFamily(assertion, family)) return false;
+    const std::optional<Fact> said = sentences::ReadFact(assertion.fact);
+    return said && std::any_of(facts.begin(), facts.end(), [&said](const Fact& fact) {
+             return sentences::Contradict(*said, fact);
+           });
+  });
+}
+
+// That the job was still running excludes nothing any more, nor does what the end shows to be
+// untrue: what the end says of the family holds.
+void CorrectWhatTheEndChanged(const BuiltVerdict& end, EvidenceOfEnd& evidence, BuiltVerdict& out) {
+  const std::vector<Fact> facts = FactsOf(end);
+  for (int32_t i = 0; i < out.document.families_size(); ++i) {
+    proto::FamilyState& family = *out.document.mutable_families(i);
+    const bool waited = family.waits() && !end.document.triage().running();
+    if (!waited && !IsDenied(out.assertions, i, facts)) continue;
+    std::erase_if(out.assertions, [i](const Assertion& each) { return IsOfFamily(each, i); });
+    for (int32_t j = 0; j < end.document.families_size(); ++j) {
+      const proto::FamilyState& now = end.document.families(j);
       if (now.code() != family.code()) continue;
       family = now;
       family.clear_evidence();
       for (const uint32_t cited : now.evidence()) {
         if (const auto here = evidence.Take(cited)) family.add_evidence(*here);
       }
+      CopyAssertions(end.assertions, Assertion::Of::kFamily, j, i, out.assertions);
     }
   }
 }
 
 }  // namespace
 
-proto::Verdict ConcludedVerdict(const Ailment& ailment, const proto::Verdict& end, double share) {
-  proto::Verdict out;
-  if (!out.ParseFromString(ailment.document)) return end;
+BuiltVerdict ConcludedVerdict(const Ailment& ailment, const BuiltVerdict& built_end, double share) {
+  BuiltVerdict built;
+  proto::Verdict& out = built.document;
+  const proto::Verdict& end = built_end.document;
+  if (!out.ParseFromString(ailment.document)) return built_end;
+  built.assertions = ailment.assertions;
   // Whoever builds a verdict adds these, whatever its document was built from.
   out.clear_history();
   out.clear_attempts();
   out.clear_data_quality();
-  EvidenceOfEnd evidence(end, out);
+  EvidenceOfEnd evidence(built_end, built);
   evidence.TakeCauses();
-  CorrectWhatWaitedForTheEnd(end, evidence, out);
+  CorrectWhatTheEndChanged(built_end, evidence, built);
   *out.mutable_attempt() = end.attempt();
   out.set_phase(end.phase());
   out.set_exit_known(end.exit_known());
@@ -164,8 +218,10 @@ proto::Verdict ConcludedVerdict(const Ailment& ailment, const proto::Verdict& en
   }
   out.clear_amended_by();
   if (end.has_disposition()) *out.mutable_disposition() = end.disposition();
-  for (proto::FamilyState& family : *out.mutable_families()) {
+  for (int32_t i = 0; i < out.families_size(); ++i) {
+    proto::FamilyState& family = *out.mutable_families(i);
     if (family.code() != end.code() || end.code() == out.code()) continue;
+    std::erase_if(built.assertions, [i](const Assertion& each) { return IsOfFamily(each, i); });
     family.Clear();
     family.set_code(end.code());
     family.set_state(proto::FamilyState::RULED_OUT);
@@ -179,7 +235,7 @@ proto::Verdict ConcludedVerdict(const Ailment& ailment, const proto::Verdict& en
   implication->set_remedy("none");
   implication->set_domain(out.domain());
   for (const uint32_t here : evidence.causes()) implication->add_evidence(here);
-  return out;
+  return built;
 }
 
 }  // namespace rankscope::engine

@@ -14,6 +14,7 @@
 #include "detectors/families/disposition.h"
 #include "detectors/model/time.h"
 #include "detectors/proto/verdict.pb.h"
+#include "detectors/verdict/assertion.h"
 
 namespace rankscope::engine {
 
@@ -22,10 +23,11 @@ struct Ailment {
   double seconds = 0;    // that it stood, without what nobody observed
   bool slow = false;     // the run went on with it
   std::string document;  // the verdict that stood last, serialised; empty = it stands now
+  std::vector<Assertion> assertions;  // of the document
 
   template <class A>
   void Fields(A& a) {
-    a(code, seconds, slow, document);
+    a(code, seconds, slow, document, assertions);
   }
 };
 
@@ -39,7 +41,7 @@ class Ailments {
   // `verdict` stood from the last call to this one, which `seconds` were observed of.
   void Stood(const proto::Verdict& verdict, double seconds);
   // It is about to be replaced: nothing of what comes next is in it.
-  void Keep(const proto::Verdict& verdict);
+  void Keep(const proto::Verdict& verdict, const std::vector<Assertion>& assertions);
   void Clear() { *this = {}; }
 
   // Which of them the run suffered from, if it ends like this; null = none.
@@ -65,6 +67,6 @@ class Ailments {
 
 // The verdict of a job that suffered from `ailment` and ended as `end` says: the claims are those
 // of the ailment, and the end is what followed. `share` of the observed time in which it stood.
-proto::Verdict ConcludedVerdict(const Ailment& ailment, const proto::Verdict& end, double share);
+BuiltVerdict ConcludedVerdict(const Ailment& ailment, const BuiltVerdict& end, double share);
 
 }  // namespace rankscope::engine

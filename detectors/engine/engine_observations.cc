@@ -50,6 +50,7 @@ JobView Engine::Impl::View(const Job& job) const {
   view.running = state == proto::LIVE || state == proto::STATE_UNSPECIFIED;
   view.window = &job.window;
   view.processes = &processes;
+  view.assertions = &job.judge.assertions();
   view.verdict_changes = job.judge.changes();
   view.wall_offset_ns = wall_offset_ns;
   view.judged = job.judged;

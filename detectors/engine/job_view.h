@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "detectors/model/time.h"
 #include "detectors/proto/verdict.pb.h"
@@ -20,6 +21,8 @@ class JobWindow;
 
 namespace rankscope::engine {
 
+struct Assertion;
+
 struct JobView {
   std::string_view job_id;
   int64_t uid = -1;                         // of its owner; -1 = not known
@@ -30,6 +33,7 @@ struct JobView {
   // Of a job that is watched and whose state is not packed; else null and empty.
   const windows::JobWindow* window = nullptr;
   const attribution::Attribution* processes = nullptr;
+  const std::vector<Assertion>* assertions = nullptr;  // of the verdict, as long as it is watched
   int64_t verdict_changes = 0;
   int64_t wall_offset_ns = 0;    // from monotonic to wall time; 0 = not known
   Timestamp judged{};            // when it was last judged

@@ -120,7 +120,8 @@ void Judge::CountTime(const JobFeatures& f, Timestamp now) {
 
 const Ailment* Judge::Conclude(const Choice& end, const JobFeatures& f) {
   const bool replaced = end.family->code != raised_ || !f.running;
-  if (replaced && !concluded_ && verdict_.state() == proto::LIVE) ailments_.Keep(verdict_);
+  if (replaced && !concluded_ && verdict_.state() == proto::LIVE)
+    ailments_.Keep(verdict_, assertions_);
   const families::EndKind kind = families::KindOfEnd(end.family->code, end.finding, f);
   // While it runs, only who is being ended is concluded: a family that falls has its own clearing.
   if (f.running && kind != families::EndKind::kForced) return nullptr;
@@ -255,14 +256,14 @@ bool Judge::Evaluate(windows::JobWindow& job, const JudgeContext& context, Times
     candidate_.clear();
   }
 
-  proto::Verdict next = BuildVerdict(
+  BuiltVerdict built = BuildVerdict(
       {&job, &f, choice.family, &choice.finding, context.node, context.wall_offset_ns});
-  AddDisposition(f, context.wall_offset_ns, next);
+  AddDisposition(f, context.wall_offset_ns, built.document);
   if (ailment != nullptr) {
-    proto::Verdict end = std::move(next);
     const double share = ailments_.seconds() > 0 ? ailment->seconds / ailments_.seconds() : 0;
-    next = ConcludedVerdict(*ailment, end, share);
+    built = ConcludedVerdict(*ailment, built, share);
   }
+  proto::Verdict& next = built.document;
   next.set_state(state);
   const bool unread = context.output_unread || (context.awaits_output && state == proto::FINAL);
   DescribeData({&job, context.sources, context.clock_uncertainty_s, unread}, next);
@@ -283,6 +284,7 @@ bool Judge::Evaluate(windows::JobWindow& job, const JudgeContext& context, Times
   if (state == proto::FINAL && verdict_.state() != proto::FINAL) final_since_ = now;
   concluded_ = ailment != nullptr;
   verdict_ = std::move(next);
+  assertions_ = std::move(built.assertions);
   return changed;
 }
 

@@ -47,6 +47,7 @@ class Judge {
   bool Evaluate(windows::JobWindow& job, const JudgeContext& context, Timestamp now);
 
   const proto::Verdict& verdict() const { return verdict_; }
+  const std::vector<Assertion>& assertions() const { return assertions_; }
   bool has_judged() const { return !verdict_.job_id().empty(); }
   bool is_final() const { return verdict_.state() == proto::FINAL; }
   Timestamp final_since() const { return final_since_; }
@@ -55,7 +56,8 @@ class Judge {
   template <class A>
   void Fields(A& a) {
     a(verdict_bytes_, attempts_bytes_, raised_, raised_since_, candidate_, candidate_since_,
-      raised_seen_, final_since_, changes_, ailments_, concluded_, judged_, history_bytes_);
+      raised_seen_, final_since_, changes_, ailments_, concluded_, judged_, history_bytes_,
+      assertions_);
   }
   void BeforeSave();    // fills what Fields writes
   bool AfterRestore();  // false: the stored documents cannot be read
@@ -79,6 +81,7 @@ class Judge {
                          const JudgeContext& context, Timestamp now) const;
 
   proto::Verdict verdict_;
+  std::vector<Assertion> assertions_;  // of the verdict
   std::vector<proto::AttemptSummary> attempts_;
   std::string verdict_bytes_;
   std::vector<std::string> attempts_bytes_;

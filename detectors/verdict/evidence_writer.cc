@@ -26,6 +26,10 @@ int64_t EvidenceWriter::Cite(EvidenceRef ref) {
         *verdict_.add_shows());
   verdict_.mutable_shows(static_cast<int>(number))
       ->set_observed_text(std::string(sentences::ObservedText(*evidence)));
+  for (std::string& fact : sentences::Facts(sentences::FindRow(*evidence).facts, *evidence)) {
+    assertions_.push_back(
+        {Assertion::Of::kEvidence, static_cast<int32_t>(number), std::move(fact)});
+  }
   return number;
 }
 

@@ -9,17 +9,22 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "detectors/features/job_features.h"
 #include "detectors/proto/verdict.pb.h"
+#include "detectors/verdict/assertion.h"
 
 namespace rankscope::engine {
 
 class EvidenceWriter {
  public:
   // `wall_offset_ns` turns times into wall time; 0 = not known, and then none are given.
-  EvidenceWriter(const features::JobFeatures& f, int64_t wall_offset_ns, proto::Verdict& verdict)
-      : f_(f), wall_offset_ns_(wall_offset_ns), verdict_(verdict) {}
+  EvidenceWriter(const features::JobFeatures& f, int64_t wall_offset_ns, BuiltVerdict& built)
+      : f_(f),
+        wall_offset_ns_(wall_offset_ns),
+        verdict_(built.document),
+        assertions_(built.assertions) {}
 
   // The number, or -1 for a reference to nothing.
   int64_t Cite(features::EvidenceRef ref);
@@ -38,6 +43,7 @@ class EvidenceWriter {
   int64_t wall_offset_ns_;
   proto::Verdict& verdict_;
   std::map<features::EvidenceRef, uint32_t> numbers_;
+  std::vector<Assertion>& assertions_;
 };
 
 }  // namespace rankscope::engine

@@ -115,7 +115,8 @@ proto::Availability Why(const JobFeatures& f, proto::Store store) {
   return static_cast<proto::Availability>(f.store(store));
 }
 
-void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, proto::Verdict& verdict) {
+void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, BuiltVerdict& built) {
+  proto::Verdict& verdict = built.document;
   const JobFeatures& f = *context.features;
   for (const families::FamilyName& name : families::FamilyNames()) {
     proto::FamilyState* state = verdict.add_families();
@@ -135,6 +136,10 @@ void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, proto:
       state->set_state(out.state);
       state->set_by(sentences::ReasonText(out.by, out.values));
       state->set_waits(out.by == families::Reason::kGoesOn);
+      for (std::string& fact : sentences::ReasonFacts(out.by, out.values)) {
+        built.assertions.push_back(
+            {Assertion::Of::kFamily, verdict.families_size() - 1, std::move(fact)});
+      }
       for (const EvidenceRef ref : out.evidence) {
         if (const int64_t number = evidence.Cite(ref); number >= 0)
           state->add_evidence(static_cast<uint32_t>(number));
@@ -148,13 +153,18 @@ void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, proto:
 }
 
 void AddOpenQuestions(const VerdictContext& context, const FieldValues& values,
-                      const FieldValues& ended, proto::Verdict& verdict) {
+                      const FieldValues& ended, BuiltVerdict& built) {
+  proto::Verdict& verdict = built.document;
   for (const families::Question question : context.finding->open) {
     const sentences::QuestionRow& row = sentences::FindQuestion(question);
     proto::Open* open = verdict.add_cannot_decide();
     open->set_question(sentences::Render(row.text, values));
     open->set_needs(row.needs);
     open->set_why(Why(*context.features, row.needs));
+    for (std::string& fact : sentences::Facts(row.facts, values)) {
+      built.assertions.push_back(
+          {Assertion::Of::kQuestion, verdict.cannot_decide_size() - 1, std::move(fact)});
+    }
     std::string command = sentences::Render(row.next_test, values);
     if (command.empty()) continue;
     proto::NextTest* test = verdict.add_next_tests();
@@ -209,12 +219,13 @@ double Confidence(const Finding& finding, const JobFeatures& f) {
   return confidence;
 }
 
-proto::Verdict BuildVerdict(const VerdictContext& context) {
+BuiltVerdict BuildVerdict(const VerdictContext& context) {
   const JobFeatures& f = *context.features;
   const Finding& finding = *context.finding;
   const windows::JobWindow& job = *context.job;
   const std::string_view code = context.family->code;
-  proto::Verdict verdict;
+  BuiltVerdict built;
+  proto::Verdict& verdict = built.document;
   verdict.set_job_id(job.job_id());
   proto::Attempt* attempt = verdict.mutable_attempt();
   attempt->set_slurm_restart(job.attempt().slurm_restart);
@@ -241,7 +252,7 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
   for (std::string& node : NodesConcerned(context)) verdict.add_nodes(std::move(node));
   AddCards(finding, *context.features, verdict);
 
-  EvidenceWriter evidence(f, context.wall_offset_ns, verdict);
+  EvidenceWriter evidence(f, context.wall_offset_ns, built);
   for (const EvidenceRef ref : finding.shows) {
     evidence.Cite(ref);
     for (int32_t i = 1; i <= QuotesOf(f, ref); ++i) evidence.Cite(ref + i);
@@ -283,8 +294,8 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
   verdict.set_retry_outlook(finding.retry != proto::RETRY_OUTLOOK_UNSPECIFIED ? finding.retry
                                                                               : remedy.retry);
   verdict.set_wasted_gpu_seconds(finding.wasted_gpu_seconds);
-  AddOpenQuestions(context, values, ended, verdict);
-  AddFamilies(context, evidence, verdict);
+  AddOpenQuestions(context, values, ended, built);
+  AddFamilies(context, evidence, built);
 
   AddWarnings(context, evidence, verdict);
   for (const Cause& cause : f.causes) {
@@ -301,7 +312,7 @@ proto::Verdict BuildVerdict(const VerdictContext& context) {
                                                            : proto::Cause::CASCADE);
   }
   DescribeRankLogs(context, evidence, verdict);
-  return verdict;
+  return built;
 }
 
 }  // namespace rankscope::engine

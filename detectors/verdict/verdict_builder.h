@@ -9,6 +9,7 @@
 #include "detectors/families/family.h"
 #include "detectors/features/job_features.h"
 #include "detectors/proto/verdict.pb.h"
+#include "detectors/verdict/assertion.h"
 #include "detectors/windows/job_window.h"
 
 namespace rankscope::engine {
@@ -27,6 +28,6 @@ double Confidence(const families::Finding& finding, const features::JobFeatures&
 
 // Everything but state, revision, detected/updated times, sources and attempts, which are the
 // engine's. Warnings never change family or confidence.
-proto::Verdict BuildVerdict(const VerdictContext& context);
+BuiltVerdict BuildVerdict(const VerdictContext& context);
 
 }  // namespace rankscope::engine

@@ -67,16 +67,56 @@ TEST(Memory, TheAdviceOfAnAilmentIsThatForARunThatHasEnded) {
   hang.mutable_resolution()->add_immediate_ended("next time, look at it");
   hang.add_next_tests()->set_command("dmesg");
   hang.add_next_tests()->set_of_running(true);
-  engine::Ailment ailment{.code = "C2", .seconds = 100, .document = hang.SerializeAsString()};
-  proto::Verdict end;
-  end.set_code("X20");
+  engine::Ailment ailment{
+      .code = "C2", .seconds = 100, .document = hang.SerializeAsString(), .assertions = {}};
+  engine::BuiltVerdict end;
+  end.document.set_code("X20");
   const auto advice = [&] {
-    return engine::ConcludedVerdict(ailment, end, 0.5).resolution().immediate(0);
+    return engine::ConcludedVerdict(ailment, end, 0.5).document.resolution().immediate(0);
   };
   EXPECT_EQ(advice(), "next time, look at it");
-  EXPECT_EQ(engine::ConcludedVerdict(ailment, end, 0.5).next_tests_size(), 1);
-  end.mutable_triage()->set_running(true);
+  EXPECT_EQ(engine::ConcludedVerdict(ailment, end, 0.5).document.next_tests_size(), 1);
+  end.document.mutable_triage()->set_running(true);
   EXPECT_EQ(advice(), "look at it");
+}
+
+// While it hung nobody had died: of a family that was ruled out so, the end tells.
+TEST(Memory, AReasonThatTheEndDisprovesIsNotRepeated) {
+  proto::Verdict hang;
+  hang.set_code("C2");
+  hang.add_families()->set_code("A2");
+  hang.mutable_families(0)->set_by("no death by a signal");
+  hang.add_families()->set_code("B1");
+  hang.mutable_families(1)->set_by("no allocation failure");
+  engine::Ailment ailment{
+      .code = "C2", .seconds = 100, .document = hang.SerializeAsString(), .assertions = {}};
+  using Of = engine::Assertion::Of;
+  ailment.assertions = {{Of::kFamily, 0, "!process.ended=signal"},
+                        {Of::kFamily, 1, "!process.got=gpu_memory_refused"}};
+  engine::BuiltVerdict end;
+  end.document.set_code("X20");
+  end.document.add_shows()->set_text("rank 0 was terminated by SIGTERM");
+  end.document.add_families()->set_code("A2");
+  end.document.mutable_families(0)->set_by("a request to stop");
+  end.document.mutable_families(0)->add_evidence(0);
+  end.document.add_families()->set_code("B1");
+  end.document.mutable_families(1)->set_by("no allocation failure, either");
+  const auto reasons = [&] {
+    const engine::BuiltVerdict built = engine::ConcludedVerdict(ailment, end, 0.5);
+    return built.document.families(0).by() + "; " + built.document.families(1).by();
+  };
+  EXPECT_EQ(reasons(), "no death by a signal; no allocation failure");
+  end.assertions = {{Of::kEvidence, 0, "process.ended=signal of rank 0"},
+                    {Of::kFamily, 0, "process.got=stop_request"}};
+  EXPECT_EQ(reasons(), "a request to stop; no allocation failure") << "only what is untrue changes";
+  const engine::BuiltVerdict built = engine::ConcludedVerdict(ailment, end, 0.5);
+  ASSERT_EQ(built.document.families(0).evidence_size(), 1);
+  EXPECT_EQ(built.document.shows(0).text(), "rank 0 was terminated by SIGTERM") << "it is cited";
+  // The reasons that stand assert what they say, and the one that went asserts nothing.
+  ASSERT_EQ(built.assertions.size(), 3u);
+  EXPECT_EQ(built.assertions[0].fact, "!process.got=gpu_memory_refused");
+  EXPECT_EQ(built.assertions[1].fact, "process.ended=signal of rank 0");
+  EXPECT_EQ(built.assertions[2].fact, "process.got=stop_request");
 }
 
 TEST(Memory, TheSameEndOfAHealthyRunIsACancel) {
