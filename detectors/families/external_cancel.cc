@@ -36,6 +36,16 @@ bool FailedElsewhere(const JobFeatures& f, const logs::Incident& cancelled) {
   });
 }
 
+// Whether it shows that somebody or something asked the run to stop.
+bool AsksToStop(const Cause& cause) {
+  const logs::Incident& incident = cause.incident();
+  constexpr int32_t kTerminated = 15, kInterrupted = 2;
+  return incident.kind == IncidentKind::kTerminated ||
+         (incident.kind == IncidentKind::kSchedulerEnd && incident.sub == subs::kCancelled) ||
+         (incident.kind == IncidentKind::kSignalDeath &&
+          (incident.signal == kTerminated || incident.signal == kInterrupted));
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -107,7 +117,14 @@ RuledOut RuleOut(const JobFeatures& f) {
     if (cause.event == features::CauseClass::kStopRequest)
       return NotDecidable(proto::STORE_SCHEDULER);
   }
-  return NoSuchText(f, "cancellation");
+  const auto asks = std::find_if(f.causes.begin(), f.causes.end(), AsksToStop);
+  if (asks == f.causes.end()) return NoSuchText(f, "cancellation");
+  if (asks->role == Cause::Role::kRecovered)
+    return Excluded(Reason::kWentOn, {asks->evidence, f.last_progress_evidence});
+  const Cause* const primary = f.Primary();
+  if (primary == nullptr || AsksToStop(*primary)) return NotDecidable(proto::STORE_SCHEDULER);
+  return Excluded(Reason::kOtherEvent, {primary->evidence, asks->evidence},
+                  {{FieldId::kWhat, "running"}});
 }
 
 }  // namespace rankscope::families::external_cancel

@@ -113,7 +113,10 @@ RuledOut NotDecidable(proto::Store needs, Reason by, FieldValues values) {
 }
 
 RuledOut Exited(const JobFeatures& f, std::vector<features::EvidenceRef> evidence) {
-  return Excluded(Reason::kExited, std::move(evidence), {{FieldId::kExitCode, f.exit_code}});
+  // A step that came later may have given the command another code.
+  const bool differs = f.command_exit_known && f.command_exit_code != f.exit_code;
+  return Excluded(Reason::kExited, std::move(evidence),
+                  {{FieldId::kExitCode, f.exit_code}, {FieldId::kWhat, differs ? "training" : ""}});
 }
 
 RuledOut Excluded(Reason by, std::vector<features::EvidenceRef> evidence, FieldValues values) {

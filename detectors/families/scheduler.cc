@@ -9,6 +9,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/sender.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families {
 
@@ -89,6 +90,18 @@ Finding NoticeFinding(const JobFeatures& f, std::string_view sub, const Cause& n
   return finding;
 }
 
+namespace {
+
+// Whether it shows what no text is said to show, `what` as of NoSchedulerText.
+bool IsOfScheduler(const Cause& cause, std::string_view what) {
+  const logs::Incident& incident = cause.incident();
+  if (incident.kind != IncidentKind::kSchedulerEnd && incident.kind != IncidentKind::kTerminated)
+    return false;
+  return incident.sub == what || (what == "preemption" && incident.sub == subs::kRequeue);
+}
+
+}  // namespace
+
 RuledOut NoSchedulerText(const JobFeatures& f, std::string_view what) {
   const SchedulerFeatures& s = f.scheduler;
   if (s.judged >= 0) {
@@ -97,6 +110,9 @@ RuledOut NoSchedulerText(const JobFeatures& f, std::string_view what) {
       return Excluded(Reason::kRecordedState, {run.evidence}, {{FieldId::kState, run.state}});
   }
   if (f.exit_known && f.exit_code == 0) return Exited(f, {f.exit_evidence});
+  for (const Cause& cause : f.causes) {
+    if (IsOfScheduler(cause, what)) return Excluded(Reason::kOtherFamily, {cause.evidence});
+  }
   if (f.store(proto::STORE_SCHEDULER) == Availability::kUp) return NoSuchText(f, what);
   if (const Cause* primary = f.Primary()) {
     if (primary->incident().kind != IncidentKind::kSchedulerEnd && !IsDisposition(primary->event)) {

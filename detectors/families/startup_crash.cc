@@ -49,6 +49,8 @@ RuledOut RuleOut(const JobFeatures& f) {
       return NotDecidable(proto::STORE_LOG, Reason::kStartNotKnown);
     }
   }
+  if (const Cause* const others = FindCause(f, logs::IncidentKind::kException))
+    return Excluded(Reason::kOtherFamily, {others->evidence});
   return NoSuchText(f, "exception");
 }
 

@@ -4,6 +4,8 @@
 // E3: a step budget of a handful of steps.
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
@@ -71,7 +73,11 @@ RuledOut RuleOut(const JobFeatures& f) {
   }
   if (f.running) return Excluded(Reason::kGoesOn, {f.steps_evidence});
   if (!EndedWell(f)) return Excluded(Reason::kIncomplete, {f.steps_evidence});
-  return NotDecidable(proto::STORE_LOG, Reason::kFewRecords);
+  const std::string_view why = !f.steps_known           ? ""
+                               : GoesOnFromElsewhere(f) ? "resumed"
+                               : RanOnUnseen(f)         ? "unseen"
+                                                        : "open";
+  return NotDecidable(proto::STORE_LOG, Reason::kFewRecords, {{FieldId::kWhat, std::string(why)}});
 }
 
 }  // namespace rankscope::families::undertrained
