@@ -59,7 +59,8 @@ std::vector<std::string> ScenarioPaths() {
   return paths;
 }
 
-std::vector<proto::Verdict> Judge(const Scenario& scenario, const std::vector<double>& times) {
+std::vector<engine::BuiltVerdict> JudgeWithAssertions(const Scenario& scenario,
+                                                      const std::vector<double>& times) {
   engine::Engine engine({}, "n1");
   recording::Decoder decoder;
   const auto accept = [&](const Observation& observation) {
@@ -69,7 +70,7 @@ std::vector<proto::Verdict> Judge(const Scenario& scenario, const std::vector<do
       engine.Accept(observation);
     }
   };
-  std::vector<proto::Verdict> verdicts;
+  std::vector<engine::BuiltVerdict> verdicts;
   size_t done = 0;
   for (const double time : times) {
     size_t end = done;
@@ -82,9 +83,18 @@ std::vector<proto::Verdict> Judge(const Scenario& scenario, const std::vector<do
     if (decoder.failed()) throw std::runtime_error(scenario.path + ": " + decoder.error());
     done = end;
     const std::optional<engine::JobView> job = engine.Find(scenario.job_id);
-    verdicts.push_back(job ? *job->verdict : proto::Verdict());
+    engine::BuiltVerdict& verdict = verdicts.emplace_back();
+    if (job) verdict.document = *job->verdict;
+    if (job && job->assertions != nullptr) verdict.assertions = *job->assertions;
   }
   return verdicts;
+}
+
+std::vector<proto::Verdict> Judge(const Scenario& scenario, const std::vector<double>& times) {
+  std::vector<proto::Verdict> documents;
+  for (engine::BuiltVerdict& verdict : JudgeWithAssertions(scenario, times))
+    documents.push_back(std::move(verdict.document));
+  return documents;
 }
 
 proto::Verdict Judge(const Scenario& scenario) {

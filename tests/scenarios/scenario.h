@@ -13,6 +13,7 @@
 
 #include "detectors/proto/recording.pb.h"
 #include "detectors/proto/verdict.pb.h"
+#include "detectors/verdict/assertion.h"
 
 namespace rankscope::scenarios {
 
@@ -38,8 +39,12 @@ Scenario LoadScenario(const std::string& path);
 // All scenario files, sorted.
 std::vector<std::string> ScenarioPaths();
 
-// The job's verdict at each of the times, in order; a default Verdict where the engine knows no
-// such job.
+// The job's verdict at each of the times, in order, with what it asserts; a default one where the
+// engine knows no such job.
+std::vector<engine::BuiltVerdict> JudgeWithAssertions(const Scenario& scenario,
+                                                      const std::vector<double>& times);
+
+// The same without assertions.
 std::vector<proto::Verdict> Judge(const Scenario& scenario, const std::vector<double>& times);
 
 // At the end.

@@ -18,6 +18,8 @@
 
 #include "detectors/document/verdict_json.h"
 #include "detectors/families/family_names.h"
+#include "tests/contradictions/contradictions.h"
+#include "tests/scenarios/expand.h"
 
 namespace rankscope::scenarios {
 namespace {
@@ -179,6 +181,22 @@ TEST_P(ScenarioTest, HighConfidenceNeedsAuthorityOrTwoStores) {
   std::set<int> stores;
   for (const auto& evidence : verdict.shows()) stores.insert(evidence.store());
   EXPECT_GE(stores.size(), 2u) << VerdictToText(verdict);
+}
+
+// At the times that it expects something at, at its end, and each few seconds in between.
+TEST_P(ScenarioTest, ContradictsItselfNowhere) {
+  std::vector<double> times;
+  for (const Expectation& expectation : scenario_.expectations) times.push_back(expectation.at);
+  const double end =
+      static_cast<double>(scenario_.observations.back().t_ns()) * 1e-9 - kStartSeconds;
+  constexpr int kCuts = 40;
+  for (int i = 1; i < kCuts; ++i) times.push_back(end * i / kCuts);
+  std::sort(times.begin(), times.end());
+  for (const engine::BuiltVerdict& verdict : JudgeWithAssertions(scenario_, times)) {
+    EXPECT_THAT(contradictions::Contradictions(verdict), testing::IsEmpty())
+        << VerdictToText(verdict.document);
+    if (HasFailure()) return;
+  }
 }
 
 TEST_P(ScenarioTest, IsTheSameWhenJudgedAgain) {
