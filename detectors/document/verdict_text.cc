@@ -302,7 +302,7 @@ void PrintRuledOut(const proto::Verdict& verdict, std::string& out) {
     if (family.state() == proto::FamilyState::RULED_OUT) add(family.by(), family.code());
   }
   if (!reasons.empty()) Section("Ruled out", out);
-  for (const auto& [reason, codes] : reasons) Wrap("  - ", codes + ": " + reason, out);
+  for (auto& [reason, codes] : reasons) Wrap("  - ", codes.append(": ").append(reason), out);
   reasons.clear();
   for (const auto& family : verdict.families()) {
     if (family.state() != proto::FamilyState::NOT_DECIDABLE) continue;
@@ -315,7 +315,7 @@ void PrintRuledOut(const proto::Verdict& verdict, std::string& out) {
         family.code());
   }
   if (!reasons.empty()) Section("Not decidable here", out);
-  for (const auto& [reason, codes] : reasons) Wrap("  - ", codes + ": " + reason, out);
+  for (auto& [reason, codes] : reasons) Wrap("  - ", codes.append(": ").append(reason), out);
 }
 
 void PrintWarnings(const proto::Verdict& verdict, std::string& out) {

@@ -17,7 +17,6 @@ using sentences::RemarkText;
 using windows::Hearing;
 using windows::JobWindow;
 using windows::SourceGap;
-using windows::StreamWindow;
 using windows::UnheardSpan;
 using windows::UnheardWhy;
 

@@ -17,7 +17,6 @@ using reports::Culprits;
 using reports::Desync;
 using reports::GroupStandings;
 using windows::FlightGroupSeen;
-using windows::FlightSeen;
 using windows::RasSuspect;
 using windows::ReportTracker;
 

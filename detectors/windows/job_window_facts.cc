@@ -17,7 +17,6 @@ namespace rankscope::windows {
 
 using logs::Incident;
 using logs::IncidentKind;
-using logs::Role;
 
 namespace {
 

@@ -24,7 +24,6 @@
 namespace rankscope::scenarios {
 namespace {
 
-using testing::AnyOf;
 using testing::ElementsAreArray;
 using testing::Ge;
 using testing::HasSubstr;

@@ -23,9 +23,6 @@ namespace rankscope::metrics {
 namespace {
 
 namespace wire = io::prometheus::client;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
 
 std::vector<wire::MetricFamily> ReadDelimited(const std::string& bytes) {
   google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),

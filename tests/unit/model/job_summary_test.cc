@@ -14,9 +14,6 @@
 namespace rankscope {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
-
 JobSummary Full() {
   JobSummary summary;
   summary.job_id = "8841";

@@ -19,8 +19,6 @@ namespace rankscope::collectors {
 namespace {
 
 using testing::AllOf;
-using testing::Each;
-using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 

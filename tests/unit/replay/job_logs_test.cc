@@ -19,7 +19,6 @@ namespace {
 
 using ::rankscope::testing::TempDir;
 using ::testing::AnyOf;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;

@@ -19,10 +19,8 @@ using ::rankscope::testing::Script;
 using ::rankscope::testing::Short;
 using ::rankscope::testing::TempDir;
 using ::testing::Contains;
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 recording::Header Header() {
   return {recording::kVersion, "0.1.0", "n1", "boot", kSignalTableVersion};

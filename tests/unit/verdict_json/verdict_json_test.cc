@@ -18,7 +18,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::vector<std::string> Keys(const Json& object) {
   std::vector<std::string> keys;

@@ -7,8 +7,6 @@
 namespace rankscope::windows {
 namespace {
 
-using logs::MarkerKind;
-
 TEST_F(JobWindowTest, OneRunIsOneAttempt) {
   Say(1, kBanner + Steps(1, 20));
   EXPECT_EQ(job_.attempt().ordinal, 1);
