@@ -11,8 +11,20 @@
 namespace rankscope::http {
 namespace {
 
-std::string AsField(const proto::Verdict& verdict) {
+// What only the engine reads is no part of a document; see verdict.proto.
+proto::Verdict Published(proto::Verdict verdict) {
+  if (verdict.has_resolution()) {
+    verdict.mutable_resolution()->clear_immediate_ended();
+    verdict.mutable_resolution()->clear_verify_ended();
+  }
+  for (proto::NextTest& test : *verdict.mutable_next_tests()) test.clear_of_running();
+  for (proto::FamilyState& family : *verdict.mutable_families()) family.clear_waits();
+  return verdict;
+}
+
+std::string AsField(const proto::Verdict& judged) {
   constexpr char kVerdicts = 3 << 3 | 2;  // VerdictDocument.verdicts, length-delimited
+  const proto::Verdict verdict = Published(judged);
   const std::string bytes = verdict.SerializeAsString();
   std::string out(1, kVerdicts);
   for (size_t rest = bytes.size();; rest >>= 7) {

@@ -397,7 +397,6 @@ TEST_F(RouterTest, BeyondLoopbackNoTextOfLogsIsServed) {
   proto::Verdict& verdict = job.verdict;
   verdict.clear_shows();
   proto::Evidence& read = *verdict.add_shows();
-  read.set_id(0);
   read.set_store(proto::STORE_LOG);
   read.set_text("raised KeyError: 'SECRET text'");
   read.set_observed_text("SECRET observed");
@@ -413,7 +412,8 @@ TEST_F(RouterTest, BeyondLoopbackNoTextOfLogsIsServed) {
   counted.set_store(proto::STORE_GPU);
   counted.set_text("the card counts 7 errors");
   verdict.add_implies()->set_text("the key SECRET is missing");
-  verdict.mutable_resolution()->add_immediate("look for SECRET");
+  proto::Resolution& advice = *verdict.mutable_resolution();
+  for (auto* of : {advice.mutable_immediate(), advice.mutable_verify_ended()}) of->Add("SECRET");
   verdict.add_next_tests()->set_command("grep SECRET /scratch/log");
   verdict.add_warnings()->set_text("SECRET warned");
   state_ = StateOf(OfNode(test::OnNode({job})));
