@@ -55,7 +55,8 @@ def agreed(daemon, prometheus):
         return None
     confidence = prometheus.value(f'rankscope_verdict_confidence_ratio{{job_id="{JOB}",family="{named[0]}"}}')
     state = [labels["state"] for labels, _ in prometheus.query(f'rankscope_verdict_info{{job_id="{JOB}"}}')]
-    if float(confidence) != after["confidence"] or state != [after["state"]]:
+    # A scrape between the two queries may have brought another family.
+    if confidence is None or float(confidence) != after["confidence"] or state != [after["state"]]:
         return None
     return named[0]
 

@@ -150,7 +150,8 @@ class CardsOfAProlog(ServeTest, GpuTest):
 class WhoseCards(ServeTest, GpuTest):
     """A job's cards by Slurm's numbers, under a cgroup that makes CUDA count from 0 again; one of them nobody uses.
 
-    Jobs of other tests that run beside this one are on the cards of their LOCAL_RANK: these are none of theirs.
+    Jobs of other tests that run beside this one are on the cards of their LOCAL_RANK, and one with many ranks is on these too: shares
+    are compared with the number of jobs that the same page has on a card.
     """
     CARDS = 16
 
@@ -164,6 +165,18 @@ class WhoseCards(ServeTest, GpuTest):
                 self.assertEqual(card[2], uuid(int(card[1])))
                 found[int(card[1])] = float(value)
         return found
+
+    def shares(self, daemon, job):
+        """{card: (the job's share, jobs on the card)} of one page."""
+        text = daemon.get("/metrics")[1]
+        return {int(card): (float(share), len(re.findall(rf'^rankscope_job_gpu_share_ratio\{{job_id="[^"]*",gpu="{card}",', text, re.M)))
+                for card, share in re.findall(
+                    rf'^rankscope_job_gpu_share_ratio\{{job_id="{job}",gpu="(\d+)",[^}}]*\}} (\S+)$', text, re.M)}
+
+    def is_shared(self, daemon, job, card, jobs):
+        """The job has its part of the card, on which there are at least so many jobs."""
+        share, on_it = self.shares(daemon, job).get(card, (0, 0))
+        return on_it >= jobs and abs(share - 1 / on_it) < 1e-6
 
     def job(self, daemon, job, **variables):
         self.environment = {key: value for key, value in self.environment.items()
@@ -194,7 +207,7 @@ class WhoseCards(ServeTest, GpuTest):
         pid = self.job(daemon, "8841", **first)
         wait_for("the job's cards", lambda: self.cards(daemon, "job_gpu", "8841", 'source="slurm"') == {12: 1, 13: 1})
         self.assertEqual(self.cards(daemon, "job_gpu_attached", "8841"), {12: 0, 13: 0})
-        self.assertEqual(self.cards(daemon, "job_gpu_share_ratio", "8841"), {12: 1, 13: 1})
+        self.assertTrue(self.is_shared(daemon, "8841", 12, 1) and self.is_shared(daemon, "8841", 13, 1), self.shares(daemon, "8841"))
         self.assertEqual(self.cards(daemon, "rank_gpu_info", "8841"), {}, "CUDA's numbers are not the node's")
 
         # Its rank comes to one of them; the other stays the job's.
@@ -203,12 +216,12 @@ class WhoseCards(ServeTest, GpuTest):
         self.assertEqual(self.cards(daemon, "job_gpu", "8841", 'source="slurm"'), {12: 1, 13: 1})
         self.assertEqual(self.cards(daemon, "rank_gpu_info", "8841", 'rank="0"'), {12: 1})
 
-        # A second job with a card of the first: each has half.
+        # A second job with a card of the first: each has its part.
         self.job(daemon, "8842", CUDA_VISIBLE_DEVICES=f"{uuid(99)},{uuid(13)}", LOCAL_RANK="1", WORLD_SIZE="2")
         wait_for("the second job's card", lambda: self.cards(daemon, "job_gpu", "8842", 'source="uuid"') == {13: 1})
         self.assertEqual(self.cards(daemon, "rank_gpu_info", "8842", 'rank="0"'), {13: 1}, "the one of its LOCAL_RANK")
-        wait_for("shares", lambda: self.cards(daemon, "job_gpu_share_ratio", "8841") == {12: 1, 13: 0.5})
-        self.assertEqual(self.cards(daemon, "job_gpu_share_ratio", "8842"), {13: 0.5})
+        wait_for("shares", lambda: self.is_shared(daemon, "8841", 12, 1) and self.is_shared(daemon, "8841", 13, 2))
+        self.assertTrue(self.is_shared(daemon, "8842", 13, 2), self.shares(daemon, "8842"))
 
         # Who ends has no cards.
         Path(self.go).touch()

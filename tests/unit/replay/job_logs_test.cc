@@ -105,7 +105,7 @@ TEST_F(JobLogs, OneRankCannotImportAndTheOthersLoseIt) {
   EXPECT_EQ(verdict.localization().scope(), "rank");
   EXPECT_THAT(Implied(verdict),
               HasSubstr("of the logs of 4 ranks, only that of rank 2 reports it"));
-  EXPECT_THAT(Implied(verdict), HasSubstr("ranks 0, 1, 3 followed"));
+  EXPECT_THAT(Implied(verdict), HasSubstr("ranks 0, 1, 3 report a consequence"));
   EXPECT_TRUE(Chained(verdict, proto::Cause::ROOT, "apexx"));
   EXPECT_TRUE(Chained(verdict, proto::Cause::CASCADE, "Connection closed by peer"));
 }
