@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A two-sided cumulative sum test (Page, 1954) of standardised values, each clipped, so that a save
-// or a collection of garbage counts once and not by its length. A series
-// without a change passes the limit once in some 10^7 values on a side (Siegmund's approximation),
-// and a change of 1.7 deviations takes 13 values. Plain data.
+// or a collection of garbage counts once and not by its length. A series without a change passes
+// the limit once in some 10^7 values on a side (Siegmund's approximation), and a change of 1.7
+// deviations takes 13 values. Plain data.
 #pragma once
 
 #include <algorithm>

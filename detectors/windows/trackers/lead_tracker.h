@@ -6,11 +6,10 @@
 // each rank that grows with its waiting is compared with the median of its peers, once in each
 // round of at least one step and one second:
 //
-//   GPU     engine activity - SM activity / the usual SM activity of a busy engine: a GPU that
-//   waits
-//           in a collective has its engine on and few SMs with it. Smaller for a slow GPU (more
-//           SMs) and for a slow host or input (the engine rests).
-//   calls   the share of the time inside synchronisation
+//   GPU    engine activity - SM activity / the usual SM activity of a busy engine: a GPU that waits
+//          in a collective has its engine on and few SMs with it. Smaller for a slow GPU (more SMs)
+//          and for a slow host or input (the engine rests).
+//   calls  the share of the time inside synchronisation
 //
 // The lead of a rank is how much less than its peers it waits, as a share of the time. Each rank's
 // own usual lead is learned: GPUs of one model differ, and so do stages of a pipeline. A CUSUM test
