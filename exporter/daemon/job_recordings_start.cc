@@ -13,6 +13,8 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "exporter/daemon/door.h"
@@ -46,6 +48,10 @@ std::string Remedy(const std::string& what) {
 // An observation with the borrowed texts of its line.
 struct Kept {
   Observation observation;
+  // The tick that judged it: the next one of its recording. What was read late is judged by a tick
+  // that is long after its time, and a line may be stamped after a tick that it came before.
+  Timestamp judged{INT64_MAX};
+  Timestamp order;  // the newest time that its recording had until here
   std::string text;
   std::string stream_name;
 
@@ -58,7 +64,8 @@ struct Kept {
 };
 
 Kept Keep(const Observation& observation) {
-  Kept kept{observation, {}, {}};
+  Kept kept;
+  kept.observation = observation;
   if (const auto* line = std::get_if<LogLine>(&observation.kind)) {
     kept.text = line->text;
     kept.stream_name = line->stream_name;
@@ -166,10 +173,16 @@ void JobRecordings::Restore(const std::function<void(const Observation&)>& deliv
   std::vector<Kept> all;
   for (const std::string& directory : directories) {
     std::string boot_id;
+    Timestamp newest;
+    size_t unjudged = all.size();
     replay::ReadCallbacks callbacks;
     callbacks.header = [&](const recording::Header& header) { boot_id = header.boot_id; };
     callbacks.observation = [&](const Observation& observation) {
-      if (boot_id == boot_id_) all.push_back(Keep(observation));
+      if (boot_id != boot_id_) return;
+      all.push_back(Keep(observation));
+      newest = all.back().order = std::max(newest, observation.t);
+      if (!std::holds_alternative<Tick>(observation.kind)) return;
+      for (; unjudged < all.size(); ++unjudged) all[unjudged].judged = observation.t;
     };
     const replay::ReadResult result = replay::ReadRecording(directory, callbacks);
     if (!result.readable || boot_id != boot_id_) {
@@ -181,26 +194,26 @@ void JobRecordings::Restore(const std::function<void(const Observation&)>& deliv
                  {"reason", result.readable ? "the machine was restarted" : result.error}});
     }
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Kept& a, const Kept& b) { return a.observation.t < b.observation.t; });
+  std::stable_sort(all.begin(), all.end(), [](const Kept& a, const Kept& b) {
+    const bool a_ticks = std::holds_alternative<Tick>(a.observation.kind);
+    const bool b_ticks = std::holds_alternative<Tick>(b.observation.kind);
+    return std::tie(a.judged, a_ticks, a.order) < std::tie(b.judged, b_ticks, b.order);
+  });
   std::optional<Timestamp> last_tick;
-  std::vector<std::pair<uint32_t, int64_t>>
-      same_time;  // node-wide observations are in every recording
-  Timestamp same_time_t;
+  // What is of no job is in every recording, and may stand behind another time in each.
+  std::set<std::tuple<int64_t, uint32_t, int64_t>> of_the_node;
   for (Kept& kept : all) {
     kept.Bind();
     const Observation& observation = kept.observation;
-    if (std::holds_alternative<Tick>(observation.kind)) {
-      if (last_tick == observation.t) continue;
-      last_tick = observation.t;
-    } else if (observation.source != kRunSource) {
-      if (same_time_t != observation.t) same_time.clear();
-      same_time_t = observation.t;
-      const std::pair<uint32_t, int64_t> id{observation.source, observation.seq};
-      if (std::find(same_time.begin(), same_time.end(), id) != same_time.end()) continue;
-      same_time.push_back(id);
-    }
     const std::string job_id = JobOf(observation, attribution_, boot_id_);
+    if (std::holds_alternative<Tick>(observation.kind)) {
+      if (last_tick && observation.t <= *last_tick) continue;
+      last_tick = observation.t;
+    } else if (observation.source != kRunSource && job_id.empty() &&
+               !of_the_node.insert({observation.t.ns, observation.source, observation.seq})
+                    .second) {
+      continue;
+    }
     if (!job_id.empty()) {
       JobWith(job_id, observation);
       NoteRestart(job_id, observation);

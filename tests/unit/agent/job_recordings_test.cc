@@ -162,6 +162,30 @@ TEST_F(JobRecordingsTest, AfterAKillTheLiveJobsAreReadInOrderAndGoOn) {
   EXPECT_THAT(TextsOf("a"), testing::ElementsAre("four", "six"));
 }
 
+// A line that was read late has the time at which it arrived, and another may be stamped while a
+// tick begins that judges it.
+TEST_F(JobRecordingsTest, EachTickJudgesWhatItJudgedBefore) {
+  {
+    auto recordings = Make();
+    ASSERT_TRUE(recordings->Open().ok());
+    recordings->Accept(Begin(1, "a", 10));
+    recordings->Accept(Begin(1, "b", 20));
+    recordings->Accept(At(5, kAgentSource, 1, Tick{}));
+    recordings->Accept(Line(3, 2, "b", "late"));
+    recordings->Accept(Line(6, 3, "a", "six"));
+    recordings->Accept(Line(8, 4, "b", "stamped while the tick began"));
+    recordings->Accept(At(7, kAgentSource, 2, Tick{}));
+    recordings->Accept(Line(9, 5, "a", "nine"));
+    Settle(*recordings);
+  }
+  auto recordings = Make();
+  ASSERT_TRUE(recordings->Open().ok());
+  std::vector<int64_t> times;
+  recordings->Restore([&](const Observation& o) { times.push_back(o.t.ns / 1'000'000'000); },
+                      NotAsked);
+  EXPECT_THAT(times, testing::ElementsAre(1, 1, 5, 3, 6, 8, 7, 9));
+}
+
 TEST_F(JobRecordingsTest, ARecordingThatCrashesTwiceIsSetAside) {
   {
     auto recordings = Make();
