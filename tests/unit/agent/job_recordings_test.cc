@@ -70,6 +70,18 @@ class JobRecordingsTest : public testing::Test {
     options.header.boot_id = boot_id;
     return std::make_unique<JobRecordings>(options, log_, frames_, slow_);
   }
+  std::unique_ptr<JobRecordings> Opened(const std::string& boot_id = "boot-1") {
+    auto recordings = Make(boot_id);
+    EXPECT_TRUE(recordings->Open().ok());
+    return recordings;
+  }
+  // The seconds of what is restored, in its order.
+  static std::vector<int64_t> RestoredBy(JobRecordings& recordings) {
+    std::vector<int64_t> times;
+    recordings.Restore([&](const Observation& o) { times.push_back(o.t.ns / 1'000'000'000); },
+                       NotAsked);
+    return times;
+  }
   // Until all that was handed over is in the files.
   void Settle(JobRecordings& recordings) {
     recordings.Flush();
@@ -109,8 +121,7 @@ class JobRecordingsTest : public testing::Test {
 };
 
 TEST_F(JobRecordingsTest, EachJobHasItsOwnAndTheNodesFactsGoToAll) {
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
+  auto recordings = Opened();
   recordings->Accept(Begin(1, "a", 10));
   recordings->Accept(Begin(1, "b", 20));
   recordings->Accept(Line(2, 2, "a", "one"));
@@ -119,21 +130,14 @@ TEST_F(JobRecordingsTest, EachJobHasItsOwnAndTheNodesFactsGoToAll) {
   Settle(*recordings);
   EXPECT_THAT(TextsOf("a"), testing::ElementsAre("one"));
   EXPECT_THAT(TextsOf("b"), testing::ElementsAre("two"));
-  int ticks = 0;
-  replay::ReadCallbacks callbacks;
-  callbacks.observation = [&](const Observation& o) {
-    ticks += std::holds_alternative<Tick>(o.kind);
-  };
-  static_cast<void>(replay::ReadRecording(JobDirectory("b"), callbacks));
-  EXPECT_EQ(ticks, 1);
+  EXPECT_EQ(KindsOf<Tick>("b"), 1);
   EXPECT_GT(recordings->bytes(), 0);
   EXPECT_EQ(recordings->errors(), 0);
 }
 
 TEST_F(JobRecordingsTest, AfterAKillTheLiveJobsAreReadInOrderAndGoOn) {
   {
-    auto recordings = Make();
-    ASSERT_TRUE(recordings->Open().ok());
+    auto recordings = Opened();
     recordings->Accept(Begin(1, "a", 10));
     recordings->Accept(Begin(2, "b", 20));
     recordings->Accept(Begin(2, "done", 30));
@@ -144,12 +148,9 @@ TEST_F(JobRecordingsTest, AfterAKillTheLiveJobsAreReadInOrderAndGoOn) {
     recordings->MarkFinished("done");
     Settle(*recordings);
   }
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
-  std::vector<int64_t> times;
-  recordings->Restore([&](const Observation& o) { times.push_back(o.t.ns / 1'000'000'000); },
-                      NotAsked);
-  EXPECT_THAT(times, testing::ElementsAre(1, 2, 3, 4, 5));  // one tick, though both have it
+  auto recordings = Opened();
+  EXPECT_THAT(RestoredBy(*recordings),
+              testing::ElementsAre(1, 2, 3, 4, 5));  // one tick, though both have it
   EXPECT_THAT(recordings->LiveJobs(), testing::ElementsAre("a", "b"));
   EXPECT_LT(recordings->TakeWrapperSeq("c", 0), 0);
   EXPECT_EQ(recordings->TakeWrapperSeq("a", 0), 2);
@@ -166,8 +167,7 @@ TEST_F(JobRecordingsTest, AfterAKillTheLiveJobsAreReadInOrderAndGoOn) {
 // tick begins that judges it.
 TEST_F(JobRecordingsTest, EachTickJudgesWhatItJudgedBefore) {
   {
-    auto recordings = Make();
-    ASSERT_TRUE(recordings->Open().ok());
+    auto recordings = Opened();
     recordings->Accept(Begin(1, "a", 10));
     recordings->Accept(Begin(1, "b", 20));
     recordings->Accept(At(5, kAgentSource, 1, Tick{}));
@@ -178,18 +178,13 @@ TEST_F(JobRecordingsTest, EachTickJudgesWhatItJudgedBefore) {
     recordings->Accept(Line(9, 5, "a", "nine"));
     Settle(*recordings);
   }
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
-  std::vector<int64_t> times;
-  recordings->Restore([&](const Observation& o) { times.push_back(o.t.ns / 1'000'000'000); },
-                      NotAsked);
-  EXPECT_THAT(times, testing::ElementsAre(1, 1, 5, 3, 6, 8, 7, 9));
+  auto recordings = Opened();
+  EXPECT_THAT(RestoredBy(*recordings), testing::ElementsAre(1, 1, 5, 3, 6, 8, 7, 9));
 }
 
 TEST_F(JobRecordingsTest, ARecordingThatCrashesTwiceIsSetAside) {
   {
-    auto recordings = Make();
-    ASSERT_TRUE(recordings->Open().ok());
+    auto recordings = Opened();
     recordings->Accept(Begin(1, "good", 10));
     recordings->Accept(Begin(1, "poison", 20));
     Settle(*recordings);
@@ -197,8 +192,7 @@ TEST_F(JobRecordingsTest, ARecordingThatCrashesTwiceIsSetAside) {
   // The first start died while it read, the second while it judged this one alone.
   std::ofstream(directory_.path() + "/state/restoring");
   std::ofstream(JobDirectory("poison") + "/suspect");
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
+  auto recordings = Opened();
   std::vector<std::string> judged;
   recordings->Restore([](const Observation&) {},
                       [&](const std::string& directory) { judged.push_back(directory); });
@@ -210,20 +204,17 @@ TEST_F(JobRecordingsTest, ARecordingThatCrashesTwiceIsSetAside) {
 
 TEST_F(JobRecordingsTest, AnEarlierBootIsNotContinued) {
   {
-    auto recordings = Make("boot-0");
-    ASSERT_TRUE(recordings->Open().ok());
+    auto recordings = Opened("boot-0");
     recordings->Accept(Begin(1, "a", 10));
     Settle(*recordings);
   }
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
+  auto recordings = Opened();
   recordings->Restore([](const Observation&) { ADD_FAILURE(); }, NotAsked);
   EXPECT_TRUE(recordings->LiveJobs().empty());
 }
 
 TEST_F(JobRecordingsTest, WhatTheSchedulerTellsLateGoesBehindTheRun) {
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
+  auto recordings = Opened();
   recordings->Accept(Begin(1, "7", 10));
   recordings->Accept(Line(2, 2, "7", "the run"));
   recordings->Finish("7");
@@ -249,8 +240,7 @@ TEST_F(JobRecordingsTest, WhatTheSchedulerTellsLateGoesBehindTheRun) {
 }
 
 TEST_F(JobRecordingsTest, TheNextAttemptGoesOnWhereTheEngineRemembersTheOneBefore) {
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
+  auto recordings = Opened();
   recordings->Accept(Line(1, 2, "7", "first attempt"));
   recordings->Finish("7");
   recordings->MarkFinished("7");
@@ -269,8 +259,7 @@ TEST_F(JobRecordingsTest, TheNextAttemptGoesOnWhereTheEngineRemembersTheOneBefor
 }
 
 TEST_F(JobRecordingsTest, AReusedIdKeepsTheEarlierLife) {
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
+  auto recordings = Opened();
   recordings->Accept(Begin(1, "7", 10));
   recordings->Accept(Line(2, 2, "7", "first life"));
   recordings->Finish("7");
@@ -288,8 +277,7 @@ TEST_F(JobRecordingsTest, AWrapperThatSlurmHasBegunAgainGoesOn) {
     std::get<RunMark>(begin.kind).slurm_restart = restart;
     return begin;
   };
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
+  auto recordings = Opened();
   recordings->Accept(Begin(1, "7", 10));
   recordings->Accept(Line(2, 2, "7", "first attempt"));
   recordings->Finish("7");
@@ -310,8 +298,7 @@ TEST_F(JobRecordingsTest, AWrapperThatSlurmHasBegunAgainGoesOn) {
 
 TEST_F(JobRecordingsTest, TheOldestFinishedGoesWhenTheNodesBudgetIsUsedUp) {
   total_bytes_ = 1;
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
+  auto recordings = Opened();
   recordings->Accept(Begin(1, "live", 10));
   recordings->Accept(Begin(1, "done", 20));
   recordings->Finish("done");
@@ -340,8 +327,7 @@ TEST_F(JobRecordingsTest, AnUnusableDirectoryIsSaidAndCostsNothingElse) {
 
 TEST_F(JobRecordingsTest, AVerdictThatIsNotOnTheDiskIsJudgedAgain) {
   {
-    auto recordings = Make();
-    ASSERT_TRUE(recordings->Open().ok());
+    auto recordings = Opened();
     recordings->Accept(Begin(1, "kept", 10));
     recordings->Accept(Begin(1, "waits", 20));
     recordings->Finish("kept");
@@ -350,15 +336,13 @@ TEST_F(JobRecordingsTest, AVerdictThatIsNotOnTheDiskIsJudgedAgain) {
     recordings->Forget("waits");  // by the engine
     Settle(*recordings);
   }
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
+  auto recordings = Opened();
   recordings->Restore([](const Observation&) {}, NotAsked);
   EXPECT_THAT(recordings->LiveJobs(), testing::ElementsAre("waits"));
 }
 
 TEST_F(JobRecordingsTest, ADiskThatHangsKeepsNobodyWaitingAndWhatIsLostIsSaid) {
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
+  auto recordings = Opened();
   recordings->Accept(Begin(1, "a", 10));
   recordings->Accept(Begin(1, "b", 11));
   Settle(*recordings);
@@ -398,8 +382,7 @@ TEST_F(JobRecordingsTest, AUsersManyRecordingsCostHisOwn) {
     return observation;
   };
   total_bytes_ = 4 << 20;
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
+  auto recordings = Opened();
   const auto run = [&](const std::string& job_id, uint32_t uid) {
     recordings->Accept(begin(1, job_id, 10, uid));
     for (int i = 0; i < 60; ++i) {
@@ -424,8 +407,7 @@ TEST_F(JobRecordingsTest, AUsersManyRecordingsCostHisOwn) {
 
 TEST_F(JobRecordingsTest, ManyLiveJobsShareTheNodesBudget) {
   total_bytes_ = 8 << 20;
-  auto recordings = Make();
-  ASSERT_TRUE(recordings->Open().ok());
+  auto recordings = Opened();
   for (int job = 0; job < 8; ++job) recordings->Accept(Begin(1, std::to_string(job), 10 + job));
   Settle(*recordings);
   for (int i = 0; i < 500; ++i) {
