@@ -80,10 +80,9 @@ class Describer {
     const LaunchFeatures& launches = f_.launches;
     const auto found = calls_.ranks().find(launches.slow_rank);
     if (found == calls_.ranks().end() || !found->second.late) return;
-    constexpr double kLeast = 5, kMost = 30;
+    constexpr size_t kMost = 30;
     const RankLead& own = found->second;
-    const double since = (f_.now - own.late_since).seconds() / round_seconds_;
-    const auto rounds = static_cast<size_t>(std::clamp(since, kLeast, kMost));
+    const size_t rounds = RoundsSince(own, kMost);
     LateRank late;
     for (const auto& [number, rank] : calls_.ranks()) {
       const double lead = rank.Level(rounds) - rank.usual;
@@ -101,6 +100,13 @@ class Describer {
     out_.late = late;
   }
 
+  // Since its lead grew, and no more than `most`.
+  size_t RoundsSince(const RankLead& rank, size_t most) const {
+    constexpr double kLeast = 5;
+    const double since = (f_.now - rank.late_since).seconds() / round_seconds_;
+    return static_cast<size_t>(std::clamp(since, kLeast, static_cast<double>(most)));
+  }
+
   // What a lead is of the time, of what the GPUs show of it.
   double Whole(double lead) const {
     const double scale = series_.scale();
@@ -110,11 +116,7 @@ class Describer {
   // The newest rounds, or those since its lead grew.
   double LeadOf(const RankLead& rank) const {
     if (!rank.late) return Whole(rank.Level(rounds_));
-    constexpr double kLeast = 5;
-    const double since = (f_.now - rank.late_since).seconds() / round_seconds_;
-    const auto rounds = static_cast<size_t>(
-        std::clamp(since, static_cast<double>(kLeast), static_cast<double>(rounds_)));
-    return Whole(rank.Level(rounds) - rank.usual);
+    return Whole(rank.Level(RoundsSince(rank, rounds_)) - rank.usual);
   }
 
   void DescribeLate() {
