@@ -305,6 +305,10 @@ void Engine::Impl::On(const SampleBatch& batch, const Observation& observation) 
   Job* job = FindJob(job_id);
   if (job == nullptr) return;
   for (const Sample& sample : batch.samples) {
+    if (sample.signal == SignalId::kJobOomKills) {
+      const attribution::JobFacts* const facts = processes.FindJob(job_id);
+      job->window.OnOomKills(sample.value, facts != nullptr && facts->by_cgroup, observation.t);
+    }
     if (sample.signal != SignalId::kGpuDevicesOpen) continue;
     job->gpu_seen = job->gpu_seen || sample.value > 0;
     job->gpu_absent = true;

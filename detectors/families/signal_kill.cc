@@ -92,6 +92,15 @@ Finding Evaluate(const JobFeatures& f) {
     for (const features::Notice& notice : f.notices) {
       if (notice.explains == IncidentKind::kHostOom) Show(notice.evidence, finding);
     }
+  } else if (finding.signal == SIGKILL && !by_process && by != "itself" &&
+             f.oom_count_evidence != features::kNoEvidence) {
+    // The kernel counted one when it ended; who was killed the count does not say.
+    finding.sub = "host_oom";
+    finding.domain = proto::DOMAIN_WORKLOAD;
+    finding.component = "host_memory";
+    if (finding.tier == proto::TIER_S) finding.tier = proto::TIER_C;
+    finding.cap = std::min(finding.cap, cap::kInferred);
+    Show(f.oom_count_evidence, finding);
   } else if (by_process) {
     JudgeSender(f, *sent, finding);
   } else if (finding.signal == SIGBUS && f.storage.shared_memory_full) {

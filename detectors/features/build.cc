@@ -12,6 +12,7 @@
 #include "detectors/features/landmarks.h"
 #include "detectors/features/loss_features.h"
 #include "detectors/features/notices.h"
+#include "detectors/features/oom_count.h"
 #include "detectors/features/scheduler.h"
 #include "detectors/features/steps.h"
 
@@ -102,6 +103,7 @@ class Builder {
         ++cause.quotes;
       }
     }
+    if (!earlier_) DescribeOomCount(job_, citer_, f_);
     DescribeRecord(job_, window_, citer_, f_);
     DescribeLostWork(job_, window_, citer_, f_);
     return std::move(f_);

@@ -228,6 +228,7 @@ struct JobFeatures {
   Timestamp training_over;  // what happened later is of what came after the training; 0 = not known
   Timestamp later_step_end;
   EvidenceRef later_step_evidence = kNoEvidence;  // of a step that failed after the training
+  EvidenceRef oom_count_evidence = kNoEvidence;   // the kernel counted an OOM kill at the SIGKILL
   // What its processes printed before anybody looked cannot be read back.
   bool beginning_unread = false;
   EvidenceRef lines_evidence = kNoEvidence;

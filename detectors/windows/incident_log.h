@@ -29,11 +29,12 @@ struct Candidate {
   ProcessKey process;
   int64_t printed_ms = 0;              // newest time that its stream had printed; 0 = none
   int64_t stream_progress_before = 0;  // training records of its own rank's stream before it
+  bool past = false;                   // of text that was written before anybody observed the job
 
   template <class A>
   void Fields(A& a) {
     a(incident, store, stream, attempt, order, progress_before, times, ranks, process, printed_ms,
-      stream_progress_before);
+      stream_progress_before, past);
     if (!proto::Store_IsValid(store)) store = proto::STORE_LOG;  // restored from damaged bytes
   }
 };

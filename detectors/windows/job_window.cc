@@ -379,6 +379,7 @@ void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp 
   candidate.progress_before = now().progress;
   if (const auto speaker = streams_.find(stream); speaker != streams_.end()) {
     const StreamWindow& window = speaker->second;
+  candidate.past = in_past_;
     candidate.printed_ms = window.printed_ms;
     candidate.stream_progress_before = window.progress;
     Incident& said = candidate.incident;

@@ -31,6 +31,7 @@
 #include "detectors/windows/single_program.h"
 #include "detectors/windows/step_table.h"
 #include "detectors/windows/surroundings.h"
+#include "detectors/windows/trackers/cgroup_kills.h"
 #include "detectors/windows/trackers/lead_tracker.h"
 #include "detectors/windows/trackers/process_totals.h"
 #include "detectors/windows/trackers/suspension_tracker.h"
@@ -178,6 +179,8 @@ class JobWindow {
   void OnSample(const Speaker& who, const SampleBatch& batch, Timestamp t);
   // Up to which offset of a stream what is told next was written some time before.
   void OnPastText(const Event& event);
+  // The count of OOM kills in the cgroup of its processes; `own`: that is the job's own.
+  void OnOomKills(double kills, bool own, Timestamp t) { oom_kills_.OnCount(kills, own, t); }
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   // `sender`: null when it is no process of a job.
   void OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target,
@@ -229,6 +232,7 @@ class JobWindow {
   const Surroundings& surroundings() const { return surroundings_; }
   const GpuClaims& gpu_claims() const { return gpu_claims_; }
   const SuspensionTracker& suspension() const { return suspension_; }
+  const CgroupKills& oom_kills() const { return oom_kills_; }
   // What of it was not observed.
   const Hearing& hearing() const { return hearing_; }
   Hearing& hearing() { return hearing_; }
@@ -275,7 +279,7 @@ class JobWindow {
       pending_signals_, ended_well_, gpu_claims_, scheduler_, boot_, parents_, suspension_,
       scheduler_state_attempt_, scheduler_marks_, array_task_, heterogeneous_, hearing_,
       wrapper_note_, single_program_, past_ends_, in_past_, node_list_, steps_, leads_,
-      leads_attempt_);
+      leads_attempt_, oom_kills_);
     // Restored from damaged bytes.
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
   }
@@ -347,6 +351,7 @@ class JobWindow {
   ProcessKey root_;
   int64_t processes_seen_ = 0;
   int64_t processes_alive_ = 0;
+  CgroupKills oom_kills_;
   Timestamp last_process_exit_;
   Timestamp last_text_;
   LastWords last_words_;
