@@ -265,6 +265,7 @@ class Builder {
     const Timestamp until = f_.ended && !earlier_ && job_.end().ended ? job_.end().t : f_.now;
     const Timestamp since = window_.progress > 0 ? window_.clock.last_progress() : window_.begin;
     f_.silence_seconds = job_.RunningSeconds(since, until);
+    AddUnobservedSilence(since);
     f_.usual_record_seconds = window_.clock.MedianRecordSeconds();
     f_.p99_record_seconds = window_.clock.P99RecordSeconds();
     f_.longest_record_seconds = window_.clock.LongestRecordSeconds();
@@ -286,10 +287,29 @@ class Builder {
       if (std::isfinite(f_.usual_record_seconds)) evidence.expected = f_.usual_record_seconds;
       evidence.unit = "s";
       evidence.end = until;
+      if (f_.unobserved_silence > 0)
+        evidence.values.Set(FieldId::kEarlier, std::round(f_.unobserved_silence));
       if (const Duration suspended = job_.suspension().Within(since, until); suspended.ns > 0)
         evidence.values.Set(FieldId::kSuspended, suspended.ns / 1'000'000'000);
       f_.silence_evidence = Add(std::move(evidence));
     }
+  }
+
+  // How long the file that the newest record stands in had not been written when it was found. Its
+  // time is that of the server that keeps it, whose clock may be late: so the job must have printed
+  // nothing since, longer than it usually takes. Where that is not known, nor is how long is long.
+  void AddUnobservedSilence(Timestamp read) {
+    constexpr double kObservedMin = 15, kObservedMax = 80, kIntervals = 2;
+    const Timestamp written = window_.last_written;
+    if (window_.progress == 0 || written.ns == 0 || written >= read) return;
+    const double usual = window_.clock.MedianRecordSeconds();
+    if (!std::isfinite(usual)) return;
+    const double least = std::clamp(kIntervals * usual, kObservedMin, kObservedMax);
+    if (f_.silence_seconds < least) return;
+    const double before = job_.RunningSeconds(written, read);
+    if (before <= usual) return;  // the run went on when it was found
+    f_.unobserved_silence = before;
+    f_.silence_seconds += f_.unobserved_silence;
   }
 
   void CiteLoss() {

@@ -229,6 +229,7 @@ struct JobFeatures {
   Timestamp later_step_end;
   EvidenceRef later_step_evidence = kNoEvidence;  // of a step that failed after the training
   EvidenceRef oom_count_evidence = kNoEvidence;   // the kernel counted an OOM kill at the SIGKILL
+  double unobserved_silence = 0;  // seconds of the silence before the job was observed
   // What its processes printed before anybody looked cannot be read back.
   bool beginning_unread = false;
   EvidenceRef lines_evidence = kNoEvidence;

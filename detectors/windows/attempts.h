@@ -104,6 +104,7 @@ struct AttemptWindow {
   int64_t progress = 0;
   CitedPoint first_progress;  // oldest and newest record, with or without a loss
   CitedPoint last_progress;
+  Timestamp last_written;  // no later than then was the newest record written; 0 = as it arrived
   int64_t progress_at_compile = -1;  // records before the newest word of a compiler; -1 = none
   Timestamp begin;
 
@@ -114,7 +115,8 @@ struct AttemptWindow {
   template <class A>
   void Fields(A& a) {
     a(loss, clock, phase, training, loss_scale, reward, printed, kernel, markers, format, framework,
-      generic, reward_seen, progress, first_progress, last_progress, progress_at_compile, begin);
+      generic, reward_seen, progress, first_progress, last_progress, last_written,
+      progress_at_compile, begin);
   }
 };
 

@@ -282,8 +282,8 @@ void JobWindow::TakeStatusOfRanks() {
 
 void JobWindow::OnPastText(const Event& event) {
   const auto stream = static_cast<uint32_t>(NumberOf(event, "stream"));
-  if (past_ends_.size() < kMaxStreams || past_ends_.contains(stream))
-    past_ends_[stream] = NumberOf(event, "end");
+  if (past_texts_.size() < kMaxStreams || past_texts_.contains(stream))
+    past_texts_[stream] = {NumberOf(event, "end"), {NumberOf(event, "written")}};
 }
 
 void JobWindow::OnLine(const LogLine& line, Timestamp t) {
@@ -299,8 +299,8 @@ void JobWindow::OnLine(const LogLine& line, Timestamp t) {
   stream.redactions += line.redactions;
   stream.last = t;
   stream.open_end = line.end == LineEnd::kClosed;
-  const auto past = past_ends_.find(line.stream);
-  in_past_ = past != past_ends_.end() && line.offset < past->second;
+  const auto past = past_texts_.find(line.stream);
+  in_past_ = past != past_texts_.end() && line.offset < past->second.end;
   if (in_past_) {
     stream.dates.Advance(line.text);
     stream.past_torn = stream.past_torn || line.lost_before > 0;
@@ -325,6 +325,7 @@ void JobWindow::OnRecord(const logs::Record& record, uint32_t stream, const LogL
 void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, Timestamp t) {
   StepClock::Interval interval;
   interval.past = in_past_;
+  const Timestamp written = in_past_ ? past_texts_[line.stream].written : Timestamp{};
   const auto add = [&](AttemptWindow& attempt) {
     attempt.loss.Add(progress, line.stream, line.offset, line.text, t);
     const Timestamp last_progress = attempt.clock.last_progress();
@@ -343,6 +344,7 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     last.offset = line.offset;
     last.t = t;
     last.line.assign(line.text.substr(0, logs::kCitationCap));
+    attempt.last_written = written;
     if (attempt.progress == 0) attempt.first_progress = last;
     ++attempt.progress;
     if (attempt.format != progress.format) attempt.format = progress.format;
@@ -377,9 +379,9 @@ void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp 
   candidate.stream = stream;
   candidate.attempt = attempts_.ordinal_now();
   candidate.progress_before = now().progress;
+  candidate.past = in_past_;
   if (const auto speaker = streams_.find(stream); speaker != streams_.end()) {
     const StreamWindow& window = speaker->second;
-  candidate.past = in_past_;
     candidate.printed_ms = window.printed_ms;
     candidate.stream_progress_before = window.progress;
     Incident& said = candidate.incident;

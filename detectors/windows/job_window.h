@@ -278,7 +278,7 @@ class JobWindow {
       ranked_text_, root_, surroundings_, ranked_streams_, progress_stream_, last_words_,
       pending_signals_, ended_well_, gpu_claims_, scheduler_, boot_, parents_, suspension_,
       scheduler_state_attempt_, scheduler_marks_, array_task_, heterogeneous_, hearing_,
-      wrapper_note_, single_program_, past_ends_, in_past_, node_list_, steps_, leads_,
+      wrapper_note_, single_program_, past_texts_, in_past_, node_list_, steps_, leads_,
       leads_attempt_, oom_kills_);
     // Restored from damaged bytes.
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
@@ -329,10 +329,18 @@ class JobWindow {
   Attempts attempts_;
   IncidentLog incidents_;
   std::map<uint32_t, StreamWindow> streams_;
-  // By stream: up to this offset it was read from a file some time after it was written, so that
-  // its arrival tells no time.
-  std::map<uint32_t, int64_t> past_ends_;
-  bool in_past_ = false;  // the newest line was
+  // What was read from a file some time after it was written, so that its arrival tells no time.
+  struct PastText {
+    int64_t end = 0;    // up to this offset
+    Timestamp written;  // when the file was last written before it was read; 0 = not known
+
+    template <class A>
+    void Fields(A& a) {
+      a(end, written);
+    }
+  };
+  std::map<uint32_t, PastText> past_texts_;  // by stream
+  bool in_past_ = false;                     // the newest line was
   std::map<int32_t, RankWindow> ranks_;
   SchedulerHistory scheduler_;
   StepTable steps_;
@@ -343,6 +351,7 @@ class JobWindow {
   Surroundings surroundings_;
   GpuClaims gpu_claims_;  // of all attempts: a restart does not change what the job was given
   SuspensionTracker suspension_;
+  CgroupKills oom_kills_;
   Hearing hearing_;
   SingleProgram single_program_;
   JobSignals sampled_;                  // not saved: a source sends them again after a restart
@@ -351,7 +360,6 @@ class JobWindow {
   ProcessKey root_;
   int64_t processes_seen_ = 0;
   int64_t processes_alive_ = 0;
-  CgroupKills oom_kills_;
   Timestamp last_process_exit_;
   Timestamp last_text_;
   LastWords last_words_;

@@ -137,6 +137,7 @@ Result<FoundOutput> Open(const std::string& proc_root, const ProcessKey& key,
   // whoever does not append began at the start.
   output.born_ns = BirthOf(candidate.fd.get());
   output.size = facts.st_size;
+  output.written_ns = facts.st_mtim.tv_sec * kNsPerSecond + facts.st_mtim.tv_nsec;
   output.position = candidate.descriptor.position;
   const bool old = candidate.descriptor.append && !IsYoungerThan(output.born_ns, proc_root, key);
   // Where it appends is known once it has written: until then its position is 0.

@@ -49,8 +49,9 @@ struct FoundOutput {
   int64_t begin = 0;
   std::shared_ptr<OutputFile> file;  // null where the caller knows the file
   int64_t size = 0;
-  int64_t position = 0;  // where the process has come to
-  int64_t born_ns = 0;   // wall time; 0 = its file system does not tell
+  int64_t position = 0;    // where the process has come to
+  int64_t born_ns = 0;     // wall time; 0 = its file system does not tell
+  int64_t written_ns = 0;  // when it was last written, by the clock of whoever keeps it
 };
 
 struct OutputFiles {

@@ -14,13 +14,15 @@
 
 namespace rankscope::collectors {
 
-// `end`: up to this offset of the stream.
-inline Event PastText(const std::string& job_id, uint32_t stream, int64_t end) {
+// `end`: up to this offset of the stream. `written`: when its file was last written; 0 = not known.
+inline Event PastText(const std::string& job_id, uint32_t stream, int64_t end,
+                      Timestamp written = {}) {
   Event event;
   event.rank.job_id = job_id;
   event.rank.rank = -1;
   event.type = WireType(EventType::kOutputRead);
   event.num = {{"stream", stream}, {"end", end}};
+  if (written.ns != 0) event.num.push_back({"written", written.ns});
   return event;
 }
 

@@ -3,6 +3,8 @@
 
 #include "exporter/output/stdout_tail.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -28,6 +30,12 @@ constexpr const char* kTooMany = "too many output files";
 constexpr size_t kMaxTold = 3;  // users whose trouble is told by name
 // After passing over what was too much, this much of the end is read.
 constexpr int64_t kKeptOfEnd = 256 << 10;
+
+Duration SinceWritten(int64_t written_ns) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return {now.tv_sec * 1'000'000'000 + now.tv_nsec - written_ns};
+}
 
 }  // namespace
 
@@ -292,6 +300,7 @@ void StdoutTail::Begin(File& file, int64_t offset) {
   file.begun = loop_->Now();
   file.lines = logs::LineAssembler(offset);
   file.past_end = file.head_end = 0;
+  file.written = {};
   file.past_told = false;
 }
 
@@ -301,6 +310,7 @@ void StdoutTail::BeginFound(File& file, const FoundOutput& output, bool earlier)
   if (heard == nullptr || output.born_ns > heard->last.ns + wall_offset_ns_) {
     Begin(file, output.begin);
     file.past_end = earlier ? output.size : 0;
+    file.written = loop_->Now() - std::max(Duration{}, SinceWritten(output.written_ns));
     file.head_end = output.begin + kKeptOfBegin;
     file.torn = output.begin > 0 || output.position > output.size;
     return;
@@ -359,7 +369,7 @@ bool StdoutTail::LearnJob(File& file) {
 void StdoutTail::Tell(File& file) {
   if (file.waiting.empty() || !LearnJob(file)) return;
   if (file.past_end > 0 && !std::exchange(file.past_told, true))
-    Source::Tell(PastText(file.job_id, file.stream, file.past_end), loop_->Now());
+    Source::Tell(PastText(file.job_id, file.stream, file.past_end, file.written), loop_->Now());
   const std::string bytes = std::exchange(file.waiting, {});
   file.lines.Feed(bytes, [&](const logs::AssembledLine& line) { Emit(file, line); });
 }

@@ -95,6 +95,7 @@ class StdoutTail final : public exporter::Source {
     bool over = false;  // read to its end after the last of its processes had gone
     // Up to here it was written before it was found: that it is read at once tells no time.
     int64_t past_end = 0;
+    Timestamp written;  // when it had been written last, as it was found; 0 = not known
     bool past_told = false;
     int64_t head_end = 0;  // up to here nothing is passed over
     bool torn = false;     // of what the job wrote to it before a part is missing

@@ -123,7 +123,8 @@ void Rediscover(const World& world, double from, double at, std::vector<Item>& i
       past.rank.rank = -1;
       past.type = WireType(EventType::kOutputRead);
       past.num = {{"stream", line->stream},
-                  {"end", line->offset + static_cast<int64_t>(item.text.size()) + 1}};
+                  {"end", line->offset + static_cast<int64_t>(item.text.size()) + 1},
+                  {"written", world.plan.boot_ns + static_cast<int64_t>(item.t * 1e9)}};
       if (item.source == Source::kStdio) item.source = Source::kStdoutTail;
       delay += 0.00002;
       item.t = at + 0.3 + delay;

@@ -6,10 +6,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include "detectors/model/event_types.h"
+#include "exporter/loop/boot_clock.h"
 #include "tests/unit/agent/settled.h"
 #include "tests/unit/collectors/recording_sink.h"
 
@@ -95,6 +98,8 @@ class StdoutTailTest : public testing::Test {
       order_.push_back(std::string(line->text));
     const auto* event = std::get_if<Event>(&observation.kind);
     if (event == nullptr || event->type != WireType(EventType::kOutputRead)) return;
+    for (const auto& each : event->num)
+      if (each.key == "written") written_ = {each.value};
     if (event->num.empty() || event->num.front().key != "open") return;
     order_.push_back(event->num.front().value != 0 ? "<open>" : "<closed>");
     if (event->num.size() > 1) order_.back() = "<given up>";
@@ -119,6 +124,7 @@ class StdoutTailTest : public testing::Test {
   exporter::EventLoop loop_;
   RecordingSink sink_;
   std::vector<std::string> order_;
+  Timestamp written_;
   attribution::ProcessInfo process_;
   std::shared_ptr<ProcessTable> table_ = std::make_shared<ProcessTable>();
   StdoutTail tail_{
@@ -153,6 +159,18 @@ TEST_F(StdoutTailTest, AFileThatIsFoundAsItsProcessEndsIsReadToo) {
   table_->Remove(process_.key);
   exporter::RunUntil(loop_, [this] { return Has("<closed>"); });
   EXPECT_EQ(order_, (std::vector<std::string>{"<open>", "all", "<closed>"}));
+}
+
+TEST_F(StdoutTailTest, WhenAnOldFileWasWrittenLastIsTold) {
+  Writer writer(folder_ + "/out");
+  writer.Say("an hour ago\n");
+  const auto hour_ago = std::filesystem::last_write_time(folder_ + "/out") - std::chrono::hours(1);
+  std::filesystem::last_write_time(folder_ + "/out", hour_ago);
+  while (exporter::TicksSinceBoot() <= KeyOf(writer.pid()).start_ticks) sched_yield();
+  ASSERT_TRUE(tail_.Start(loop_, sink_).ok());
+  Track(writer);
+  exporter::RunUntil(loop_, [this] { return Has("an hour ago"); });
+  EXPECT_NEAR((loop_.Now() - written_).seconds(), 3600, 60);
 }
 
 TEST_F(StdoutTailTest, NothingIsLeftOpenByASourceThatStops) {
