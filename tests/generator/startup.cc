@@ -231,7 +231,8 @@ bool World::Load() {
            {{"bytes", static_cast<int64_t>(bytes)},
             {"size", static_cast<int64_t>(bytes)},
             {"milliseconds", 2500},
-            {"mapped", 0}});
+            {"mapped", 0}},
+           2.5);
   }
   return Spend(Phase::kLoad, Doing::kRead, plan.load_seconds * 0.4);
 }

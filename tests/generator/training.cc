@@ -194,7 +194,8 @@ bool World::Save() {
               {"milliseconds", static_cast<int64_t>((end - begin) * 1e3)},
               {"microseconds", static_cast<int64_t>((end - begin) * 1e6)},
               {"complete", 1},
-              {"main_thread", 1}});
+              {"main_thread", 1}},
+             end - begin);
   }
   MarkAs(Mark::kNone);
   t_ = until;

@@ -187,14 +187,14 @@ void World::Fact(double t, const std::string& field, const std::string& value,
 }
 
 void World::Happen(double t, Source source, EventType type, int rank, std::vector<KeyValue> str,
-                   std::vector<IntKeyValue> num) {
+                   std::vector<IntKeyValue> num, double lasted) {
   if (rank >= 0 && !plan.IsLocal(rank)) return;
   Event event;
   event.type = WireType(type);
   if (rank >= 0) event.process = KeyOf(rank);
   event.str = std::move(str);
   event.num = std::move(num);
-  event.begin = {plan.boot_ns + static_cast<int64_t>(t * 1e9)};
+  event.begin = {plan.boot_ns + static_cast<int64_t>((t - lasted) * 1e9)};
   Tell(t, source, std::move(event));
 }
 

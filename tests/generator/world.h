@@ -200,8 +200,9 @@ class World {
   void Kernel(double t, std::string type, std::string text, int rank = -1, int code = 0);
   void Fact(double t, const std::string& field, const std::string& value,
             const std::string& node = {});
+  // `lasted`: how long before `t` that began which is told at its end.
   void Happen(double t, Source source, EventType type, int rank, std::vector<KeyValue> str,
-              std::vector<IntKeyValue> num);
+              std::vector<IntKeyValue> num, double lasted = 0);
   void Signal(double t, int rank, int signo, int si_code, const ProcessKey& sender,
               const std::string& comm, int uid, const std::string& cgroup);
   void Die(double t, int rank, int wait_status);
