@@ -201,11 +201,23 @@ Finding OddCard(const JobFeatures& f) {
 
 namespace {
 
-// Long enough for a habit: a hundred steps, or five minutes.
-bool IsHabit(const JobFeatures& f, Timestamp since) {
-  constexpr double kSeconds = 300, kSteps = 100;
-  const double step = std::isfinite(f.step_seconds) ? f.step_seconds : kSeconds;
-  return (f.now - since).seconds() >= std::min(kSeconds, kSteps * step);
+// A step takes no longer than this, as far as the text tells; NaN: it does not.
+double StepSecondsAtMost(const JobFeatures& f) {
+  if (std::isfinite(f.step_seconds)) return f.step_seconds;
+  // Without a number, a record is of one step or more, where not every rank prints its own.
+  constexpr int32_t kFewRanks = 50;  // the longest in a hundred intervals is then between steps
+  return f.world_size <= kFewRanks ? f.p99_record_seconds : logs::kAbsent;
+}
+
+// Long enough for a habit: a hundred steps, or five minutes. Two are enough for what costs the
+// others a fifth of their time, in each of fifteen steps at least.
+bool IsHabit(const JobFeatures& f, Timestamp since, double lead = 0) {
+  constexpr double kSeconds = 300, kSteps = 100, kMuch = 0.2, kFewSeconds = 120, kFewSteps = 15;
+  const double seconds = (f.now - since).seconds();
+  const double known = StepSecondsAtMost(f);
+  const double step = std::isfinite(known) ? known : kSeconds;
+  if (lead >= kMuch && seconds >= std::max(kFewSeconds, kFewSteps * step)) return true;
+  return seconds >= std::min(kSeconds, kSteps * step);
 }
 
 // Ranks of one job that share no collective do not wait for each other: a GPU that is busier than
@@ -235,13 +247,13 @@ bool StandsOut(const JobFeatures& f, double lead) {
   if (!WaitForEachOther(f) || Saves(f)) return false;
   // The next one is far from it: else some ranks have more to do than others.
   if (late.next > late.lead / 2 || late.identity < kIdentity) return false;
-  return late.changed || (late.z >= kZ && IsHabit(f, late.since) && !HasOwnStage(f));
+  return late.changed || (late.z >= kZ && IsHabit(f, late.since, late.lead) && !HasOwnStage(f));
 }
 
 Finding LastToArrive(const JobFeatures& f) {
   constexpr double kRatio = 1.1;
   const features::LateRank& late = f.leads.late;
-  if (!GoesOn(f) || !StandsOut(f, 1 - 1 / kRatio) || !IsHabit(f, late.since)) return {};
+  if (!GoesOn(f) || !StandsOut(f, 1 - 1 / kRatio) || !IsHabit(f, late.since, late.lead)) return {};
   if (!(late.peers > 0)) return {};  // by calls: LateRank decides that
   Finding finding = Slow(f, late.works ? "card" : "host_gaps", 0);
   finding.onset = late.since;

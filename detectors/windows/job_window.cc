@@ -25,6 +25,17 @@ using logs::Role;
 constexpr Duration kLeftBehind = Seconds(2);
 constexpr size_t kMaxEndedWell = 4096;  // ranks of one node
 
+// Without a number, a record is of one step or more, unless so many ranks print records of their
+// own that few intervals are between steps. NaN: longer than anybody would wait for it.
+double StepSecondsAtMost(const StepClock& clock, int32_t world_size) {
+  constexpr int32_t kFewRanks = 50;
+  constexpr double kLong = 10;
+  const double step = clock.MedianStepSeconds();
+  if (std::isfinite(step) || world_size > kFewRanks) return step;
+  const double record = clock.P99RecordSeconds();
+  return record < kLong ? record : logs::kAbsent;
+}
+
 }  // namespace
 
 JobWindow::JobWindow(std::string job_id, Timestamp begin)
@@ -362,7 +373,7 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
   last_words_.MarkRecord();
   attempts_.NoteRecord();
   attempts_.Each(add);
-  leads_.OnStepSeconds(now().clock.MedianStepSeconds());
+  leads_.OnStepSeconds(StepSecondsAtMost(now().clock, world_size_));
 }
 
 void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp t) {
