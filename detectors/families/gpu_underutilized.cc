@@ -47,6 +47,30 @@ bool PausesForInput(const JobFeatures& f) {
                      });
 }
 
+// Several ranks do the same work between any two pauses, and enter as many collectives: no user,
+// and nobody who asks a server, makes them do that.
+bool TakesTurns(const JobFeatures& f) {
+  if (!f.launches.in_turns || f.world_size <= 1 || f.gpu.interactive) return false;
+  if (f.store(proto::STORE_NCCL) != Availability::kUp || f.collectives.entered <= 0) return false;
+  constexpr double kLate = 0.02;
+  return std::all_of(f.collectives.ranks.begin(), f.collectives.ranks.end(),
+                     [&f](const features::RankCollectives& rank) {
+                       return rank.entered >= (1 - kLate) * f.collectives.entered;
+                     });
+}
+
+// It launches, or stands as it is used to between two turns.
+bool Launching(const JobFeatures& f) {
+  if (Readable(f)) return true;
+  constexpr double kWindow = 60, kUsual = 1.5;
+  if (!f.running || f.Primary() != nullptr || !TakesTurns(f)) return false;
+  double pause = 0;
+  for (const features::RankLaunches& rank : f.launches.ranks)
+    pause = std::max(pause, rank.longest_pause);
+  return f.store(proto::STORE_CUDA) == Availability::kUp && f.launches.window_seconds >= kWindow &&
+         f.launches.seconds_since_launch < kUsual * pause;
+}
+
 // Nobody prints steps, and most of the idle time is a few long pauses: a notebook, or whoever else
 // waits for a user. A loop that waits for its input does so in each turn.
 bool MayWaitForAUser(const JobFeatures& f) {
@@ -64,7 +88,7 @@ Finding Evaluate(const JobFeatures& f) {
   const LaunchFeatures& l = f.launches;
   // The first minutes compile and fill caches; a whole window past them decides.
   // Pauses between launches are seen only where each launch is counted.
-  if (!Readable(f) || !l.exact) return {};
+  if (!Launching(f) || !l.exact) return {};
   if (l.window_seconds < kLongWindow || l.launches < kLaunches / 10) return {};
   if (f.steps_known && !IsWarm(f)) return {};
   if (f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL) return {};
@@ -72,7 +96,8 @@ Finding Evaluate(const JobFeatures& f) {
   const features::EvidenceRef half_idle = WaitsForInput(f) ? HalfIdleCards(f) : kNoEvidence;
   const bool idle = l.host_share >= kIdle || half_idle != kNoEvidence;
   if (!idle && !PausesForInput(f)) return {};
-  if (MayWaitForAUser(f)) return {};
+  const bool in_turns = MayWaitForAUser(f);
+  if (in_turns && !TakesTurns(f)) return {};
   // The driver says that the cards are at work: hosts that run ahead of them block in no call.
   features::EvidenceRef cited = features::kNoEvidence;
   if (double share = 0; CardsAreBusy(f, share, cited)) return {};
@@ -81,7 +106,8 @@ Finding Evaluate(const JobFeatures& f) {
   constexpr double kOneCore = 0.8;
   const bool busy = std::isfinite(l.cpu_share) && l.cpu_share >= kOneCore;
   Finding finding = Slow(f, idle && busy ? "host_bound" : "starved");
-  if (!idle) finding.cap = cap::kLookalike;
+  // Of few turns that nobody tells of, a rank elsewhere that saves in each of them looks the same.
+  if (!idle || in_turns) finding.cap = cap::kLookalike;
   finding.component = busy ? "host" : "input";
   finding.shows = finding.root = {l.calls_evidence};
   if (l.host_share < kIdle) Show(half_idle, finding);

@@ -20,6 +20,22 @@ using windows::RankCalls;
 constexpr int64_t kPieceSeconds = 10;
 constexpr int64_t kWindowPieces = 30;  // 300 s
 
+// Of those that it has taken most have as many launches: work of one kind, and no answers to
+// whoever asks.
+bool TakesTurns(const RankCalls& calls) {
+  constexpr size_t kTurns = 4;
+  constexpr double kAlike = 0.05, kMost = 0.75;
+  std::vector<double> turns;
+  for (size_t i = 0; i < calls.turns().size(); ++i)
+    turns.push_back(static_cast<double>(calls.turns()[i]));
+  if (turns.size() < kTurns) return false;
+  const double usual = windows::Median(turns);
+  const auto alike = std::count_if(turns.begin(), turns.end(), [usual](double of) {
+    return std::abs(of - usual) <= kAlike * usual;
+  });
+  return static_cast<double>(alike) >= kMost * static_cast<double>(turns.size());
+}
+
 class LaunchDescriber {
  public:
   LaunchDescriber(const windows::JobWindow& job, const windows::AttemptWindow& window, Citer& citer,
@@ -196,6 +212,9 @@ class LaunchDescriber {
     out_.stalls = static_cast<int32_t>(
         MedianOf([](const RankLaunches& rank) { return static_cast<double>(rank.stalls); }));
     out_.stall_seconds = MedianOf([](const RankLaunches& rank) { return rank.stall_seconds; });
+    out_.in_turns = std::all_of(out_.ranks.begin(), out_.ranks.end(), [this](const auto& rank) {
+      return TakesTurns(tracker_.ranks().at(rank.rank));
+    });
     if (out_.window_seconds > 0) CiteShares();
   }
 

@@ -61,6 +61,7 @@ struct LaunchFeatures {
   double cpu_share = kNotCounted;
   int32_t stalls = 0;
   double stall_seconds = 0;
+  bool in_turns = false;  // every rank launches as much between any two of its stalls
   EvidenceRef calls_evidence = kNoEvidence;
   bool launch_blocking = false;  // CUDA_LAUNCH_BLOCKING=1 in a rank's environment
   EvidenceRef launch_blocking_evidence = kNoEvidence;

@@ -99,6 +99,7 @@ void RankCalls::NoteLaunches(const Growth& growth, double age_seconds, double ga
                              Timestamp t, Timestamp unheard_until) {
   calls_since_launch_ += growth.Calls();
   if (growth.launches <= 0) return;
+  const double before = launches_;
   launches_ += growth.launches;
   const double age = std::isfinite(age_seconds) ? std::min(age_seconds, growth.wall) : 0;
   if (launched_ && last_launch_ >= unheard_until) {
@@ -112,7 +113,11 @@ void RankCalls::NoteLaunches(const Growth& growth, double age_seconds, double ga
     if (own >= kStallSeconds) {
       current_.stalls += 1;
       current_.stall_seconds += static_cast<float>(own);
+      if (turn_begun_at_ >= 0) turns_.Push(static_cast<float>(before - turn_begun_at_));
+      turn_begun_at_ = before;
     }
+  } else {
+    turn_begun_at_ = -1;
   }
   launched_ = true;
   last_launch_ = t - Seconds(age);

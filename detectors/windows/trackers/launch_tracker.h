@@ -73,6 +73,7 @@ struct Total {
 class RankCalls {
  public:
   static constexpr size_t kPieces = 32;
+  static constexpr size_t kTurns = 8;
   static constexpr double kStallSeconds = 2;
 
   // `unheard_until`: as in Speaker.
@@ -94,6 +95,8 @@ class RankCalls {
   const Pauses& pauses() const { return pauses_; }
   const Ring<LaunchPiece, kPieces>& pieces() const { return pieces_; }  // whole ones
   const LaunchPiece& current() const { return current_; }
+  // Launches between one stall and the next, of the newest.
+  const Ring<float, kTurns>& turns() const { return turns_; }
   // How long it is in a synchronisation that has not come back; 0 = in none.
   double SyncSeconds(Timestamp now) const;
   double counted_share() const { return counted_share_; }
@@ -113,7 +116,7 @@ class RankCalls {
       graphs_, launch_seconds_, sync_calls_, sync_seconds_, sync_open_seconds_, copy_seconds_,
       allocation_seconds_, cpu_, failures_, errors_, last_failed_bytes_, failed_call_, failed_at_,
       launches_at_failure_, counted_share_, calls_since_launch_, pauses_, pieces_, current_,
-      last_error_, error_call_, sync_known_);
+      last_error_, error_call_, sync_known_, turns_, turn_begun_at_);
   }
 
  private:
@@ -144,6 +147,8 @@ class RankCalls {
   Pauses pauses_;
   Ring<LaunchPiece, kPieces> pieces_;
   LaunchPiece current_;
+  Ring<float, kTurns> turns_;
+  double turn_begun_at_ = -1;  // launches when the newest stall ended; -1: there was none
   double last_error_ = kNone;
   std::string error_call_;
 };
