@@ -35,13 +35,6 @@ bool Silent(const JobFeatures& f) {
          f.silence_seconds >= HangTimeout(f) && !Advances(f);
 }
 
-// Nobody waits in a collective, as far as watchdogs tell: whatever stopped, it was not one. Of
-// ranks that are counted only since they stand, they do not tell.
-bool NobodyWaits(const JobFeatures& f) {
-  return f.store(proto::STORE_NCCL) == Availability::kUp && f.collectives.asked &&
-         f.collectives.flight_known && f.collectives.waiting.empty();
-}
-
 // More ranks take part than run on this node.
 bool PeersElsewhere(const JobFeatures& f) {
   return f.world_size > static_cast<int32_t>(f.collectives.ranks.size());

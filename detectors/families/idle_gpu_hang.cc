@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // C3: the GPU is held and nothing runs on it.
+#include <algorithm>
 #include <cmath>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/gpu.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/slow_rank.h"
+#include "detectors/families/standstill.h"
 #include "detectors/families/thread_causes.h"
 #include "detectors/model/subs.h"
 
@@ -63,10 +65,55 @@ Finding StandingRank(const JobFeatures& f) {
   return finding;
 }
 
+// Stands without a word, and for nobody who is elsewhere: who waits for one of those reads a
+// socket.
+bool StandsForItself(const JobFeatures& f, const RankWait& rank) {
+  const bool peers_elsewhere = f.world_size > static_cast<int32_t>(f.waits.ranks.size());
+  if (!rank.has_run || rank.still_seconds < HangTimeout(f) / 2) return false;
+  if (rank.workers > 0 && rank.workers_still_seconds < HangTimeout(f) / 2) return false;
+  return !peers_elsewhere || rank.main != WaitClass::kSocket;
+}
+
+// All ranks of this node stand still, with idle GPUs, and nobody waits in a collective for the
+// others: C2 does not explain it.
+Finding StandingRanks(const JobFeatures& f) {
+  constexpr double kSeconds = 300;  // what a program may prepare between two steps
+  if (!Watched(f) || f.world_size <= 1 || f.waits.ranks.size() < 2 || f.suspension.now) return {};
+  if (f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL) return {};
+  if (!Silent(f) || f.silence_seconds < kSeconds || !NobodyWaits(f) || Advances(f)) return {};
+  if (!std::all_of(f.waits.ranks.begin(), f.waits.ranks.end(),
+                   [&f](const RankWait& rank) { return StandsForItself(f, rank); }))
+    return {};
+  if (!f.gpu.known() || !std::all_of(f.gpu.gpus.begin(), f.gpu.gpus.end(), [](const auto& gpu) {
+        return gpu.own_bytes > 0 && gpu.idle_seconds >= kSeconds / 2;
+      }))
+    return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "idle";
+  finding.tier = proto::TIER_C;  // their threads stand, and so do their GPUs
+  finding.cap = cap::kUnseenSide;
+  finding.component = "process";
+  finding.symptom = "hang";
+  for (const RankWait& rank : f.waits.ranks) {
+    finding.ranks.push_back(rank.rank);
+    Show(rank.evidence, finding);
+  }
+  finding.root = finding.shows;
+  Show(f.silence_evidence, finding);
+  Show(f.collectives.advance_evidence, finding);
+  finding.values = {{FieldId::kSeconds, std::round(f.silence_seconds)},
+                    {FieldId::kTrigger, "holds GPU memory, but nothing runs on its GPU"}};
+  finding.onset = f.now - Seconds(f.silence_seconds);
+  finding.open = {Question::kHangTrigger};
+  return finding;
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
   Finding finding = StandingRank(f);
+  if (!finding.matched) finding = StandingRanks(f);
   if (!finding.matched) finding = IdleCards(f);
   if (!finding.matched) return NeverAttached(f);
   for (const features::RunGpu& gpu : f.gpu.gpus) Show(gpu.activity_evidence, finding);

@@ -94,6 +94,11 @@ bool StandsInCollective(const JobFeatures& f) {
   return absence != Absence::kBusyCard && absence != Absence::kWriting;
 }
 
+bool NobodyWaits(const JobFeatures& f) {
+  return Counts(f, proto::STORE_NCCL) && f.collectives.asked && f.collectives.flight_known &&
+         f.collectives.waiting.empty();
+}
+
 bool FreezesItsPeers(const JobFeatures& f) {
   const features::Cause* primary = f.Primary();
   if (primary == nullptr || primary->incident().kind != logs::IncidentKind::kSignalDeath)

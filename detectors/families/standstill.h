@@ -24,6 +24,10 @@ bool StandsInCollective(const features::JobFeatures& f);
 // It has made enough collectives to know what it is used to.
 bool Seasoned(const features::JobFeatures& f);
 
+// Nobody waits in a collective, as far as watchdogs tell: whatever stopped, it was not one. Of
+// ranks that are counted only since they stand, they do not tell.
+bool NobodyWaits(const features::JobFeatures& f);
+
 // What the ranks that are not in it do meanwhile.
 enum class Absence : uint8_t {
   kNone,      // nobody is absent: all have entered it
