@@ -111,6 +111,12 @@ Truth Generate(const Options& asked, Sink& sink) {
   Truth truth = world.truth;
   std::vector<Item> items = std::move(world.items());
   Disturb(options, world, random.Fork(8), truth, items);
+  // Where so little is wrong that to call it healthy is right, so is what ended a healthy job.
+  const auto& right = truth.accepted;
+  if (!truth.healthy && std::find(right.begin(), right.end(), "G1") != right.end()) {
+    if (truth.disposition == "cancelled") truth.accepted.emplace_back("X20");
+    if (truth.disposition == "time_limit") truth.accepted.emplace_back("F3");
+  }
   // That nothing is wrong is decided by training that is seen.
   if (truth.healthy) world.decided_by = {{Witness::kText}, {Witness::kCalls}};
   truth.decidable = IsDecidable(world.decided_by, truth, items);
