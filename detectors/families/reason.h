@@ -86,6 +86,7 @@ enum class Reason : uint8_t {
   kRecordedState,
   kRestartsAdvance,
   kFewRuns,
+  kFewRestarts,
   kResumed,
   kCheckpointRead,
   kNothingLeft,

@@ -134,6 +134,10 @@ RuledOut RuleOut(const JobFeatures& f) {
     return Excluded(Reason::kFewRuns, {s.runs.back().evidence},
                     {{FieldId::kRuns, s.runs_in_half_hour}});
   }
+  if (s.restarts > 0 && s.restarts < kStorm) {
+    return Excluded(Reason::kFewRestarts, {s.restarts_evidence},
+                    {{FieldId::kRestarts, s.restarts}});
+  }
   if (f.lines > 0) return NoSuchText(f, "restart");
   return NotDecidable(proto::STORE_SCHEDULER);
 }
