@@ -325,5 +325,20 @@ TEST(SharedCards, AreCountedByTheDriver) {
   EXPECT_FALSE(gpu_cotenant::Evaluate(failed.f).matched) << "on another rank's card";
 }
 
+// Ranks of one plan are refused the same, each on its own GPU.
+TEST(CudaOom, TheRanksThatWereRefusedTheSameFailedTogether) {
+  Failed failed(logs::IncidentKind::kCudaOom, 30);
+  failed.candidate.incident.fields = {{"requested", "1000"}};
+  windows::Candidate peer = failed.candidate;
+  peer.ranks = {3};
+  features::Cause cause = failed.f.causes[0];
+  cause.candidate = &peer;
+  cause.role = features::Cause::Role::kCascade;
+  failed.f.causes.push_back(cause);
+  EXPECT_THAT(cuda_oom::Evaluate(failed.f).ranks, ElementsAre(1, 3));
+  peer.incident.fields = {{"requested", "2000"}};
+  EXPECT_THAT(cuda_oom::Evaluate(failed.f).ranks, ElementsAre(1)) << "something else, later";
+}
+
 }  // namespace
 }  // namespace rankscope::families
