@@ -25,6 +25,9 @@ namespace {
 constexpr double kLargePart = 0.5;
 constexpr double kLargePartStanding = 0.25;
 
+// Slurm's KillWait is 30 s, and the record of the end comes some seconds later.
+constexpr double kLongestEnd = 60;
+
 }  // namespace
 
 bool Ailments::IsOne(std::string_view code) {
@@ -39,9 +42,20 @@ Ailment* Ailments::Find(std::string_view code) {
   return found == all_.end() ? nullptr : &*found;
 }
 
-void Ailments::Stood(const proto::Verdict& verdict, double seconds) {
+// Who is ended from outside loses one process after the other, and with them what shows the hang.
+// It is not over before something has moved; past the longest time that an end takes, who knows.
+bool Ailments::HangGoesOn(const proto::Verdict& verdict, double seconds, double still_seconds) {
+  const Ailment* const standing = Find(standing_);
+  undetermined_seconds_ += seconds;
+  return verdict.code() == "U0" && standing != nullptr && standing->hang &&
+         undetermined_seconds_ <= std::min(kLongestEnd, still_seconds);
+}
+
+void Ailments::Stood(const proto::Verdict& verdict, double seconds, double still_seconds) {
   seconds_ += seconds;
+  if (HangGoesOn(verdict, seconds, still_seconds)) return;
   standing_ = verdict.code();
+  undetermined_seconds_ = 0;
   if (!IsOne(verdict.code())) return;
   Ailment* known = Find(verdict.code());
   if (known == nullptr) {
@@ -55,6 +69,7 @@ void Ailments::Stood(const proto::Verdict& verdict, double seconds) {
   }
   known->seconds += seconds;
   known->slow = verdict.triage().symptom() == "slow";
+  known->hang = verdict.triage().symptom() == "hang";
 }
 
 void Ailments::Keep(const proto::Verdict& verdict, const std::vector<Assertion>& assertions) {

@@ -22,12 +22,13 @@ struct Ailment {
   std::string code;
   double seconds = 0;    // that it stood, without what nobody observed
   bool slow = false;     // the run went on with it
+  bool hang = false;     // nothing of the run moved
   std::string document;  // the verdict that stood last, serialised; empty = it stands now
   std::vector<Assertion> assertions;  // of the document
 
   template <class A>
   void Fields(A& a) {
-    a(code, seconds, slow, document, assertions);
+    a(code, seconds, slow, hang, document, assertions);
   }
 };
 
@@ -38,8 +39,9 @@ class Ailments {
   // Whether a family is something that a running job may suffer from.
   static bool IsOne(std::string_view code);
 
-  // `verdict` stood from the last call to this one, which `seconds` were observed of.
-  void Stood(const proto::Verdict& verdict, double seconds);
+  // `verdict` stood from the last call to this one, which `seconds` were observed of. Nothing of
+  // the run has moved for `still_seconds`.
+  void Stood(const proto::Verdict& verdict, double seconds, double still_seconds);
   // It is about to be replaced: nothing of what comes next is in it.
   void Keep(const proto::Verdict& verdict, const std::vector<Assertion>& assertions);
   void Clear() { *this = {}; }
@@ -53,16 +55,18 @@ class Ailments {
 
   template <class A>
   void Fields(A& a) {
-    a(all_, standing_, seconds_);
+    a(all_, standing_, seconds_, undetermined_seconds_);
     if (all_.size() > kMax) all_.resize(kMax);  // restored from damaged bytes
   }
 
  private:
   Ailment* Find(std::string_view code);
+  bool HangGoesOn(const proto::Verdict& verdict, double seconds, double still_seconds);
 
   std::vector<Ailment> all_;
   std::string standing_;  // code of the verdict that stood last
   double seconds_ = 0;
+  double undetermined_seconds_ = 0;  // since a hang gave way to U0
 };
 
 // The verdict of a job that suffered from `ailment` and ended as `end` says: the claims are those

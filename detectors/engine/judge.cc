@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "detectors/engine/data_quality.h"
 #include "detectors/families/family_names.h"
@@ -56,6 +57,16 @@ bool IsSlowAtTheEnd(const Finding& finding, const JobFeatures& f) {
   return !f.running && f.timed && f.Primary() == nullptr && finding.symptom == "slow";
 }
 
+// Nothing of the run has moved for so long: no training record, no collective, no kernel. Infinite
+// where none of these was ever seen.
+double StillSeconds(const JobFeatures& f) {
+  double seconds = std::numeric_limits<double>::infinity();
+  if (f.progress > 0) seconds = f.silence_seconds;
+  if (f.collectives.entered > 0) seconds = std::min(seconds, f.collectives.seconds_since_advance);
+  if (f.launches.launches > 0) seconds = std::min(seconds, f.launches.seconds_since_launch);
+  return seconds;
+}
+
 // What was raised before nobody listened stands until as much was observed since as raising it
 // took: the sources come back one after the other, and the numbers of a minute need a minute. A
 // hang that is over shows that at once.
@@ -66,10 +77,7 @@ bool StandsOverGap(std::string_view symptom, const Finding& next, const JobFeatu
   if (next.symptom == "hang") return false;
   if (symptom == "slow") return ago < kSlowSeconds && !next.of_gap;
   if (symptom != "hang" || ago >= kHangSeconds) return false;
-  const bool moved = (f.progress > 0 && f.silence_seconds < ago) ||
-                     (f.collectives.entered > 0 && f.collectives.seconds_since_advance < ago) ||
-                     (f.launches.launches > 0 && f.launches.seconds_since_launch < ago);
-  return !moved;
+  return StillSeconds(f) >= ago;
 }
 
 // The same hang without the culprit that was known before the gap: who tells of it is not back yet.
@@ -114,8 +122,9 @@ void Judge::CountTime(const JobFeatures& f, Timestamp now) {
   const double seconds = judged_.ns == 0 ? 0 : (now - judged_).seconds();
   const bool observed = f.running && seconds <= kMaxTickSeconds;
   judged_ = now;
+  const double still = StillSeconds(f);
   if (has_judged() && verdict_.state() == proto::LIVE && !concluded_)
-    ailments_.Stood(verdict_, observed ? seconds : 0);
+    ailments_.Stood(verdict_, observed ? seconds : 0, std::isfinite(still) ? still : 0);
 }
 
 const Ailment* Judge::Conclude(const Choice& end, const JobFeatures& f) {

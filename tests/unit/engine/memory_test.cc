@@ -119,6 +119,25 @@ TEST(Memory, AReasonThatTheEndDisprovesIsNotRepeated) {
   EXPECT_EQ(built.assertions[2].fact, "process.got=stop_request");
 }
 
+// Slurm ends one process after the other, for up to KillWait: who is left shows no hang any more.
+TEST(Memory, AHangIsNotOverBecauseItsProcessesAreEnded) {
+  proto::Verdict hang;
+  hang.set_code("C2");
+  hang.mutable_triage()->set_symptom("hang");
+  proto::Verdict nothing;
+  nothing.set_code("U0");
+  const auto concluded = [&](double seconds, double still_seconds) {
+    Ailments ailments;
+    ailments.Stood(hang, 300, 360);
+    ailments.Keep(hang, {});
+    for (double s = 1; s <= seconds; ++s) ailments.Stood(nothing, 1, still_seconds + s);
+    return ailments.Conclude(families::EndKind::kForced) != nullptr;
+  };
+  EXPECT_TRUE(concluded(35, 360));
+  EXPECT_FALSE(concluded(35, -30)) << "it moved after the verdict had fallen";
+  EXPECT_FALSE(concluded(90, 360)) << "longer than an end takes";
+}
+
 TEST(Memory, TheSameEndOfAHealthyRunIsACancel) {
   Tape tape = Silent(0);
   tape.End(61.5, 15);
