@@ -6,15 +6,16 @@
 //
 //   scoreboard [--first N] [--count N] [--family CODE]... [--without STORE]... [--late] [--outage]
 //              [--minutes M] [--ranks N] [--widen F] [--second CODE] [--each] [--classifier CMD]
-//              [--conditions] [--named] [--real] [--corpus FOLDER]... [--rankscope PATH]
+//              [--conditions] [--fit] [--named] [--real] [--corpus FOLDER]... [--rankscope PATH]
 //              [--healthy-days N] [--at-least NAME=VALUE]... [--at-most NAME=VALUE]...
 //
 // CMD is run as `CMD PATH` and prints JSON with "code" and "confidence"; its table stands below
 // ours. --conditions: the same jobs with stores missing, a late daemon, an outage, wider ranges.
-// --healthy-days: instead of a table of families, hours of healthy jobs whose nodes make so many
-// days. --real: labelled logs and recordings of real runs; FOLDER holds labels.tsv and logs/.
-// --at-least and --at-most (macro_f1, accepted, sure, wrong, brier, culprit, abstained, healthy,
-// blamed, changes): exit status 1 where ours does not reach them.
+// --fit: the rows of detectors/families/confidence.inc, of all that was judged. --healthy-days:
+// instead of a table of families, hours of healthy jobs whose nodes make so many days. --real:
+// labelled logs and recordings of real runs; FOLDER holds labels.tsv and logs/. --at-least and
+// --at-most (macro_f1, accepted, sure, wrong, brier, culprit, abstained, healthy, blamed, changes):
+// exit status 1 where ours does not reach them.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "bench/scoreboard_board.h"
+#include "bench/scoreboard_fit.h"
 #include "bench/scoreboard_judge.h"
 #include "bench/scoreboard_real.h"
 #include "tests/generator/faults.h"
@@ -48,11 +50,12 @@ struct Arguments {
   std::vector<std::string> families, corpora;
   std::string classifier, rankscope;
   std::vector<Limit> limits;
-  bool each = false, conditions = false, named = false, real = false;
+  bool each = false, conditions = false, named = false, real = false, fit = false;
 };
 
 struct Boards {
   Board ours, theirs;
+  Fit* fit = nullptr;  // of all conditions
 };
 
 bool ReadFlag(const std::string& name, Arguments& of) {
@@ -62,6 +65,7 @@ bool ReadFlag(const std::string& name, Arguments& of) {
   if (name == "--conditions") return of.conditions = true;
   if (name == "--named") return of.named = true;
   if (name == "--real") return of.real = true;
+  if (name == "--fit") return of.fit = true;
   return false;
 }
 
@@ -141,6 +145,7 @@ void JudgeOne(const Arguments& arguments, const Options& options, Boards& boards
   const Truth truth = generator::Generate(options, judge);
   const Judgement judgement = judge.Finish(truth.disposition != "running");
   boards.ours.Add(truth, judgement);
+  if (boards.fit != nullptr) boards.fit->Add(truth, judgement);
   if (arguments.each) PrintEach(truth, judgement);
   if (arguments.classifier.empty()) return;
   std::string bytes;
@@ -179,7 +184,7 @@ void PrintRows(const Arguments& arguments, const std::string& name, const Boards
   if (!arguments.classifier.empty()) boards.theirs.PrintRow(name + ", " + arguments.classifier);
 }
 
-void JudgeConditions(const Arguments& arguments) {
+void JudgeConditions(const Arguments& arguments, Fit* fit) {
   std::vector<std::pair<std::string, Options>> conditions;
   const auto add = [&](const std::string& name) -> Options& {
     return conditions.emplace_back(name, arguments.options).second;
@@ -192,6 +197,7 @@ void JudgeConditions(const Arguments& arguments) {
   add("ranges 30 % wider").widen = 1.3;
   for (const auto& [name, options] : conditions) {
     Boards boards;
+    boards.fit = fit;
     JudgeAll(arguments, options, boards);
     PrintRows(arguments, name, boards);
   }
@@ -209,12 +215,13 @@ void JudgeNamed(const Arguments& arguments) {
 }
 
 void JudgeReal(const Arguments& arguments, const std::string& name,
-               const std::vector<RealRun>& runs, const std::string& ours) {
+               const std::vector<RealRun>& runs, const std::string& ours, Fit* fit) {
   if (runs.empty()) return;
   Boards boards;
   for (const RealRun& run : runs) {
     const Judgement judgement = Ask(arguments.rankscope + " " + ours, run.path);
     boards.ours.Add(run.truth, judgement);
+    if (fit != nullptr) fit->Add(run.truth, judgement);
     if (arguments.each && !IsRight(run.truth, judgement.code))
       std::printf("%s: %s, is %s\n", run.path.c_str(), judgement.code.c_str(),
                   run.truth.family.c_str());
@@ -224,17 +231,17 @@ void JudgeReal(const Arguments& arguments, const std::string& name,
   PrintRows(arguments, name, boards);
 }
 
-void JudgeReals(const Arguments& arguments) {
+void JudgeReals(const Arguments& arguments, Fit* fit) {
   const std::string source = RANKSCOPE_SOURCE_DIR;
   JudgeReal(arguments, "`tests/fixtures/labelled_runs`, logs of real runs",
-            LabelledLogs(source + "/tests/fixtures/labelled_runs"), "classify");
+            LabelledLogs(source + "/tests/fixtures/labelled_runs"), "classify", fit);
   JudgeReal(arguments, "`tests/fixtures/recordings`, recordings of real runs", GoldenRuns(source),
-            "replay");
+            "replay", fit);
   std::vector<std::string> corpora = arguments.corpora;
   for (const char* const one : {"/../shared/corpus/failures", "/../shared/corpus2/failures"})
     corpora.push_back(source + one);
   for (const std::string& corpus : corpora)
-    JudgeReal(arguments, "public logs of real runs", LabelledLogs(corpus), "classify");
+    JudgeReal(arguments, "public logs of real runs", LabelledLogs(corpus), "classify", fit);
 }
 
 int Failed(const Arguments& arguments, const Board& board) {
@@ -251,6 +258,8 @@ int Failed(const Arguments& arguments, const Board& board) {
 
 int Run(const Arguments& arguments) {
   Boards boards;
+  Fit fit;
+  boards.fit = &fit;
   if (arguments.healthy_days > 0)
     JudgeHealthyDays(arguments, boards);
   else
@@ -267,9 +276,10 @@ int Run(const Arguments& arguments) {
     Board::PrintHead();
     PrintRows(arguments, "all stores", boards);
   }
-  if (arguments.conditions) JudgeConditions(arguments);
+  if (arguments.conditions) JudgeConditions(arguments, boards.fit);
   if (arguments.named) JudgeNamed(arguments);
-  if (arguments.real) JudgeReals(arguments);
+  if (arguments.real) JudgeReals(arguments, boards.fit);
+  if (arguments.fit) fit.Print();
   return Failed(arguments, boards.ours) == 0 ? 0 : 1;
 }
 

@@ -20,6 +20,7 @@ struct Judgement {
   };
   std::string code, sub;
   double confidence = 0;
+  int ground = 0;  // proto::Ground; 0 = not known
   std::vector<int> ranks;
   std::vector<Change> changes;  // the first verdict is the first change
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "detectors/document/verdict_words.h"
 #include "detectors/proto/verdict.pb.h"
 
 namespace rankscope::bench {
@@ -24,6 +25,13 @@ std::string ValueOf(const std::string& text, const std::string& key) {
   const size_t begin = text.find_first_not_of(" \"", at + key.size() + 3);
   if (begin == std::string::npos) return {};
   return text.substr(begin, text.find_first_of(",\"}\n", begin) - begin);
+}
+
+int GroundOf(const std::string& word) {
+  for (int i = proto::GROUND_HEURISTIC; i <= proto::GROUND_RECORD; ++i) {
+    if (Word(static_cast<proto::Ground>(i)) == word) return i;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -53,6 +61,7 @@ void LiveJudge::JudgeAt(Timestamp now) {
     judgement_.code = verdict.code();
     judgement_.sub = verdict.sub();
     judgement_.confidence = verdict.confidence();
+    judgement_.ground = verdict.contradicted() ? 0 : verdict.ground();
     judgement_.ranks.assign(verdict.ranks().begin(), verdict.ranks().end());
   }
 }
@@ -67,6 +76,7 @@ Judgement Ask(const std::string& command, const std::string& path) {
   Judgement judgement;
   judgement.code = ValueOf(output, "code");
   judgement.sub = ValueOf(output, "sub");
+  judgement.ground = GroundOf(ValueOf(output, "ground"));
   judgement.confidence = std::strtod(ValueOf(output, "confidence").c_str(), nullptr);
   return judgement;
 }

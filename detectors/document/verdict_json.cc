@@ -83,6 +83,7 @@ void WriteIdentity(const proto::Verdict& verdict, JsonWriter& w) {
   w.Text("domain", Word(verdict.domain()));
   w.Real("confidence", verdict.confidence());
   w.Text("tier", Word(verdict.tier()));
+  w.TextOrNull("ground", Word(verdict.ground()));
   w.Text("phase", Word(verdict.phase()));
   w.Time("onset", verdict.onset_ns());
   w.Time("detected", verdict.detected_ns());

@@ -21,15 +21,27 @@ std::string_view Pick(std::span<const std::string_view> words, int number) {
 }
 
 struct TierRow {
-  double confidence;  // without doubts
-  std::string_view reason;
+  std::string_view words;
+  proto::Ground ground;  // of a verdict that nothing limits
 };
 
-constexpr std::array<TierRow, 5> kTiers = {{{0.35, "heuristic"},
-                                            {0.95, "record"},
-                                            {0.85, "two sources agree"},
-                                            {0.65, "one source"},
-                                            {0.35, "heuristic"}}};
+// By proto::Tier.
+constexpr std::array<TierRow, 5> kTiers = {{{"heuristic", proto::GROUND_HEURISTIC},
+                                            {"record", proto::GROUND_RECORD},
+                                            {"two sources agree", proto::GROUND_TWO_SOURCES},
+                                            {"one source", proto::GROUND_ONE_SOURCE},
+                                            {"heuristic", proto::GROUND_HEURISTIC}}};
+
+// What makes a verdict less sure than its tier, by proto::Ground.
+constexpr std::array<std::string_view, 9> kLimits = {"",
+                                                     "",
+                                                     "another cause as likely",
+                                                     "another cause looks alike",
+                                                     "one source decides",
+                                                     "one side unseen",
+                                                     "partly inferred",
+                                                     "",
+                                                     ""};
 
 // Whose record proves: the first of what rules the family in that is no text.
 std::string RecordWords(const proto::Verdict& verdict) {
@@ -47,7 +59,6 @@ std::string RecordWords(const proto::Verdict& verdict) {
 }  // namespace
 
 std::string ConfidenceWords(const proto::Verdict& verdict) {
-  constexpr double kRounding = 1e-6;
   const auto tier = static_cast<size_t>(verdict.tier());
   const TierRow& row = kTiers[tier < kTiers.size() ? tier : 0];
   char number[32];
@@ -55,8 +66,12 @@ std::string ConfidenceWords(const proto::Verdict& verdict) {
                                  std::chars_format::general, 6);
   std::string text(number, end.ptr);
   text += ", ";
-  text += verdict.tier() == proto::TIER_P ? RecordWords(verdict) : std::string(row.reason);
-  if (verdict.confidence() < row.confidence - kRounding) text += ", reduced";
+  text += verdict.tier() == proto::TIER_P ? RecordWords(verdict) : std::string(row.words);
+  if (verdict.ground() < row.ground) {
+    const std::string_view limit = Pick(kLimits, verdict.ground());
+    if (!limit.empty()) text.append(", ").append(limit);
+  }
+  if (verdict.contradicted()) text += ", contradicted by one source";
   return text;
 }
 
@@ -130,6 +145,14 @@ std::string_view Word(proto::Domain domain) {
   static constexpr std::string_view kWords[] = {"unknown", "workload", "infrastructure",
                                                 "scheduler", "unknown"};
   return Pick(kWords, domain);
+}
+
+std::string_view Word(proto::Ground ground) {
+  static constexpr std::string_view kWords[] = {
+      "",           "heuristic",   "even_odds",   "lookalike",
+      "one_source", "unseen_side", "two_sources", "two_stores",
+      "record"};
+  return Pick(kWords, ground);
 }
 
 std::string_view Word(proto::Tier tier) {

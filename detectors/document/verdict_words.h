@@ -15,6 +15,7 @@ std::string_view Word(proto::State state);
 std::string_view Word(proto::Scope scope);
 std::string_view Word(proto::Domain domain);
 std::string_view Word(proto::Tier tier);
+std::string_view Word(proto::Ground ground);  // empty: not known
 std::string_view Word(proto::Phase phase);
 std::string_view Word(proto::Store store);
 std::string_view Word(proto::RetryOutlook outlook);

@@ -230,7 +230,7 @@ void Judge::SummarizePrevious(windows::JobWindow& job, const JudgeContext& conte
   } else {
     summary.set_code(std::string(choice.family->code));
     summary.set_sub(std::string(choice.finding.sub));
-    summary.set_confidence(Confidence(choice.finding, f));
+    summary.set_confidence(SurenessOf(*choice.family, choice.finding, f).confidence);
   }
   summary.set_family(std::string(families::FindFamily(summary.code()).family));
   summary.set_end_ns(context.wall_offset_ns == 0 ? 0

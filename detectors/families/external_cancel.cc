@@ -46,9 +46,7 @@ bool AsksToStop(const Cause& cause) {
           (incident.signal == kTerminated || incident.signal == kInterrupted));
 }
 
-}  // namespace
-
-Finding Evaluate(const JobFeatures& f) {
+Finding EndedFromOutside(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (primary == nullptr) {
     // Killed from outside without a word: only the wait status speaks.
@@ -103,6 +101,14 @@ Finding Evaluate(const JobFeatures& f) {
   } else if (CancellerIsOpen(f)) {
     finding.open.push_back(Question::kWhoCancelled);
   }
+  return finding;
+}
+
+}  // namespace
+
+Finding Evaluate(const JobFeatures& f) {
+  Finding finding = EndedFromOutside(f);
+  CapByWhatWasSeen(f, finding);
   return finding;
 }
 

@@ -13,8 +13,8 @@ constexpr Duration kAtOnce{};
 constexpr Duration kTwoTicks = Seconds(2);
 
 constexpr std::array kFamilies = {
-#define FAMILY(code, name, incident, hold, clear, what) \
-  FamilyRow{#code, incident, hold, clear, name::Evaluate, name::RuleOut},
+#define FAMILY(code, name, group, incident, hold, clear, what) \
+  FamilyRow{#code, Group::group, incident, hold, clear, name::Evaluate, name::RuleOut},
 #include "detectors/families/families.inc"
 #undef FAMILY
 };

@@ -63,8 +63,8 @@ struct Finding {
   int32_t signal = 0;
   proto::Domain domain = proto::DOMAIN_UNKNOWN;
   proto::Tier tier = proto::TIER_S;
-  double cap = 1.0;            // of confidence; one of families::cap
-  double contradiction = 1.0;  // 0.5 per store that contradicts without explanation
+  Ground cap = proto::GROUND_RECORD;  // of confidence; one of families::cap
+  double contradiction = 1.0;         // 0.5 per store that contradicts without explanation
   proto::RetryOutlook retry =
       proto::RETRY_OUTLOOK_UNSPECIFIED;  // unspecified: as the remedy's row says
   std::string_view advice;               // row of the remedies, where the sub does not tell it
@@ -91,6 +91,7 @@ struct RuledOut {
 
 struct FamilyRow {
   std::string_view code;
+  Group group;
   bool incident;   //  explains the primary cause; else judges the whole run
   Duration hold;   // must match this long before it is raised
   Duration clear;  // must be absent this long before it falls

@@ -20,7 +20,7 @@ constexpr bool ComesFirst(const FamilyName& a, const FamilyName& b) {
 
 constexpr auto SortedNames() {
   std::array names = {
-#define FAMILY(code, name, incident, hold, clear, what) FamilyName{#code, #name, what},
+#define FAMILY(code, name, group, incident, hold, clear, what) FamilyName{#code, #name, what},
 #include "detectors/families/families.inc"
 #undef FAMILY
   };

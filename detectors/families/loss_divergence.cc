@@ -151,7 +151,7 @@ struct Explosion {
   bool found = false;
   bool by_rate = false;
   proto::Tier tier = proto::TIER_W;
-  double cap = 1;
+  Ground cap = proto::GROUND_RECORD;
   FieldValues why;
 };
 
@@ -224,7 +224,7 @@ Finding Evaluate(const JobFeatures& f) {
   // A handful of records, of a short run or at the end of a long one, is little to go by.
   bool weak =
       sub == subs::kRose && (f.loss.points < kShapePoints || LongDivergence(f.loss).empty());
-  double cap = 1;
+  Ground cap = proto::GROUND_RECORD;
   if (nan_text && sub.empty()) sub = subs::kNonfinite;
   if (sub.empty()) {
     sub = NotLearning(f);

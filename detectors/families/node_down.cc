@@ -56,7 +56,10 @@ Finding Evaluate(const JobFeatures& f) {
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "node";
   // A node's state that met the run's end, without the job's own record.
-  if (f.Primary()->incident().shape == "node_record") finding.tier = proto::TIER_C;
+  if (f.Primary()->incident().shape == "node_record") {
+    finding.tier = proto::TIER_C;
+    finding.cap = cap::kInferred;
+  }
   if (finding.tier != proto::TIER_P) HoldToItsWord(f, finding);
   if (!ProgressedToTheEnd(f)) {
     // It stood long before the node was lost.

@@ -8,10 +8,10 @@
 
 namespace rankscope::families {
 
-#define FAMILY(code, name, incident, hold, clear, what) \
-  namespace name {                                      \
-  Finding Evaluate(const features::JobFeatures& f);     \
-  RuledOut RuleOut(const features::JobFeatures& f);     \
+#define FAMILY(code, name, group, incident, hold, clear, what) \
+  namespace name {                                             \
+  Finding Evaluate(const features::JobFeatures& f);            \
+  RuledOut RuleOut(const features::JobFeatures& f);            \
   }
 #include "detectors/families/families.inc"
 #undef FAMILY

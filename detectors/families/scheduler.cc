@@ -90,6 +90,10 @@ Finding NoticeFinding(const JobFeatures& f, std::string_view sub, const Cause& n
   return finding;
 }
 
+void CapByWhatWasSeen(const JobFeatures& f, Finding& finding) {
+  if (f.progress == 0) finding.cap = std::min(finding.cap, cap::kUnseenSide);
+}
+
 namespace {
 
 // Whether it shows what no text is said to show, `what` as of NoSchedulerText.

@@ -22,6 +22,10 @@ const features::Cause* Notice(const features::JobFeatures& f, std::string_view s
 Finding NoticeFinding(const features::JobFeatures& f, std::string_view sub,
                       const features::Cause& notice);
 
+// Who ended a run says nothing of what ailed it before. Where no training record was read, nobody
+// saw whether it trained.
+void CapByWhatWasSeen(const features::JobFeatures& f, Finding& finding);
+
 RuledOut NoSchedulerText(const features::JobFeatures& f, std::string_view what);
 
 // What was trained in vain, and how much of the cards' time that is.

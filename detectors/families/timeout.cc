@@ -93,6 +93,7 @@ Finding Evaluate(const JobFeatures& f) {
   }
   AddNeed(f, finding);
   AddLostWork(f, finding);
+  CapByWhatWasSeen(f, finding);
   return finding;
 }
 

@@ -24,7 +24,7 @@ using sentences::RemarkText;
 using windows::StreamWindow;
 
 // Of a rank that stopped before the others, by text alone.
-constexpr double kSuspectConfidence = families::cap::kLookalike;
+constexpr families::Ground kSuspect = families::cap::kLookalike;
 
 bool Initiates(const Cause& cause) {
   return cause.role == Cause::Role::kInitiating || cause.role == Cause::Role::kSupport;
@@ -33,7 +33,11 @@ bool Initiates(const Cause& cause) {
 class Describer {
  public:
   Describer(const VerdictContext& context, EvidenceWriter& writer, proto::Verdict& verdict)
-      : job_(*context.job), f_(*context.features), writer_(writer), verdict_(verdict) {
+      : job_(*context.job),
+        f_(*context.features),
+        group_(context.family->group),
+        writer_(writer),
+        verdict_(verdict) {
     for (const auto& [id, stream] : job_.streams()) {
       if (stream.rank >= 0) by_rank_[stream.rank].push_back(&stream);
     }
@@ -175,7 +179,10 @@ class Describer {
     verdict_.clear_ranks();
     verdict_.add_ranks(rank);
     verdict_.mutable_localization()->set_scope("rank");
-    verdict_.set_confidence(std::min(verdict_.confidence(), kSuspectConfidence));
+    if (verdict_.ground() <= kSuspect) return;
+    verdict_.set_ground(kSuspect);
+    verdict_.set_confidence(
+        std::min(verdict_.confidence(), families::Confidence(group_, kSuspect)));
   }
 
   uint32_t Quote(const StreamWindow& stream, std::string text) {
@@ -208,6 +215,7 @@ class Describer {
 
   const windows::JobWindow& job_;
   const JobFeatures& f_;
+  const families::Group group_;
   EvidenceWriter& writer_;
   proto::Verdict& verdict_;
   std::map<int32_t, std::vector<const StreamWindow*>> by_rank_;

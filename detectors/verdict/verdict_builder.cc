@@ -24,6 +24,7 @@
 namespace rankscope::engine {
 namespace {
 
+using families::FamilyRow;
 using families::Finding;
 
 using features::Cause;
@@ -174,13 +175,27 @@ void AddOpenQuestions(const VerdictContext& context, const FieldValues& values,
   }
 }
 
-// Which stores spoke for the verdict and which said nothing.
-std::string StoreAgreement(const Finding& finding, const JobFeatures& f) {
-  std::array<bool, features::kStores> spoke{};
+using Spoke = std::array<bool, features::kStores>;
+
+// Which stores hold evidence that the finding shows.
+Spoke StoresOf(const Finding& finding, const JobFeatures& f) {
+  Spoke spoke{};
   for (const EvidenceRef ref : finding.shows) {
     if (const features::Evidence* evidence = f.At(ref))
       spoke[static_cast<size_t>(evidence->store)] = true;
   }
+  spoke[proto::STORE_UNSPECIFIED] = false;
+  return spoke;
+}
+
+bool TwoStoresSpeak(const Finding& finding, const JobFeatures& f) {
+  const Spoke spoke = StoresOf(finding, f);
+  return std::count(spoke.begin(), spoke.end(), true) > 1;
+}
+
+// Which stores spoke for the verdict and which said nothing.
+std::string StoreAgreement(const Finding& finding, const JobFeatures& f) {
+  const Spoke spoke = StoresOf(finding, f);
   std::string agree, silent;
   for (size_t i = 1; i < features::kStores; ++i) {
     std::string name = proto::Store_Name(static_cast<proto::Store>(i)).substr(6);
@@ -211,12 +226,13 @@ int32_t QuotesOf(const JobFeatures& f, EvidenceRef ref) {
 
 }  // namespace
 
-double Confidence(const Finding& finding, const JobFeatures& f) {
-  double confidence =
-      std::min(families::TierConfidence(finding.tier), finding.cap) * finding.contradiction;
-  constexpr double kGenericCap = families::cap::kLookalike;
-  if (f.generic && f.Primary() == nullptr) confidence = std::min(confidence, kGenericCap);
-  return confidence;
+Sureness SurenessOf(const FamilyRow& family, const Finding& finding, const JobFeatures& f) {
+  proto::Ground ground = families::GroundOf(finding.tier);
+  if (ground == proto::GROUND_TWO_SOURCES && finding.cap > ground && TwoStoresSpeak(finding, f))
+    ground = proto::GROUND_TWO_STORES;
+  ground = std::min(ground, finding.cap);
+  if (f.generic && f.Primary() == nullptr) ground = std::min(ground, families::cap::kLookalike);
+  return {ground, families::Confidence(family.group, ground) * finding.contradiction};
 }
 
 BuiltVerdict BuildVerdict(const VerdictContext& context) {
@@ -241,7 +257,10 @@ BuiltVerdict BuildVerdict(const VerdictContext& context) {
   if (finding.signal != 0) verdict.set_signal(SignalName(finding.signal));
   verdict.set_domain(finding.domain);
   verdict.set_tier(finding.tier);
-  verdict.set_confidence(Confidence(finding, f));
+  const Sureness sureness = SurenessOf(*context.family, finding, f);
+  verdict.set_confidence(sureness.confidence);
+  verdict.set_ground(sureness.ground);
+  verdict.set_contradicted(finding.contradiction < 1);
   verdict.set_phase(f.phase);
   verdict.set_framework(f.framework);
   if (finding.onset.ns != 0 && context.wall_offset_ns != 0)

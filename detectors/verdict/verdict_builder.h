@@ -23,8 +23,15 @@ struct VerdictContext {
   int64_t wall_offset_ns = 0;  // 0 = no wall time known
 };
 
-// tier x caps x contradictions, at most what the generic dialect allows.
-double Confidence(const families::Finding& finding, const features::JobFeatures& f);
+struct Sureness {
+  proto::Ground ground = proto::GROUND_UNSPECIFIED;
+  double confidence = 0;
+};
+
+// The weaker of tier and cap, at most what the generic dialect allows; how often verdicts of this
+// ground are right, less what contradicts.
+Sureness SurenessOf(const families::FamilyRow& family, const families::Finding& finding,
+                    const features::JobFeatures& f);
 
 // Everything but state, revision, detected/updated times, sources and attempts, which are the
 // engine's. Warnings never change family or confidence.

@@ -35,9 +35,12 @@ MEANINGS = {
     "exception_type": "type of the exception as the program printed it",
     "signal": "name of the fatal signal",
     "domain": "who can mend it: workload: the job's owner; infrastructure: the operators; scheduler: nobody, it acted as configured",
-    "confidence": "from 0 to 1",
+    "confidence": "how often verdicts of this ground and this group of families were right, from 0 to 1; halved where a store contradicts",
     "tier": "what the confidence rests on: P: a record of the kernel, the scheduler or the hardware; C: two independent sources agree; "
             "S: one source; W: a heuristic",
+    "ground": "the tier, or what limits it, from the least: heuristic, even_odds: another cause is as likely, lookalike: another cause "
+              "looks the same, one_source, unseen_side: the GPUs, the other nodes or the collectives were not observed, two_sources, "
+              "two_stores, record; null: a verdict of an earlier version",
     "phase": "what the job was doing at the onset",
     "onset": "when the failure began",
     "detected": "when this verdict was first given",

@@ -17,6 +17,7 @@
 #include <set>
 
 #include "detectors/document/verdict_json.h"
+#include "detectors/document/verdict_words.h"
 #include "detectors/families/family_names.h"
 #include "tests/contradictions/contradictions.h"
 #include "tests/scenarios/expand.h"
@@ -32,6 +33,15 @@ using testing::Le;
 std::vector<std::string> Words(const YAML::Node& node) {
   if (node.IsScalar()) return {node.as<std::string>()};
   return node.as<std::vector<std::string>>();
+}
+
+// By its word in a verdict's JSON.
+proto::Ground GroundOf(const YAML::Node& node) {
+  for (int i = proto::GROUND_HEURISTIC; i <= proto::GROUND_RECORD; ++i) {
+    if (Word(static_cast<proto::Ground>(i)) == node.as<std::string>())
+      return static_cast<proto::Ground>(i);
+  }
+  throw std::runtime_error("no ground: " + node.as<std::string>());
 }
 
 std::string StateOf(const proto::Verdict& verdict, const std::string& code) {
@@ -85,10 +95,10 @@ void CheckKey(const std::string& key, const YAML::Node& value, const proto::Verd
     EXPECT_EQ(Lower(proto::State_Name(verdict.state()), 0), value.as<std::string>());
   } else if (key == "ranks") {
     EXPECT_THAT(verdict.ranks(), ElementsAreArray(value.as<std::vector<int>>()));
-  } else if (key == "min_confidence") {
-    EXPECT_THAT(verdict.confidence(), Ge(value.as<double>() - 1e-9));
-  } else if (key == "max_confidence") {
-    EXPECT_THAT(verdict.confidence(), Le(value.as<double>() + 1e-9));
+  } else if (key == "min_ground") {
+    EXPECT_THAT(verdict.ground(), Ge(GroundOf(value)));
+  } else if (key == "max_ground") {
+    EXPECT_THAT(verdict.ground(), Le(GroundOf(value)));
   } else if (key == "warning") {
     std::vector<std::string> kinds;
     for (const auto& warning : verdict.warnings()) kinds.push_back(warning.kind());

@@ -16,30 +16,51 @@ namespace {
 
 using namespace rankscope::testing;  // NOLINT: the tests' own vocabulary
 
-TEST(ConfidenceOf, TiersCapsAndContradictions) {
+constexpr families::FamilyRow kFailure = {"A2",   families::Group::kFailure, true, {}, {}, nullptr,
+                                          nullptr};
+
+TEST(SurenessOf, TheWeakerOfTierAndCapIsTheGround) {
   const features::JobFeatures f;
   families::Finding finding;
   const auto of = [&](proto::Tier tier) {
     finding.tier = tier;
-    return Confidence(finding, f);
+    return SurenessOf(kFailure, finding, f);
   };
-  EXPECT_DOUBLE_EQ(of(proto::TIER_P), 0.95);
-  EXPECT_DOUBLE_EQ(of(proto::TIER_C), 0.85);
-  EXPECT_DOUBLE_EQ(of(proto::TIER_S), 0.65);
-  EXPECT_DOUBLE_EQ(of(proto::TIER_W), 0.35);
-  finding.cap = 0.7;
-  EXPECT_DOUBLE_EQ(of(proto::TIER_P), 0.7);
-  EXPECT_DOUBLE_EQ(of(proto::TIER_W), 0.35) << "a cap raises nothing";
+  EXPECT_EQ(of(proto::TIER_P).ground, proto::GROUND_RECORD);
+  EXPECT_EQ(of(proto::TIER_C).ground, proto::GROUND_TWO_SOURCES);
+  EXPECT_EQ(of(proto::TIER_S).ground, proto::GROUND_ONE_SOURCE);
+  EXPECT_EQ(of(proto::TIER_W).ground, proto::GROUND_HEURISTIC);
+  finding.cap = families::cap::kUnseenSide;
+  EXPECT_EQ(of(proto::TIER_P).ground, proto::GROUND_UNSEEN_SIDE);
+  EXPECT_EQ(of(proto::TIER_W).ground, proto::GROUND_HEURISTIC) << "a cap raises nothing";
+  const double whole = of(proto::TIER_P).confidence;
+  EXPECT_DOUBLE_EQ(whole,
+                   families::Confidence(families::Group::kFailure, proto::GROUND_UNSEEN_SIDE));
   finding.contradiction = 0.5;
-  EXPECT_DOUBLE_EQ(of(proto::TIER_P), 0.35);
+  EXPECT_DOUBLE_EQ(of(proto::TIER_P).confidence, whole / 2);
 }
 
-TEST(ConfidenceOf, WhatOnlyTheGenericDialectReadIsCapped) {
+TEST(SurenessOf, TwoStoresAreMoreThanTwoVoicesOfOne) {
+  features::JobFeatures f;
+  features::Evidence evidence;
+  evidence.store = proto::STORE_LOG;
+  f.evidence = {evidence, evidence};
+  families::Finding finding;
+  finding.tier = proto::TIER_C;
+  finding.shows = {0, 1};
+  EXPECT_EQ(SurenessOf(kFailure, finding, f).ground, proto::GROUND_TWO_SOURCES);
+  f.evidence[1].store = proto::STORE_KERNEL;
+  EXPECT_EQ(SurenessOf(kFailure, finding, f).ground, proto::GROUND_TWO_STORES);
+  finding.cap = families::cap::kInferred;
+  EXPECT_EQ(SurenessOf(kFailure, finding, f).ground, proto::GROUND_TWO_SOURCES);
+}
+
+TEST(SurenessOf, WhatOnlyTheGenericDialectReadIsCapped) {
   features::JobFeatures f;
   f.generic = true;
   families::Finding finding;
   finding.tier = proto::TIER_P;
-  EXPECT_DOUBLE_EQ(Confidence(finding, f), 0.55);
+  EXPECT_EQ(SurenessOf(kFailure, finding, f).ground, proto::GROUND_LOOKALIKE);
 }
 
 // --- a clock ---

@@ -64,7 +64,7 @@ bool IsDenied(Tape tape, double until = 60) {
   tape.Finish(until);
   const proto::Verdict verdict = JudgeTape(tape);
   if (verdict.code() == "B2") {
-    EXPECT_LE(verdict.confidence(), 0.65);
+    EXPECT_LE(verdict.ground(), proto::GROUND_ONE_SOURCE);
   }
   return verdict.code() != "B2";
 }

@@ -111,7 +111,7 @@ TEST(Standstill, NotWithoutAHabitNorAWaiterNorAStore) {
   f = Standing(601);
   f.collectives.entered = 0;
   EXPECT_TRUE(collective_hang::Evaluate(f).matched) << "heard after it had stopped";
-  EXPECT_LE(collective_hang::Evaluate(f).cap, 0.5);
+  EXPECT_LE(collective_hang::Evaluate(f).cap, cap::kEvenOdds);
   f = Standing(300);
   f.collectives.waiting.clear();
   EXPECT_FALSE(collective_hang::Evaluate(f).matched);
@@ -148,14 +148,14 @@ TEST(Standstill, AllInItIsAStallWithoutACulprit) {
   finding = collective_hang::Evaluate(f);
   EXPECT_THAT(finding.open, Contains(Question::kHangCulprit)) << "ranks elsewhere are not seen";
   f.collectives.asked = false;
-  EXPECT_LE(collective_hang::Evaluate(f).cap, 0.55) << "a kernel that never ends looks the same";
+  EXPECT_LE(collective_hang::Evaluate(f).cap, cap::kLookalike) << "a kernel that never ends looks the same";
 }
 
 TEST(Standstill, ManyAbsentAreNotBelievedAsMuch) {
   features::JobFeatures f = Standing(300);
   f.collectives.waiting = {0};
   f.collectives.absent = {1, 2, 3};
-  EXPECT_LE(collective_hang::Evaluate(f).cap, 0.5);
+  EXPECT_LE(collective_hang::Evaluate(f).cap, cap::kEvenOdds);
 }
 
 TEST(Standstill, SilentTextIsNoHangWhileCallsGoOn) {
@@ -225,7 +225,7 @@ TEST(LaunchBlocking, NeedsManySmallLaunchesThatCost) {
   for (features::RankLaunches& rank : f.launches.ranks) rank.syncs_per_launch = 1;
   f.launches.syncs_per_launch = 1;
   EXPECT_EQ(throughput_bound::Evaluate(f).sub, "launch_blocking");
-  EXPECT_LE(throughput_bound::Evaluate(f).cap, 0.65);
+  EXPECT_LE(throughput_bound::Evaluate(f).cap, cap::kOneSource);
   features::JobFeatures few = f;
   few.launches.launches = 1200;
   EXPECT_FALSE(throughput_bound::Evaluate(few).matched) << "20 a second are large ones";

@@ -49,7 +49,7 @@ TEST(Exploded, AtARateThatNobodyUses) {
   const Finding finding = loss_divergence::Evaluate(Of({.level = 4e9, .rate = 1e9}));
   EXPECT_EQ(finding.sub, "exploded");
   EXPECT_EQ(finding.tier, proto::TIER_S);
-  EXPECT_EQ(finding.cap, 1);
+  EXPECT_EQ(finding.cap, proto::GROUND_RECORD);
   const FieldValue rate = {FieldId::kLearningRate, 1e9};
   EXPECT_EQ(*finding.values.Find(FieldId::kLearningRate), rate);
   EXPECT_FALSE(finding.values.Has(FieldId::kGradNorm));
@@ -68,7 +68,7 @@ TEST(Exploded, GrowthByOrdersOfMagnitudeWithinTheFirstRecords) {
   const Finding far = loss_divergence::Evaluate(Of({.first = 2.3, .level = 4e5}));
   EXPECT_EQ(far.sub, "exploded");
   EXPECT_EQ(far.tier, proto::TIER_S);
-  EXPECT_EQ(far.cap, 0.5);
+  EXPECT_EQ(far.cap, cap::kEvenOdds);
   const Finding near = loss_divergence::Evaluate(Of({.first = 2e4, .level = 4e5}));
   EXPECT_EQ(near.sub, "exploded");
   EXPECT_EQ(near.tier, proto::TIER_W);
@@ -78,7 +78,7 @@ TEST(Exploded, GrowthByOrdersOfMagnitudeWithinTheFirstRecords) {
 
 TEST(Exploded, GradientsThatAreGoneOrBeyondMeasure) {
   EXPECT_EQ(loss_divergence::Evaluate(Of({.level = 4e5, .grad_norm = 0})).sub, "exploded");
-  EXPECT_EQ(loss_divergence::Evaluate(Of({.level = 4e5, .grad_norm = 3e11})).cap, 0.5);
+  EXPECT_EQ(loss_divergence::Evaluate(Of({.level = 4e5, .grad_norm = 3e11})).cap, cap::kEvenOdds);
   // Of a scaled loss in half precision.
   EXPECT_FALSE(loss_divergence::Evaluate(Of({.level = 4e5, .grad_norm = 180000})).matched);
 }

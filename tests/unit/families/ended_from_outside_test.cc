@@ -57,7 +57,7 @@ TEST(RestartStorm, FiveEndsInHalfAnHour) {
   EXPECT_FALSE(restart_storm::Evaluate(run.f).matched);
   run.f.scheduler.runs_in_half_hour = 5;
   EXPECT_EQ(restart_storm::Evaluate(run.f).sub, "storm");
-  EXPECT_LE(restart_storm::Evaluate(run.f).cap, 0.85);
+  EXPECT_LE(restart_storm::Evaluate(run.f).cap, cap::kInferred);
   run.f.scheduler.rerun = "completed";
   EXPECT_FALSE(restart_storm::Evaluate(run.f).matched) << "it got there";
   run.f.scheduler.rerun.clear();
@@ -221,11 +221,11 @@ TEST(NodeDown, AStandstillLongBeforeIsLessSure) {
   Ended run("node_failure");
   JobFeatures& f = AtTheLimit(run, 10);
   f.usual_record_seconds = f.p99_record_seconds = f.step_seconds = 1;
-  EXPECT_EQ(node_down::Evaluate(f).cap, 1);
+  EXPECT_EQ(node_down::Evaluate(f).cap, proto::GROUND_RECORD);
   f.silence_seconds = 360;
-  EXPECT_EQ(node_down::Evaluate(f).cap, 1) << "as long as the scheduler waits";
+  EXPECT_EQ(node_down::Evaluate(f).cap, proto::GROUND_RECORD) << "as long as the scheduler waits";
   f.silence_seconds = 3600;
-  EXPECT_LE(node_down::Evaluate(f).cap, 0.7);
+  EXPECT_LE(node_down::Evaluate(f).cap, cap::kUnseenSide);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST(OddCard, WorksWhileItsPeersWait) {
   ASSERT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "card");
   EXPECT_THAT(finding.ranks, ElementsAre(2));
-  EXPECT_LE(finding.cap, 0.65) << "one store";
+  EXPECT_LE(finding.cap, cap::kOneSource) << "one store";
 }
 
 TEST(OddCard, IsSureWhereAllEnterAsMany) {
@@ -128,7 +128,7 @@ TEST(Fabric, IsSuspectedOfCardsThatWait) {
   const Finding finding = WaitingOnTheFabric(Waiting());
   ASSERT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "interconnect");
-  EXPECT_LE(finding.cap, 0.5);
+  EXPECT_LE(finding.cap, cap::kEvenOdds);
   EXPECT_THAT(finding.open, Contains(Question::kWaitOrSmallKernels));
 }
 
@@ -289,7 +289,7 @@ TEST(UnevenWork, IsOfStages) {
   ASSERT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "stage");
   EXPECT_THAT(finding.ranks, ElementsAre(2, 3));
-  EXPECT_LE(finding.cap, 0.65) << "one store, and nobody says how the model is cut";
+  EXPECT_LE(finding.cap, cap::kOneSource) << "one store, and nobody says how the model is cut";
   EXPECT_FALSE(LastToArrive(Stages()).matched);
 }
 

@@ -59,7 +59,7 @@ TEST(CollectiveHang, FiresAtTheTimeoutAndNotBefore) {
   const Finding finding = collective_hang::Evaluate(Silent(60));
   EXPECT_TRUE(finding.matched);
   EXPECT_EQ(finding.sub, "silent");
-  EXPECT_LE(finding.cap, 0.7) << "collectives of other ranks are not seen";
+  EXPECT_LE(finding.cap, cap::kUnseenSide) << "collectives of other ranks are not seen";
 }
 
 TEST(CollectiveHang, NotOfOneRankNorWithoutRegularityNorAfterTheEnd) {

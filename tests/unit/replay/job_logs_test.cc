@@ -172,7 +172,7 @@ TEST_F(JobLogs, ARankThatStoppedBeforeTheOthersIsASuspect) {
     Write("rank_" + std::to_string(rank) + ".log", Steps(1, rank == 3 ? 57 : 60));
   const proto::Verdict verdict = Judge(1);
   EXPECT_THAT(Ranks(verdict), ElementsAre(3));
-  EXPECT_LE(verdict.confidence(), 0.55);
+  EXPECT_LE(verdict.ground(), proto::GROUND_LOOKALIKE);
   EXPECT_THAT(Implied(verdict), HasSubstr("rank 3 is suspect"));
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "detectors/document/verdict_json.h"
+#include "detectors/document/verdict_words.h"
 #include "detectors/model/utf8.h"
 #include "tests/unit/verdict_json/example.h"
 
@@ -91,18 +92,25 @@ TEST(VerdictDigest, IsOneLineOfWhatItWasHowItEndedAndWhy) {
 
 TEST(VerdictText, SaysWhatTheConfidenceRestsOn) {
   proto::Verdict verdict = testing::ExampleVerdict();
-  const auto says = [&verdict](proto::Tier tier, double confidence, const char* words) {
+  verdict.set_ground(proto::GROUND_RECORD);
+  const auto says = [&verdict](proto::Tier tier, double confidence) {
     verdict.set_tier(tier);
     verdict.set_confidence(confidence);
-    EXPECT_THAT(VerdictToText(verdict), HasSubstr(std::string("  confidence ") + words + "  rank"));
+    return ConfidenceWords(verdict);
   };
-  says(proto::TIER_C, 0.425, "0.425, two sources agree, reduced");
-  says(proto::TIER_S, 0.65, "0.65, one source");
-  says(proto::TIER_W, 0.35, "0.35, heuristic");
+  EXPECT_EQ(says(proto::TIER_C, 0.85), "0.85, two sources agree");
+  EXPECT_EQ(says(proto::TIER_S, 0.65), "0.65, one source");
+  EXPECT_EQ(says(proto::TIER_W, 0.35), "0.35, heuristic");
   for (auto& evidence : *verdict.mutable_shows()) evidence.set_store(proto::STORE_LOG);
-  says(proto::TIER_P, 0.95, "0.95, authoritative record");
+  EXPECT_EQ(says(proto::TIER_P, 0.95), "0.95, authoritative record");
   verdict.mutable_shows(0)->set_store(proto::STORE_KERNEL);
-  says(proto::TIER_P, 0.95, "0.95, kernel record");
+  EXPECT_EQ(says(proto::TIER_P, 0.95), "0.95, kernel record");
+  EXPECT_THAT(VerdictToText(verdict), HasSubstr("  confidence 0.95, kernel record  rank"));
+  verdict.set_ground(proto::GROUND_UNSEEN_SIDE);
+  EXPECT_EQ(says(proto::TIER_P, 0.7), "0.7, kernel record, one side unseen");
+  verdict.set_contradicted(true);
+  EXPECT_EQ(says(proto::TIER_P, 0.35),
+            "0.35, kernel record, one side unseen, contradicted by one source");
 }
 
 TEST(VerdictText, ACitationWithoutTextIsNoLine) {
