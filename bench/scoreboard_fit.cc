@@ -13,8 +13,6 @@
 namespace rankscope::bench {
 namespace {
 
-using families::Group;
-
 // Verdicts that a cell without any is worth.
 constexpr double kPrior = 6;
 

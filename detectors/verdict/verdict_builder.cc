@@ -235,18 +235,32 @@ Sureness SurenessOf(const FamilyRow& family, const Finding& finding, const JobFe
   return {ground, families::Confidence(family.group, ground) * finding.contradiction};
 }
 
-BuiltVerdict BuildVerdict(const VerdictContext& context) {
-  const JobFeatures& f = *context.features;
-  const Finding& finding = *context.finding;
-  const windows::JobWindow& job = *context.job;
-  const std::string_view code = context.family->code;
-  BuiltVerdict built;
-  proto::Verdict& verdict = built.document;
+namespace {
+
+void AddAttempt(const windows::JobWindow& job, proto::Verdict& verdict) {
   verdict.set_job_id(job.job_id());
   proto::Attempt* attempt = verdict.mutable_attempt();
   attempt->set_slurm_restart(job.attempt().slurm_restart);
   attempt->set_elastic_restart(job.attempt().elastic_restart);
   attempt->set_ordinal(job.attempt().ordinal);
+}
+
+void AddSureness(const VerdictContext& context, proto::Verdict& verdict) {
+  const Sureness sureness = SurenessOf(*context.family, *context.finding, *context.features);
+  verdict.set_confidence(sureness.confidence);
+  verdict.set_ground(sureness.ground);
+  verdict.set_contradicted(context.finding->contradiction < 1);
+}
+
+}  // namespace
+
+BuiltVerdict BuildVerdict(const VerdictContext& context) {
+  const JobFeatures& f = *context.features;
+  const Finding& finding = *context.finding;
+  const std::string_view code = context.family->code;
+  BuiltVerdict built;
+  proto::Verdict& verdict = built.document;
+  AddAttempt(*context.job, verdict);
   verdict.set_scope(proto::SCOPE_JOB);
   verdict.set_node(std::string(context.node));
   verdict.set_code(std::string(code));
@@ -257,10 +271,7 @@ BuiltVerdict BuildVerdict(const VerdictContext& context) {
   if (finding.signal != 0) verdict.set_signal(SignalName(finding.signal));
   verdict.set_domain(finding.domain);
   verdict.set_tier(finding.tier);
-  const Sureness sureness = SurenessOf(*context.family, finding, f);
-  verdict.set_confidence(sureness.confidence);
-  verdict.set_ground(sureness.ground);
-  verdict.set_contradicted(finding.contradiction < 1);
+  AddSureness(context, verdict);
   verdict.set_phase(f.phase);
   verdict.set_framework(f.framework);
   if (finding.onset.ns != 0 && context.wall_offset_ns != 0)

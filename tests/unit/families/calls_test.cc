@@ -148,7 +148,8 @@ TEST(Standstill, AllInItIsAStallWithoutACulprit) {
   finding = collective_hang::Evaluate(f);
   EXPECT_THAT(finding.open, Contains(Question::kHangCulprit)) << "ranks elsewhere are not seen";
   f.collectives.asked = false;
-  EXPECT_LE(collective_hang::Evaluate(f).cap, cap::kLookalike) << "a kernel that never ends looks the same";
+  EXPECT_LE(collective_hang::Evaluate(f).cap, cap::kLookalike)
+      << "a kernel that never ends looks the same";
 }
 
 TEST(Standstill, ManyAbsentAreNotBelievedAsMuch) {

@@ -22,7 +22,6 @@ inline proto::Verdict ExampleVerdict() {
   verdict.set_signal("SIGKILL");
   verdict.set_domain(proto::DOMAIN_UNKNOWN);
   verdict.set_confidence(0.85);
-  verdict.set_ground(proto::GROUND_TWO_SOURCES);
   verdict.set_tier(proto::TIER_C);
   verdict.set_phase(proto::PHASE_TRAIN);
   verdict.set_framework("pytorch_example");

@@ -39,7 +39,7 @@ TEST(VerdictJson, PrintsTheDocumentByteByByte) {
       VerdictToJson(verdict),
       R"x({"schema":1,"job_id":"8841","attempt":2,"state":"final","revision":3,"node":"n1","scope":"job","code":"A2",)x"
       R"x("family":"signal_kill","sub":"sigkill","fault_class":null,"exception_type":null,"signal":"SIGKILL",)x"
-      R"x("domain":"unknown","confidence":0.85,"tier":"C","ground":"two_sources","phase":"train","onset":"2026-11-20T16:00:50.496Z",)x"
+      R"x("domain":"unknown","confidence":0.85,"tier":"C","ground":null,"phase":"train","onset":"2026-11-20T16:00:50.496Z",)x"
       R"x("detected":"2026-11-20T16:00:51.000Z","ranks":[1],"nodes":["n1"],"gpus":[],"framework":"pytorch_example",)x"
       R"x("exit_code":1,"triage":{"severity":"critical","running":false,"when":"after_warmup",)x"
       R"x("symptom":"one_rank_crashed"},"localization":{"scope":"rank"},"isolation":{"component":"process",)x"
