@@ -28,7 +28,7 @@ constexpr std::array<Worth, proto::GROUND_RECORD> kWorth = {{{0.35, 0.5},
                                                              {0.7, 0.85},
                                                              {0.85, 0.85},
                                                              {0.9, 0.95},
-                                                             {0.95, 0.97}}};
+                                                             {0.95, 0.95}}};
 
 constexpr std::array<std::string_view, families::kGroups> kNames = {
     "kFailure", "kHang", "kPace", "kLearning", "kEnd", "kHealth", "kUndetermined"};

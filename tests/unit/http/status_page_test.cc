@@ -27,7 +27,7 @@ using testing::Not;
 TEST(StatusPage, ShowsJobsVerdictsAndSources) {
   const std::string page = StatusPage(test::OnNode({test::HangingJob()}));
   EXPECT_THAT(page, HasSubstr("<span class=\"chip critical\">C2 collective_hang</span>"));
-  EXPECT_THAT(page, HasSubstr("confidence 0.65, two sources agree, reduced"));
+  EXPECT_THAT(page, HasSubstr("confidence 0.65, two sources agree"));
   EXPECT_THAT(page, HasSubstr("120 / 1000"));
   EXPECT_THAT(page, HasSubstr("loss fell from 10.5 to 2.3125 in 120 steps"));
   EXPECT_THAT(page, HasSubstr("href=\"/verdict?job_id=8841\""));
