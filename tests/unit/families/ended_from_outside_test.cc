@@ -51,6 +51,24 @@ void AddRuns(JobFeatures& f, int64_t recent) {
   f.scheduler.runs.push_back({"REQUEUED", true, 60, Cite(f)});
 }
 
+// Without a training record nobody saw whether it was well before it was ended.
+TEST(ExternalCancel, SaysLessOfARunThatNobodySawTrain) {
+  Ended run("cancelled");
+  EXPECT_EQ(external_cancel::Evaluate(run.f).cap, cap::kUnseenSide);
+  run.f.progress = 5;
+  EXPECT_EQ(external_cancel::Evaluate(run.f).cap, proto::GROUND_RECORD);
+}
+
+TEST(RestartStorm, AFewRequeuesRuleItOut) {
+  Ended run("requeue");
+  run.f.lines = 10;
+  EXPECT_EQ(restart_storm::RuleOut(run.f).by, Reason::kNoSuchText);
+  run.f.scheduler.restarts = 1;
+  EXPECT_EQ(restart_storm::RuleOut(run.f).by, Reason::kFewRestarts);
+  run.f.scheduler.restarts = 5;
+  EXPECT_NE(restart_storm::RuleOut(run.f).by, Reason::kFewRestarts) << "as many as a storm has";
+}
+
 TEST(RestartStorm, FiveEndsInHalfAnHour) {
   Ended run("requeue");
   AddRuns(run.f, 4);
