@@ -130,7 +130,8 @@ std::optional<Fact> ReadFact(std::string_view text) {
     text = text.substr(0, of);
   }
   const size_t equals = std::min(text.find('='), text.size());
-  fact.predicate = FindPredicate(text.substr(0, equals));
+  if (const size_t place = PlaceOfPredicate(text.substr(0, equals)); place < kPredicates.size())
+    fact.predicate = &kPredicates[place];
   fact.value = text.substr(std::min(equals + 1, text.size()));
   if (fact.predicate == nullptr || fact.value.empty()) return std::nullopt;
   return fact;

@@ -89,7 +89,9 @@ class GpuTest(ServeTest):
         return {card.findtext("uuid"): card for card in ElementTree.fromstring(text).findall("gpu")}
 
     def cards(self, *flags):
-        daemon = self.daemon("--metrics.profile=full", "--metrics.max-series=20000", *flags)
+        config = Path(self.folder) / "cards.yaml"
+        config.write_text("metrics: {profile: full, max_series: 16000}\n")  # the profile has no flag
+        daemon = self.daemon("--config", str(config), *flags)
         wait_for(f"the GPUs; {daemon.text()}", lambda: daemon.metric('rankscope_source_up{source="nvml"}') == 1)
         return daemon
 
