@@ -17,8 +17,11 @@ std::optional<KmsgRecord> ReadKmsgRecord(std::string_view text) {
   if (!sequence || !cursor.Take(",")) return std::nullopt;
   record.sequence = *sequence;
   const std::optional<int64_t> microseconds = cursor.TakeNumber();
-  if (!microseconds || !cursor.Take(",-")) return std::nullopt;
+  if (!microseconds || !cursor.Take(",")) return std::nullopt;
   record.microseconds = *microseconds;
+  record.continues = cursor.Take("c");
+  // A hand cannot leave a line open.
+  if (record.continues ? !record.by_kernel : !cursor.Take("-")) return std::nullopt;
   // ",caller=T1" and whatever a later kernel adds.
   const std::string_view rest = cursor.rest();
   const size_t end = rest.find(';');

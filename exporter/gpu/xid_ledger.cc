@@ -99,6 +99,7 @@ bool XidLedger::Add(Teller teller, const XidTold& xid, Timestamp t) {
   if (entry->unmet[1 - own].Take(t)) return false;
   entry->unmet[own].Add(t);
   ++entry->count;
+  if (teller == Teller::kLibrary && on_library_) on_library_();
   return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -79,6 +80,8 @@ class XidLedger {
   // began was settled in between.
   void OnNothingAsked(std::string_view card);
 
+  // Called when the library has told of an error that the log has not.
+  void set_on_library(std::function<void()> on_library) { on_library_ = std::move(on_library); }
   void SetHeard(Teller teller, bool heard) { heard_[static_cast<size_t>(teller)] = heard; }
   bool heard(Teller teller) const { return heard_[static_cast<size_t>(teller)]; }
 
@@ -124,6 +127,7 @@ class XidLedger {
   std::map<std::pair<int32_t, bool>, int64_t> sxids_;  // by code, and whether it is fatal
   std::set<std::string, std::less<>> known_;
   std::array<bool, 2> heard_{};
+  std::function<void()> on_library_;
   int64_t lost_ = 0;
 };
 

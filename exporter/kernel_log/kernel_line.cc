@@ -114,10 +114,11 @@ std::optional<KernelLine> ParseKernelRecord(std::string_view text) {
     line = {};
     return form(from, line);
   };
-  if (!read(ReadXid, record->text) && !read(ReadSwitch, record->text) &&
-      !read(ReadLoss, record->text) && !read(ReadHostLine, *record)) {
+  if (!read(ReadXid, record->text) && !read(ReadLoss, record->text) &&
+      (record->continues || (!read(ReadSwitch, record->text) && !read(ReadHostLine, *record)))) {
     return std::nullopt;
   }
+  line.continues = record->continues;
   line.sequence = record->sequence;
   line.microseconds = record->microseconds;
   line.text = record->text.substr(0, KernelLine::kTextCap);

@@ -27,8 +27,11 @@ struct KernelLine {
   RecoveryAction recovery = RecoveryAction::kUntold;  // that an Xid 154 has come to
   bool nonfatal = false;  // an error of an NVLink or of an NVSwitch that it survived
   bool detail = false;    // of an error of an NVSwitch whose line came before
-  std::string bus_id;     // domain:bus:device in lower case; empty = no GPU is named
-  std::string text;       // without the head, at most kTextCap
+  // The kernel kept it as the rest of another line, and such a rest may be a name that a user gave:
+  // a cgroup's, in the lines about an out-of-memory kill. It needs a second witness.
+  bool continues = false;
+  std::string bus_id;  // domain:bus:device in lower case; empty = no GPU is named
+  std::string text;    // without the head, at most kTextCap
 
   static constexpr size_t kTextCap = 512;
 };
@@ -42,7 +45,7 @@ std::optional<int64_t> SequenceOf(std::string_view record);
 std::string CardOfLongLoss(std::string_view record);
 
 // nullopt for records of no kind above, for what daemons write there, and for the end of a line
-// that the kernel could not put to its beginning.
+// that the kernel could not put to its beginning, unless it reads as NVIDIA's driver writes.
 std::optional<KernelLine> ParseKernelRecord(std::string_view record);
 
 }  // namespace rankscope::collectors

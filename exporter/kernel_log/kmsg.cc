@@ -53,6 +53,7 @@ Status Kmsg::Start(exporter::EventLoop& loop, Sink& sink) {
   fd_ = std::move(fd);
   loop_ = &loop;
   xids_->SetHeard(XidLedger::Teller::kKernelLog, true);
+  xids_->set_on_library([this] { AskLibraryAgain(); });
   Read();  // what is there now, or its beginning
   TellState(Availability::kUp);
   return {};
@@ -63,6 +64,8 @@ void Kmsg::Stop() {
   loop_->Unwatch(fd_.get());
   fd_.Reset();
   told_.clear();
+  held_.clear();
+  xids_->set_on_library({});
   xids_->SetHeard(XidLedger::Teller::kKernelLog, false);
   loop_ = nullptr;
 }
@@ -104,9 +107,38 @@ void Kmsg::Take(std::string_view record) {
     ++unconfirmed_;
     return;
   }
-  TakeXid(*line, now);
+  if (!old_ && line->continues && !IsWitnessed(*line, now)) return Hold(*std::move(line), now);
+  Believe(*line, now);
+}
+
+bool Kmsg::IsWitnessed(const KernelLine& line, Timestamp now) const {
+  constexpr int32_t kOffTheBus = 79;  // what the library says of a loss
+  const int32_t code = line.kind == KernelEventType::kGpuLost ? kOffTheBus : line.code;
+  return !xids_->heard(XidLedger::Teller::kLibrary) || xids_->OnlyLibrary(line.bus_id, code, now);
+}
+
+void Kmsg::Hold(KernelLine line, Timestamp now) {
+  constexpr size_t kMaxHeld = 64;
+  while (!held_.empty() && (held_.size() >= kMaxHeld || now - held_.front().t > XidLedger::kSame)) {
+    held_.pop_front();
+    ++unconfirmed_;
+  }
+  held_.push_back({std::move(line), now});
+}
+
+void Kmsg::AskLibraryAgain() {
+  const Timestamp now = loop_->Now();
+  std::erase_if(held_, [this, now](const Held& held) {
+    if (now - held.t > XidLedger::kSame || !IsWitnessed(held.line, now)) return false;
+    Believe(held.line, now);
+    return true;
+  });
+}
+
+void Kmsg::Believe(const KernelLine& line, Timestamp now) {
+  TakeXid(line, now);
   if (old_) return;
-  ++lines_[static_cast<size_t>(line->kind) - 1];
+  ++lines_[static_cast<size_t>(line.kind) - 1];
   if (told_.size() >= kMaxSubjects) {
     std::erase_if(told_, [now](const auto& entry) { return now - entry.second >= kTellAgain; });
     if (told_.size() >= kMaxSubjects) {
@@ -115,10 +147,10 @@ void Kmsg::Take(std::string_view record) {
     }
   }
   const auto [told, first] =
-      told_.try_emplace(Subject{line->kind, line->code, line->bus_id, line->pid}, now);
+      told_.try_emplace(Subject{line.kind, line.code, line.bus_id, line.pid}, now);
   if (!first && now - told->second < kTellAgain) return;
   told->second = now;
-  Tell(*line);
+  Tell(line);
 }
 
 // nv-procfs.c: the driver's module has a folder of its own, and in it one for each GPU, which

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -47,6 +48,11 @@ class Kmsg final : public exporter::Source {
 
   void Read();
   void Take(std::string_view record);
+  void Believe(const KernelLine& line, Timestamp now);
+  // Of a line that is the rest of another: the library tells the same, or does not listen.
+  bool IsWitnessed(const KernelLine& line, Timestamp now) const;
+  void Hold(KernelLine line, Timestamp now);
+  void AskLibraryAgain();
   void TakeXid(const KernelLine& line, Timestamp now);
   void Tell(const KernelLine& line);
   bool IsConfirmed(const KernelLine& line, Timestamp now);
@@ -68,6 +74,11 @@ class Kmsg final : public exporter::Source {
     Timestamp asked;
   };
   std::map<std::string, Answer> answers_;
+  struct Held {
+    KernelLine line;
+    Timestamp t;
+  };
+  std::deque<Held> held_;  // until the library tells the same
   bool old_ = true;        // what is read was logged before the source began
   std::string long_loss_;  // the GPU of a message in several records
   int64_t long_loss_sequence_ = 0;

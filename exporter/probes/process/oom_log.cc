@@ -36,7 +36,7 @@ std::string Scope(std::string_view constraint) {
 
 std::optional<OomLine> ParseOomRecord(std::string_view record) {
   const std::optional<KmsgRecord> read = ReadKmsgRecord(record);
-  if (!read) return std::nullopt;
+  if (!read || read->continues) return std::nullopt;
   const std::string_view text = read->text;
   if (!text.starts_with("oom-kill:constraint=")) return std::nullopt;
   OomLine line;

@@ -81,7 +81,34 @@ TEST(KernelLine, OfSeveralLinesTheFirstNamesTheCard) {
   EXPECT_EQ(CardOfLongLoss("3,1,1,-;NVRM: The NVIDIA GPU 0000:3B:00.0 (PCI ID: 10de:20b5)"),
             "0000:3b:00");
   EXPECT_EQ(CardOfLongLoss("3,1,1,-;NVRM: The NVIDIA GPU 0000:3B:00.0"), "");
-  EXPECT_EQ(CardOfLongLoss("3,1,1,c;NVRM: The NVIDIA GPU 0000:3B:00.0 (PCI ID: 10de:20b5)"), "");
+  EXPECT_EQ(CardOfLongLoss("3,1,1,c;NVRM: The NVIDIA GPU 0000:3B:00.0 (PCI ID: 10de:20b5)"),
+            "0000:3b:00");
+}
+
+// As driver 580.159 has it written on Linux 6.18.
+TEST(KernelLine, TheDriverWritesItsLinesAsTheRestOfOne) {
+  const std::string_view xid =
+      "NVRM: Xid (PCI:0000:00:06): 31, pid=656, name=python, channel 0x00000032, intr 00000000. "
+      "MMU "
+      "Fault: ENGINE GRAPHICS GPC1 GPCCLIENT_T1_8 faulted @ 0x0_00001000. Fault is of type "
+      "FAULT_PDE "
+      "ACCESS_TYPE_VIRT_WRITE";
+  const auto line = ParseKernelRecord("4,363,51379450,c;" + std::string(xid) + "\n");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->code, 31);
+  EXPECT_EQ(line->pid, 656);
+  EXPECT_EQ(line->bus_id, "0000:00:06");
+  EXPECT_FALSE(ParseKernelRecord("12,363,51379450,c;" + std::string(xid))) << "not by the kernel";
+  EXPECT_FALSE(ParseKernelRecord("4,363,51379450,+;" + std::string(xid)));
+}
+
+TEST(KernelLine, TheRestOfAnotherLineIsNobodys) {
+  for (const std::string_view text : {"nfs: server a not responding, still trying",
+                                      "INFO: task python3:41 blocked for more than 122 "
+                                      "seconds.",
+                                      "name=x, NVRM: Xid (PCI:0000:00:06): 31, pid=656"}) {
+    EXPECT_FALSE(ParseKernelRecord("4,7,9,c;" + std::string(text))) << text;
+  }
 }
 
 // A pipe whose each write is a record, as each read of /dev/kmsg is one.
@@ -113,6 +140,11 @@ class KmsgTest : public ::testing::Test {
   void Write(int64_t sequence, std::string_view text, int64_t microseconds = 1) {
     const std::string record = "3," + std::to_string(sequence) + "," +
                                std::to_string(microseconds) + ",-;" + std::string(text) + "\n";
+    ASSERT_EQ(write(writer_.get(), record.data(), record.size()),
+              static_cast<ssize_t>(record.size()));
+  }
+  void WriteRest(int64_t sequence, std::string_view text) {
+    const std::string record = "4," + std::to_string(sequence) + ",1,c;" + std::string(text) + "\n";
     ASSERT_EQ(write(writer_.get(), record.data(), record.size()),
               static_cast<ssize_t>(record.size()));
   }
@@ -159,6 +191,35 @@ TEST_F(KmsgTest, OfBeforeItsStartIsKnownAndNeitherCountedNorTold) {
   Run();
   EXPECT_EQ(xids_->Report().counts[0].count, 2);
   EXPECT_EQ(source.lost(), 0);
+  source.Stop();
+}
+
+// A cgroup's name may stand alone in such a record.
+TEST_F(KmsgTest, WhatMayBeTheRestOfALineIsBelievedWithTheLibrary) {
+  Open();
+  Kmsg source(std::make_shared<ProcessTable>(), xids_, path_, driver_);
+  ASSERT_TRUE(source.Start(loop_, sink_).ok());
+  xids_->SetHeard(XidLedger::Teller::kLibrary, true);
+  const auto told = [this] { return sink_.Of<KernelEvent>(); };
+  WriteRest(1, "NVRM: Xid (PCI:0000:4F:00): 79, GPU has fallen off the bus.");
+  WriteRest(2, "NVRM: Xid (PCI:0000:4F:00): 31, pid=7, name=python3, MMU Fault");
+  Run();
+  EXPECT_EQ(told().size(), 0u);
+  EXPECT_EQ(xids_->Report().counts.size(), 0u);
+  xids_->Add(XidLedger::Teller::kLibrary, {"0000:4f:00", 31}, loop_.Now());
+  ASSERT_EQ(told().size(), 1u);
+  EXPECT_EQ(told()[0].code, 31);
+  EXPECT_NE(told()[0].text, "");
+  xids_->Add(XidLedger::Teller::kLibrary, {"0000:4f:00", 43}, loop_.Now());
+  WriteRest(3, "NVRM: Xid (PCI:0000:4F:00): 43, pid=7, name=python3, channel 0x00000032");
+  Run();
+  ASSERT_EQ(told().size(), 2u) << "the library was first";
+  EXPECT_EQ(told()[1].code, 43);
+  for (const XidCount& each : xids_->Report().counts) EXPECT_EQ(each.count, 1) << each.code;
+  xids_->SetHeard(XidLedger::Teller::kLibrary, false);
+  WriteRest(4, "NVRM: Xid (PCI:0000:50:00): 13, pid=9, name=python3, Graphics Exception");
+  Run();
+  EXPECT_EQ(told().size(), 3u) << "nobody else could tell";
   source.Stop();
 }
 
