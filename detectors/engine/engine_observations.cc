@@ -348,9 +348,12 @@ void Engine::Impl::On(const KernelEvent& event, const Observation& observation) 
   const bool of_card =
       owner == features::GpuErrorOwner::kHardware || owner == features::GpuErrorOwner::kDriver;
   if (read && read->pid > 0 && !of_card) return;
-  // The driver does not always know whose work it was; the card is known.
+  // The driver does not always know whose work it was, and its library never says; the card is
+  // known. Where somebody else computes on it too, a program's error is not known to be the job's.
   for (auto& [id, each] : jobs) {
-    if (!each.window.HoldsGpu(event.gpu_bus_id)) continue;
+    const windows::GpuWindow* const card = each.window.HeldGpu(event.gpu_bus_id);
+    if (card == nullptr) continue;
+    if (owner == features::GpuErrorOwner::kProgram && card->IsShared(observation.t)) continue;
     each.Touch(observation);
     each.window.OnKernelEvent(event, nullptr, read, observation.t);
   }

@@ -197,9 +197,9 @@ class JobWindow {
     attempts_.current().kernel.faults.OnKernelEvent(event, victim == nullptr ? 0 : victim->key.pid,
                                                     victim == nullptr ? -1 : victim->rank, t);
   }
-  // A process of the job computes on the card of this bus, or has.
-  bool HoldsGpu(std::string_view bus_id) const {
-    return now().kernel.gpus.HeldAt(bus_id) != nullptr;
+  // The card of this bus, where a process of the job computes on it, or has; null: it is not one.
+  const GpuWindow* HeldGpu(std::string_view bus_id) const {
+    return now().kernel.gpus.HeldAt(bus_id);
   }
 
   const std::string& job_id() const { return job_id_; }

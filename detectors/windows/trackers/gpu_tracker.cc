@@ -132,7 +132,7 @@ void GpuTracker::OnEvent(const Event& event, const Speaker& speaker, Timestamp t
   GpuWindow* const gpu = FindOrAdd(TextOf(event, "gpu_uuid"));
   if (gpu == nullptr) return;
   OnIdentity(event, *gpu, t);
-  if (!identity) OnHolder(event, speaker, *gpu);
+  if (!identity) OnHolder(event, speaker, *gpu, t);
 }
 
 void GpuTracker::OnIdentity(const Event& event, GpuWindow& gpu, Timestamp t) {
@@ -153,11 +153,12 @@ void GpuTracker::OnIdentity(const Event& event, GpuWindow& gpu, Timestamp t) {
   gpu.state_since = t;
 }
 
-void GpuTracker::OnHolder(const Event& event, const Speaker& speaker, GpuWindow& gpu) {
+void GpuTracker::OnHolder(const Event& event, const Speaker& speaker, GpuWindow& gpu, Timestamp t) {
   if (NumberOf(event, "gone") != 0) {
     gpu.holders.erase(event.process);
     return;
   }
+  if (speaker.foreign) gpu.foreign_until = t;
   if (gpu.holders.size() >= kMaxHolders && !gpu.holders.contains(event.process)) return;
   GpuHolder& holder = gpu.holders[event.process];
   holder.rank = speaker.rank >= 0 ? speaker.rank : speaker.worker_of;
@@ -189,6 +190,9 @@ void GpuTracker::OnSamples(const SampleBatch& batch, Timestamp t) {
     if (sample.signal == SignalId::kFramebufferTotalBytes) gpu->memory_total = sample.value;
     if (sample.signal == SignalId::kGpuPowerLimitWatts) gpu->power_limit = sample.value;
   }
+  if (std::any_of(gpu->holders.begin(), gpu->holders.end(),
+                  [](const auto& holder) { return !holder.second.own; }))
+    gpu->foreign_until = t;
   if (gpu->written == 0) gpu->first = t;
   gpu->worked = gpu->worked || (gpu->held && look.engine >= kBusy);
   NoteActivity(*gpu, look);

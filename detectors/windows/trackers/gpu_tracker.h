@@ -97,6 +97,7 @@ struct GpuWindow {
   double memory_total = GpuSecond::kNone;
   double power_limit = GpuSecond::kNone;
   std::map<ProcessKey, GpuHolder> holders;
+  Timestamp foreign_until;     // a process that is not the job's was on it; 0 = never
   bool held = false;           // a process of the job has computed on it
   std::vector<int32_t> ranks;  // that have, rising
   bool worked = false;         // under the job: its engine was busy
@@ -120,13 +121,18 @@ struct GpuWindow {
   const GpuRise& of(GpuCount which) const { return counts[static_cast<size_t>(which)]; }
   // Held by processes that are none of the job's.
   double ForeignBytes() const;
+  // The same, now or a moment ago: a process whose error the driver tells of may be gone by then.
+  bool IsShared(Timestamp now) const {
+    constexpr Duration kMoment = Seconds(30);
+    return foreign_until.ns != 0 && now - foreign_until <= kMoment;
+  }
 
   template <class A>
   void Fields(A& a) {
     a(uuid, bus_id, model, state, state_since, xid, xid_since, index, minor, processes_told, mig,
-      memory_total, power_limit, holders, held, ranks, worked, first, active, engine_minutes,
-      sm_minutes, throttled_minutes, memory, spins_since, best_clock, clock_sum, clock_count,
-      counts, written, seconds);
+      memory_total, power_limit, holders, foreign_until, held, ranks, worked, first, active,
+      engine_minutes, sm_minutes, throttled_minutes, memory, spins_since, best_clock, clock_sum,
+      clock_count, counts, written, seconds);
   }
 };
 
@@ -157,7 +163,7 @@ class GpuTracker {
  private:
   GpuWindow* FindOrAdd(std::string_view uuid);
   void OnIdentity(const Event& event, GpuWindow& gpu, Timestamp t);
-  void OnHolder(const Event& event, const Speaker& speaker, GpuWindow& gpu);
+  static void OnHolder(const Event& event, const Speaker& speaker, GpuWindow& gpu, Timestamp t);
 
   std::map<std::string, GpuWindow> gpus_;
 };
