@@ -33,13 +33,20 @@ bool ReadsOrWrites(const JobFeatures& f) {
       });
 }
 
+// It launches as one does that works. One that polls the card for what does not come launches too,
+// a few times a second where its steps did so hundreds of times.
+bool Launches(const features::RankLaunches& rank, double within) {
+  constexpr double kWorks = 0.02;  // of its usual rate
+  return rank.launches > 0 && rank.seconds_since_launch < within &&
+         rank.rate >= kWorks * rank.usual_rate;
+}
+
 // All launch: they evaluate, each for itself.
 bool AllLaunch(const JobFeatures& f, double within) {
   const auto& ranks = f.launches.ranks;
   return Counts(f, proto::STORE_CUDA) && !ranks.empty() &&
-         std::all_of(ranks.begin(), ranks.end(), [within](const features::RankLaunches& rank) {
-           return rank.launches > 0 && rank.seconds_since_launch < within;
-         });
+         std::all_of(ranks.begin(), ranks.end(),
+                     [within](const auto& rank) { return Launches(rank, within); });
 }
 
 // A training record that came after the collectives had stopped.
@@ -126,7 +133,10 @@ bool Stalls(const JobFeatures& f) {
   const CollectiveFeatures& c = f.collectives;
   if (Counts(f, proto::STORE_NCCL) && c.entered > 0)
     return c.seconds_since_advance >= std::max(kGoesOn, kIntervals * c.usual_pause);
-  return !Counts(f, proto::STORE_CUDA) || !(f.launches.seconds_since_launch < kGoesOn);
+  const auto& ranks = f.launches.ranks;
+  return !Counts(f, proto::STORE_CUDA) ||
+         std::none_of(ranks.begin(), ranks.end(),
+                      [](const auto& rank) { return Launches(rank, kGoesOn); });
 }
 
 bool CallsCounted(const JobFeatures& f) {

@@ -94,7 +94,8 @@ void CiteActivity(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu&
 }
 
 void CiteThrottle(Citer& citer, JobFeatures& f, RunGpu& gpu) {
-  if (gpu.now.severe_duty <= 0 && gpu.before.severe_duty <= 0) return;
+  constexpr double kShown = 0.005;  // less is 0 % in the sentence
+  if (std::min(gpu.now.severe_duty, gpu.before.severe_duty) < kShown) return;
   Evidence evidence = OfGpu(EvidenceKind::kGpuThrottle, gpu, f);
   evidence.begin = f.now - Seconds(2 * kMinuteSeconds);
   evidence.observed = std::min(gpu.now.severe_duty, gpu.before.severe_duty);

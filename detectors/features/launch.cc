@@ -116,6 +116,9 @@ class LaunchDescriber {
     out.stalls = static_cast<int32_t>(sum.stalls);
     out.stall_seconds = static_cast<double>(sum.stall_seconds);
     out.rate_before = RateBefore(calls);
+    out.rate = RateOfLate(calls);
+    const double counted = job_.RunningSeconds(calls.first(), calls.last());
+    if (counted > 0) out.usual_rate = calls.launches() / counted;
     return out;
   }
 
@@ -130,6 +133,17 @@ class LaunchDescriber {
       launches += static_cast<double>(piece.launches);
       wall += static_cast<double>(piece.wall_seconds);
       ++used;
+    }
+    return wall > 0 ? launches / wall : 0;
+  }
+
+  static double RateOfLate(const RankCalls& calls) {
+    auto launches = static_cast<double>(calls.current().launches);
+    auto wall = static_cast<double>(calls.current().wall_seconds);
+    if (calls.pieces().size() > 0) {
+      const LaunchPiece& newest = calls.pieces()[calls.pieces().size() - 1];
+      launches += static_cast<double>(newest.launches);
+      wall += static_cast<double>(newest.wall_seconds);
     }
     return wall > 0 ? launches / wall : 0;
   }

@@ -21,6 +21,8 @@ struct RankLaunches {
   double seconds_since_launch = 0;  // up to now
   double longest_pause = 0;         // the second longest between launches that came to an end
   double rate_before = 0;           // launches a second in the last minute in which it launched
+  double rate = 0;                  // launches a second of late, of ten to twenty seconds
+  double usual_rate = 0;            // launches a second since it is counted
   double sync_seconds = 0;          // of the synchronisation that it is in; 0 = in none
   double counted_share = 1;         // of the time, in which calls are counted at all, of late
   // Shares of the wall in the newest pieces of the window.
