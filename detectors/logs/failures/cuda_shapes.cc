@@ -85,8 +85,14 @@ constexpr std::string_view kAnchors[] = {
     "CUDA error: ",       "cudaErrorECC", "cudaErrorIllegal", "cudaErrorLaunch",
     "CUDA runtime error", "CUDA_ERROR_",  "Cuda failure ",    "cuda runtime error"};
 
+// What PyTorch adds below its own message of an error, from 2.9 on: "Search for `cudaErrorAssert'
+// in https://docs.nvidia.com/cuda/...". c10/cuda/CUDAMiscFunctions.cpp.
+bool IsAdvice(std::string_view text) {
+  return Contains(text, "Search for `") && Contains(text, "' in https://docs.nvidia.com/");
+}
+
 void ParseCuda(const CleanLine& line, RecordList& out) {
-  if (HasOwnRow(line.text) || IsRetry(line.text)) return;
+  if (HasOwnRow(line.text) || IsRetry(line.text) || IsAdvice(line.text)) return;
   // The peer's view of an error that was raised before: "previous error".
   Incident incident = MakeIncident(IncidentKind::kCudaError, line, "cuda_error");
   if (ReadDeviceMemory(line.text, incident) || !ReadCudaError(line.text, incident)) return;
@@ -131,7 +137,7 @@ std::string_view OwnWords(std::string_view text) {
     // Identifiers (cudaErrorX, CUBLAS_STATUS_X) are their own words.
     const bool identifier = opening.back() != ' ';
     const std::string_view words = identifier ? text.substr(at) : text.substr(at + opening.size());
-    return Capped(Trim(words.substr(0, words.find_first_of("\n.;"))), 120);
+    return Capped(Trim(words.substr(0, words.find_first_of(identifier ? "\n.;'`" : "\n.;"))), 120);
   }
   return {};
 }
