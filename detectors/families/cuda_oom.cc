@@ -132,7 +132,7 @@ Finding Evaluate(const JobFeatures& f) {
     return finding;
   }
   if (primary == nullptr || primary->incident().kind != IncidentKind::kCudaOom) return {};
-  if (ForeignBytes(f, primary->incident()) >= kGiB) return {};
+  if (IsCrowdedOut(f, primary->incident())) return {};
   Finding finding = FromPrimary(f);
   finding.sub = Sub(primary->incident());
   if (const auto total = Field(primary->incident(), "total"))

@@ -16,8 +16,8 @@ using logs::IncidentKind;
 Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (primary == nullptr || primary->incident().kind != IncidentKind::kCudaOom) return {};
+  if (!IsCrowdedOut(f, primary->incident())) return {};
   const double foreign = ForeignBytes(f, primary->incident());
-  if (foreign < kGiB) return {};
   Finding finding = FromPrimary(f);
   finding.sub = "co_tenant";
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
@@ -31,7 +31,14 @@ Finding Evaluate(const JobFeatures& f) {
 
 RuledOut RuleOut(const JobFeatures& f) {
   if (const Cause* oom = FindCause(f, IncidentKind::kCudaOom)) {
-    return Excluded(Reason::kLittleForeignMemory, {oom->evidence});
+    const double foreign = ForeignBytes(f, oom->incident());
+    if (foreign < kGiB) return Excluded(Reason::kLittleForeignMemory, {oom->evidence});
+    const std::optional<double> requested = Field(oom->incident(), "requested");
+    if (requested && !IsCrowdedOut(f, oom->incident())) {
+      return Excluded(Reason::kTooLargeAnyway, {oom->evidence},
+                      {{FieldId::kRequested, *requested}, {FieldId::kForeign, foreign}});
+    }
+    return Excluded(Reason::kConsequence, {oom->evidence}, {{FieldId::kWhat, "allocation"}});
   }
   return NotDecidable(proto::STORE_GPU);
 }

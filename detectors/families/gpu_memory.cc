@@ -76,4 +76,12 @@ double ForeignBytes(const JobFeatures& f, const logs::Incident& incident) {
   return std::max(said, shared != nullptr ? shared->foreign_bytes : 0);
 }
 
+bool IsCrowdedOut(const JobFeatures& f, const logs::Incident& incident) {
+  const double foreign = ForeignBytes(f, incident);
+  if (foreign < kGiB) return false;
+  const auto requested = Field(incident, "requested");
+  const auto free = Field(incident, "free");
+  return !requested || !free || *requested <= *free + foreign;
+}
+
 }  // namespace rankscope::families

@@ -17,4 +17,8 @@ inline constexpr double kGiB = 1024.0 * 1024 * 1024;
 // Memory on the card that neither the job's processes nor the free list account for.
 double ForeignBytes(const features::JobFeatures& f, const logs::Incident& incident);
 
+// Others hold a GiB or more, and what was refused would have fitted without them. Where the message
+// tells neither what was asked for nor what was free, it is taken to.
+bool IsCrowdedOut(const features::JobFeatures& f, const logs::Incident& incident);
+
 }  // namespace rankscope::families

@@ -37,6 +37,7 @@ enum class Reason : uint8_t {
 
   // GPUs and hosts.
   kLittleForeignMemory,
+  kTooLargeAnyway,
   kKernelLogHasNone,
   kNoUncorrectedError,
   kEveryGpuAnswers,
