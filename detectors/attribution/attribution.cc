@@ -123,6 +123,11 @@ void TakeFacts(const Told& told, ProcessInfo& info) {
   info.pod_uid = Settle(info, Fact::kPod, told.Of(Fact::kPod));
 }
 
+// A user's ranks may have been started by root, and not by another user.
+bool MayLaunch(uint32_t uid, const JobFacts& facts) {
+  return uid == facts.uid || uid == 0;
+}
+
 }  // namespace
 
 void Attribution::OnRunBegin(const RunMark& mark, Timestamp t) {
@@ -166,13 +171,19 @@ void Attribution::FindJobOf(const ProcessStart& start, const Told& told, const P
   if (of_parent) words.push_back({ParentPhrase(*parent), parent->job_id});
   const bool whole = told.IsHetLeader(named.value);  // names the job that this one is a part of
   if (believed && !whole) words.push_back(named);
-  if (told.rank_keys() != nullptr && std::all_of(words.begin(), words.end(), [](const Word& word) {
-        return word.value.empty();
-      })) {
+  const bool unnamed =
+      std::all_of(words.begin(), words.end(), [](const Word& word) { return word.value.empty(); });
+  if (told.rank_keys() != nullptr && unnamed) {
     // Ranks of one launcher are siblings: the launcher names the job.
     const ProcessKey root = start.parent.pid > 1 ? start.parent : start.key;
     words.push_back(
         {"boot id and launcher pid " + std::to_string(root.pid), HashedJobId(boot_id, root)});
+  } else if (unnamed) {
+    // It is told of after them. A shell that sets RANK is no launcher, and may start other things.
+    const std::string named_by_it = HashedJobId(boot_id, start.key);
+    const JobFacts* const facts = FindJob(named_by_it);
+    if (facts != nullptr && !facts->launcher.empty() && MayLaunch(start.uid, *facts))
+      words.push_back({"its children are ranks of " + facts->launcher, named_by_it});
   }
   // An earlier word of the same source stays without being held against the new one.
   std::vector<Word> once;

@@ -6,7 +6,7 @@
 //
 //   job:  the wrapper's word for what it started > Slurm's cgroup > what the source says > the
 //   parent's job > SLURM_JOB_ID > proc-<8 hex> of boot id and
-//         launcher root, for processes that carry a rank's environment
+//         launcher root, for processes that carry a rank's environment and for that launcher
 //   rank: RANK > OMPI_COMM_WORLD_RANK, PMIX_RANK > SLURM_PROCID (only where nothing below it
 //   carries RANK)
 //

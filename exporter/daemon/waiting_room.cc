@@ -75,7 +75,13 @@ void WaitingRoom::Accept(const Observation& observation, Timestamp now) {
   if ((start != nullptr && awaited_.contains(start->key)) ||
       (begins && awaited_.contains(mark->root))) {
     Retry(now);
+    if (IsStrange(observation)) Admit({observation, now + kPatience, start->uid});
   }
+}
+
+bool WaitingRoom::IsStrange(const Observation& observation) const {
+  const auto* start = std::get_if<ProcessStart>(&observation.kind);
+  return start != nullptr && awaited_.contains(start->key) && !known_(start->key);
 }
 
 void WaitingRoom::Admit(Guest guest) {
@@ -97,7 +103,7 @@ std::deque<WaitingRoom::Guest> WaitingRoom::TakeAll() {
 // Somebody new is known: whoever waited for them goes on, in order.
 void WaitingRoom::Retry(Timestamp now) {
   for (Guest& guest : TakeAll()) {
-    if (guest.until > now && MustWait(guest.observation)) {
+    if (guest.until > now && (MustWait(guest.observation) || IsStrange(guest.observation))) {
       Admit(std::move(guest));
     } else {
       next_(guest.observation);

@@ -46,6 +46,8 @@ class WaitingRoom {
   };
 
   bool MustWait(const Observation& observation) const;
+  // A parent of guests that is nobody's: only they, let go first, can name its job.
+  bool IsStrange(const Observation& observation) const;
   void Admit(Guest guest);
   std::deque<Guest> TakeAll();
   void Retry(Timestamp now);

@@ -25,6 +25,7 @@ TrackedProcess WithFacts(TrackedProcess tracked, const ProcessFacts& facts) {
   tracked.by_cgroup = !tracked.job_id.empty() && tracked.job_id == facts.owner.job_id;
   if (tracked.job_id.empty()) tracked.job_id = facts.environment.slurm_job_id;
   tracked.unranked = !facts.environment.ranked && !tracked.wrapped && tracked.by_cgroup;
+  tracked.from_launcher = facts.environment.from_launcher;
   tracked.memory_is_v1 = !facts.cgroup.memory.empty();
   tracked.memory_cgroup = tracked.memory_is_v1 ? facts.cgroup.memory : facts.cgroup.unified;
   return tracked;

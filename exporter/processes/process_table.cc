@@ -40,7 +40,12 @@ bool ProcessTable::Add(TrackedProcess process) {
       !MakeRoom(unranked_users_, process.uid))
     return false;
   const ProcessKey key = process.key;
-  if (!replaces && !processes_.contains(process.parent.pid)) ++begun_;
+  constexpr int32_t kInit = 1;
+  const bool orphan = !processes_.contains(process.parent.pid);
+  if (!replaces && orphan) ++begun_;
+  // Of a job with a name of its own, the launcher carries that.
+  if (process.from_launcher && process.job_id.empty() && orphan && process.parent.pid > kInit)
+    AskFacts(process.parent);
   if (replaces) Unindex(processes_[key.pid]);
   Index(process);
   processes_[key.pid] = std::move(process);

@@ -30,8 +30,9 @@ struct TrackedProcess {
   bool missing = false;  // not seen by the last scan; its end is told by the next one
   // A wrapper's command or below it: the wrapper's word for the job stands.
   bool wrapped = false;
-  bool by_cgroup = false;  // job_id is by the job's cgroup
-  bool unranked = false;   // there for its cgroup alone: nothing has told it a place in the job
+  bool by_cgroup = false;      // job_id is by the job's cgroup
+  bool unranked = false;       // there for its cgroup alone: nothing has told it a place in the job
+  bool from_launcher = false;  // its parent is the launcher of ranks, which is of the job as well
 };
 
 class ProcessTable {
@@ -56,7 +57,7 @@ class ProcessTable {
   std::vector<ProcessKey> TakeAsked();
 
   // False when the table is full and nobody has more than this user: counted, not tracked. Replaces
-  // an entry of the same pid.
+  // an entry of the same pid. Nothing tells of a launcher itself: its facts are asked for.
   bool Add(TrackedProcess process);
   void Remove(ProcessKey key);
   // Whether its end was told a moment ago: what a scan or a worker still knows of it is old news.

@@ -401,6 +401,34 @@ raise ValueError("bad batch")
         self.assertFalse(self.up(daemon, "stdout_tail"))
 
 
+# What torchrun does: it starts a rank with variables of its own, waits for it, and has the last word.
+LAUNCHER = r"""
+import os, subprocess, sys, time
+own = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "TORCHELASTIC_RUN_ID": "none"}
+rank = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read(); sys.exit(7)"], stdin=subprocess.PIPE,
+                        env={**os.environ, **own})
+print(rank.pid, flush=True)
+sys.stdin.read()
+rank.stdin.close()
+print(f"local_rank: 0 ended with {rank.wait()}", file=sys.stderr)
+"""
+
+
+class Launcher(StdioTest):
+    def test_the_one_that_nobody_told_of_is_heard(self):
+        daemon = self.daemon()
+        launcher = subprocess.Popen([PYTHON, "-c", LAUNCHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, env=self.environment)
+        self.addCleanup(lambda: launcher.poll() is None and (launcher.kill(), launcher.wait()))
+        rank = int(launcher.stdout.readline())
+        job = self.job_of(daemon, rank)
+        self.assertEqual(self.job_of(daemon, launcher.pid), job, "it belongs to the job of its rank")
+        _, said = launcher.communicate(timeout=PATIENCE)
+        verdict = daemon.verdict(job)
+        heard = self.heard(daemon, verdict)
+        self.assertIn(said, heard.values(), heard)
+
+
 class Strangers(StdioTest):
     def test_other_programs_are_not_heard(self):
         daemon = self.daemon()

@@ -71,6 +71,30 @@ TEST_F(WaitingRoomTest, ARankWaitsForItsLauncherAndWhatIsToldOfItWaitsToo) {
   EXPECT_EQ(passed_.back(), "start 20");
 }
 
+// Nothing names the job of a torchrun in a shell but the ranks below it.
+TEST_F(WaitingRoomTest, ALauncherThatIsNobodysGoesBehindItsRanks) {
+  std::set<ProcessKey> named;
+  Passed passed;
+  WaitingRoom room([&named](const ProcessKey& key) { return named.contains(key); },
+                   [&](const Observation& observation) {
+                     const auto& start = std::get<ProcessStart>(observation.kind);
+                     const bool rank = !start.env.empty();
+                     if (rank) named.insert(start.parent);
+                     passed.push_back((named.contains(start.key) ? "named " : "") +
+                                      std::to_string(start.key.pid));
+                   });
+  Observation launcher = Rank(9, 1, 1001);
+  std::get<ProcessStart>(launcher.kind).env.clear();
+  room.Accept(Rank(10, 9, 1001), kNow);
+  room.Accept(Rank(11, 9, 1001), kNow);
+  room.Accept(launcher, kNow + Seconds(1));
+  EXPECT_EQ(passed, (Passed{"9"})) << "a wrapper's own child would be known now";
+  room.Accept(Rank(12, 9, 1001), kNow + Seconds(1));
+  room.Release(kNow + WaitingRoom::kPatience);
+  EXPECT_EQ(passed, (Passed{"9", "10", "11", "named 9", "12"}));
+  EXPECT_EQ(room.waiting(), 0u);
+}
+
 TEST_F(WaitingRoomTest, WhoCrowdsTheRoomSendsHisOwnOnAndNobodyElses) {
   room_.Accept(Rank(10, 9, 1001), kNow);
   for (int32_t pid = 100; passed_.empty(); ++pid) room_.Accept(Rank(pid, 99, 1002), kNow);

@@ -90,6 +90,34 @@ TEST_F(AttributionTest, SiblingsShareTheirLaunchersJobAndStrangersDoNot) {
       << "orphans of init are no siblings";
 }
 
+TEST_F(AttributionTest, ALauncherBelongsToTheJobThatItNames) {
+  std::vector<KeyValue> elastic = Rank(0);
+  elastic.push_back({"TORCHELASTIC_RUN_ID", "none"});
+  EXPECT_EQ(Start(Process({100, 4}, {9, 1}, {})), nullptr) << "before it has any ranks";
+  const std::string job = Start(Process({101, 5}, {100, 4}, elastic))->job_id;
+  const ProcessInfo* launcher = Start(Process({100, 4}, {9, 1}, {}));
+  ASSERT_NE(launcher, nullptr);
+  EXPECT_EQ(launcher->job_id, job);
+  EXPECT_EQ(launcher->role, ProcessRole::kLauncher);
+  EXPECT_EQ(Start(Process({100, 8}, {9, 1}, {})), nullptr) << "its pid was used again";
+}
+
+TEST_F(AttributionTest, AShellThatSetsRankIsNoLauncher) {
+  ASSERT_NE(Start(Process({101, 5}, {100, 4}, Rank(0))), nullptr);
+  EXPECT_EQ(Start(Process({100, 4}, {9, 1}, {})), nullptr);
+}
+
+TEST_F(AttributionTest, NobodyIsMadeAnothersLauncher) {
+  std::vector<KeyValue> elastic = Rank(0);
+  elastic.push_back({"TORCHELASTIC_RUN_ID", "none"});
+  ProcessStart rank = Process({101, 5}, {100, 4}, elastic);
+  rank.uid = 1000;
+  ASSERT_NE(Start(rank), nullptr);
+  ProcessStart other = Process({100, 4}, {9, 1}, {});
+  other.uid = 1001;
+  EXPECT_EQ(Start(other), nullptr);
+}
+
 TEST_F(AttributionTest, TheJobOfTheSourceThenOfTheParentThenOfSlurm) {
   ProcessStart wrapped = Process({10, 1}, {9, 1}, {{"SLURM_JOB_ID", "77"}});
   wrapped.job_id = "run-1";

@@ -25,6 +25,27 @@ TEST(ProcessTable, AnEndIsRememberedSoThatAScanDoesNotBringItBack) {
   EXPECT_FALSE(table.HasEnded({7, 101})) << "the next owner of the pid";
 }
 
+TEST(ProcessTable, AsksForTheLauncherOfRanksThatNothingElseNames) {
+  ProcessTable table;
+  TrackedProcess rank = Of({21, 100});
+  rank.parent = {20, 90};
+  table.Add(rank);
+  EXPECT_TRUE(table.TakeAsked().empty()) << "a shell has set RANK";
+  rank.from_launcher = true;
+  rank.job_id = "77";
+  table.Add(rank);
+  EXPECT_TRUE(table.TakeAsked().empty()) << "the launcher carries that, too";
+  rank.job_id.clear();
+  table.Add(rank);
+  EXPECT_EQ(table.TakeAsked(), (std::vector<ProcessKey>{{20, 90}}));
+  table.Add(Of({20, 90}));
+  table.Add(rank);
+  EXPECT_TRUE(table.TakeAsked().empty()) << "it is there";
+  rank.parent = {1, 1};
+  table.Add(rank);
+  EXPECT_TRUE(table.TakeAsked().empty());
+}
+
 TEST(ProcessTable, WhatWasNeverTrackedHasNoEnd) {
   ProcessTable table;
   table.Remove({7, 100});
