@@ -183,7 +183,7 @@ void Attribution::FindJobOf(const ProcessStart& start, const Told& told, const P
     const std::string named_by_it = HashedJobId(boot_id, start.key);
     const JobFacts* const facts = FindJob(named_by_it);
     if (facts != nullptr && !facts->launcher.empty() && MayLaunch(start.uid, *facts))
-      words.push_back({"its children are ranks of " + facts->launcher, named_by_it});
+      words.push_back({std::string(kByItsRanks) + facts->launcher, named_by_it});
   }
   // An earlier word of the same source stays without being held against the new one.
   std::vector<Word> once;

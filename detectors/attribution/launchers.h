@@ -9,6 +9,10 @@
 
 namespace rankscope::attribution {
 
+// How a launcher's job is known where nothing but its ranks names it, and then the launcher's name:
+// it was met after it had started them.
+inline constexpr std::string_view kByItsRanks = "its children are ranks of ";
+
 // The launcher that a command runs: torchrun, accelerate, deepspeed, mpirun, srun, ...; empty:
 // none. What comes behind a program's own name are its arguments: "python train.py --launcher srun"
 // is no launcher.

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "detectors/attribution/launchers.h"
 #include "exporter/loop/boot_clock.h"
 #include "exporter/output/past_text.h"
 #include "exporter/probes/stdio/standard_files.h"
@@ -283,6 +284,10 @@ void Stdio::Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint
 }
 
 void Stdio::SayWaiting(Stream& stream) {
+  // A full buffer, of 4 KiB at least, goes out in the middle of a line.
+  const bool first = !stream.waiting.empty() && std::exchange(stream.met_late, false);
+  stream.begins_inside |=
+      first && stream.waiting_bytes >= 2 * kSlice && stream.waiting[0].text.size() >= kSlice;
   stream.waiting_bytes = 0;
   for (const Waiting& piece : std::exchange(stream.waiting, {})) Say(stream, piece);
   Lose(stream, std::exchange(stream.lost_waiting, 0));
@@ -319,6 +324,7 @@ bool Stdio::Open(const ProcessKey& key, Stream& stream, uint32_t slot) {
     label.restart = process.elastic_restart;
   } else {
     stream.launcher = true;
+    stream.met_late = process.job_by.starts_with(attribution::kByItsRanks);
     if (OutputRules::IsRelay(process.comm)) stream.own_prefix = process.comm;
   }
   stream.output = std::make_unique<OutputStream>(std::move(label));
@@ -338,11 +344,12 @@ void Stdio::Say(Stream& stream, const Waiting& piece) {
   lost_told_ += stream.output->lost() - before;
 }
 
-OutputStream::Emit Stdio::EmitFor(const Stream& stream) {
+OutputStream::Emit Stdio::EmitFor(Stream& stream) {
   return [this, &stream](const LogLine& line, Timestamp t) {
     if (!stream.launcher) {
       recent_.Note(line.job_id, line.text);
-    } else if (!OutputRules::IsOwnWord(stream.own_prefix, line.text) ||
+    } else if (std::exchange(stream.begins_inside, false) ||
+               !OutputRules::IsOwnWord(stream.own_prefix, line.text) ||
                recent_.Holds(line.job_id, line.text)) {
       return false;
     }

@@ -98,7 +98,9 @@ class Stdio final : public ProbeSource {
     std::unique_ptr<OutputStream> output;
     // A launcher's: said a beat later than ranks, whose words it may repeat.
     bool launcher = false;
-    std::string own_prefix;  // of its own lines, where all others are copies
+    std::string own_prefix;      // of its own lines, where all others are copies
+    bool met_late = false;       // a launcher that nobody told of, and that was not heard so far
+    bool begins_inside = false;  // the first line that is heard is the end of one
   };
   struct Speaker {
     uint64_t start_ns = 0;
@@ -142,7 +144,7 @@ class Stdio final : public ProbeSource {
   void Refuse(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot);
   void Say(Stream& stream, const Waiting& piece);
   void SayWaiting(Stream& stream);
-  OutputStream::Emit EmitFor(const Stream& stream);
+  OutputStream::Emit EmitFor(Stream& stream);
   void Lose(Stream& stream, int64_t bytes);
   void SettleWaiting();
   void CloseEnded();
