@@ -86,6 +86,8 @@ Finding Evaluate(const JobFeatures& f) {
     finding.open.push_back(WhetherItLearned(f));
   }
   if (f.generic) finding.cap = std::min(finding.cap, cap::kLookalike);
+  // One that was slow before we came runs as steadily as one that never was faster.
+  if (f.running && f.beginning_unread) finding.cap = std::min(finding.cap, cap::kLookalike);
   Show(f.train_end_evidence, finding);
   Show(f.later_step_evidence, finding);
   Show(f.gpu.work_evidence, finding);
