@@ -18,7 +18,7 @@ inline constexpr double kGiB = 1024.0 * 1024 * 1024;
 double ForeignBytes(const features::JobFeatures& f, const logs::Incident& incident);
 
 // Others hold a GiB or more, and what was refused would have fitted without them. Where the message
-// tells neither what was asked for nor what was free, it is taken to.
+// does not tell what was asked for, or what was free, it is taken to.
 bool IsCrowdedOut(const features::JobFeatures& f, const logs::Incident& incident);
 
 }  // namespace rankscope::families
