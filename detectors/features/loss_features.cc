@@ -119,7 +119,7 @@ LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
                       std::max(1.0, static_cast<double>(n - 1) * static_cast<double>(f.stride));
   const std::vector<double> late =
       windows::Decimate(curve.last(std::max<size_t>(1, n / 3)), kTrendPoints);
-  f.late_trend_z = windows::MonotonicTrend(late).z;
+  f.late_trend_z = windows::TrendZ(late);
   return f;
 }
 

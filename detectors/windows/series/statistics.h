@@ -29,6 +29,9 @@ struct Trend {
 // O(n^2): for decimated series of at most a few hundred values.
 Trend MonotonicTrend(std::span<const double> values);
 
+// Its z alone, which costs a fraction.
+double TrendZ(std::span<const double> values);
+
 // At most `n` values of the series, evenly taken, first and last kept.
 std::vector<double> Decimate(std::span<const double> values, size_t n);
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -50,6 +51,24 @@ TEST(NoiseSigma, FindsTheSigmaOfNormalNoiseOnATrend) {
   EXPECT_NEAR(NoiseSigma(values), 0.2, 0.02);
 }
 
+TEST(Quantile, IsThatOfTheSortedValues) {
+  std::mt19937 random(7);
+  std::uniform_int_distribution<int> value(0, 40);
+  for (size_t n = 1; n < 70; ++n) {
+    Values values(n);
+    for (double& each : values) each = value(random);
+    Values sorted = values;
+    std::sort(sorted.begin(), sorted.end());
+    for (const double q : {0.0, 0.1, 0.25, 0.5, 0.9, 0.99, 1.0}) {
+      const double position = q * static_cast<double>(n - 1);
+      const auto below = static_cast<size_t>(position);
+      const double rest = position - static_cast<double>(below);
+      const double above = sorted[std::min(below + 1, n - 1)];
+      EXPECT_EQ(Quantile(values, q), sorted[below] * (1 - rest) + above * rest);
+    }
+  }
+}
+
 TEST(MonotonicTrend, OfFiveRisingValues) {
   // S = 10, variance = 5 x 4 x 15 / 18 = 16.6667, z = 9 / 4.08248.
   const Trend trend = MonotonicTrend(Values{1, 2, 3, 4, 5});
@@ -68,6 +87,16 @@ TEST(MonotonicTrend, OfConstantsAndOfTooFewIsNothing) {
   EXPECT_DOUBLE_EQ(MonotonicTrend(Values{2, 2, 2, 2}).z, 0);
   EXPECT_DOUBLE_EQ(MonotonicTrend(Values{1, 2}).z, 0);
   EXPECT_DOUBLE_EQ(MonotonicTrend(Values{1, 2}).slope_per_index, 0);
+}
+
+TEST(MonotonicTrend, ItsZAloneIsTheSame) {
+  std::mt19937 random(5);
+  std::uniform_int_distribution<int> value(0, 9);
+  for (size_t n = 0; n < 64; ++n) {
+    Values values(n);
+    for (double& each : values) each = value(random);
+    EXPECT_EQ(TrendZ(values), MonotonicTrend(values).z);
+  }
 }
 
 TEST(MonotonicTrend, OneOutlierTurnsNoSlope) {
