@@ -32,6 +32,8 @@ enum class Question : uint8_t {
   kHungOrSlow,         // at the time limit: progressing or stuck
   kCorrectness,        // whether it learned: no training record is readable
   kDidNotFall,         // whether it learned: the loss that was read does not tell
+  kOwnWords,           // whether it learned: it prints a loss or reward, and no record
+  kNotTraining,        // whether it trained at all
   kObjectiveScale,     // whether a loss may be as large as this one
   kWhoCancelled,
   kWhyExit,  // abnormal exit, no text

@@ -61,8 +61,16 @@ Finding Evaluate(const JobFeatures& f) {
   const bool completed = f.exit_known && f.exit_code == 0;
   // What came after the newest record may have been another curve.
   const bool seen_to_its_end = !f.text_unseen || f.train_end;
-  if (f.recognised && Learned(f) && seen_to_its_end) {
+  const bool reward = f.recognised && RewardHolds(f);
+  if (f.recognised && (Learned(f) || reward) && seen_to_its_end) {
     finding.sub = BecameSlow(f) ? "slow" : "healthy";
+    if (reward) {
+      finding.advice = "reward";
+      finding.values = {{FieldId::kRewardStart, f.reward.first},
+                        {FieldId::kRewardEnd, f.reward.last}};
+      Show(f.reward.first_evidence, finding);
+      Show(f.reward.last_evidence, finding);
+    }
     if (BecameSlow(f)) finding.shows.push_back(f.step_time_evidence);
     finding.tier = completed ? proto::TIER_C : proto::TIER_S;
     // Nobody says that it came to its end.
@@ -75,13 +83,15 @@ Finding Evaluate(const JobFeatures& f) {
   } else {
     if (f.text_unseen && !completed && !f.train_end) return {};
     if (f.running) return {};  // too early to say anything; U0 says so
-    if (!completed && !f.train_end && f.lines == 0) return {};
+    if (completed ? !ShowsWork(f) : !ShowsTraining(f)) return {};
+    if (!completed && !f.train_end && SpeaksAgainstLearning(f)) return {};
     finding.sub = subs::kUnverifiable;
     finding.tier = completed || f.train_end ? proto::TIER_S : proto::TIER_W;
     if (SpeakerIsElsewhere(f)) finding.cap = cap::kLookalike;
     Show(f.lines_evidence, finding);
     Show(f.steps_evidence, finding);
     ShowCurve(f, finding);
+    if (f.progress == 0) Show(f.metric.evidence, finding);
     Show(f.loss.highest_evidence, finding);
     finding.open.push_back(WhetherItLearned(f));
   }
@@ -116,6 +126,7 @@ RuledOut RuleOut(const JobFeatures& f) {
     return out;
   }
   if (f.running) return NotDecidable(proto::STORE_LOG, Reason::kTooEarly);
+  if (!ShowsWork(f)) return NotDecidable(proto::STORE_LOG, Reason::kNoTrainingSeen);
   return NotDecidable(proto::STORE_LOG, Reason::kNoLearningSeen);
 }
 

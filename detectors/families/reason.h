@@ -59,6 +59,7 @@ enum class Reason : uint8_t {
   kTooEarly,
   kStalls,
   kNoLearningSeen,
+  kNoTrainingSeen,
   kNoLoss,
   kLossNeedNotFall,
   kRateRangeTest,

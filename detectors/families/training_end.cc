@@ -26,7 +26,24 @@ bool EndedWell(const JobFeatures& f) {
   return f.exit_known ? f.exit_code == 0 : true;
 }
 
+bool ShowsTraining(const JobFeatures& f) {
+  constexpr int64_t kRecords = 3;  // one of the generic form may be an accident
+  constexpr int64_t kChanges = 2;
+  if (f.train_end || f.recognised || f.progress >= kRecords || f.metric.changes >= kChanges)
+    return true;
+  return f.leave.save != features::kNoEvidence || f.leave.evaluation != features::kNoEvidence;
+}
+
+bool ShowsWork(const JobFeatures& f) {
+  return ShowsTraining(f) || f.progress > 0 || f.train_begin || f.launches.launches > 0 ||
+         f.collectives.entered > 0 || f.gpu.work_evidence != features::kNoEvidence ||
+         f.world_size > 0 || f.starts_training || !f.framework.empty() || f.in_rendezvous ||
+         f.rendezvous_begin_evidence != features::kNoEvidence ||
+         f.storage.checkpoint_bytes_read > 0;
+}
+
 Question WhetherItLearned(const JobFeatures& f) {
+  if (f.loss.points == 0 && f.metric.changes > 0) return Question::kOwnWords;
   return f.loss.points > 0 && std::isfinite(f.loss.end) ? Question::kDidNotFall
                                                         : Question::kCorrectness;
 }

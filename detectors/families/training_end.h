@@ -10,6 +10,13 @@ namespace rankscope::families {
 
 bool EndedWell(const features::JobFeatures& f);
 
+// Something was trained, by what the output shows, whoever reads it as a record: it prints records,
+// or a loss that changes, saves, evaluates, or says that training is over.
+bool ShowsTraining(const features::JobFeatures& f);
+// Or work was done: on a GPU, in collectives, by a framework that names itself, or by ranks that a
+// launcher of distributed training started.
+bool ShowsWork(const features::JobFeatures& f);
+
 Question WhetherItLearned(const features::JobFeatures& f);
 
 }  // namespace rankscope::families

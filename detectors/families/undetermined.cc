@@ -64,13 +64,19 @@ Finding Evaluate(const JobFeatures& f) {
     finding.ranks = first->candidate->ranks;
     finding.onset = first->incident().t;
   }
-  finding.sub = f.wrapper_lost ? "wrapper_lost" : f.exit_known ? "abnormal_exit" : "no_evidence";
-  if (f.exit_known && f.exit_code == 0 && f.Primary() == nullptr) finding.sub = "no_evidence";
+  finding.sub = f.wrapper_lost ? "wrapper_lost"
+                : f.exit_known ? "abnormal_exit"
+                               : subs::kNoEvidence;
+  const bool failed = f.Primary() != nullptr || (f.exit_known && f.exit_code != 0) ||
+                      f.wrapper_lost || !EndedWell(f);
+  if (!failed) finding.sub = ShowsWork(f) ? subs::kNoEvidence : subs::kNoTraining;
   if (f.exit_evidence != kNoEvidence && std::find(finding.shows.begin(), finding.shows.end(),
                                                   f.exit_evidence) == finding.shows.end()) {
     finding.shows.push_back(f.exit_evidence);
   }
   if (f.lines_evidence != kNoEvidence) finding.shows.push_back(f.lines_evidence);
+  if (!failed) ShowCurve(f, finding);
+  if (!failed && f.progress == 0 && f.metric.changes > 0) Show(f.metric.evidence, finding);
   Show(f.last_progress_evidence, finding);
   ShowLeave(f, finding);
   for (const features::Evidence& evidence : f.evidence) {
@@ -85,6 +91,9 @@ Finding Evaluate(const JobFeatures& f) {
     JudgeSender(f, *sent, finding);
     if (FieldOf(*sent, "sent_by") == "scheduler") return finding;
   }
+  if (finding.sub == subs::kNoTraining) finding.open.push_back(Question::kNotTraining);
+  if (finding.sub == subs::kNoTraining && f.exit_known) return finding;
+  if (!failed && ShowsTraining(f)) finding.open.push_back(WhetherItLearned(f));
   finding.open.push_back(f.exit_known ? Question::kWhyExit : Question::kExitStatusUnknown);
   return finding;
 }

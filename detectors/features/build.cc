@@ -15,6 +15,7 @@
 #include "detectors/features/oom_count.h"
 #include "detectors/features/scheduler.h"
 #include "detectors/features/steps.h"
+#include "detectors/windows/training_launcher.h"
 
 namespace rankscope::features {
 namespace {
@@ -79,6 +80,7 @@ class Builder {
     DescribeResume(job_, window_, citer_, f_);
     DescribeLossScale(window_, citer_, f_);
     DescribeReward(window_, citer_, f_);
+    DescribeMetric(window_, citer_, f_);
     DescribeCompiler(job_, window_, citer_, f_);
     DescribeRestarts(job_, window_, citer_, f_);
     DescribeNetwork(job_, window_, citer_, f_);
@@ -127,6 +129,7 @@ class Builder {
     f_.wrapper_lost = !earlier_ && end.wrapper_lost && !end.ended;
     DescribeHearing();
     f_.world_size = job_.world_size();
+    f_.starts_training = windows::StartsTraining(job_.argv());
     f_.processes_seen = job_.processes_seen();
     f_.processes_alive = job_.processes_alive();
     for (const auto& [rank, window] : job_.ranks()) {

@@ -132,8 +132,9 @@ enum class EvidenceKind : uint8_t {
   kSuspectNode,  // a node that was in every run that failed soon
   kSuspended,
   kMemoryPressure,
+  kMetricSeries,  // a loss or reward that the output prints in words of its own
 };
-inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kMemoryPressure) + 1;
+inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kMetricSeries) + 1;
 
 struct Evidence {
   EvidenceKind kind{};

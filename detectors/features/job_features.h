@@ -157,6 +157,16 @@ struct RewardFeatures {
   EvidenceRef kl_evidence = kNoEvidence;
 };
 
+// The loss or reward that was printed most often outside of any training record, by its name.
+struct MetricFeatures {
+  int64_t values = 0;
+  int64_t changes = 0;  // of one value to the next
+  int64_t trailing_nonfinite = 0;
+  double first = logs::kAbsent;
+  double last = logs::kAbsent;
+  EvidenceRef evidence = kNoEvidence;
+};
+
 struct CompilerFeatures {
   bool open = false;        // begun and not ended, as far as the text says
   bool last_thing = false;  // and no training record since
@@ -207,6 +217,7 @@ struct JobFeatures {
   int32_t exit_code = 0;    // 128 + signal when killed
   int32_t exit_signal = 0;
   bool exec_failed = false;
+  bool starts_training = false;  // its command is a launcher of ranks
   bool wrapper_lost = false;
   // How the command ended was not seen: nobody listened when it did.
   bool end_unseen = false;
@@ -261,6 +272,7 @@ struct JobFeatures {
   ResumeFeatures resume;
   LossScaleFeatures loss_scale;
   RewardFeatures reward;
+  MetricFeatures metric;
   CompilerFeatures compiler;
   RestartFeatures restarts;
 

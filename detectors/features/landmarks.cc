@@ -199,6 +199,23 @@ void DescribeReward(const windows::AttemptWindow& window, Citer& citer, JobFeatu
   }
 }
 
+void DescribeMetric(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f) {
+  const windows::MetricRow* row = window.training.metrics().Longest();
+  if (row == nullptr) return;
+  MetricFeatures& metric = f.metric;
+  metric.values = row->values;
+  metric.changes = row->changes;
+  metric.trailing_nonfinite = row->trailing_nonfinite;
+  metric.first = row->first;
+  metric.last = row->last.value;
+  Evidence evidence = citer.Quote(EvidenceKind::kMetricSeries, row->last);
+  evidence.observed = metric.last;
+  if (std::isfinite(metric.first)) evidence.expected = metric.first;
+  evidence.times = metric.values;
+  evidence.values = {{FieldId::kName, row->name}};
+  metric.evidence = citer.Add(std::move(evidence));
+}
+
 void DescribeCompiler(const windows::JobWindow& job, const windows::AttemptWindow& window,
                       Citer& citer, JobFeatures& f) {
   const windows::MarkerSeen& begun = window.marker(MarkerKind::kCompileBegin);

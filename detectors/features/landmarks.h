@@ -23,6 +23,7 @@ void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow&
                     Citer& citer, JobFeatures& f);
 void DescribeLossScale(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
 void DescribeReward(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
+void DescribeMetric(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
 void DescribeCompiler(const windows::JobWindow& job, const windows::AttemptWindow& window,
                       Citer& citer, JobFeatures& f);
 void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindow& window,

@@ -202,8 +202,9 @@ enum class MarkerKind : uint8_t {
   kPartialLoad,    // something of a checkpoint was not restored; text = what
   kCompileBegin,   // a compiler runs, or its lock is waited for; text = what
   kCompileEnd,
+  kMetric,  // a loss or reward outside of any dialect's record; text = its name, number = its value
 };
-inline constexpr size_t kMarkerKinds = static_cast<size_t>(MarkerKind::kCompileEnd) + 1;
+inline constexpr size_t kMarkerKinds = static_cast<size_t>(MarkerKind::kMetric) + 1;
 
 struct Marker {
   MarkerKind kind{};

@@ -90,7 +90,7 @@ void AddResolution(const RemedyRow& remedy, const FieldValues& now, const FieldV
 
 std::string_view Symptom(const Finding& finding, const JobFeatures& f) {
   if (!finding.symptom.empty()) return finding.symptom;
-  if (f.running) return {};
+  if (f.running || finding.sub == subs::kNoTraining) return {};
   if (f.world_size > 1 && finding.ranks.size() == 1) return "one_rank_crashed";
   return "all_ranks_crashed";
 }
@@ -106,7 +106,7 @@ std::string_view When(const JobFeatures& f) {
 
 std::string_view Severity(std::string_view code, std::string_view sub) {
   if (code == "G1") return sub == subs::kUnverifiable ? "info" : "ok";
-  if (code == "U0") return sub == subs::kTooEarly ? "info" : "warning";
+  if (code == "U0") return sub == subs::kTooEarly || sub == subs::kNoTraining ? "info" : "warning";
   constexpr std::array kLesser = {"X20", "F2", "E3", "D1", "D2", "D3", "X17"};
   if (std::find(kLesser.begin(), kLesser.end(), code) != kLesser.end()) return "warning";
   return "critical";

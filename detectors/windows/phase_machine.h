@@ -55,6 +55,7 @@ class PhaseMachine {
       case logs::MarkerKind::kPartialLoad:
       case logs::MarkerKind::kCompileBegin:
       case logs::MarkerKind::kCompileEnd:
+      case logs::MarkerKind::kMetric:
         break;
     }
   }

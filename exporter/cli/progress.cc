@@ -82,7 +82,8 @@ constexpr std::string_view kEventKinds[] = {
     "banner",         "train_begin", "train_end",      "save_begin",    "save_end",
     "load_begin",     "loaded",      "no_checkpoint",  "eval",          "rendezvous_begin",
     "rendezvous_end", "restart",     "launcher_begin", "save_failed",   "eval_begin",
-    "fact",           "loss_scale",  "partial_load",   "compile_begin", "compile_end"};
+    "fact",           "loss_scale",  "partial_load",   "compile_begin", "compile_end",
+    "metric"};
 static_assert(std::size(kEventKinds) == logs::kMarkerKinds);
 
 void AppendNumber(std::string& out, double value) {
@@ -149,7 +150,7 @@ class Table {
     using logs::MarkerKind;
     // The Trainer's last dict says that lines beside it were not records.
     if (marker.kind == MarkerKind::kTrainEnd && marker.name == "hf_trainer") StrongDialectSpoke();
-    if (output_ != Output::kEvents) return;
+    if (output_ != Output::kEvents || marker.kind == MarkerKind::kMetric) return;
     const bool evaluation = marker.kind == MarkerKind::kEval;
     const bool total = marker.kind == MarkerKind::kTrainBegin;
     out_.append(std::to_string(marker.offset)).push_back('\t');

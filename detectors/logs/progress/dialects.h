@@ -59,6 +59,7 @@ bool ParseLightning(const CleanLine& line, RecordList& out);      // lightning.c
 bool ParseLightningRich(const CleanLine& line, RecordList& out);  // lightning.cc
 bool ParseTqdmLoop(const CleanLine& line, RecordList& out);       // lightning.cc
 bool ParseGeneric(const CleanLine& line, RecordList& out);        // generic.cc
+bool ParseMetric(const CleanLine& line, RecordList& out);         // metric.cc
 
 // Dialects whose records span lines.
 extern const BlockDialect kOlmoBlock;      // olmo.cc: OLMo and OLMo-core, metrics indented

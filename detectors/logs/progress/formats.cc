@@ -53,6 +53,8 @@ constexpr Anchors kFlax[] = {"logging_writer.py:"};
 constexpr Anchors kComposer[] = {"[batch=", "[sample=", "[token="};
 constexpr Anchors kTfBlock[] = {" per-step time ", "| output:"};
 constexpr Anchors kLoss[] = {"loss", "Loss", "LOSS"};
+constexpr Anchors kMetric[] = {"loss", "Loss",  "LOSS",      "eward", "rew",
+                               "Rew",  "eturn", "erplexity", "ppl",   "PPL"};
 
 constexpr FormatRow kDialects[] = {
     {"tf_orbit", "tensorflow", kTfOrbit, ParseTfOrbit,
@@ -167,6 +169,10 @@ constexpr FormatRow kDialects[] = {
 constexpr FormatRow kFallback = {"generic", "unknown", kLoss, ParseGeneric,
                                  "worker finished step 30 with loss = 1.25"};
 
+// What nobody reads as a record.
+constexpr FormatRow kLast = {"metric", "unknown", kMetric, ParseMetric,
+                             "Average training loss: 1.25"};
+
 std::vector<FormatRow> AllRows() {
   std::vector<FormatRow> rows;
   // Dialects first: their lines come by the million and a marker's phrase in one of them would be
@@ -177,6 +183,7 @@ std::vector<FormatRow> AllRows() {
   for (const std::span<const FormatRow> facts : {NcclFactRows(), LibraryFactRows()})
     rows.insert(rows.end(), facts.begin(), facts.end());
   rows.push_back(kFallback);
+  rows.push_back(kLast);
   return rows;
 }
 

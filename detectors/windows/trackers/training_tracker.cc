@@ -61,16 +61,19 @@ void TrainingTracker::Add(const TrackedRecord& record) {
 
 void TrainingTracker::OnMarker(const logs::Marker& marker, uint32_t stream, const LogLine* line,
                                Timestamp t) {
+  const bool quoted = !marker.line.empty() || line == nullptr;
+  const int64_t offset = quoted ? marker.offset : line->offset;
+  const std::string_view text = quoted ? marker.line : line->text;
   switch (marker.kind) {
     case logs::MarkerKind::kSaveBegin:
-    case logs::MarkerKind::kSaveEnd: {
+    case logs::MarkerKind::kSaveEnd:
       disturbed_ = true;
-      const bool quoted = !marker.line.empty() || line == nullptr;
-      const double step = std::isfinite(marker.number) ? marker.number : last_step_;
-      saves_.OnSave(step, stream, quoted ? marker.offset : line->offset,
-                    quoted ? marker.line : line->text, t);
+      saves_.OnSave(std::isfinite(marker.number) ? marker.number : last_step_, stream, offset, text,
+                    t);
       break;
-    }
+    case logs::MarkerKind::kMetric:
+      metrics_.Add(marker.text, marker.number, stream, offset, text, t);
+      break;
     case logs::MarkerKind::kEval:
     case logs::MarkerKind::kEvalBegin:
     case logs::MarkerKind::kSaveFailed:

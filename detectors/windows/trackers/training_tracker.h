@@ -15,6 +15,7 @@
 #include "detectors/logs/record.h"
 #include "detectors/windows/series/robust_band.h"
 #include "detectors/windows/trackers/learning_rate_tracker.h"
+#include "detectors/windows/trackers/metric_series.h"
 #include "detectors/windows/trackers/save_tracker.h"
 #include "detectors/windows/trackers/sighting.h"
 
@@ -54,6 +55,7 @@ class TrainingTracker {
   double skippable() const { return skippable_; }
   const Sighting& nan_iterations() const { return nan_iterations_; }  // cites the first
   const SaveTracker& saves() const { return saves_; }
+  const MetricSeries& metrics() const { return metrics_; }
 
   // Throughput as the job prints it: what the first records after the warm-up gave, and the newest.
   ThroughputMeasure throughput_measure() const { return measure_; }
@@ -67,7 +69,7 @@ class TrainingTracker {
       zero_begin_, grad_norm_zero_, zeros_, gradient_zeros_, scale_, scale_top_, scale_steady_,
       scale_halvings_, scale_rises_, scale_falls_, learning_rate_, step_seconds_, timed_steps_,
       slow_steps_, skipped_, skippable_, cumulative_skips_, nan_iterations_, saves_, measure_,
-      early_throughput_, late_throughput_, throughput_records_);
+      early_throughput_, late_throughput_, throughput_records_, metrics_);
     if (measure_ > ThroughputMeasure::kMfu) measure_ = ThroughputMeasure::kNone;  // damaged bytes
   }
 
@@ -110,6 +112,7 @@ class TrainingTracker {
   std::vector<double> early_throughput_;
   Ring<double, 32> late_throughput_;
   int64_t throughput_records_ = 0;
+  MetricSeries metrics_;
 };
 
 }  // namespace rankscope::windows
