@@ -21,8 +21,15 @@ std::string VerdictToJson(const proto::Verdict& verdict, std::string_view file =
 // {"schema":1,"node":...,"verdicts":[...]}
 std::string DocumentToJson(const proto::VerdictDocument& document);
 
-// For a terminal at 3 AM: headline, shows, implies, cannot decide, next tests; at most 100 columns.
-std::string VerdictToText(const proto::Verdict& verdict);
+// How much of a verdict is printed.
+enum class Detail {
+  kAll,
+  kShort,  // what decided it, what to do and what is open; of the rest how much there is
+};
+
+// For a terminal at 3 AM: headline, shows, implies, what to do, cannot decide, next tests; at most
+// 100 columns.
+std::string VerdictToText(const proto::Verdict& verdict, Detail detail = Detail::kAll);
 
 // For a job's comment: what it was, how it ended and why, in one line of printable text.
 std::string VerdictToDigest(const proto::Verdict& verdict);

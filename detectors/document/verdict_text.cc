@@ -6,124 +6,20 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "detectors/document/text_layout.h"
 #include "detectors/document/verdict_json.h"
 #include "detectors/document/verdict_words.h"
-#include "detectors/model/hidden_text.h"
-#include "detectors/model/utf8.h"
 
 namespace rankscope {
 
 namespace {
-
-constexpr size_t kColumns = 100;
-
-// One line of printable text: control characters (C0, DEL, C1) become '?', line ends and tabs a
-// blank; what nobody would see is written out.
-std::string Printable(std::string_view text) {
-  const std::string valid = ToUtf8(text);
-  std::string out;
-  out.reserve(valid.size());
-  for (size_t i = 0; i < valid.size(); ++i) {
-    const auto byte = static_cast<uint8_t>(valid[i]);
-    const bool c1 = byte == 0xC2 && static_cast<uint8_t>(valid[i + 1]) < 0xA0;
-    if (byte == '\n' || byte == '\r' || byte == '\t') {
-      out.push_back(' ');
-    } else if (byte < 0x20 || byte == 0x7F || c1) {
-      out.push_back('?');
-      if (c1) ++i;
-    } else if (const size_t hidden = HiddenSequence(std::string_view(valid).substr(i))) {
-      AppendWrittenOut(CodePoint(std::string_view(valid).substr(i), hidden), out);
-      i += hidden - 1;
-    } else {
-      out.push_back(valid[i]);
-    }
-  }
-  return out;
-}
-
-// Code points, which is columns for all but wide scripts.
-size_t Columns(std::string_view text) {
-  size_t count = 0;
-  for (const char c : text) count += (static_cast<uint8_t>(c) & 0xC0) != 0x80;
-  return count;
-}
-
-// The bytes of at most `columns` code points.
-size_t BytesOf(std::string_view text, size_t columns) {
-  size_t at = 0;
-  while (at < text.size() && columns > 0) {
-    ++at;
-    while (at < text.size() && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80) ++at;
-    --columns;
-  }
-  return at;
-}
-
-// Breaks at blanks; a word longer than a line is broken where the line ends. `first` begins the
-// first line, as many blanks the others.
-void Wrap(std::string_view first, std::string_view text, std::string& out) {
-  const std::string printable = Printable(text);
-  const std::string indent(Columns(first), ' ');
-  const size_t width = kColumns - indent.size();
-  std::string_view rest = printable;
-  out.append(first);
-  for (bool more = true; more;) {
-    size_t size = BytesOf(rest, width);
-    more = size < rest.size();
-    if (more && rest[size] != ' ') {
-      const size_t blank = rest.substr(0, size).rfind(' ');
-      if (blank != std::string_view::npos && blank > 0) size = blank;
-    }
-    std::string_view line = rest.substr(0, size);
-    while (more && line.ends_with(' ')) line.remove_suffix(1);
-    out.append(line);
-    out.push_back('\n');
-    rest.remove_prefix(size);
-    while (more && !rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
-    more = !rest.empty();
-    if (more) out.append(indent);
-  }
-}
-
-template <typename Range>
-std::string Join(const Range& values, std::string_view separator) {
-  std::string out;
-  for (const auto& value : values) {
-    if (!out.empty()) out.append(separator);
-    if constexpr (std::is_integral_v<std::decay_t<decltype(value)>>) {
-      out.append(std::to_string(value));
-    } else {
-      out.append(value);
-    }
-  }
-  return out;
-}
-
-// "3", "0-5,7": numbers in order, runs of them as ranges; the first `limit` ranges, then how many
-// numbers more.
-template <typename Repeated>
-std::string Ranges(const Repeated& values, size_t limit) {
-  std::vector<int64_t> numbers(values.begin(), values.end());
-  std::sort(numbers.begin(), numbers.end());
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  std::string out;
-  size_t ranges = 0;
-  for (size_t i = 0; i < numbers.size();) {
-    if (ranges++ == limit) return out + " and " + std::to_string(numbers.size() - i) + " more";
-    size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    out += (out.empty() ? "" : ",") + std::to_string(numbers[i]);
-    if (last > i) out += (last == i + 1 ? "," : "-") + std::to_string(numbers[last]);
-    i = last + 1;
-  }
-  return out;
-}
 
 // "node a", or "nodes a,b,c and 5 more".
 template <typename Repeated>
@@ -239,11 +135,44 @@ std::vector<Shown> Gathered(const proto::Verdict& verdict) {
   return all;
 }
 
-void PrintShows(const proto::Verdict& verdict, std::string& out) {
+// What the conclusion rests on first: the chain of causes, then the evidence of the first
+// implication.
+void PutDecisiveFirst(const proto::Verdict& verdict, std::vector<Shown>& all) {
+  std::vector<uint32_t> decisive;
+  for (const auto& cause : verdict.cause_chain()) decisive.push_back(cause.evidence());
+  if (verdict.implies_size() > 0) {
+    const auto& evidence = verdict.implies(0).evidence();
+    decisive.insert(decisive.end(), evidence.begin(), evidence.end());
+  }
+  const auto place = [&decisive](const Shown& shown) {
+    size_t best = decisive.size();
+    for (const int64_t id : shown.ids) {
+      const auto at = std::find(decisive.begin(), decisive.end(), static_cast<uint32_t>(id));
+      best = std::min(best, static_cast<size_t>(at - decisive.begin()));
+    }
+    return best;
+  };
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Shown& a, const Shown& b) { return place(a) < place(b); });
+}
+
+void PrintMore(int64_t count, std::string& out) {
+  if (count > 0) out += "  - and " + std::to_string(count) + " more (--all)\n";
+}
+
+void PrintShows(const proto::Verdict& verdict, Detail detail, std::string& out) {
   if (verdict.shows_size() == 0) return;
   constexpr size_t kRanges = 8;
   Section("Shows", out);
-  for (const Shown& shown : Gathered(verdict)) {
+  std::vector<Shown> all = Gathered(verdict);
+  size_t printed = all.size();
+  if (detail == Detail::kShort) {
+    constexpr size_t kSentences = 4;
+    PutDecisiveFirst(verdict, all);
+    printed = std::min(printed, kSentences);
+  }
+  for (size_t i = 0; i < printed; ++i) {
+    const Shown& shown = all[i];
     std::string text = shown.first->text();
     const std::set<int64_t> who(shown.numbers.begin(), shown.numbers.end());
     if (who.size() > 1) {
@@ -254,16 +183,26 @@ void PrintShows(const proto::Verdict& verdict, std::string& out) {
     Wrap("  [" + Ranges(shown.ids, kRanges) + "] ", text, out);
     const std::string cited = Cited(shown.first->cite());
     if (cited.empty()) continue;
+    if (detail == Detail::kShort) {
+      out += Cut("      | ", cited);
+      continue;
+    }
     Wrap("      | ", cited, out);
     if (shown.ids.size() > 1)
       Wrap("      | ", "and " + std::to_string(shown.ids.size() - 1) + " more like it", out);
   }
+  PrintMore(static_cast<int64_t>(all.size() - printed), out);
 }
 
-void PrintImplies(const proto::Verdict& verdict, std::string& out) {
+void PrintImplies(const proto::Verdict& verdict, Detail detail, std::string& out) {
   if (verdict.implies_size() == 0) return;
   Section("Implies", out);
   for (const auto& implication : verdict.implies()) {
+    // On which stores it rests is of interest to who doubts it.
+    if (detail == Detail::kShort && implication.evidence_size() == 0 &&
+        &implication != &verdict.implies(0)) {
+      continue;
+    }
     std::string text = implication.text();
     if (implication.evidence_size() > 0) text += " [" + Join(implication.evidence(), ",") + "]";
     Wrap("  - ", text, out);
@@ -277,12 +216,15 @@ std::string Lacking(proto::Store needs, proto::Availability why) {
          " data: " + std::string(LackWords(needs, why)) + ")";
 }
 
-void PrintCannotDecide(const proto::Verdict& verdict, std::string& out) {
+void PrintCannotDecide(const proto::Verdict& verdict, int most, std::string& out) {
   if (verdict.cannot_decide_size() == 0) return;
   Section("Cannot decide", out);
-  for (const auto& open : verdict.cannot_decide()) {
+  const int printed = std::min(most, verdict.cannot_decide_size());
+  for (int i = 0; i < printed; ++i) {
+    const auto& open = verdict.cannot_decide(i);
     Wrap("  - ", open.question() + Lacking(open.needs(), open.why()), out);
   }
+  PrintMore(verdict.cannot_decide_size() - printed, out);
 }
 
 // The families that could have been it, each with its reason; many share one, and are then printed
@@ -318,15 +260,31 @@ void PrintRuledOut(const proto::Verdict& verdict, std::string& out) {
   for (auto& [reason, codes] : reasons) Wrap("  - ", codes.append(": ").append(reason), out);
 }
 
-void PrintWarnings(const proto::Verdict& verdict, std::string& out) {
+// Which families it was not, and which nothing decides, without the reasons.
+void PrintOthers(const proto::Verdict& verdict, std::string& out) {
+  std::string ruled_out, open;
+  for (const auto& family : verdict.families()) {
+    if (family.state() == proto::FamilyState::RULED_OUT) ruled_out += " " + family.code();
+    if (family.state() == proto::FamilyState::NOT_DECIDABLE) open += " " + family.code();
+  }
+  if (ruled_out.empty() && open.empty()) return;
+  out.push_back('\n');
+  if (!ruled_out.empty()) Wrap("", "Ruled out (reasons: --all):" + ruled_out, out);
+  if (!open.empty()) Wrap("", "Not decidable:" + open, out);
+}
+
+void PrintWarnings(const proto::Verdict& verdict, int most, std::string& out) {
   if (verdict.warnings_size() == 0) return;
   Section("Warnings", out);
-  for (const auto& warning : verdict.warnings()) {
+  const int printed = std::min(most, verdict.warnings_size());
+  for (int i = 0; i < printed; ++i) {
+    const auto& warning = verdict.warnings(i);
     std::string text = warning.kind();
     if (!warning.subject().empty()) text += " " + warning.subject();
     text += ": " + warning.text();
     Wrap("  - ", text, out);
   }
+  PrintMore(verdict.warnings_size() - printed, out);
 }
 
 void PrintLife(const proto::Verdict& verdict, std::string& out) {
@@ -355,13 +313,16 @@ void PrintDoNow(const proto::Verdict& verdict, std::string& out) {
   for (const std::string& step : verdict.resolution().immediate()) Wrap("  - ", step, out);
 }
 
-void PrintNextTests(const proto::Verdict& verdict, std::string& out) {
+void PrintNextTests(const proto::Verdict& verdict, int most, std::string& out) {
   if (verdict.next_tests_size() == 0) return;
   Section("Next tests", out);
-  for (const auto& test : verdict.next_tests()) {
+  const int printed = std::min(most, verdict.next_tests_size());
+  for (int i = 0; i < printed; ++i) {
+    const auto& test = verdict.next_tests(i);
     Wrap("  $ ", test.command(), out);
     if (!test.expects().empty()) Wrap("      ", test.expects(), out);
   }
+  PrintMore(verdict.next_tests_size() - printed, out);
 }
 
 void PrintQuality(const proto::Verdict& verdict, std::string& out) {
@@ -383,18 +344,29 @@ void PrintQuality(const proto::Verdict& verdict, std::string& out) {
 }  // namespace
 
 // What a reader needs first stands first; the long list of what it was not stands near the end.
-std::string VerdictToText(const proto::Verdict& verdict) {
+std::string VerdictToText(const proto::Verdict& verdict, Detail detail) {
+  constexpr int kNoLimit = std::numeric_limits<int>::max();
+  constexpr int kFew = 2;
+  const int most = detail == Detail::kAll ? kNoLimit : kFew;
   std::string out;
   Wrap("", Headline(verdict), out);
-  if (verdict.nodes_size() > 0) Wrap("", "on " + Listed("node", verdict.nodes(), 4), out);
-  PrintShows(verdict, out);
-  PrintImplies(verdict, out);
+  const std::string ended = DispositionWords(verdict);
+  std::string where = verdict.nodes_size() > 0 ? "on " + Listed("node", verdict.nodes(), 4) : "";
+  if (detail == Detail::kShort && !ended.empty())
+    where += (where.empty() ? "the run " : "; the run ") + ended;
+  if (!where.empty()) Wrap("", where, out);
+  PrintShows(verdict, detail, out);
+  PrintImplies(verdict, detail, out);
   PrintDoNow(verdict, out);
-  PrintCannotDecide(verdict, out);
-  PrintNextTests(verdict, out);
-  PrintWarnings(verdict, out);
-  PrintLife(verdict, out);
-  PrintRuledOut(verdict, out);
+  PrintCannotDecide(verdict, most, out);
+  PrintNextTests(verdict, detail == Detail::kAll ? kNoLimit : 1, out);
+  PrintWarnings(verdict, most, out);
+  if (detail == Detail::kShort) {
+    PrintOthers(verdict, out);
+  } else {
+    PrintLife(verdict, out);
+    PrintRuledOut(verdict, out);
+  }
   PrintQuality(verdict, out);
   return out;
 }

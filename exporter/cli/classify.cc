@@ -18,7 +18,8 @@ namespace rankscope::cli {
 namespace {
 
 // Prints the verdict, or why there is none; false for the latter.
-bool Print(const std::string& name, const Result<proto::Verdict>& verdict, bool json) {
+bool Print(const std::string& name, const Result<proto::Verdict>& verdict, bool json,
+           Detail detail) {
   if (!verdict) {
     if (json) {
       std::string line = "{\"file\":";
@@ -32,20 +33,21 @@ bool Print(const std::string& name, const Result<proto::Verdict>& verdict, bool 
   } else if (json) {
     std::printf("%s\n", VerdictToJson(*verdict, name).c_str());
   } else {
-    std::printf("%s\n%s\n", name.c_str(), VerdictToText(*verdict).c_str());
+    std::printf("%s\n%s\n", name.c_str(), VerdictToText(*verdict, detail).c_str());
   }
   return verdict.has_value();
 }
 
 // One object for all files. Where some could not be read, it has an `error` beside its verdict.
-bool JudgeAsOneJob(const std::vector<std::string>& paths, std::optional<int> exit_code, bool json) {
+bool JudgeAsOneJob(const std::vector<std::string>& paths, std::optional<int> exit_code, bool json,
+                   Detail detail) {
   std::string name;
   for (const std::string& path : paths) name += (name.empty() ? "" : " ") + path;
   const Result<std::vector<std::string>> files = replay::LogFilesOf(paths);
-  if (!files) return Print(name, Error{files.error()}, json);
+  if (!files) return Print(name, Error{files.error()}, json, detail);
   Result<replay::JobJudgement> judged = replay::JudgeJobLogs(*files, exit_code);
-  if (!judged) return Print(name, Error{judged.error()}, json);
-  if (judged->unreadable.empty()) return Print(name, std::move(judged->verdict), json);
+  if (!judged) return Print(name, Error{judged.error()}, json, detail);
+  if (judged->unreadable.empty()) return Print(name, std::move(judged->verdict), json, detail);
   if (json) {
     std::string line = "{\"file\":";
     AppendJsonString(name, line);
@@ -55,7 +57,7 @@ bool JudgeAsOneJob(const std::vector<std::string>& paths, std::optional<int> exi
     std::printf("%s\n", line.c_str());
   } else {
     std::printf("%s\nnot read: %s\n%s\n", name.c_str(), judged->unreadable.c_str(),
-                VerdictToText(judged->verdict).c_str());
+                VerdictToText(judged->verdict, detail).c_str());
   }
   return false;
 }
@@ -67,6 +69,7 @@ int ClassifyCommand(int argc, char** argv) {
   std::string format = "json";
   std::optional<int> exit_code;
   bool job = false;
+  bool all = false;
   CLI::App app(
       "Judge log files and print one JSON object per file, in their order. Exit status: 0; 1 if a "
       "file cannot be read; 2 for wrong usage.",
@@ -76,6 +79,7 @@ int ClassifyCommand(int argc, char** argv) {
       ->check(CLI::Range(0, 255));
   app.add_option("--format", format, "Output format: json or text")
       ->check(CLI::IsMember({"json", "text"}));
+  app.add_flag("--all", all, "In text, print all evidence and each reason");
   app.add_flag("--job", job,
                "Judge all files, and all files below directories, as the logs of one job's ranks");
   try {
@@ -85,15 +89,16 @@ int ClassifyCommand(int argc, char** argv) {
   }
 
   const bool json = format == "json";
-  bool all = true;
+  const Detail detail = all ? Detail::kAll : Detail::kShort;
+  bool read = true;
   if (job) {
-    all = JudgeAsOneJob(files, exit_code, json);
+    read = JudgeAsOneJob(files, exit_code, json, detail);
   } else {
     for (const std::string& file : files) {
-      all = Print(file, replay::JudgeLog(file, exit_code), json) && all;
+      read = Print(file, replay::JudgeLog(file, exit_code), json, detail) && read;
     }
   }
-  return std::fflush(stdout) == 0 && all ? 0 : 1;
+  return std::fflush(stdout) == 0 && read ? 0 : 1;
 }
 
 }  // namespace rankscope::cli

@@ -37,13 +37,13 @@ void PrintChange(Duration since_start, const proto::Verdict& verdict) {
   std::fflush(stdout);
 }
 
-void PrintDocument(const proto::VerdictDocument& document, bool json) {
+void PrintDocument(const proto::VerdictDocument& document, bool json, Detail detail) {
   if (json) {
     std::printf("%s\n", DocumentToJson(document).c_str());
     return;
   }
   for (int i = 0; i < document.verdicts_size(); ++i) {
-    std::printf("%s%s", i == 0 ? "" : "\n", VerdictToText(document.verdicts(i)).c_str());
+    std::printf("%s%s", i == 0 ? "" : "\n", VerdictToText(document.verdicts(i), detail).c_str());
   }
 }
 
@@ -54,6 +54,7 @@ int ReplayCommand(int argc, char** argv) {
   std::string format = "json";
   double speed = 0;
   bool timeline = false;
+  bool all = false;
   CLI::App app("Judge a recording again and print the verdict of each job in it.",
                "rankscope replay");
   app.add_option("RECORDING", recording,
@@ -62,6 +63,7 @@ int ReplayCommand(int argc, char** argv) {
       ->required();
   app.add_option("--format", format, "Output format: json or text")
       ->check(CLI::IsMember({"json", "text"}));
+  app.add_flag("--all", all, "In text, print all evidence and each reason");
   app.add_option("--speed", speed,
                  "Speed relative to the recording; without it, as fast as possible")
       ->check(CLI::Range(0.001, 1e6));
@@ -90,7 +92,8 @@ int ReplayCommand(int argc, char** argv) {
   for (const std::string& note : judgement.read.notes) {
     std::fprintf(stderr, "rankscope replay: %s: %s\n", recording.c_str(), note.c_str());
   }
-  if (!timeline) PrintDocument(judgement.document, format == "json");
+  if (!timeline)
+    PrintDocument(judgement.document, format == "json", all ? Detail::kAll : Detail::kShort);
   return std::fflush(stdout) == 0 ? 0 : 1;
 }
 

@@ -69,7 +69,7 @@ class RunJudge final : public Sink {
     if (!job) return {};
     proto::Verdict verdict = *job->verdict;
     if (!recorder_.exact()) verdict.mutable_data_quality()->set_exact(false);
-    return {VerdictToJson(verdict) + "\n", VerdictToText(verdict)};
+    return {VerdictToJson(verdict) + "\n", VerdictToText(verdict, Detail::kShort)};
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "detectors/document/verdict_json.h"
 #include "exporter/cli/commands.h"
 #include "exporter/cli/daemon_client.h"
 
@@ -32,18 +33,24 @@ std::string Join(std::string page, const std::string& next) {
   return page.append(verdicts);
 }
 
-// All pages, one behind the other.
+// All pages as one. Pages of protobuf are one message when they stand one behind the other.
 Result<DaemonAnswer> GetAll(const std::string& address, const std::string& target, bool json) {
-  const char* const accept = json ? "application/json" : "text/plain";
+  const char* const accept = json ? "application/json" : "application/x-protobuf";
   Result<DaemonAnswer> answer = AskDaemon(address, target, accept);
   for (int page = 1; answer && !answer->next.empty() && page < kMostPages; ++page) {
     Result<DaemonAnswer> next = AskDaemon(address, answer->next, accept);
     if (!next || next->status != 200) return next;
-    next->body =
-        json ? Join(std::move(answer->body), next->body) : answer->body + "\n" + next->body;
+    next->body = json ? Join(std::move(answer->body), next->body) : answer->body + next->body;
     answer = std::move(next);
   }
   return answer;
+}
+
+void PrintText(const proto::VerdictDocument& document, Detail detail) {
+  if (document.verdicts().empty()) std::puts("no job has been seen on this node yet");
+  for (int i = 0; i < document.verdicts_size(); ++i) {
+    std::printf("%s%s", i == 0 ? "" : "\n", VerdictToText(document.verdicts(i), detail).c_str());
+  }
 }
 
 }  // namespace
@@ -57,6 +64,8 @@ int VerdictCommand(int argc, char** argv) {
   std::string address = kDefaultAddress;
   std::string format = "text";
   app.add_option("JOB", job, "Job id; without it, all known jobs");
+  bool all = false;
+  app.add_flag("--all", all, "In text, print all evidence and each reason");
   app.add_option("--address", address, "Address of the daemon, HOST:PORT")->capture_default_str();
   app.add_option("--format", format, "Output format: text or json")
       ->check(CLI::IsMember({"text", "json"}))
@@ -84,8 +93,18 @@ int VerdictCommand(int argc, char** argv) {
                  answer->body.c_str());
     return 1;
   }
-  std::fwrite(answer->body.data(), 1, answer->body.size(), stdout);
-  if (!answer->body.empty() && answer->body.back() != '\n') std::fputc('\n', stdout);
+  if (format == "json") {
+    std::fwrite(answer->body.data(), 1, answer->body.size(), stdout);
+    if (!answer->body.ends_with('\n')) std::fputc('\n', stdout);
+    return 0;
+  }
+  proto::VerdictDocument document;
+  if (!document.ParseFromString(answer->body)) {
+    std::fprintf(stderr, "rankscope verdict: the answer of %s is no verdict document\n",
+                 address.c_str());
+    return 1;
+  }
+  PrintText(document, all ? Detail::kAll : Detail::kShort);
   return 0;
 }
 

@@ -419,7 +419,8 @@ void Agent::GiveUpParents(Timestamp now) {
 
 void Agent::Answer(const JobStatus& job) {
   if (wrappers_ == nullptr) return;
-  wrappers_->Answer(job.job_id, VerdictToJson(job.verdict), VerdictToText(job.verdict));
+  wrappers_->Answer(job.job_id, VerdictToJson(job.verdict),
+                    VerdictToText(job.verdict, Detail::kShort));
 }
 
 // Clients that stall keep the listener's threads for longer than there is time.

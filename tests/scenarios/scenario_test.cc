@@ -192,6 +192,12 @@ TEST_P(ScenarioTest, HighConfidenceNeedsAuthorityOrTwoStores) {
   EXPECT_GE(stores.size(), 2u) << VerdictToText(verdict);
 }
 
+TEST_P(ScenarioTest, TheShortTextFitsOneScreen) {
+  constexpr ptrdiff_t kScreen = 40;
+  const std::string text = VerdictToText(Judge(scenario_), Detail::kShort);
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), kScreen) << text;
+}
+
 // At the times that it expects something at, at its end, and each few seconds in between.
 TEST_P(ScenarioTest, ContradictsItselfNowhere) {
   std::vector<double> times;

@@ -52,6 +52,40 @@ TEST(VerdictText, WhatAReaderNeedsFirstStandsFirst) {
   }
 }
 
+TEST(VerdictText, TheShortFormBeginsWithWhatDecidedItAndCountsTheRest) {
+  proto::Verdict verdict = testing::ExampleVerdict();
+  // The root of the chain is the scheduler's record.
+  verdict.mutable_cause_chain(0)->set_evidence(2);
+  for (uint32_t id = 5; id < 9; ++id) {
+    auto* more = verdict.add_shows();
+    more->set_id(id);
+    more->set_text("something else " + std::to_string(id));
+    more->mutable_cite()->mutable_log()->set_line(std::string(300, 'x'));
+  }
+  const std::string text = VerdictToText(verdict, Detail::kShort);
+  EXPECT_THAT(text, HasSubstr("\nShows\n  [2] the scheduler says so\n"));
+  EXPECT_THAT(text, HasSubstr("\n  - and 5 more (--all)\n"));
+  EXPECT_THAT(text, HasSubstr("\nRuled out (reasons: --all): B1 E1\nNot decidable: B2\n"));
+  EXPECT_THAT(text, Not(HasSubstr("no allocator text")));
+  EXPECT_THAT(text, HasSubstr("rerun from step 40"));
+  for (const std::string& line : Lines(text)) EXPECT_LE(Columns(line), 100u) << line;
+}
+
+TEST(VerdictText, TheShortFormCutsALineThatItCites) {
+  proto::Verdict verdict;
+  auto* evidence = verdict.add_shows();
+  evidence->set_text("it said so");
+  evidence->mutable_cite()->mutable_log()->set_stream("stdout");
+  evidence->mutable_cite()->mutable_log()->set_line(std::string(300, 'x'));
+  const std::vector<std::string> lines = Lines(VerdictToText(verdict, Detail::kShort));
+  const auto cited = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.starts_with("      | stdout");
+  });
+  ASSERT_NE(cited, lines.end());
+  EXPECT_EQ(Columns(*cited), 100u);
+  EXPECT_TRUE(cited->ends_with("..."));
+}
+
 TEST(VerdictText, TheHeadlineNamesAFewNodesAndCountsTheOthers) {
   proto::Verdict verdict = testing::ExampleVerdict();
   for (const char* node : {"n2", "n3", "n4", "n5", "n6"}) verdict.add_nodes(node);
