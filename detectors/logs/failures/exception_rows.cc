@@ -190,6 +190,9 @@ constexpr ClassRow kFaultByType[] = {
     {"DistributionNotFound", "", kEnv},
     {"VersionConflict", "", kEnv},
     {"ContextualVersionConflict", "", kEnv},
+    {"CommandNotFoundError", "", kEnv},  // conda, and the next two
+    {"CondaError", "", kEnv},
+    {"PackagesNotFoundError", "", kEnv},
     {"CUDAMismatchException", "", kEnv},
     {"MissingCUDAException", "", kEnv},
     {"TritonMissing", "", kEnv},

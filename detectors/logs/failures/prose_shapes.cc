@@ -6,6 +6,7 @@
 #include "detectors/logs/failures/exception_text.h"
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/logs/text/number.h"
 #include "detectors/model/ascii.h"
 #include "detectors/model/subs.h"
 
@@ -39,13 +40,41 @@ constexpr std::string_view kStartAnchors[] = {"can't open file '",
                                               "' not found (required by ",
                                               "cannot execute binary file: Exec format error",
                                               "env: "};
-constexpr std::string_view kNanAnchors[] = {"stopping training",
-                                            "Stopping training",
+constexpr std::string_view kNanAnchors[] = {"topping training",
+                                            "topping the training",
                                             "loss is nan",
                                             "Loss is nan",
                                             "loss is NaN",
                                             "Loss is NaN",
+                                            "on-finite",
+                                            "onfinite",
+                                            "ot finite",
+                                            "nfinite",
+                                            "nvalid loss",
+                                            "diverged",
+                                            " NaN",
+                                            " nan",
                                             "minimum - cannot decrease scale"};
+
+// What conda prints before it leaves (conda/exceptions.py prints "CLASS: words" without a
+// traceback). A script that does not stop at errors goes on with the environment that it has.
+bool IsCondas(std::string_view type, std::string_view message) {
+  static constexpr std::string_view kTypes[] = {"CommandNotFoundError",
+                                                "CondaError",
+                                                "CondaValueError",
+                                                "CondaHTTPError",
+                                                "CondaIOError",
+                                                "CondaToSPermissionError",
+                                                "NoWritableEnvsDirError",
+                                                "PackagesNotFoundError",
+                                                "EnvironmentNotWritableError",
+                                                "CondaVerificationError",
+                                                "CondaSSLError",
+                                                "DirectoryNotACondaEnvironmentError",
+                                                "EnvironmentLocationError"};
+  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes) ||
+         (type == "ArgumentError" && Contains(message, "conda"));
+}
 
 // A line that is an exception's last line, but no traceback came with it: a handler printed it, or
 // rich drew the frames.
@@ -57,6 +86,7 @@ void ParseException(const CleanLine& line, RecordList& out) {
   incident.message = Capped(exception.message, kMessageCap);
   incident.frame = FrameKindOfMessage(exception.type, exception.message);
   ClassifyText(exception.message, incident);
+  if (IsCondas(exception.type, exception.message)) AddField(incident, "tool", "conda");
   out.push_back(std::move(incident));
 }
 
@@ -159,17 +189,45 @@ void ParseStart(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
-// The words loops print before they give up on a loss: "Loss is nan, stopping training".
+// `word` with no letter or digit on either side: "nan" in "Inf/NaN" and not in "finance".
+bool HasWord(std::string_view text, std::string_view word) {
+  const auto inside = [](char c) { return IsLetter(c) || IsDigit(c) || c == '_'; };
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    if ((at == 0 || !inside(text[at - 1])) && (end == text.size() || !inside(text[end])))
+      return true;
+  }
+  return false;
+}
+
+// A loss, a gradient or what a callback watches is no number, whatever the program calls that:
+// `lower` in small letters.
+bool SaysNotFinite(std::string_view lower) {
+  static constexpr std::string_view kWords[] = {
+      "nan",          "nans",       "inf",         "infs",       "infinite",
+      "infinity",     "non-finite", "nonfinite",   "not finite", "non finite",
+      "not a number", "diverged",   "invalid loss"};
+  const bool subject = ContainsAny(lower, {"loss", "grad", "metric", "training"});
+  return subject && std::any_of(std::begin(kWords), std::end(kWords),
+                                [lower](std::string_view one) { return HasWord(lower, one); });
+}
+
+// The words loops print before they give up on a loss: "Loss is nan, stopping training", "Batch 4:
+// Invalid loss, terminating training", "Monitored metric loss = nan is not finite. ... Signaling
+// Trainer to stop."
 void ParseNan(const CleanLine& line, RecordList& out) {
-  const std::string lower = LowerAscii(Capped(line.text, 400));
+  constexpr size_t kLongest = 400;
+  const std::string lower = LowerAscii(Capped(line.text, kLongest));
   const bool scale = Contains(lower, "loss scale already at minimum");
-  const bool not_finite =
-      ContainsAny(lower, {"loss is nan", "loss is inf", "loss is {nan", "nan loss",
-                          "non-finite loss", "loss became nan", "loss: nan", "loss nan"});
-  const bool ends = ContainsAny(lower, {"stopping", "exiting", "aborting", "terminating"});
-  if (!scale && !(not_finite && ends)) return;
-  if (ContainsAny(lower, {"if loss is", "if the loss is", "when loss is", "when the loss is",
-                          "will stop", "would "}))
+  const bool ends =
+      ContainsAny(lower, {"stopping", "exiting", "aborting", "terminating", "halting", "quitting",
+                          "giving up", "stop training", "training stopped", "stopped training",
+                          "trainer to stop", "cannot continue"});
+  if (!scale && !(ends && SaysNotFinite(lower))) return;
+  // Conditions, settings, a counter that runs; a step that is left out is none that ends.
+  if (ContainsAny(lower, {"if loss", "if the loss", "if grad", "when loss", "when the loss",
+                          "when grad", "if nan", "on nan", "will ", "would ", "enabled", "disabled",
+                          "patience", "counter", "skip", "ignor", "nan-safe", "without "}))
     return;
   if (HasOwnRow(line.text)) return;
   Incident incident = MakeIncident(IncidentKind::kNonFiniteLoss, line, "loss_not_finite");
@@ -208,17 +266,34 @@ bool SaysScaleAtMinimum(std::string_view text, std::string_view exception) {
          !ContainsAny(lower, {"must", "should", "invalid", "expected", "cannot set"});
 }
 
+// A loop raises because of its own loss or gradient: "Non-finite loss", "Loss became infinite or
+// NaN at iteration=7!", "The total norm of order 2.0 for gradients from `parameters` is
+// non-finite". Whoever checks an argument or its input says what it must be.
+bool RefusesNonFinite(std::string_view text) {
+  constexpr size_t kLongest = 400;
+  const std::string lower = LowerAscii(Capped(text, kLongest));
+  if (ContainsAny(lower, {"must", "should", "expected", "argument", "contains nan, inf", "input ",
+                          "column", "dtype", "parameter ", "config"}))
+    return false;
+  return SaysNotFinite(lower) && ContainsAny(lower, {"loss", "grad", "training has"});
+}
+
 }  // namespace
 
 bool ReadNonFinite(std::string_view text, Incident& incident) {
   static constexpr std::string_view kTexts[] = {
-      "found NaN in local", "found Inf in local", "returned nan values in its",
-      "is nan or inf",      "Loss is nan",        "loss is nan",
-      "Loss is NaN",        "loss is NaN",
+      "found NaN in local",
+      "found Inf in local",
+      "returned nan values in its",
+      "is nan or inf",
+      "Detected nan and/or inf values in",   // Lightning's detect_nan_parameters()
+      "invalid value (nan) encountered in",  // jax_debug_nans
+      "invalid value (inf) encountered in",
+      "NaN loss during training",  // TensorFlow's NanTensorHook
   };
   if (incident.exception_type.empty()) return false;
   const bool scale = SaysScaleAtMinimum(text, incident.exception_type);
-  if (!scale && !ContainsAny(text, kTexts)) return false;
+  if (!scale && !ContainsAny(text, kTexts) && !RefusesNonFinite(text)) return false;
   incident.kind = IncidentKind::kNonFiniteLoss;
   if (scale) incident.sub = subs::kScaleMinimum;
   return true;

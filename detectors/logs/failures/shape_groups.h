@@ -24,6 +24,7 @@ std::span<const ShapeRow> SlurmShapes();       // slurmstepd, srun
 std::span<const ShapeRow> KernelShapes();      // kernel log
 std::span<const ShapeRow> ShellShapes();       // shells, make, systemd: how their child ended
 std::span<const ShapeRow> SignalShapes();      // fault handlers, aborts, what a program was told
+std::span<const ShapeRow> FatalLogShapes();    // glog, absl, TensorFlow, Paddle
 std::span<const ShapeRow> NoticeShapes();      // preempted, requeued, evicted, says the program
 std::span<const ShapeRow> ErrorFileShapes();   // torchelastic's error file
 std::span<const ShapeRow> StorageShapes();     // no space, quota, I/O errors

@@ -13,7 +13,7 @@ std::vector<ShapeRow> JoinGroups() {
   for (const std::span<const ShapeRow> group :
        {SlurmShapes(), KernelShapes(), LauncherShapes(), MpiShapes(), MemoryShapes(), CudaShapes(),
         CollectiveShapes(), RendezvousShapes(), StorageShapes(), ShellShapes(), SignalShapes(),
-        NoticeShapes(), ErrorFileShapes(), ProseShapes(), TrainingShapes()}) {
+        FatalLogShapes(), NoticeShapes(), ErrorFileShapes(), ProseShapes(), TrainingShapes()}) {
     rows.insert(rows.end(), group.begin(), group.end());
   }
   return rows;

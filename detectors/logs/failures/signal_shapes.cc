@@ -88,6 +88,13 @@ void ParseWorker(const CleanLine& line, RecordList& out) {
 // signals.
 void ParseTold(const CleanLine& line, RecordList& out) {
   if (HasOwnRow(line.text)) return;
+  // A terminal's copy keeps what a shorter line left standing of a bar.
+  if (line.text.starts_with("KeyboardInterrupt") && ContainsAny(line.text, {"it/s]", "s/it]"})) {
+    Incident incident = MakeIncident(IncidentKind::kTerminated, line, "told_to_stop");
+    SetSignal(incident, 2);
+    out.push_back(std::move(incident));
+    return;
+  }
   Incident incident = MakeIncident(IncidentKind::kTerminated, line, "told_to_stop");
   if (ReadTermination(line.text, incident)) out.push_back(std::move(incident));
 }

@@ -29,6 +29,18 @@ constexpr std::string_view kAnchors[] = {"No space left on device",    "Disk quo
                                          "PytorchStreamWriter failed", "Input/output error",
                                          "Read-only file system",      "Stale file handle"};
 
+// EIO is also what transports call a request that failed (UCX's UCS_ERR_IO_ERROR, verbs, libfabric,
+// MPI above them), and what a terminal says that is gone.
+bool IsOfADevice(std::string_view text) {
+  static constexpr std::string_view kWords[] = {
+      "UCX ",     "ucx ",    "UCS_ERR", "ibv_", "mlx4_", "mlx5_",
+      "rdma",     "RDMA",    "btl_",    "pml_", "mtl_",  "libfabric",
+      "NET/IB",   "NET/OFI", "psm2",    "hfi1", "stty:", "terminal process group",
+      "tcgetattr"};
+  // "[host:pid:0:pid] rndv.c:943  Fatal: failed to ...": ucs_fatal().
+  return ContainsAny(text, kWords) || (Contains(text, "Fatal: ") && Contains(text, ".c:"));
+}
+
 void ParseStorage(const CleanLine& line, RecordList& out) {
   if (HasOwnRow(line.text)) return;
   Incident incident = MakeIncident(IncidentKind::kStorage, line, "storage");
@@ -47,6 +59,7 @@ constexpr ShapeRow kRows[] = {
 bool ReadStorage(std::string_view text, Incident& incident) {
   for (const StorageRow& row : kTexts) {
     if (!Contains(text, row.text)) continue;
+    if (row.name == "EIO" && IsOfADevice(text)) continue;
     incident.kind = IncidentKind::kStorage;
     AddField(incident, "errno", row.name);
     // Shared memory is memory behind a file's interface.

@@ -121,6 +121,126 @@ INSTANTIATE_TEST_SUITE_P(
         "srun: Node failure on purpose is tested elsewhere", "processing task 4: Outlook good",
         "tasks 3: done"));
 
+INSTANTIATE_TEST_SUITE_P(
+    Fatal, NearMiss,
+    ::testing::Values(
+        "E0305 11:12:13.141592 20331 ring_buffer.cc:88] Check failed: head_ <= tail_ (9 vs. 7)",
+        "W0305 11:12:13.141592 20331 pjrt.cc:12] fatal errors may follow",
+        "F0305 is the format, see logging.h:12] for more",
+        "2026-01-02 03:04:05.678901: E tensorflow/core/util/port.cc:113] cannot register factory",
+        "2026-01-02 03:04:05.678901: I xla/service/service.cc:173] F is for fast",
+        "Fine-tuning F0305 11:12:13 run.cc:9] is a name", "F0305: reads rows.h:12] of the table",
+        "I0305 11:12:13.141592 20331 place.cc:117] Invalid CUDAPlace(5), must inside [0, 4)",
+        "Cannot use GPU because you have installed the CPU version, so the CPU is used"));
+
+INSTANTIATE_TEST_SUITE_P(
+    Transports, NearMiss,
+    ::testing::Values(
+        "[1767000000.1] [n7:41:1]  ucp_mm.c:110  UCX  ERROR failed to register address 0x2a length "
+        "64 on md[3]=ib/mlx5_1: Input/output error",
+        "[n7:00041] pml_ucx.c:775  Error: ucx send failed: Input/output error",
+        "[n7:41:1:77] rndv.c:943  Fatal: failed to unpack remote key: Input/output error",
+        "stty: 'standard input': Input/output error",
+        "bash: cannot set terminal process group (-1): Input/output error"));
+
+INSTANTIATE_TEST_SUITE_P(
+    NotFinite, NearMiss,
+    ::testing::Values("EarlyStopping counter: 3 out of 5, stopping when loss is nan or rises",
+                      "Non-finite gradients detected, skipping step 12",
+                      "training will be stopped on nan loss",
+                      "Stopping criteria: loss, patience 5, nan handling on",
+                      "check_finite: stopping enabled",
+                      "Financial training set: stopping words removed, infrastructure ready",
+                      "grad_norm inf, ignoring this step and not aborting"));
+
+TEST(NonFiniteText, ProgramsGiveUpInTheirOwnWords) {
+  for (const char* text : {
+           "Non-finite loss at iteration 812: aborting.",
+           "ERROR: loss = nan, terminating the run",
+           "Batch 41: Invalid loss, terminating training",
+           "Monitored metric val_loss = nan is not finite. Previous best value was 0.412. "
+           "Signaling Trainer to stop.",
+           "Training has diverged (loss inf). Exiting",
+           "gradient norm is not finite at step 9, training stopped",
+       }) {
+    const auto got = RunShapes(text);
+    ASSERT_EQ(got.size(), 1u) << text;
+    EXPECT_EQ(got[0].kind, IncidentKind::kNonFiniteLoss) << text;
+  }
+}
+
+TEST(NonFiniteText, ExceptionsOfLoopsAndOfChecks) {
+  const auto kind = [](std::string last) {
+    const auto got = RunAll(
+        "Traceback (most recent call last):\n  File \"fit.py\", line 9, in step\n"
+        "    go()\n" +
+        last + "\n");
+    return got.empty() ? IncidentKind::kUsageError : got[0].kind;
+  };
+  for (const char* last : {
+           "RuntimeError: Non-finite loss",
+           "ValueError: nan loss encountered",
+           "FloatingPointError: Loss became infinite or NaN at iteration=7!",
+           "RuntimeError: The total norm of order 2.0 for gradients from `parameters` is "
+           "non-finite, so it cannot be clipped.",
+           "AssertionError: loss diverged to inf",
+           "FloatingPointError: invalid value (nan) encountered in jit(train_step)",
+           "RuntimeError: Detected nan and/or inf values in `layer1.weight`.",
+       }) {
+    EXPECT_EQ(kind(last), IncidentKind::kNonFiniteLoss) << last;
+  }
+  for (const char* last : {
+           "ValueError: Input contains NaN, infinity or a value too large for dtype('float64').",
+           "ValueError: loss_weight must not be nan",
+           "ValueError: expected a finite loss scale",
+           "RuntimeError: element 0 of tensors does not require grad and has no grad_fn",
+           "KeyError: 'loss'",
+           "ValueError: column inf of the training table is empty",
+       }) {
+    EXPECT_EQ(kind(last), IncidentKind::kException) << last;
+  }
+}
+
+TEST(ToldToStop, ATerminalsCopyKeepsTheBarBelow) {
+  const auto got =
+      RunShapes("KeyboardInterrupt, loss=0.42, lr=1e-4]  31%|###  | 31/100 [00:12<00:27, 2.5it/s]");
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].kind, IncidentKind::kTerminated);
+  EXPECT_EQ(got[0].signal, 2);
+  EXPECT_TRUE(RunShapes("KeyboardInterruptHandler is active for 31 steps").empty());
+  EXPECT_TRUE(RunShapes("on KeyboardInterrupt save and leave [00:12<00:27, 2.5it/s]").empty());
+}
+
+TEST(FatalLogs, TheFatalLevelEndsTheProcess) {
+  const struct {
+    const char* line;
+    IncidentKind kind;
+  } cases[] = {
+      {"F0305 11:12:13.141592 20331 ring_buffer.cc:88] Check failed: head_ <= tail_ (9 vs. 7)",
+       IncidentKind::kException},
+      {"F0000 00:00:1767000000.123456 20331 gpu_timer.h:41] Non-OK-status: event->Record()",
+       IncidentKind::kException},
+      {"2026-01-02 03:04:05.678901: F external/xla/xla/pjrt/distributed/client.h:80] Terminating "
+       "process because the JAX distributed service detected fatal errors. This most likely "
+       "indicates that another task died; see the other task logs for more details.",
+       IncidentKind::kPeerLost},
+      {"2026-01-02 03:04:05.678901: F tensorflow/core/kernels/gather.cu:27] Non-OK-status: "
+       "GpuLaunchKernel status: Internal: no kernel image is available. CUDA_ERROR_OUT_OF_MEMORY",
+       IncidentKind::kCudaOom},
+      {"E0305 11:12:13.141592 20331 place.cc:117] Invalid CUDAPlace(5), must inside [0, 4), "
+       "because GPU number on your machine is 4",
+       IncidentKind::kException},
+      {"E0305 11:12:13.141592 20331 place.cc:140] Cannot use GPU because there is no GPU detected "
+       "on your machine.",
+       IncidentKind::kException},
+  };
+  for (const auto& c : cases) {
+    const auto got = RunShapes(c.line);
+    ASSERT_FALSE(got.empty()) << c.line;
+    EXPECT_EQ(got[0].kind, c.kind) << c.line;
+  }
+}
+
 TEST(CannotStart, TheLoaderTheKernelAndEnvSaySo) {
   for (const char* text : {
            "python: error while loading shared libraries: libpython3.10.so.1.0: cannot open shared "
