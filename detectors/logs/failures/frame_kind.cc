@@ -70,6 +70,32 @@ constexpr FrameRow kTelling[] = {
     {"torch/serialization.py", "save", "", FrameKind::kCheckpointSave},
     {"torch/serialization.py", "_save", "", FrameKind::kCheckpointSave},
     {"torch/serialization.py", "_legacy_save", "", FrameKind::kCheckpointSave},
+    {"torch/serialization.py", "", "write_end_of_file(", FrameKind::kCheckpointSave},
+    {"torch/serialization.py", "", "PyTorchFileWriter(", FrameKind::kCheckpointSave},
+    {"torch/distributed/checkpoint/state_dict_saver.py", "", "", FrameKind::kCheckpointSave},
+    {"torch/distributed/checkpoint/", "write_data", "", FrameKind::kCheckpointSave},
+    {"torch/distributed/checkpoint/", "_write_data", "", FrameKind::kCheckpointSave},
+    {"torch/distributed/checkpoint/", "_write_item", "", FrameKind::kCheckpointSave},
+    {"torch/distributed/checkpoint/", "_write_files_from_queue", "", FrameKind::kCheckpointSave},
+    {"torch/distributed/checkpoint/", "finish_checkpoint", "", FrameKind::kCheckpointSave},
+    {"torch/distributed/checkpoint/", "finish", "", FrameKind::kCheckpointSave},
+    {"safetensors/", "", "serialize_file(", FrameKind::kCheckpointSave},
+    {"safetensors/", "", "serialize(", FrameKind::kCheckpointSave},
+    {"orbax/checkpoint/", "restore", "", FrameKind::kCheckpointLoad},
+    {"orbax/checkpoint/", "_restore", "", FrameKind::kCheckpointLoad},
+    {"orbax/checkpoint/", "deserialize", "", FrameKind::kCheckpointLoad},
+    {"orbax/checkpoint/", "save", "", FrameKind::kCheckpointSave},
+    {"orbax/checkpoint/", "_save", "", FrameKind::kCheckpointSave},
+    {"orbax/checkpoint/", "async_save", "", FrameKind::kCheckpointSave},
+    {"orbax/checkpoint/", "serialize", "", FrameKind::kCheckpointSave},
+    {"orbax/checkpoint/", "finalize", "", FrameKind::kCheckpointSave},
+    {"orbax/checkpoint/", "check_for_errors", "", FrameKind::kCheckpointSave},
+    {"orbax/checkpoint/", "wait_until_finished", "", FrameKind::kCheckpointSave},
+    {"array_serialization/", "async_serialize", "", FrameKind::kCheckpointSave},
+    {"tensorflow/python/checkpoint/", "save", "", FrameKind::kCheckpointSave},
+    {"", "_save_optimizer_and_scheduler", "", FrameKind::kCheckpointSave},
+    {"", "_save_zero_checkpoint", "", FrameKind::kCheckpointSave},
+    {"", "save_accelerator_state", "", FrameKind::kCheckpointSave},
     {"", "", "torch.save(", FrameKind::kCheckpointSave},
     {"", "", "save_pretrained(", FrameKind::kCheckpointSave},
     {"", "", "save_checkpoint(", FrameKind::kCheckpointSave},
@@ -198,10 +224,22 @@ bool BeginsImport(std::string_view code) {
   return code.starts_with("import ") || (code.starts_with("from ") && Contains(code, " import "));
 }
 
+// "/data/" is a package of the program's where it holds the file itself; a disk of that name holds
+// everybody's home.
+bool InDataPackage(std::string_view file) {
+  const size_t slash = file.rfind('/');
+  if (slash == std::string_view::npos) return false;
+  const std::string_view folder = file.substr(0, slash + 1);
+  return folder.size() > 6 && folder.ends_with("/data/");
+}
+
 FrameKind HintedKind(const Frame& frame) {
   if (frame.function == "__getitem__") return FrameKind::kDataset;
   for (const HintRow& row : kHints) {
-    if (Contains(row.in_function ? frame.function : frame.file, row.part)) {
+    const bool fits = row.part == "/data/"
+                          ? InDataPackage(frame.file)
+                          : Contains(row.in_function ? frame.function : frame.file, row.part);
+    if (fits) {
       const bool saves = row.kind == FrameKind::kCheckpointLoad && Contains(frame.function, "save");
       return saves ? FrameKind::kCheckpointSave : row.kind;
     }
@@ -225,6 +263,7 @@ constexpr MessageRow kMessages[] = {
     {"checkpointvalue",
      FrameKind::kCheckpointLoad},  // Megatron's scheduler compares settings with the checkpoint's
     {"PytorchStreamWriter failed", FrameKind::kCheckpointSave},
+    {"Error while serializing: ", FrameKind::kCheckpointSave},  // safetensors
     {"unexpected keyword argument", FrameKind::kConfig},
     {"does not appear to have a file named", FrameKind::kAssetLoad},
     {"is not a valid model identifier", FrameKind::kAssetLoad},

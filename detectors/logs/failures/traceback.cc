@@ -222,7 +222,7 @@ void TracebackMachine::SetCode(std::string_view code, const CleanLine& line) {
 
 bool TracebackMachine::FeedFrames(std::string_view text, const CleanLine& line, RecordList& out) {
   if (text.empty() || IsGroupRule(text)) return true;
-  if (headers_ > 1) text = BehindCarets(text);
+  text = WithoutLoneBlank(headers_ > 1 ? BehindCarets(text) : text);
   if (text[0] == ' ' || text[0] == '\t') {
     if (AddFrame(text)) {
       after_frame_ = true;

@@ -25,6 +25,12 @@ std::string_view StripMargin(std::string_view text) {
   return rest;
 }
 
+std::string_view WithoutLoneBlank(std::string_view text) {
+  const bool lone = text.size() > 1 && text[0] == ' ' && text[1] >= 'A' && text[1] <= 'Z' &&
+                    !text.starts_with(" File \"");
+  return lone ? text.substr(1) : text;
+}
+
 bool IsGroupRule(std::string_view text) {
   return TrimLeft(text).starts_with("+-");
 }

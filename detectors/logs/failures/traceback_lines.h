@@ -12,6 +12,8 @@ namespace rankscope::logs {
 bool IsHeader(std::string_view text);
 // `text` without the margin that an exception group draws; all of it where there is none.
 std::string_view StripMargin(std::string_view text);
+// Without the one blank that a label or a copy left before an exception; frames keep theirs.
+std::string_view WithoutLoneBlank(std::string_view text);
 bool IsGroupRule(std::string_view text);
 bool ContinuesMessage(std::string_view text);
 bool IsBoilerplate(std::string_view text);

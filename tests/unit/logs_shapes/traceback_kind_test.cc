@@ -165,5 +165,28 @@ TEST(TracebackKind, AConnectionOfTheProcessGroupIsAPeer) {
   EXPECT_EQ(got[0].kind, IncidentKind::kPeerLost);
 }
 
+TEST(TracebackKind, FramesOfSavesThatFail) {
+  const auto frame = [](std::string file, std::string function, std::string code) {
+    const auto got =
+        RunTraceback("Traceback (most recent call last):\n  File \"/w/" + file + "\", line 9, in " +
+                     function + "\n    " + code + "\nRuntimeError: it failed\n");
+    return got.empty() ? FrameKind::kUnknown : got[0].frame;
+  };
+  EXPECT_EQ(frame("torch/serialization.py", "__exit__", "self.file_like.write_end_of_file()"),
+            FrameKind::kCheckpointSave);
+  EXPECT_EQ(frame("torch/distributed/checkpoint/filesystem.py", "_write_item", "stream.write(b)"),
+            FrameKind::kCheckpointSave);
+  EXPECT_EQ(frame("torch/distributed/checkpoint/filesystem.py", "read_data", "stream.read()"),
+            FrameKind::kCheckpointLoad);
+  EXPECT_EQ(frame("safetensors/torch.py", "save_model", "serialize_file(flat, filename)"),
+            FrameKind::kCheckpointSave);
+  EXPECT_NE(frame("safetensors/torch.py", "load_file", "with safe_open(filename) as f:"),
+            FrameKind::kCheckpointSave);
+  EXPECT_EQ(frame("orbax/checkpoint/async_checkpointer.py", "check_for_errors", "raise e"),
+            FrameKind::kCheckpointSave);
+  EXPECT_EQ(frame("orbax/checkpoint/checkpointer.py", "restore", "return self._restore(d)"),
+            FrameKind::kCheckpointLoad);
+}
+
 }  // namespace
 }  // namespace rankscope::logs

@@ -423,5 +423,18 @@ TEST(Terminate, InsideATracebackItIsAnotherWriters) {
   EXPECT_EQ(got[0].exception_type, "KeyError");
 }
 
+TEST(Traceback, OneBlankMayStandBeforeTheLastLine) {
+  const auto got = RunTraceback(
+      "Traceback (most recent call last):\n  File \"fit.py\", line 3, in step\n    go()\n"
+      " ValueError: batch 7 is empty\n");
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].exception_type, "ValueError");
+  const auto frames = RunTraceback(
+      "Traceback (most recent call last):\n File \"fit.py\", line 3, in step\n    go()\n"
+      "ValueError: batch 8 is empty\n");
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].file, "fit.py:3") << "a frame's blank stays";
+}
+
 }  // namespace
 }  // namespace rankscope::logs
