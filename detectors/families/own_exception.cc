@@ -75,17 +75,20 @@ bool IsMine(const Cause& cause) {
 
 When Place(const JobFeatures& f, const Cause& cause) {
   const Incident& incident = cause.incident();
+  // A program reads its arguments before it trains: what trained before was another command.
+  if (incident.kind == IncidentKind::kUsageError) return When::kStart;
   // Records that arrived before the exception, or any at all where a buffer may have held them
   // back.
   if (f.recognised && (cause.candidate->progress_before > 0 || f.progress > 0))
     return When::kTraining;
-  if (incident.kind == IncidentKind::kUsageError) return When::kStart;
   if (TrainedByItsCalls(f, incident.frame)) return When::kTraining;
   if (BeforeTraining(incident.frame)) return When::kStart;
   if (f.generic) return When::kUnknown;
   // A framework that announces its training loop, and had not.
   if (!f.framework.empty() && !f.train_begin) return When::kStart;
   if (!f.framework.empty()) return When::kProbablyStart;
+  // What is saved has been made first, by a loop that prints in a way that nobody here reads.
+  if (incident.frame == FrameKind::kCheckpointSave) return When::kUnknown;
   // Where the words alone decide, the first call of the model is still the start.
   if (logs::FailsAtFirstUse(incident)) return When::kProbablyStart;
   if (f.progress == 0 && InKnownTrainer(incident)) return When::kPerhapsStart;

@@ -61,6 +61,20 @@ bool MixesDevices(std::string_view message) {
          types.starts_with("torch.") && second.starts_with("torch.");
 }
 
+// Where a model and its input are, and of which type they are, is the same in every step: the first
+// one tells. An evaluation, and what is written or read between the steps, comes later.
+bool MixesPlacesOrTypes(const Incident& incident) {
+  if (incident.frame != FrameKind::kTrainStep && incident.frame != FrameKind::kUnknown)
+    return false;
+  static constexpr std::string_view kLater[] = {"eval",   "valid", "test",   "infer",
+                                                "sample", "save",  "predict"};
+  if (ContainsAny(incident.function, kLater)) return false;
+  static constexpr std::string_view kTypes[] = {"expected scalar type ", "must have the same dtype",
+                                                "\" not implemented for '"};
+  return Lookup(SubRows(), incident) == "device_mismatch" || MixesDevices(incident.message) ||
+         ContainsAny(incident.message, kTypes);
+}
+
 // A path that is not there: whose it was says the path, else the place.
 std::string_view FaultOfMissingFile(const Incident& incident, bool in_data) {
   const std::string_view message = incident.message;
@@ -121,7 +135,7 @@ bool FailsAtFirstUse(const Incident& incident) {
     return false;
   std::string_view told = Lookup(FaultByWords(), incident);
   if (told.empty()) told = Lookup(FaultByType(), incident.exception_type, {});
-  return told == "env";
+  return told == "env" || MixesPlacesOrTypes(incident);
 }
 
 bool RefusesHostMemory(const Incident& incident) {

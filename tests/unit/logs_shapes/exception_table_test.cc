@@ -76,6 +76,27 @@ TEST(ExceptionTable, AVagueLastExceptionFollowsItsCause) {
   EXPECT_EQ(FaultClass(incident), "env");
 }
 
+TEST(ExceptionTable, WhatTheFirstStepTells) {
+  const auto first = [](std::string message, FrameKind frame, std::string function) {
+    Incident incident;
+    incident.exception_type = "RuntimeError";
+    incident.message = std::move(message);
+    incident.frame = frame;
+    incident.function = std::move(function);
+    return FailsAtFirstUse(incident);
+  };
+  const std::string places = "Expected all tensors to be on the same device";
+  EXPECT_TRUE(first(places, FrameKind::kTrainStep, "forward"));
+  EXPECT_TRUE(first("mat1 and mat2 must have the same dtype, but got Half and Float",
+                    FrameKind::kTrainStep, "forward"));
+  EXPECT_TRUE(first("\"addmm_impl_cpu_\" not implemented for 'Half'", FrameKind::kUnknown, "step"));
+  EXPECT_FALSE(first(places, FrameKind::kTrainStep, "validation_step")) << "comes later";
+  EXPECT_FALSE(first(places, FrameKind::kCheckpointSave, "gather")) << "comes later";
+  EXPECT_FALSE(first("The size of tensor a (31) must match the size of tensor b (32)",
+                     FrameKind::kTrainStep, "forward"))
+      << "the last batch may be smaller";
+}
+
 TEST(ExceptionTable, KindsWithoutAnException) {
   Incident incident;
   incident.kind = IncidentKind::kUsageError;
