@@ -105,17 +105,16 @@ void ShowRefusal(const JobFeatures& f, Finding& finding) {
   if (finding.tier == proto::TIER_S) finding.tier = proto::TIER_C;
 }
 
-// Ranks of one plan need the same memory: who is refused the same number of bytes fails beside the
-// first, not because of it.
-void AddRanksOfTheSameRequest(const JobFeatures& f, Finding& finding) {
-  const auto requested = Field(f.Primary()->incident(), "requested");
-  if (!requested || finding.ranks.empty()) return;
+// No rank runs out of memory because another did: whoever was refused fails beside the first, by
+// the same plan or, at other requests, by a part of it.
+void AddRanksThatRanOut(const JobFeatures& f, Finding& finding) {
+  if (finding.ranks.empty()) return;
   std::set<int32_t> ranks(finding.ranks.begin(), finding.ranks.end());
   for (const Cause& cause : f.causes) {
-    const bool same = cause.role != Cause::Role::kRecovered &&
-                      cause.incident().kind == IncidentKind::kCudaOom &&
-                      Field(cause.incident(), "requested") == requested;
-    if (same) ranks.insert(cause.candidate->ranks.begin(), cause.candidate->ranks.end());
+    const bool own = cause.role != Cause::Role::kRecovered &&
+                     cause.role != Cause::Role::kTeardown &&
+                     cause.incident().kind == IncidentKind::kCudaOom;
+    if (own) ranks.insert(cause.candidate->ranks.begin(), cause.candidate->ranks.end());
   }
   finding.ranks.assign(ranks.begin(), ranks.end());
 }
@@ -137,7 +136,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.sub = Sub(primary->incident());
   if (const auto total = Field(primary->incident(), "total"))
     finding.values.Set(FieldId::kTotal, *total);
-  AddRanksOfTheSameRequest(f, finding);
+  AddRanksThatRanOut(f, finding);
   ShowRefusal(f, finding);
   ShowCard(f, finding);
   finding.domain = proto::DOMAIN_WORKLOAD;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // X1: an exception in the middle of training.
+#include <algorithm>
+
 #include "detectors/families/curve.h"
 #include "detectors/families/own_exception.h"
 #include "detectors/families/rows.h"
@@ -19,6 +21,11 @@ Finding Evaluate(const JobFeatures& f) {
   Finding finding = Describe(f, *primary);
   if (when == When::kUnknown) finding.tier = proto::TIER_W;
   if (f.steps_evidence != features::kNoEvidence) finding.shows.push_back(f.steps_evidence);
+  // Nothing of the training is lost where it had said its end, and only the text tells of this one.
+  if (f.train_end && !f.exit_known) {
+    Show(f.train_end_evidence, finding);
+    finding.cap = std::min(finding.cap, cap::kLookalike);
+  }
   if (f.progress == 0 && when == When::kTraining) Show(f.collectives.advance_evidence, finding);
   return finding;
 }

@@ -89,6 +89,43 @@ bool OfProcessGroup(const Incident& incident) {
                      [](const KeyValue& field) { return field.key == "backend"; });
 }
 
+bool EndedItsRank(const std::vector<windows::Candidate>& all, const windows::Candidate& raised) {
+  const auto same = [&raised](const Incident& other) {
+    const Incident& own = raised.incident;
+    return (own.pid != 0 && own.pid == other.pid) || (own.rank >= 0 && own.rank == other.rank) ||
+           (own.local_rank >= 0 && own.local_rank == other.local_rank);
+  };
+  for (const windows::Candidate& later : all) {
+    if (later.order <= raised.order || !same(later.incident)) continue;
+    // The next thing that is said of it.
+    return later.incident.kind == IncidentKind::kNonZeroExit && later.incident.exit_code > 0;
+  }
+  return false;
+}
+
+bool IsSurvivorsAbort(const std::vector<Cause>& causes, const Cause& abort) {
+  if (abort.incident().signal != SIGABRT) return false;
+  return std::any_of(causes.begin(), causes.end(), [&abort](const Cause& cause) {
+    const Incident& exited = cause.incident();
+    const bool failed =
+        exited.kind == IncidentKind::kNonZeroExit && exited.exit_code > 0 && exited.exit_code < 128;
+    const bool other =
+        (exited.rank >= 0 && abort.incident().rank >= 0 && exited.rank != abort.incident().rank) ||
+        (exited.pid != 0 && abort.incident().pid != 0 && exited.pid != abort.incident().pid);
+    return failed && other;
+  });
+}
+
+bool AfterAnExit(const std::vector<Cause>& causes, const Cause& takedown) {
+  return std::any_of(causes.begin(), causes.end(), [&](const Cause& cause) {
+    const Incident& incident = cause.incident();
+    return incident.kind == IncidentKind::kNonZeroExit && incident.exit_code != 128 + SIGTERM &&
+           incident.exit_code != 128 + SIGINT &&
+           cause.candidate->order < takedown.candidate->order &&
+           !(takedown.incident().shape == "signal_sent" && takedown.incident().t < incident.t);
+  });
+}
+
 std::string_view SenderOf(const std::vector<Cause>& causes, const Cause& cause) {
   const Incident& incident = cause.incident();
   if (incident.kind != IncidentKind::kSignalDeath) return {};

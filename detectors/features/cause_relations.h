@@ -31,6 +31,17 @@ bool IsAboutConnecting(const logs::Incident& incident);
 // A lost peer of the process group. A broken pipe to a logger or a helper process is none.
 bool OfProcessGroup(const logs::Incident& incident);
 
+// The rank raised, and the next that is said of it is that it ended with an error: training records
+// between are its peers'. `all` in order of arrival.
+bool EndedItsRank(const std::vector<windows::Candidate>& all, const windows::Candidate& raised);
+
+// A process group's survivors abort when a peer is gone: SIGABRT where another rank ended with an
+// error of its own says nothing by itself.
+bool IsSurvivorsAbort(const std::vector<Cause>& causes, const Cause& abort);
+
+// Somebody had already ended with a code when the others were told to stop.
+bool AfterAnExit(const std::vector<Cause>& causes, const Cause& takedown);
+
 // Who sent the signal that it is about, a word of windows/signal_sender.h; empty: nobody saw it.
 std::string_view SenderOf(const std::vector<Cause>& causes, const Cause& cause);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "detectors/features/cause_relations.h"
+#include "detectors/features/earlier_text.h"
 #include "detectors/features/gpu_error.h"
 #include "detectors/features/steps.h"
 #include "detectors/model/subs.h"
@@ -75,6 +76,7 @@ class Orderer {
       const bool went_on = ProgressAfter(candidate) >= kProgressedAfter || f_.train_end;
       return went_on ? Role::kRecovered : Role::kInitiating;
     }
+    if (IsOfAJobBefore(candidate)) return Role::kRecovered;
     const bool own_fault =
         incident.kind == IncidentKind::kException || incident.kind == IncidentKind::kCudaOom ||
         incident.kind == IncidentKind::kCudaError || incident.kind == IncidentKind::kRendezvous ||
@@ -88,8 +90,11 @@ class Orderer {
     const int64_t after = ProgressAfter(candidate);
     // Records before it show that text is not held back by a buffer, so records after it show that
     // the run went on.
-    if (candidate.progress_before > 0 && after >= kProgressedAfter) return Role::kRecovered;
-    if (f_.train_end && !f_.exit_known && AfterTrainEnd(candidate)) return Role::kTeardown;
+    if (candidate.progress_before > 0 && after >= kProgressedAfter &&
+        !EndedItsRank(job_.incidents().all(), candidate))
+      return Role::kRecovered;
+    if (f_.train_end && !f_.exit_known && AfterTrainEnd(candidate))
+      return EndsTheProgram(candidate) ? Role::kInitiating : Role::kTeardown;
     if (f_.train_end && !f_.exit_known && !AfterTrainEnd(candidate)) return Role::kRecovered;
     return Role::kInitiating;
   }
@@ -173,20 +178,34 @@ class Orderer {
     return candidate.incident.t > end.last;
   }
 
+  // Training is over, but the program is not: its next lines raised, and nothing says afterwards
+  // that all went well. What C++, sockets and process groups print on the way out is not that.
+  bool EndsTheProgram(const windows::Candidate& candidate) const {
+    const Incident& incident = candidate.incident;
+    const bool kind =
+        incident.kind == IncidentKind::kException || incident.kind == IncidentKind::kUsageError ||
+        incident.kind == IncidentKind::kCudaOom || incident.kind == IncidentKind::kStorage;
+    if (!kind || incident.shape != "traceback") return false;
+    const Evidence* const done = f_.At(f_.leave.done);
+    return done == nullptr || done->offset < incident.offset;
+  }
+
+  // The scheduler's word of an end, in a text that trained on and then finished: jobs that append
+  // to one file. A program that was told to stop says so, or stops.
+  bool IsOfAJobBefore(const windows::Candidate& candidate) const {
+    if (candidate.incident.kind != IncidentKind::kSchedulerEnd || f_.timed) return false;
+    if (candidate.store != proto::STORE_LOG || !f_.train_end || AfterTrainEnd(candidate))
+      return false;
+    const auto& all = job_.incidents().all();
+    const bool told = std::any_of(all.begin(), all.end(), [](const windows::Candidate& other) {
+      return other.incident.kind == IncidentKind::kTerminated;
+    });
+    return !told && ProgressAfter(candidate) >= kProgressedAfter;
+  }
+
   bool AnyInitiating(const auto& matches) const {
     return std::any_of(causes_.begin(), causes_.end(), [&](const Cause& cause) {
       return cause.role == Role::kInitiating && matches(cause);
-    });
-  }
-
-  // Somebody had already ended with a code when the others were told to stop.
-  bool AfterAnExit(const Cause& takedown) const {
-    return std::any_of(causes_.begin(), causes_.end(), [&](const Cause& cause) {
-      const Incident& incident = cause.incident();
-      return incident.kind == IncidentKind::kNonZeroExit && incident.exit_code != 128 + SIGTERM &&
-             incident.exit_code != 128 + SIGINT &&
-             cause.candidate->order < takedown.candidate->order &&
-             !(takedown.incident().shape == "signal_sent" && takedown.incident().t < incident.t);
     });
   }
 
@@ -281,25 +300,6 @@ class Orderer {
     for (Cause* cause : killed) cause->role = Role::kCascade;
   }
 
-  // The driver's lines at the top of a job's own text are a script's print of its log; a failure
-  // that the program then names in words of its own, and that is none of the GPU's, is another.
-  void SetOldXidsAside() {
-    for (Cause& xid : causes_) {
-      const windows::Candidate& said = *xid.candidate;
-      if (xid.role != Role::kInitiating || xid.incident().kind != IncidentKind::kXid) continue;
-      if (said.store != proto::STORE_LOG || said.progress_before > 0) continue;
-      const bool other = AnyInitiating([&](const Cause& cause) {
-        const Incident& incident = cause.incident();
-        const bool words =
-            (incident.kind == IncidentKind::kException && !incident.shape.starts_with("cpp_")) ||
-            incident.kind == IncidentKind::kUsageError || incident.kind == IncidentKind::kCudaOom ||
-            incident.kind == IncidentKind::kStorage || incident.kind == IncidentKind::kRendezvous;
-        return words && cause.candidate->order > said.order;
-      });
-      if (other) xid.role = Role::kRecovered;
-    }
-  }
-
   // NCCL's watchdog ends its own process when a peer is gone: std::terminate with the loss in its
   // what(), then SIGABRT. A rank that died by itself left no such words.
   void DemoteAbortsOfSurvivors() {
@@ -335,6 +335,8 @@ class Orderer {
   }
 
   void DemoteConsequences() {
+    SetEarlierJobsAside(causes_, f_);
+    SetToolsAside(causes_, f_);
     RecogniseOwnSignals();
     SetWordsBesideTheKernels();
     DemoteWhatTheSchedulerDid();
@@ -342,7 +344,7 @@ class Orderer {
     DemoteAbortsOfSurvivors();
     SetCleanUpAside();
     DemoteWhatTheLauncherDid();
-    SetOldXidsAside();
+    SetOldXidsAside(causes_);
     const auto own_failure = [](const Cause& cause) {
       return !IsRequest(cause) && IsFailure(cause.event);
     };
@@ -364,7 +366,7 @@ class Orderer {
     for (Cause& cause : causes_) {
       if (cause.role != Role::kInitiating) continue;
       const Incident& incident = cause.incident();
-      if (IsRequest(cause) && (failed || scheduled || AfterAnExit(cause)))
+      if (IsRequest(cause) && (failed || scheduled || AfterAnExit(causes_, cause)))
         cause.role = Role::kCascade;
       // A plain cancel after a failure is the launcher or --kill-on-bad-exit cleaning up.
       if (incident.kind == IncidentKind::kSchedulerEnd &&
@@ -408,12 +410,13 @@ class Orderer {
     for (Cause& cause : causes_) {
       if (cause.role != Role::kWrapper || cause.incident().kind != IncidentKind::kSignalDeath)
         continue;
-      if (IsTakedown(cause.incident())) continue;
+      if (IsTakedown(cause.incident()) || IsSurvivorsAbort(causes_, cause)) continue;
       cause.role = Role::kInitiating;
     }
     if (AnyInitiating([](const Cause&) { return true; })) return;
     for (Cause& cause : causes_) {
-      if (cause.role == Role::kWrapper && IsTakedown(cause.incident()) && !AfterAnExit(cause))
+      if (cause.role == Role::kWrapper && IsTakedown(cause.incident()) &&
+          !AfterAnExit(causes_, cause))
         cause.role = Role::kInitiating;
     }
   }

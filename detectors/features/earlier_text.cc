@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/features/earlier_text.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace rankscope::features {
+namespace {
+
+using logs::FrameKind;
+using logs::Incident;
+using logs::IncidentKind;
+using Role = Cause::Role;
+
+// The number of the job that a line of Slurm's about an end names: "8841" of "8841.0"; empty: none.
+std::string_view JobOfEnd(const Incident& incident) {
+  if (incident.kind != IncidentKind::kSchedulerEnd) return {};
+  for (const KeyValue& field : incident.fields) {
+    if (field.key != "job" && field.key != "step") continue;
+    const std::string_view id = field.value;
+    return id.substr(0, id.find_first_of(".+"));
+  }
+  return {};
+}
+
+bool AnyInitiating(const std::vector<Cause>& causes, const auto& matches) {
+  return std::any_of(causes.begin(), causes.end(), [&](const Cause& cause) {
+    return cause.role == Role::kInitiating && matches(cause);
+  });
+}
+
+bool IsOfATool(const Incident& incident) {
+  return std::any_of(incident.fields.begin(), incident.fields.end(),
+                     [](const KeyValue& field) { return field.key == "tool"; });
+}
+
+}  // namespace
+
+void SetEarlierJobsAside(std::vector<Cause>& causes, const JobFeatures& f) {
+  if (f.timed) return;
+  const Cause* last = nullptr;
+  const Cause* other = nullptr;
+  for (const Cause& cause : causes) {
+    const std::string_view job = JobOfEnd(cause.incident());
+    if (cause.candidate->store != proto::STORE_LOG || job.empty()) continue;
+    if (last != nullptr && JobOfEnd(last->incident()) != job) other = last;
+    last = &cause;
+  }
+  if (other == nullptr) return;
+  const windows::Candidate& border = *other->candidate;
+  for (Cause& cause : causes) {
+    const windows::Candidate& said = *cause.candidate;
+    if (said.stream == border.stream && said.order <= border.order) cause.role = Role::kRecovered;
+  }
+}
+
+void SetToolsAside(std::vector<Cause>& causes, const JobFeatures& f) {
+  for (Cause& tool : causes) {
+    if (tool.role != Role::kInitiating || !IsOfATool(tool.incident())) continue;
+    // What cannot be imported then is the tool's doing.
+    const bool later = AnyInitiating(causes, [&tool](const Cause& cause) {
+      return cause.candidate->order > tool.candidate->order &&
+             cause.incident().frame != FrameKind::kImport;
+    });
+    if (later || f.progress > tool.candidate->progress_before) tool.role = Role::kRecovered;
+  }
+}
+
+void SetOldXidsAside(std::vector<Cause>& causes) {
+  for (Cause& xid : causes) {
+    const windows::Candidate& said = *xid.candidate;
+    if (xid.role != Role::kInitiating || xid.incident().kind != IncidentKind::kXid) continue;
+    if (said.store != proto::STORE_LOG || said.progress_before > 0) continue;
+    const bool other = AnyInitiating(causes, [&](const Cause& cause) {
+      const Incident& incident = cause.incident();
+      const bool words =
+          (incident.kind == IncidentKind::kException && !incident.shape.starts_with("cpp_")) ||
+          incident.kind == IncidentKind::kUsageError || incident.kind == IncidentKind::kCudaOom ||
+          incident.kind == IncidentKind::kStorage || incident.kind == IncidentKind::kRendezvous;
+      return words && cause.candidate->order > said.order;
+    });
+    if (other) xid.role = Role::kRecovered;
+  }
+}
+
+}  // namespace rankscope::features
