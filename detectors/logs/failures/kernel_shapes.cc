@@ -24,8 +24,9 @@ constexpr std::string_view kDaemonAnchors[] = {
     "systemd-oomd", "earlyoom", "low on resource: memory", "sending SIGTERM to process "};
 constexpr std::string_view kFaultAnchors[] = {": segfault at ", "general protection fault",
                                               "trap invalid opcode", "trap divide error"};
-constexpr std::string_view kMceAnchors[] = {"Machine check events logged", "Hardware Error",
-                                            "Memory failure: "};
+constexpr std::string_view kMceAnchors[] = {
+    "Hardware Error",      "Memory failure: ",          " UE memory ",
+    "Fatal machine check", "Fatal local machine check", "Fatal hardware error"};
 
 void AddNvlink(std::string_view text, Incident& incident) {
   const std::optional<NvlinkError> error = ReadNvlinkError(text);
@@ -147,11 +148,29 @@ void ParseFault(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
+// A page that held data is gone (mm/memory-failure.c kills who used it), a bank of the CPU's
+// reports an uncorrected error (arch/x86/kernel/cpu/mce, drivers/edac, firmware's records), or the
+// kernel panics over it. A page that was clean is read again, and corrected errors end nothing.
 void ParseMce(const CleanLine& line, RecordList& out) {
-  const bool memory = Contains(line.text, "Memory failure: 0x");
-  const bool fatal = Contains(line.text, "[Hardware Error]") && Contains(line.text, "Uncorrected");
-  if (!memory && !fatal) return;
+  const std::string_view text = line.text;
+  const bool kills =
+      Contains(text, "Memory failure: 0x") && ContainsAny(text, {"illing ", "Sending SIGBUS to "});
+  const bool fatal =
+      Contains(text, "[Hardware Error]") &&
+      ContainsAny(text, {"Uncorrected", "Machine Check Exception: ", "event severity: fatal"});
+  const bool edac = Contains(text, "EDAC ") && Contains(text, " UE memory ");
+  const bool panic = Contains(text, "Kernel panic - not syncing: Fatal ") &&
+                     ContainsAny(text, {"machine check", "hardware error"});
+  if (!kills && !fatal && !edac && !panic) return;
   Incident incident = MakeIncident(IncidentKind::kSignalDeath, line, "machine_check");
+  if (kills) {
+    std::string_view victim = After(text, "Sending SIGBUS to ");
+    if (victim.empty()) victim = After(text, "illing ");
+    victim = Before(victim, " ");
+    const auto pid = LeadingInt(After(victim, ":"));
+    if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
+    AddField(incident, "comm", Capped(Before(victim, ":"), 64));
+  }
   SetSignal(incident, 7);
   incident.sub = "machine_check";
   out.push_back(std::move(incident));

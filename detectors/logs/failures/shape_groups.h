@@ -14,22 +14,23 @@
 
 namespace rankscope::logs {
 
-std::span<const ShapeRow> LauncherShapes();    // torchelastic, DeepSpeed, accelerate, mpirun
-std::span<const ShapeRow> MpiShapes();         // MPI's launchers; what launchers stop
-std::span<const ShapeRow> MemoryShapes();      // allocators of the device and of the host
-std::span<const ShapeRow> CudaShapes();        // the CUDA runtime
-std::span<const ShapeRow> CollectiveShapes();  // watchdogs, transports, lost peers
-std::span<const ShapeRow> RendezvousShapes();  // stores, sockets, name lookups
-std::span<const ShapeRow> SlurmShapes();       // slurmstepd, srun
-std::span<const ShapeRow> KernelShapes();      // kernel log
-std::span<const ShapeRow> ShellShapes();       // shells, make, systemd: how their child ended
-std::span<const ShapeRow> SignalShapes();      // fault handlers, aborts, what a program was told
-std::span<const ShapeRow> FatalLogShapes();    // glog, absl, TensorFlow, Paddle
-std::span<const ShapeRow> NoticeShapes();      // preempted, requeued, evicted, says the program
-std::span<const ShapeRow> ErrorFileShapes();   // torchelastic's error file
-std::span<const ShapeRow> StorageShapes();     // no space, quota, I/O errors
-std::span<const ShapeRow> ProseShapes();       // lone exceptions, usage errors, "loss is nan"
-std::span<const ShapeRow> TrainingShapes();    // loss scale, partial loads, compilers, mismatches
+std::span<const ShapeRow> LauncherShapes();      // torchelastic, DeepSpeed, accelerate, mpirun
+std::span<const ShapeRow> MpiShapes();           // MPI's launchers; what launchers stop
+std::span<const ShapeRow> MemoryShapes();        // allocators of the device and of the host
+std::span<const ShapeRow> CudaShapes();          // the CUDA runtime
+std::span<const ShapeRow> CollectiveShapes();    // watchdogs, transports, lost peers
+std::span<const ShapeRow> RendezvousShapes();    // stores, sockets, name lookups
+std::span<const ShapeRow> SlurmShapes();         // slurmstepd, srun
+std::span<const ShapeRow> SchedulerLogShapes();  // slurmctld, sacct, scontrol
+std::span<const ShapeRow> KernelShapes();        // kernel log
+std::span<const ShapeRow> ShellShapes();         // shells, make, systemd: how their child ended
+std::span<const ShapeRow> SignalShapes();        // fault handlers, aborts, what a program was told
+std::span<const ShapeRow> FatalLogShapes();      // glog, absl, TensorFlow, Paddle
+std::span<const ShapeRow> NoticeShapes();        // preempted, requeued, evicted, says the program
+std::span<const ShapeRow> ErrorFileShapes();     // torchelastic's error file
+std::span<const ShapeRow> StorageShapes();       // no space, quota, I/O errors
+std::span<const ShapeRow> ProseShapes();         // lone exceptions, usage errors, "loss is nan"
+std::span<const ShapeRow> TrainingShapes();      // loss scale, partial loads, compilers, mismatches
 
 // Each sets kind and fields when the text is of its group, and says whether it was.
 bool ReadDeviceMemory(std::string_view text, Incident& incident);

@@ -11,9 +11,10 @@ namespace {
 std::vector<ShapeRow> JoinGroups() {
   std::vector<ShapeRow> rows;
   for (const std::span<const ShapeRow> group :
-       {SlurmShapes(), KernelShapes(), LauncherShapes(), MpiShapes(), MemoryShapes(), CudaShapes(),
-        CollectiveShapes(), RendezvousShapes(), StorageShapes(), ShellShapes(), SignalShapes(),
-        FatalLogShapes(), NoticeShapes(), ErrorFileShapes(), ProseShapes(), TrainingShapes()}) {
+       {SlurmShapes(), SchedulerLogShapes(), KernelShapes(), LauncherShapes(), MpiShapes(),
+        MemoryShapes(), CudaShapes(), CollectiveShapes(), RendezvousShapes(), StorageShapes(),
+        ShellShapes(), SignalShapes(), FatalLogShapes(), NoticeShapes(), ErrorFileShapes(),
+        ProseShapes(), TrainingShapes()}) {
     rows.insert(rows.end(), group.begin(), group.end());
   }
   return rows;

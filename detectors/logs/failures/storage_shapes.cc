@@ -3,6 +3,7 @@
 #include "detectors/logs/failures/exception_text.h"
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::logs {
 namespace {
@@ -49,7 +50,47 @@ void ParseStorage(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
+// What file systems and their clients log in the kernel when they give up: the device failed, the
+// server threw the client out, the file system is read-only from here on.
+struct KernelRow {
+  std::string_view text;
+  std::string_view with;  // must be in the line, too
+  std::string_view errno_name;
+  bool hangs;  // who uses it waits, and may come back
+};
+constexpr KernelRow kKernel[] = {
+    {"Remounting filesystem read-only", "EXT4-fs (", "EROFS", false},
+    {"Detected aborted journal", "EXT4-fs error (", "EIO", false},
+    {"Filesystem has been shut down due to", "XFS (", "EIO", false},
+    {"forced readonly", "BTRFS ", "EROFS", false},
+    {"This client was evicted by ", "in progress operations using this service will fail", "EIO",
+     false},
+    {" was lost; in progress operations using this service will wait", "Lustre", "", true},
+    {"Lost membership in cluster", "nmounting file systems", "ESTALE", true},
+    {"Lock reclaim failed!", "nfs4_reclaim_open_state", "EIO", false},
+};
+constexpr std::string_view kKernelAnchors[] = {
+    "Remounting filesystem read-only",      "Detected aborted journal",
+    "Filesystem has been shut down due to", "forced readonly",
+    "This client was evicted by ",          " was lost; in progress operations",
+    "Lost membership in cluster",           "Lock reclaim failed!"};
+
+void ParseKernel(const CleanLine& line, RecordList& out) {
+  for (const KernelRow& row : kKernel) {
+    if (!Contains(line.text, row.text) || !Contains(line.text, row.with)) continue;
+    Incident incident = MakeIncident(IncidentKind::kStorage, line, "file_system");
+    if (row.hangs) incident.sub = subs::kHang;
+    AddField(incident, "errno", row.errno_name);
+    AddField(incident, "device", Capped(Between(line.text, " (", ")"), 64));
+    incident.rank = -1;
+    out.push_back(std::move(incident));
+    return;
+  }
+}
+
 constexpr ShapeRow kRows[] = {
+    {"file_system", "a file system or its client gives up", kKernelAnchors, ParseKernel,
+     "[90210.1] XFS (nvme2n1p1): Filesystem has been shut down due to log error (0x2)."},
     {"storage", "a file system refuses to write or read", kAnchors, ParseStorage,
      "cp: error writing '/scratch/run4/step_900.pt': No space left on device"},
 };
