@@ -325,8 +325,8 @@ TEST(SharedCards, AreCountedByTheDriver) {
   EXPECT_FALSE(gpu_cotenant::Evaluate(failed.f).matched) << "on another rank's card";
 }
 
-// Ranks of one plan are refused the same, each on its own GPU.
-TEST(CudaOom, TheRanksThatWereRefusedTheSameFailedTogether) {
+// No rank runs out because another did: each on its own GPU, of the same plan or of another part.
+TEST(CudaOom, NamesEveryRankThatRanOut) {
   Failed failed(logs::IncidentKind::kCudaOom, 30);
   failed.candidate.incident.fields = {{"requested", "1000"}};
   windows::Candidate peer = failed.candidate;
@@ -337,7 +337,9 @@ TEST(CudaOom, TheRanksThatWereRefusedTheSameFailedTogether) {
   failed.f.causes.push_back(cause);
   EXPECT_THAT(cuda_oom::Evaluate(failed.f).ranks, ElementsAre(1, 3));
   peer.incident.fields = {{"requested", "2000"}};
-  EXPECT_THAT(cuda_oom::Evaluate(failed.f).ranks, ElementsAre(1)) << "something else, later";
+  EXPECT_THAT(cuda_oom::Evaluate(failed.f).ranks, ElementsAre(1, 3)) << "of another stage";
+  failed.f.causes.back().role = features::Cause::Role::kRecovered;
+  EXPECT_THAT(cuda_oom::Evaluate(failed.f).ranks, ElementsAre(1)) << "that one went on";
 }
 
 }  // namespace
