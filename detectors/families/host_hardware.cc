@@ -48,6 +48,11 @@ const NodeFault* MemoryFaultOf(const JobFeatures& f, const Cause& death) {
   return nullptr;
 }
 
+// The kernel's own words about it, in the job's text or in a file that was given.
+bool IsToldInText(const Cause& death) {
+  return death.incident().sub == "machine_check" && death.candidate->store == proto::STORE_LOG;
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -55,10 +60,16 @@ Finding Evaluate(const JobFeatures& f) {
   if (primary == nullptr) return {};
   const NodeFault* const fault = MemoryFaultOf(f, *primary);
   const bool poison = IsPoisonSignal(f, *primary);
-  if (fault == nullptr && !poison) return {};
+  const bool told = IsToldInText(*primary);
+  if (fault == nullptr && !poison && !told) return {};
   Finding finding = FromPrimary(f);
   finding.sub = "memory";
-  finding.tier = poison || fault->own ? proto::TIER_P : proto::TIER_C;
+  if (fault == nullptr && !poison) {
+    finding.tier = proto::TIER_S;
+    finding.cap = cap::kOneSource;
+  } else {
+    finding.tier = poison || fault->own ? proto::TIER_P : proto::TIER_C;
+  }
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "host_memory";
   if (fault != nullptr) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <memory>
 #include <string>
 
@@ -244,6 +245,19 @@ TEST(NodeDown, AStandstillLongBeforeIsLessSure) {
   EXPECT_EQ(node_down::Evaluate(f).cap, proto::GROUND_RECORD) << "as long as the scheduler waits";
   f.silence_seconds = 3600;
   EXPECT_LE(node_down::Evaluate(f).cap, cap::kUnseenSide);
+}
+
+// The kernel's words about memory that failed, read in a file: near it, a bus error that nobody
+// explains.
+TEST(HostHardware, IsToldByTheKernelsText) {
+  Ended run("machine_check");
+  run.candidate->incident.kind = logs::IncidentKind::kSignalDeath;
+  run.candidate->incident.signal = SIGBUS;
+  run.candidate->store = proto::STORE_LOG;
+  run.f.causes.front().event = features::ClassOf(run.candidate->incident);
+  EXPECT_TRUE(host_hardware::Evaluate(run.f).matched);
+  run.candidate->incident.sub.clear();
+  EXPECT_FALSE(host_hardware::Evaluate(run.f).matched);
 }
 
 }  // namespace
