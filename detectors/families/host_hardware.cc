@@ -50,7 +50,7 @@ const NodeFault* MemoryFaultOf(const JobFeatures& f, const Cause& death) {
 
 // The kernel's own words about it, in the job's text or in a file that was given.
 bool IsToldInText(const Cause& death) {
-  return death.incident().sub == "machine_check" && death.candidate->store == proto::STORE_LOG;
+  return death.incident().shape == "machine_check" && death.candidate->store == proto::STORE_LOG;
 }
 
 }  // namespace

@@ -253,10 +253,11 @@ TEST(HostHardware, IsToldByTheKernelsText) {
   Ended run("machine_check");
   run.candidate->incident.kind = logs::IncidentKind::kSignalDeath;
   run.candidate->incident.signal = SIGBUS;
+  run.candidate->incident.shape = "machine_check";
   run.candidate->store = proto::STORE_LOG;
   run.f.causes.front().event = features::ClassOf(run.candidate->incident);
   EXPECT_TRUE(host_hardware::Evaluate(run.f).matched);
-  run.candidate->incident.sub.clear();
+  run.candidate->incident.shape = "signal_handler";
   EXPECT_FALSE(host_hardware::Evaluate(run.f).matched);
 }
 
