@@ -14,7 +14,7 @@
 namespace rankscope::windows {
 
 struct Cusum {
-  static constexpr double kClip = 3, kAllowance = 0.75, kLimit = 11;
+  static constexpr double kClip = 3, kAllowance = 0.75, kLimit = 10.75;
 
   double high = 0, low = 0;
   uint32_t high_values = 0, low_values = 0;  // since the sum last left 0

@@ -117,18 +117,19 @@ void LeadSeries::Close(Timestamp t) {
   std::sort(sorted.begin(), sorted.end());
   if (rounds_++ == 0) begin_ = t;
   seconds_ += ranks_.begin()->second.seconds;
+  const double usual_noise = MedianOver(ranks_, [](const RankLead& rank) { return rank.noise; });
   size_t i = 0;
   for (auto& [number, rank] : ranks_) {
     const double wait = waits[i++];
     const auto at = std::lower_bound(sorted.begin(), sorted.end(), wait);
     const double lead = MedianWithout(sorted, static_cast<size_t>(at - sorted.begin())) - wait;
     rank.longest.Push(wait <= sorted.front() && wait < sorted[1] ? 1 : 0);
-    Judge(rank, lead, t);
+    Judge(rank, lead, usual_noise, t);
   }
   Drop();
 }
 
-void LeadSeries::Judge(RankLead& rank, double lead, Timestamp t) {
+void LeadSeries::Judge(RankLead& rank, double lead, double usual_noise, Timestamp t) {
   rank.leads.Push(static_cast<float>(lead));
   if (rank.leads.size() < kBaseline) return;
   if (rank.noise <= 0) {
@@ -154,8 +155,12 @@ void LeadSeries::Judge(RankLead& rank, double lead, Timestamp t) {
   }
   constexpr double kForget = 1000;  // rounds
   const double learned = std::min(kForget, static_cast<double>(rounds_));
-  rank.cusum.Add(more / rank.noise, learned);
-  rank.usual += std::clamp(more, -Cusum::kClip * rank.noise, Cusum::kClip * rank.noise) / learned;
+  // Ranks of one job vary alike, and all of them show it better than one does, whose own values are
+  // few. One that does vary more is held to its own noise, but for what that may be overestimated.
+  constexpr double kOwn = 0.85;
+  const double noise = std::max(kOwn * rank.noise, usual_noise);
+  rank.cusum.Add(more / noise, learned);
+  rank.usual += std::clamp(more, -Cusum::kClip * noise, Cusum::kClip * noise) / learned;
   if (rank.cusum.fell()) rank.cusum.Clear();
   if (!rank.cusum.rose()) return;
   const size_t since = std::clamp<size_t>(rank.cusum.high_values, 3, kRecent);

@@ -89,7 +89,7 @@ class LeadSeries {
  private:
   bool IsTraining();
   bool KnowsScale();
-  void Judge(RankLead& rank, double lead, Timestamp t);
+  void Judge(RankLead& rank, double lead, double usual_noise, Timestamp t);
 
   std::map<int32_t, RankLead> ranks_;
   uint32_t rounds_ = 0;                                      // that count
