@@ -9,8 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "detectors/families/confidence.h"
-
 namespace rankscope {
 
 namespace {
@@ -22,9 +20,17 @@ std::string_view Pick(std::span<const std::string_view> words, int number) {
                    : 0];
 }
 
+struct TierRow {
+  std::string_view words;
+  proto::Ground ground;  // of a verdict that nothing limits
+};
+
 // By proto::Tier.
-constexpr std::array<std::string_view, 5> kTiers = {"heuristic", "record", "two sources agree",
-                                                    "one source", "heuristic"};
+constexpr std::array<TierRow, 5> kTiers = {{{"heuristic", proto::GROUND_HEURISTIC},
+                                            {"record", proto::GROUND_RECORD},
+                                            {"two sources agree", proto::GROUND_TWO_SOURCES},
+                                            {"one source", proto::GROUND_ONE_SOURCE},
+                                            {"heuristic", proto::GROUND_HEURISTIC}}};
 
 // What makes a verdict less sure than its tier, by proto::Ground.
 constexpr std::array<std::string_view, 9> kLimits = {"",
@@ -53,14 +59,15 @@ std::string RecordWords(const proto::Verdict& verdict) {
 }  // namespace
 
 std::string ConfidenceWords(const proto::Verdict& verdict) {
+  const auto tier = static_cast<size_t>(verdict.tier());
+  const TierRow& row = kTiers[tier < kTiers.size() ? tier : 0];
   char number[32];
   const auto end = std::to_chars(number, number + sizeof number, verdict.confidence(),
                                  std::chars_format::general, 6);
   std::string text(number, end.ptr);
   text += ", ";
-  text += verdict.tier() == proto::TIER_P ? RecordWords(verdict)
-                                          : std::string(Pick(kTiers, verdict.tier()));
-  if (verdict.ground() < families::GroundOf(verdict.tier())) {
+  text += verdict.tier() == proto::TIER_P ? RecordWords(verdict) : std::string(row.words);
+  if (verdict.ground() < row.ground) {
     const std::string_view limit = Pick(kLimits, verdict.ground());
     if (!limit.empty()) text.append(", ").append(limit);
   }

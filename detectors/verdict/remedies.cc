@@ -28,14 +28,16 @@ std::span<const RemedyRow> Remedies() {
 }
 
 const RemedyRow& FindRemedy(std::string_view code, std::string_view sub) {
-  constexpr std::string_view kAnySub = "*";
+  constexpr std::string_view kAnyFamily = "*", kAnySub = "*";
   const RemedyRow* any = &kRemedies.back();
+  const RemedyRow* shared = nullptr;
   for (const RemedyRow& row : kRemedies) {
+    if (row.code == kAnyFamily && row.sub == sub && sub != kAnySub) shared = &row;
     if (row.code != code) continue;
     if (row.sub == sub) return row;
     if (row.sub == kAnySub) any = &row;
   }
-  return *any;
+  return shared != nullptr ? *shared : *any;
 }
 
 }  // namespace rankscope::engine

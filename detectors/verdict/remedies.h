@@ -25,7 +25,8 @@ struct RemedyRow {
   proto::RetryOutlook retry;
 };
 
-// The most specific row: (code, sub), else (code, "*").
+// The most specific row: (code, sub), else that of a cause that several families can have, ("*",
+// sub), else (code, "*").
 const RemedyRow& FindRemedy(std::string_view code, std::string_view sub);
 
 std::span<const RemedyRow> Remedies();

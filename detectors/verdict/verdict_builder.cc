@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <variant>
 
 #include "detectors/families/family_names.h"
 #include "detectors/model/subs.h"
@@ -15,6 +16,7 @@
 #include "detectors/sentences/reasons.h"
 #include "detectors/sentences/remarks.h"
 #include "detectors/sentences/render.h"
+#include "detectors/verdict/advice.h"
 #include "detectors/verdict/evidence_writer.h"
 #include "detectors/verdict/nodes.h"
 #include "detectors/verdict/rank_logs.h"
@@ -51,6 +53,31 @@ void AddCards(const Finding& finding, const JobFeatures& f, proto::Verdict& verd
   for (const std::string& card : cards) verdict.add_gpus(card);
 }
 
+// Commands quote these. The text of a job may name any host: none of its words may become an option
+// or a second command there.
+bool IsQuotedByCommands(FieldId id) {
+  constexpr std::array kIds = {FieldId::kHost, FieldId::kPort, FieldId::kJobId, FieldId::kParent,
+                               FieldId::kTheNode};
+  return std::find(kIds.begin(), kIds.end(), id) != kIds.end();
+}
+
+bool IsOneWord(std::string_view text) {
+  const auto plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view("._:%+-").find(c) != std::string_view::npos;
+  };
+  return !text.starts_with('-') && std::all_of(text.begin(), text.end(), plain);
+}
+
+FieldValues WithoutHostileWords(const FieldValues& values) {
+  FieldValues safe;
+  for (const FieldValue& value : values) {
+    const auto* const text = std::get_if<std::string>(&value.value);
+    if (text == nullptr || !IsQuotedByCommands(value.id) || IsOneWord(*text)) safe.Set(value);
+  }
+  return safe;
+}
+
 // Values that sentences may quote: the finding's own, then those of the evidence that began it.
 FieldValues SentenceValues(const VerdictContext& context) {
   const Finding& finding = *context.finding;
@@ -68,7 +95,7 @@ FieldValues SentenceValues(const VerdictContext& context) {
     values.Append(evidence->values);
   }
   DescribeCurve(f, values);
-  return values;
+  return WithoutHostileWords(values);
 }
 
 void AddSentences(const sentences::TemplateList& list, const FieldValues& values, auto* out) {
@@ -306,7 +333,8 @@ BuiltVerdict BuildVerdict(const VerdictContext& context) {
   const FieldValues ended = SentenceValues(context);
   FieldValues values = ended;
   if (f.running) values.Set(FieldId::kRunning, "yes");
-  const RemedyRow& remedy = FindRemedy(code, finding.advice.empty() ? finding.sub : finding.advice);
+  const std::string_view advice = AdviceOf(code, finding, f);
+  const RemedyRow& remedy = FindRemedy(code, advice.empty() ? finding.sub : advice);
   std::string implied = sentences::Render(remedy.implies, values);
   if (implied.empty()) implied = families::FindFamily(code).what;
   proto::Implication* implication = verdict.add_implies();

@@ -28,7 +28,7 @@ ROOMS = {
     "detectors/verdict": "proto model features families windows windows/series sentences",
     "detectors/engine": "proto model logs logs/text attribution recording windows windows/series features families sentences verdict",
     "detectors/status": "proto model attribution windows windows/trackers families engine",
-    "detectors/document": "proto model families/confidence.h",
+    "detectors/document": "proto model",
     "exporter/proto": "",
     "exporter/loop": "model document",
     "exporter/config": "model loop",
