@@ -272,6 +272,47 @@ void AddAttempt(const windows::JobWindow& job, proto::Verdict& verdict) {
   attempt->set_ordinal(job.attempt().ordinal);
 }
 
+proto::Cause::Role RoleInChain(const Cause& cause, const Finding& finding) {
+  const bool root =
+      std::find(finding.root.begin(), finding.root.end(), cause.evidence) != finding.root.end();
+  if (root) return proto::Cause::ROOT;
+  if (cause.role == Cause::Role::kRecovered) return proto::Cause::RECOVERED;
+  return cause.role == Cause::Role::kSupport ? proto::Cause::CONTEXT : proto::Cause::CASCADE;
+}
+
+// From what began it to what came of it last.
+void AddCauseChain(const VerdictContext& context, EvidenceWriter& evidence,
+                   proto::Verdict& verdict) {
+  const JobFeatures& f = *context.features;
+  const Finding& finding = *context.finding;
+  std::set<EvidenceRef> linked;
+  const auto link = [&](EvidenceRef ref, proto::Cause::Role role) {
+    if (!linked.insert(ref).second) return;
+    const int64_t number = evidence.Cite(ref);
+    if (number < 0) return;
+    proto::Cause* const added = verdict.add_cause_chain();
+    added->set_evidence(static_cast<uint32_t>(number));
+    added->set_role(role);
+  };
+  const auto shown = [&finding](EvidenceRef ref) {
+    return std::find(finding.shows.begin(), finding.shows.end(), ref) != finding.shows.end();
+  };
+  const auto is_event = [&f](EvidenceRef ref) {
+    return std::any_of(f.causes.begin(), f.causes.end(),
+                       [ref](const Cause& cause) { return cause.evidence == ref; });
+  };
+  if (context.family->group == families::Group::kHealth) return;
+  // What is no event that may end a run: a counter, a record of a node, a rank that stands still.
+  for (const EvidenceRef ref : finding.root) {
+    if (!is_event(ref)) link(ref, proto::Cause::ROOT);
+  }
+  for (const Cause& cause : f.causes) {
+    if (shown(cause.evidence)) link(cause.evidence, RoleInChain(cause, finding));
+  }
+  if (f.exit_known && f.exit_code != 0 && !linked.empty() && shown(f.exit_evidence))
+    link(f.exit_evidence, proto::Cause::CASCADE);
+}
+
 void AddSureness(const VerdictContext& context, proto::Verdict& verdict) {
   const Sureness sureness = SurenessOf(*context.family, *context.finding, *context.features);
   verdict.set_confidence(sureness.confidence);
@@ -356,19 +397,7 @@ BuiltVerdict BuildVerdict(const VerdictContext& context) {
   AddFamilies(context, evidence, built);
 
   AddWarnings(context, evidence, verdict);
-  for (const Cause& cause : f.causes) {
-    if (std::find(finding.shows.begin(), finding.shows.end(), cause.evidence) ==
-        finding.shows.end())
-      continue;
-    proto::Cause* link = verdict.add_cause_chain();
-    link->set_evidence(static_cast<uint32_t>(evidence.Cite(cause.evidence)));
-    const bool root =
-        std::find(finding.root.begin(), finding.root.end(), cause.evidence) != finding.root.end();
-    link->set_role(root                                    ? proto::Cause::ROOT
-                   : cause.role == Cause::Role::kRecovered ? proto::Cause::RECOVERED
-                   : cause.role == Cause::Role::kSupport   ? proto::Cause::CONTEXT
-                                                           : proto::Cause::CASCADE);
-  }
+  AddCauseChain(context, evidence, verdict);
   DescribeRankLogs(context, evidence, verdict);
   return built;
 }
