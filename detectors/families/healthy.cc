@@ -20,6 +20,12 @@ namespace {
 
 constexpr double kHealthySteps = 50;
 
+// Records of a known format, or so many of the generic form that they are no accident.
+bool IsRead(const JobFeatures& f) {
+  constexpr int64_t kGeneric = 20;
+  return f.recognised || (f.generic && f.loss.points >= kGeneric);
+}
+
 // It learns, and takes half as long again for a step as it did at first.
 bool BecameSlow(const JobFeatures& f) {
   constexpr double kSlowdown = 1.5;
@@ -62,7 +68,7 @@ Finding Evaluate(const JobFeatures& f) {
   // What came after the newest record may have been another curve.
   const bool seen_to_its_end = !f.text_unseen || f.train_end;
   const bool reward = f.recognised && RewardHolds(f);
-  if (f.recognised && (Learned(f) || reward) && seen_to_its_end) {
+  if (IsRead(f) && (Learned(f) || reward) && seen_to_its_end) {
     finding.sub = BecameSlow(f) ? "slow" : "healthy";
     if (reward) {
       finding.advice = "reward";

@@ -34,6 +34,25 @@ bool IsNotFinite(const JobFeatures& f) {
   return loss.trailing_nonfinite >= 1 && !f.running;
 }
 
+// It fell to exactly 0 at once, from where it was, and stays there. Losses that are learned away are
+// small before they are rounded to 0.
+bool IsZero(const LossFeatures& loss) {
+  constexpr int64_t kRecords = 10;
+  constexpr double kShare = 0.05;   // of where it began
+  constexpr double kRounded = 0.01;  // below it two printed decimals are 0
+  return loss.trailing_zeros >= kRecords && loss.before_zeros > kRounded &&
+         loss.before_zeros > kShare * std::abs(loss.first);
+}
+
+// Every step of late has a gradient that is not finite. Loss scaling skips some such steps while it
+// searches, and now and then one; and where the loss goes on falling the norm is only printed wrong.
+bool GradientsAreNotFinite(const LossFeatures& loss) {
+  constexpr int64_t kRecords = 30;
+  constexpr double kFalls = 0.97;
+  return loss.trailing_bad_grads >= kRecords && loss.at_bad_grads > 0 &&
+         loss.end >= kFalls * loss.at_bad_grads;
+}
+
 // The curve ends high and does not come down again.
 bool StaysUp(const LossFeatures& loss) {
   const double climbed = loss.peak_after_lowest - loss.lowest;
@@ -203,6 +222,8 @@ std::string_view Divergence(const JobFeatures& f) {
   const LossFeatures& loss = f.loss;
   if (loss.trailing_silent_nan >= 2) return subs::kSilentNan;
   if (!LossMustFall(f) || loss.rate_sweep) return {};
+  if (GradientsAreNotFinite(loss)) return subs::kGradient;
+  if (IsZero(loss)) return subs::kZero;
   if (loss.points < kShapePoints) return ShortDivergence(f);
   const Explosion explosion = Exploded(f);
   if (explosion.by_rate) return subs::kExploded;
@@ -232,6 +253,8 @@ Finding Evaluate(const JobFeatures& f) {
     if (sub == subs::kFrozen) cap = cap::kLookalike;
   }
   if (sub.empty()) return {};
+  // A loss with a margin is exactly 0 once all is told apart; one that ran away first is not.
+  if (sub == subs::kZero && f.loss.spikes == 0) cap = cap::kLookalike;
   const Explosion explosion = sub == subs::kExploded ? Exploded(f) : Explosion();
   Finding finding;
   finding.matched = true;
@@ -261,6 +284,8 @@ Finding Evaluate(const JobFeatures& f) {
   const features::EvidenceRef root = sub == subs::kNonfinite   ? f.loss.nonfinite_evidence
                                      : sub == subs::kSilentNan ? f.loss.silent_nan_evidence
                                      : sub == subs::kPlateau   ? f.loss.lowest_evidence
+                                     : sub == subs::kZero      ? f.loss.zero_evidence
+                                     : sub == subs::kGradient  ? f.loss.bad_grad_evidence
                                                                : f.loss.end_evidence;
   if (root != kNoEvidence) {
     finding.shows.push_back(root);
@@ -281,6 +306,8 @@ Finding Evaluate(const JobFeatures& f) {
   if (f.exit_known) Show(f.exit_evidence, finding);
   finding.values = explosion.why;
   finding.values.Set(FieldId::kLowest, f.loss.lowest);
+  if (sub == subs::kZero) finding.values.Set(FieldId::kLossBefore, f.loss.before_zeros);
+  if (sub == subs::kZero) Show(f.loss.spike_evidence, finding);
   if (f.loss.never_finite) finding.values.Set(FieldId::kNeverFinite, "yes");
   if (explosion.found && !explosion.by_rate) finding.open.push_back(Question::kObjectiveScale);
   if (!by_rate) finding.open.push_back(Question::kDivergenceCause);

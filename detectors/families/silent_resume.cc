@@ -38,6 +38,20 @@ bool BeginsAtTheBeginning(const ResumeFeatures& resume) {
          resume.first_step <= 1 + std::max(resume.interval, 1.0);
 }
 
+// Where only a share of the epochs is printed: the first record is one interval behind 0.
+bool BeginsWithNoEpoch(const ResumeFeatures& resume) {
+  constexpr double kIntervals = 2;
+  return std::isnan(resume.first_step) && resume.epoch_interval > 0 &&
+         resume.first_epoch <= kIntervals * resume.epoch_interval;
+}
+
+// The loss falls as that of a training that begins.
+bool FallsFromTheBeginning(const JobFeatures& f) {
+  constexpr double kInitial = 0.25;  // of its logarithm
+  return f.loss.start > 0 && f.loss.end > 0 && std::log(f.loss.start / f.loss.end) > kInitial &&
+         Learned(f);
+}
+
 // "--resume auto", "--resume=auto", "--auto-resume": what asks for a checkpoint if there is one. A
 // first start finds none, and is right.
 bool AsksIfAny(const JobFeatures& f) {
@@ -85,6 +99,7 @@ struct Silent {
   std::string_view sub;  // empty: nothing is wrong
   proto::Tier tier = proto::TIER_S;
   std::vector<features::EvidenceRef> root;
+  Ground cap = proto::GROUND_RECORD;
 };
 
 // Somebody left a checkpoint behind, and this attempt trains from the beginning.
@@ -150,17 +165,33 @@ Silent AfterFlag(const JobFeatures& f) {
 // The program announces a step that its records deny.
 Silent AfterAnnouncement(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
-  if (!resume.announced || !BeginsAtTheBeginning(resume)) return {};
+  // Weights alone are announced in the same words, so the curve has to say that they are not there.
+  const bool earlier_epoch = resume.loaded_epoch >= 2 && resume.first_epoch <= 1;
+  if (earlier_epoch && FallsFromTheBeginning(f)) {
+    return {subs::kNotLoaded,
+            proto::TIER_S,
+            {resume.load_evidence, f.first_progress_evidence},
+            cap::kLookalike};
+  }
+  if (!resume.announced) return {};
+  const bool by_epochs = BeginsWithNoEpoch(resume);
+  if (!BeginsAtTheBeginning(resume) && !by_epochs) return {};
   if (f.no_checkpoint) {
     return {subs::kNotLoaded,
             proto::TIER_S,
             {resume.load_evidence, f.no_checkpoint_evidence, f.first_progress_evidence}};
   }
-  if (!(resume.loaded_step > resume.first_step + 2 * std::max(resume.interval, 1.0))) return {};
   // Weights that were loaded show in a loss that has little left to lose.
-  constexpr double kInitial = 0.25;  // of its logarithm
-  const bool initial = f.loss.start > 0 && f.loss.end > 0 &&
-                       std::log(f.loss.start / f.loss.end) > kInitial && Learned(f);
+  const bool initial = FallsFromTheBeginning(f);
+  if (by_epochs || std::isnan(resume.loaded_step)) {
+    // Which step it read is not said, or none is printed: some count anew after each start.
+    if (!initial) return {};
+    return {subs::kNotLoaded,
+            proto::TIER_S,
+            {resume.load_evidence, f.first_progress_evidence},
+            cap::kLookalike};
+  }
+  if (!(resume.loaded_step > resume.first_step + 2 * std::max(resume.interval, 1.0))) return {};
   return {initial ? subs::kNotLoaded : subs::kPartial,
           proto::TIER_S,
           {resume.load_evidence, f.first_progress_evidence}};
@@ -253,6 +284,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.matched = true;
   finding.sub = silent.sub == subs::kPartial ? subs::kPartial : subs::kNotLoaded;
   finding.tier = silent.tier;
+  finding.cap = silent.cap;
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "checkpoint";
   finding.symptom = "wrong_result";

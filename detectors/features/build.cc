@@ -342,6 +342,17 @@ class Builder {
       evidence.times = tracker.silent_nan();
       loss.silent_nan_evidence = Add(std::move(evidence));
     }
+    if (tracker.trailing_zeros() > 0) {
+      Evidence evidence = Quote(EvidenceKind::kLossZero, tracker.first_zero());
+      evidence.times = tracker.trailing_zeros();
+      evidence.expected = tracker.level_before_zeros();
+      loss.zero_evidence = Add(std::move(evidence));
+    }
+    if (tracker.trailing_bad_grads() > 0) {
+      Evidence evidence = Quote(EvidenceKind::kGradNormNotFinite, tracker.first_bad_grad());
+      evidence.times = tracker.trailing_bad_grads();
+      loss.bad_grad_evidence = Add(std::move(evidence));
+    }
     if (tracker.last_spike().present()) {
       Evidence evidence = Quote(EvidenceKind::kLossSpike, tracker.last_spike());
       evidence.times = tracker.spikes();

@@ -133,8 +133,10 @@ enum class EvidenceKind : uint8_t {
   kSuspended,
   kMemoryPressure,
   kMetricSeries,  // a loss or reward that the output prints in words of its own
+  kLossZero,
+  kGradNormNotFinite,
 };
-inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kMetricSeries) + 1;
+inline constexpr int kEvidenceKinds = static_cast<int>(EvidenceKind::kGradNormNotFinite) + 1;
 
 struct Evidence {
   EvidenceKind kind{};

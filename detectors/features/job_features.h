@@ -47,6 +47,12 @@ struct LossFeatures {
   int64_t trailing_nonfinite = 0;
   bool never_finite = false;  // not even the first record
   int64_t trailing_silent_nan = 0;
+  // At the end, in a row: losses of exactly 0, and gradient norms that are not finite beside finite
+  // losses; with the level of the losses before, and where it had settled.
+  int64_t trailing_zeros = 0;
+  double before_zeros = logs::kAbsent;
+  int64_t trailing_bad_grads = 0;
+  double at_bad_grads = logs::kAbsent;
   int64_t spikes = 0;
   std::vector<double> curve;      // finite, decimated evenly over the run
   int64_t stride = 1;             // records per point of the curve
@@ -83,6 +89,8 @@ struct LossFeatures {
   EvidenceRef lowest_evidence = kNoEvidence;
   EvidenceRef nonfinite_evidence = kNoEvidence;
   EvidenceRef silent_nan_evidence = kNoEvidence;
+  EvidenceRef zero_evidence = kNoEvidence;
+  EvidenceRef bad_grad_evidence = kNoEvidence;
   EvidenceRef spike_evidence = kNoEvidence;
   EvidenceRef grad_norm_evidence = kNoEvidence;
   EvidenceRef learning_rate_evidence = kNoEvidence;
@@ -113,8 +121,11 @@ struct ResumeFeatures {
   bool looked_elsewhere = false;  // for a checkpoint that is not where this run saves
   std::string looked;             // for what, where it was not found
   bool weights_read = false;      // of whatever checkpoint, before it saved
+  double loaded_epoch = logs::kAbsent;  // of a checkpoint whose epoch is said, and no step
   double first_step = logs::kAbsent;
   double interval = 1;  // steps between records
+  double first_epoch = logs::kAbsent;
+  double epoch_interval = logs::kAbsent;  // epochs between records
   bool counts_within_epochs = false;
   std::string partial;  // what was not restored: optimizer, scheduler, weights, rng, schedule
   EvidenceRef partial_evidence = kNoEvidence;

@@ -52,6 +52,10 @@ LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
   f.trailing_nonfinite = tracker.trailing_nonfinite();
   f.never_finite = f.points > 0 && f.trailing_nonfinite == f.points;
   f.trailing_silent_nan = tracker.silent_nan();
+  f.trailing_zeros = tracker.trailing_zeros();
+  f.before_zeros = tracker.level_before_zeros();
+  f.trailing_bad_grads = tracker.trailing_bad_grads();
+  f.at_bad_grads = tracker.level_at_bad_grads();
   f.spikes = tracker.spikes();
   f.curve = tracker.curve();
   f.stride = tracker.curve_stride();

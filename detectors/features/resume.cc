@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstdio>
 #include <tuple>
 
@@ -103,6 +104,22 @@ bool IsResumeMarker(const MarkerSeen& seen) {
                                          "hf_resume",        "hf_resumed",     "accelerate_load",
                                          "mmengine_resumed", "lightning_load", "lightning_loaded"};
   return seen.count > 0 && Among(kNames, seen.name);
+}
+
+// Megatron-LM says the iteration that it goes on with: 0 where it reads the weights alone.
+bool SaysIteration(const MarkerSeen& seen) {
+  return seen.count > 0 && seen.name == "megatron_loaded" && seen.number > 0;
+}
+
+// "=> loaded checkpoint 'a.pth' (epoch 40)"; NaN where no epoch is said.
+double EpochOf(const MarkerSeen& seen) {
+  constexpr std::string_view kEpoch = "(epoch ";
+  const size_t at = seen.line.find(kEpoch);
+  if (seen.count == 0 || at == std::string::npos) return logs::kAbsent;
+  const char* const begin = seen.line.c_str() + at + kEpoch.size();
+  char* end = nullptr;
+  const double epoch = std::strtod(begin, &end);
+  return end != begin && *end == ')' ? epoch : logs::kAbsent;
 }
 
 // The rates of a warm-up that begins anew at a step that is past the beginning: a first warm-up
@@ -308,12 +325,18 @@ void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow&
   resume.load_seen = begun.count > 0 || loaded.count > 0;
   const MarkerSeen& said = loaded.count > 0 ? loaded : begun;
   if (resume.load_seen) resume.load_evidence = citer.AddMarker(EvidenceKind::kCheckpointRead, said);
-  resume.announced = IsResumeMarker(begun) || IsResumeMarker(loaded);
+  resume.announced = IsResumeMarker(begun) || IsResumeMarker(loaded) || SaysIteration(loaded);
+  resume.loaded_epoch = EpochOf(loaded);
   for (const MarkerSeen* marker : {&loaded, &begun}) {
     if (std::isnan(resume.loaded_step) && marker->count > 0) resume.loaded_step = marker->number;
   }
   resume.first_step = window.clock.first_step();
   resume.counts_within_epochs = CountsWithinEpochs(window);
+  resume.first_epoch = window.clock.first_epoch();
+  if (window.progress >= 2 && std::isfinite(window.clock.epoch())) {
+    resume.epoch_interval =
+        (window.clock.epoch() - resume.first_epoch) / static_cast<double>(window.progress - 1);
+  }
   if (window.progress >= 2 && std::isfinite(window.clock.last_step())) {
     resume.interval =
         (window.clock.last_step() - resume.first_step) / static_cast<double>(window.progress - 1);

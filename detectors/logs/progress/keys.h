@@ -89,7 +89,7 @@ inline constexpr Group kGroups[] = {
     {Key::kLoss,
      "loss train_loss training_loss lm_loss total_loss batch_loss loss_train "
      "train_total_loss step_loss avg_loss mean_loss average_loss running_loss "
-     "avg_train_loss train_avg_loss loss_step train_loss_step"},
+     "avg_train_loss train_avg_loss loss_step train_loss_step main_loss cross_entropy"},
     {Key::kForeignLoss,
      "d_loss g_loss loss_d loss_g discriminator_loss generator_loss adversarial_loss "
      "style_loss content_loss gan_loss errd errg dloss gloss critic_loss actor_loss "

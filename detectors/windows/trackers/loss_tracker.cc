@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "detectors/windows/series/statistics.h"
 
@@ -22,6 +23,7 @@ constexpr int64_t kScaleSearch = 64;
 
 // Weight of the newest record in the running level and deviation: a memory of some twenty records.
 constexpr double kAlpha = 0.1;
+constexpr size_t kLevelRecords = 15;  // whose median is what the loss was about then
 
 }  // namespace
 
@@ -91,6 +93,22 @@ void LossTracker::Add(const logs::Progress& progress, uint32_t stream, int64_t o
     return;
   }
   trailing_nonfinite_ = 0;
+  const bool bad_grad = has_grad && !std::isfinite(progress.grad_norm) && progress.loss != 0;
+  if (bad_grad && ++trailing_bad_grads_ == 1) {
+    quote(first_bad_grad_);
+    first_bad_grad_.value = progress.grad_norm;
+  }
+  if (trailing_bad_grads_ == static_cast<int64_t>(kLevelRecords)) {
+    const std::vector<double> tail = tail_.ToVector();
+    level_at_bad_grads_ = Median(std::span(tail).last(std::min(tail.size(), kLevelRecords)));
+  }
+  if (!bad_grad) trailing_bad_grads_ = 0;
+  const bool zero = progress.loss == 0 && !silent_nan;
+  if (zero && trailing_zeros_++ == 0) {
+    quote(first_zero_);
+    level_before_zeros_ = level_;
+  }
+  if (!zero) trailing_zeros_ = 0;
   if (!silent_nan) {
     if (IsSpike(progress.loss)) {
       ++spikes_;

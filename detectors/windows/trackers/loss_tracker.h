@@ -65,6 +65,14 @@ class LossTracker {
   const CitedPoint& first_silent_nan() const { return first_silent_nan_; }
   const CitedPoint& last_spike() const { return last_spike_; }
   const CitedPoint& highest_grad_norm() const { return highest_grad_norm_; }
+  // Records in a row, at the end, whose loss is printed as exactly 0, the first of them, and the
+  // level of the losses before; and those whose gradient norm is not finite while their loss is.
+  int64_t trailing_zeros() const { return trailing_zeros_; }
+  const CitedPoint& first_zero() const { return first_zero_; }
+  double level_before_zeros() const { return level_before_zeros_; }
+  int64_t trailing_bad_grads() const { return trailing_bad_grads_; }
+  const CitedPoint& first_bad_grad() const { return first_bad_grad_; }
+  double level_at_bad_grads() const { return level_at_bad_grads_; }
   // Records in a row, at the end, whose learning rate is printed as exactly 0.
   int64_t trailing_zero_rates() const { return trailing_zero_rates_; }
 
@@ -73,7 +81,8 @@ class LossTracker {
     a(points_, finite_, nonfinite_, trailing_nonfinite_, trailing_silent_nan_, spikes_, stride_,
       curve_, tail_, grad_norms_, learning_rates_, early_grads_, early_grad_norm_, first_, last_,
       lowest_, highest_, first_nonfinite_, first_silent_nan_, last_spike_, level_, deviation_,
-      highest_grad_norm_, trailing_zero_rates_, keyless_);
+      highest_grad_norm_, trailing_zero_rates_, keyless_, trailing_zeros_, first_zero_,
+      level_before_zeros_, trailing_bad_grads_, first_bad_grad_, level_at_bad_grads_);
     if (stride_ < 1) stride_ = 1;  // restored from damaged bytes
   }
 
@@ -100,6 +109,12 @@ class LossTracker {
   double deviation_ = 0;                         // and of their distance from it
   CitedPoint highest_grad_norm_;
   int64_t trailing_zero_rates_ = 0;
+  int64_t trailing_zeros_ = 0;
+  CitedPoint first_zero_;
+  double level_before_zeros_ = std::numeric_limits<double>::quiet_NaN();
+  int64_t trailing_bad_grads_ = 0;
+  CitedPoint first_bad_grad_;
+  double level_at_bad_grads_ = std::numeric_limits<double>::quiet_NaN();
   int64_t keyless_ = 0;  // records without a loss before the first that has one
 };
 
