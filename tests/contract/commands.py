@@ -46,7 +46,7 @@ VALUES = {
 }
 LITERAL = r'"(?:[^"\\]|\\.)*"'
 ROW = re.compile(r"^(REMEDY|QUESTION|WARNING|HAZARD)\(", re.M)
-TABLES = ("questions.inc", "remedies_ended.inc", "warnings.inc", "hazards.inc")
+TABLES = ("questions.inc", "remedies_ended.inc", "remedies_slow.inc", "warnings.inc", "hazards.inc")
 
 
 def arguments(text, start):
