@@ -201,21 +201,12 @@ Finding OddCard(const JobFeatures& f) {
 
 namespace {
 
-// A step takes no longer than this, as far as the text tells; NaN: it does not.
-double StepSecondsAtMost(const JobFeatures& f) {
-  if (std::isfinite(f.step_seconds)) return f.step_seconds;
-  // Without a number, a record is of one step or more, where not every rank prints its own.
-  constexpr int32_t kFewRanks = 50;  // the longest in a hundred intervals is then between steps
-  return f.world_size <= kFewRanks ? f.p99_record_seconds : logs::kAbsent;
-}
-
 // Long enough for a habit: a hundred steps, or five minutes. Two are enough for what costs the
 // others a fifth of their time, in each of fifteen steps at least.
 bool IsHabit(const JobFeatures& f, Timestamp since, double lead = 0) {
   constexpr double kSeconds = 300, kSteps = 100, kMuch = 0.2, kFewSeconds = 120, kFewSteps = 15;
   const double seconds = (f.now - since).seconds();
-  const double known = StepSecondsAtMost(f);
-  const double step = std::isfinite(known) ? known : kSeconds;
+  const double step = std::isfinite(f.max_step_seconds) ? f.max_step_seconds : kSeconds;
   if (lead >= kMuch && seconds >= std::max(kFewSeconds, kFewSteps * step)) return true;
   return seconds >= std::min(kSeconds, kSteps * step);
 }

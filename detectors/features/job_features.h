@@ -294,6 +294,7 @@ struct JobFeatures {
   double p99_record_seconds = logs::kAbsent;
   double longest_record_seconds = 0;          // of all but the first few
   double step_seconds = logs::kAbsent;        // median of the newest
+  double max_step_seconds = logs::kAbsent;    // a step takes no longer, as far as the text tells
   double early_step_seconds = logs::kAbsent;  // median of the first after warm-up
   double phase_seconds = 0;                   // in the current phase
   double longest_save_seconds = 0;

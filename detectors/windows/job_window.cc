@@ -25,15 +25,11 @@ using logs::Role;
 constexpr Duration kLeftBehind = Seconds(2);
 constexpr size_t kMaxEndedWell = 4096;  // ranks of one node
 
-// Without a number, a record is of one step or more, unless so many ranks print records of their
-// own that few intervals are between steps. NaN: longer than anybody would wait for it.
-double StepSecondsAtMost(const StepClock& clock, int32_t world_size) {
-  constexpr int32_t kFewRanks = 50;
+// NaN: not known, or longer than anybody would wait for it.
+double RoundSeconds(const StepClock& clock, int32_t world_size) {
   constexpr double kLong = 10;
-  const double step = clock.MedianStepSeconds();
-  if (std::isfinite(step) || world_size > kFewRanks) return step;
-  const double record = clock.P99RecordSeconds();
-  return record < kLong ? record : logs::kAbsent;
+  const double step = clock.MaxStepSeconds(world_size);
+  return std::isfinite(clock.MedianStepSeconds()) || step < kLong ? step : logs::kAbsent;
 }
 
 }  // namespace
@@ -377,7 +373,7 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
   constexpr int64_t kFirst = 32, kEach = 16;
   const int64_t records = now().clock.records();
   if (records <= kFirst || records % kEach == 0)
-    leads_.OnStepSeconds(StepSecondsAtMost(now().clock, world_size_));
+    leads_.OnStepSeconds(RoundSeconds(now().clock, world_size_));
 }
 
 void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp t) {

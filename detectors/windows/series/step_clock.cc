@@ -108,6 +108,15 @@ double StepClock::steps_done() const {
 double StepClock::MedianStepSeconds() const {
   return Median(step_seconds_.ToVector());
 }
+// Without a number, a record is of one step or more, unless so many ranks print records of their
+// own that few intervals are between steps.
+double StepClock::MaxStepSeconds(int32_t world_size) const {
+  constexpr int32_t kFewRanks = 50;  // the longest in a hundred intervals is then between steps
+  const double step = MedianStepSeconds();
+  if (std::isfinite(step)) return step;
+  return world_size <= kFewRanks ? P99RecordSeconds() : logs::kAbsent;
+}
+
 double StepClock::MedianRecordSeconds() const {
   return Median(record_seconds_.ToVector());
 }

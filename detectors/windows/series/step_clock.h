@@ -52,6 +52,8 @@ class StepClock {
   bool buffered() const { return buffered_; }  // arrivals came in blocks
   double MedianStepSeconds() const;            // NaN: not known
   double EarlyStepSeconds() const;             // NaN: fewer than kEarly steps have been timed since
+  // A step takes no longer, in a job of `world_size` ranks; NaN: not known.
+  double MaxStepSeconds(int32_t world_size) const;
   // Between records, by arrival; NaN: not known. What silence is measured against.
   double MedianRecordSeconds() const;
   // Of intervals without a save or an evaluation, unless hardly any is.
