@@ -43,24 +43,33 @@ std::string_view ThrottleSub(uint32_t bits) {
 }
 
 // How steps go against the first ones; 0: nobody tells.
-double StepRatio(const JobFeatures& f) {
-  const bool known = std::isfinite(f.step_seconds) && std::isfinite(f.early_step_seconds) &&
-                     f.early_step_seconds > 0;
-  return known ? f.step_seconds / f.early_step_seconds : 0;
+double StepRatio(const JobFeatures& f, double seconds) {
+  const bool known =
+      std::isfinite(seconds) && std::isfinite(f.early_step_seconds) && f.early_step_seconds > 0;
+  return known ? seconds / f.early_step_seconds : 0;
+}
+
+bool AreNoSlower(double ratio) {
+  constexpr double kSlower = 1.10;
+  return ratio > 0 && ratio < kSlower;
+}
+
+// The step time that is shown is of so many steps that half of them take minutes where a step takes
+// seconds.
+bool ShownStepsAreNoSlower(const JobFeatures& f) {
+  return AreNoSlower(StepRatio(f, f.step_seconds));
 }
 
 // It costs the run nothing.
-bool StepsAreNoSlower(double ratio) {
-  constexpr double kSlower = 1.10;
-  return ratio > 0 && ratio < kSlower;
+bool StepsAreNoSlower(const JobFeatures& f) {
+  return AreNoSlower(StepRatio(f, std::fmax(f.step_seconds, f.newest_step_seconds)));
 }
 
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
   if (!Runs(f)) return {};
-  const double ratio = StepRatio(f);
-  if (StepsAreNoSlower(ratio)) return {};
+  if (StepsAreNoSlower(f)) return {};
   Finding finding;
   uint32_t bits = 0;
   const RunGpu* worst = nullptr;
@@ -77,12 +86,13 @@ Finding Evaluate(const JobFeatures& f) {
   if (worst == nullptr) return {};
   finding.matched = true;
   finding.sub = ThrottleSub(bits);
-  finding.tier = ratio > 0 ? proto::TIER_C : proto::TIER_S;
+  const bool shown = !ShownStepsAreNoSlower(f);
+  finding.tier = shown && StepRatio(f, f.step_seconds) > 0 ? proto::TIER_C : proto::TIER_S;
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "gpu";
   finding.symptom = "slow";
   finding.root = finding.shows;
-  Show(f.step_time_evidence, finding);
+  if (shown) Show(f.step_time_evidence, finding);
   if (Learned(f)) ShowCurve(f, finding);
   std::sort(finding.ranks.begin(), finding.ranks.end());
   finding.ranks.erase(std::unique(finding.ranks.begin(), finding.ranks.end()), finding.ranks.end());
@@ -110,7 +120,7 @@ RuledOut RuleOut(const JobFeatures& f) {
                                           ? at->throttle_evidence
                                           : at->activity_evidence;
   // What held a clock down and cost time is not said to be absent, whatever else is named.
-  if (IsThrottled(*at) && !StepsAreNoSlower(StepRatio(f))) return NotDecidable(proto::STORE_GPU);
+  if (IsThrottled(*at) && !StepsAreNoSlower(f)) return NotDecidable(proto::STORE_GPU);
   RuledOut out = Excluded(Reason::kNotThrottled);
   if (most > 0) out.values.Set(FieldId::kShare, most);
   if (IsThrottled(*at)) {
@@ -126,7 +136,7 @@ RuledOut RuleOut(const JobFeatures& f) {
 namespace rankscope::families {
 
 const features::RunGpu* ThrottledGpuOf(const features::JobFeatures& f, int32_t rank) {
-  if (!f.gpu.known() || gpu_throttle::StepsAreNoSlower(gpu_throttle::StepRatio(f))) return nullptr;
+  if (!f.gpu.known() || gpu_throttle::StepsAreNoSlower(f)) return nullptr;
   const auto found = std::find_if(f.gpu.gpus.begin(), f.gpu.gpus.end(), [&](const auto& gpu) {
     return std::find(gpu.ranks.begin(), gpu.ranks.end(), rank) != gpu.ranks.end() &&
            gpu_throttle::IsThrottled(gpu);

@@ -273,6 +273,7 @@ class Builder {
     f_.p99_record_seconds = window_.clock.P99RecordSeconds();
     f_.longest_record_seconds = window_.clock.LongestRecordSeconds();
     f_.step_seconds = window_.clock.MedianStepSeconds();
+    f_.newest_step_seconds = window_.clock.NewestStepSeconds();
     f_.max_step_seconds = window_.clock.MaxStepSeconds(job_.world_size());
     f_.early_step_seconds = window_.clock.EarlyStepSeconds();
     if (std::isfinite(f_.step_seconds) && window_.progress > 0) {

@@ -292,11 +292,12 @@ struct JobFeatures {
   double silence_seconds = 0;  // since the last training record, up to now or the end
   double usual_record_seconds = logs::kAbsent;
   double p99_record_seconds = logs::kAbsent;
-  double longest_record_seconds = 0;          // of all but the first few
-  double step_seconds = logs::kAbsent;        // median of the newest
-  double max_step_seconds = logs::kAbsent;    // a step takes no longer, as far as the text tells
-  double early_step_seconds = logs::kAbsent;  // median of the first after warm-up
-  double phase_seconds = 0;                   // in the current phase
+  double longest_record_seconds = 0;           // of all but the first few
+  double step_seconds = logs::kAbsent;         // median of the newest
+  double newest_step_seconds = logs::kAbsent;  // the same of fewer
+  double max_step_seconds = logs::kAbsent;     // a step takes no longer, as far as the text tells
+  double early_step_seconds = logs::kAbsent;   // median of the first after warm-up
+  double phase_seconds = 0;                    // in the current phase
   double longest_save_seconds = 0;
   double longest_eval_seconds = 0;
   // The operator's knobs, for silence; the defaults are the product's.

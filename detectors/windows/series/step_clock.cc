@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "detectors/windows/series/statistics.h"
 
@@ -86,6 +87,12 @@ void StepClock::Begin(Timestamp t, const Interval& interval) {
 void StepClock::AddStepSeconds(double seconds) {
   step_seconds_.Push(seconds);
   if (static_cast<size_t>(timed_++) >= kWarmUp && early_.size() < kEarly) early_.push_back(seconds);
+}
+
+double StepClock::NewestStepSeconds() const {
+  if (step_seconds_.size() < kNewest) return std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> steps = step_seconds_.ToVector();
+  return Median(std::span(steps).last(kNewest));
 }
 
 double StepClock::EarlyStepSeconds() const {

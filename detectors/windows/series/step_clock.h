@@ -22,6 +22,7 @@ class StepClock {
  public:
   static constexpr size_t kWarmUp = 5;  // first timings, left out: compilation, caches
   static constexpr size_t kEarly = 20;  // timings that make the run's own baseline
+  static constexpr size_t kNewest = 32;
 
   // What of the time since the last record is no training.
   struct Interval {
@@ -51,6 +52,7 @@ class StepClock {
   bool printed() const { return printed_; }    // the clock is the job's own
   bool buffered() const { return buffered_; }  // arrivals came in blocks
   double MedianStepSeconds() const;            // NaN: not known
+  double NewestStepSeconds() const;            // of the newest kNewest; NaN: fewer have been timed
   double EarlyStepSeconds() const;             // NaN: fewer than kEarly steps have been timed since
   // A step takes no longer, in a job of `world_size` ranks; NaN: not known.
   double MaxStepSeconds(int32_t world_size) const;
