@@ -30,7 +30,7 @@ bool LeftItsReference(const RewardFeatures& reward) {
   constexpr int64_t kRecords = 74;  // 64 for what is usual, ten of the end
   constexpr double kTimes = 10;
   constexpr double kFar = 0.1;  // nats; below it ten times nothing is nothing
-  return reward.kl_records >= kRecords && reward.usual_kl > 0 &&
+  return (reward.kl_records >= kRecords || reward.kl_rose_early) && reward.usual_kl > 0 &&
          reward.last_kl > kTimes * reward.usual_kl && reward.last_kl > kFar;
 }
 
@@ -44,6 +44,8 @@ Finding Evaluate(const JobFeatures& f) {
   finding.matched = true;
   finding.sub = flat ? "no_spread" : "kl_blowup";
   finding.tier = proto::TIER_S;
+  // A policy that begins at its reference departs from it, and some do so fast.
+  if (!flat && f.reward.kl_rose_early) finding.cap = cap::kLookalike;
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "training";
   finding.symptom = "wrong_result";

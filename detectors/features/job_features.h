@@ -161,6 +161,7 @@ struct RewardFeatures {
   double best = logs::kAbsent;
   int64_t kl_records = 0;
   double usual_kl = logs::kAbsent;
+  bool kl_rose_early = false;
   double last_kl = logs::kAbsent;
   EvidenceRef first_evidence = kNoEvidence;
   EvidenceRef last_evidence = kNoEvidence;

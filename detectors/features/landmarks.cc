@@ -183,6 +183,7 @@ void DescribeReward(const windows::AttemptWindow& window, Citer& citer, JobFeatu
   reward.best = tracker.best_reward();
   reward.kl_records = tracker.kl_records();
   reward.usual_kl = tracker.usual_kl();
+  reward.kl_rose_early = tracker.rose_early();
   reward.last_kl = tracker.last_kl();
   reward.first_evidence = citer.AddPoint(EvidenceKind::kReward, tracker.first());
   if (tracker.last().index > tracker.first().index)

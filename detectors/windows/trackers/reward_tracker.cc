@@ -4,6 +4,7 @@
 #include "detectors/windows/trackers/reward_tracker.h"
 
 #include <cmath>
+#include <span>
 
 #include "detectors/windows/series/statistics.h"
 
@@ -62,8 +63,27 @@ void RewardTracker::Add(const logs::Progress& progress, uint32_t stream, int64_t
     if (early_kl_.size() < kEarlyKl) early_kl_.push_back(progress.kl);
     if (!highest_kl_.present() || progress.kl > highest_kl_.value) quote(highest_kl_, progress.kl);
     ++kl_records_;
+    NoteEarlyRise();
   }
   ++records_;
+}
+
+// The first records are no measure of what is usual if the policy leaves its reference among them.
+// From the reference, which it begins at, it departs with the square of the steps, and with their
+// fourth power while the learning rate warms up: the newest ten are then less than 30 times those
+// of a third to half of the way.
+void RewardTracker::NoteEarlyRise() {
+  constexpr size_t kLeast = 30;
+  constexpr double kTimes = 30, kFar = 0.1;
+  const size_t n = early_kl_.size();
+  if (rose_early() || n < kLeast || kl_records_ > static_cast<int64_t>(n)) return;
+  const double before = Median(std::span(early_kl_).subspan(n / 3, n / 2 - n / 3));
+  const double now = last_kl();
+  if (before > 0 && now > kTimes * before && now > kFar) kl_before_rise_ = before;
+}
+
+bool RewardTracker::rose_early() const {
+  return std::isfinite(kl_before_rise_);
 }
 
 double RewardTracker::first_reward() const {
@@ -73,7 +93,7 @@ double RewardTracker::last_reward() const {
   return Median(rewards_.ToVector());
 }
 double RewardTracker::usual_kl() const {
-  return Median(early_kl_);
+  return rose_early() ? kl_before_rise_ : Median(early_kl_);
 }
 double RewardTracker::last_kl() const {
   return Median(late_kl_.ToVector());

@@ -35,7 +35,8 @@ class RewardTracker {
   const CitedPoint& first() const { return first_; }
   const CitedPoint& last() const { return last_; }
 
-  double usual_kl() const;  // median of the first 64
+  double usual_kl() const;  // median of the first 64; before a sudden rise among them, of that time
+  bool rose_early() const;  // there was such a rise
   double last_kl() const;   // median of the last ten
   int64_t kl_records() const { return kl_records_; }
   const CitedPoint& highest_kl() const { return highest_kl_; }
@@ -43,10 +44,12 @@ class RewardTracker {
   template <class A>
   void Fields(A& a) {
     a(records_, trailing_flat_, ever_differed_, best_reward_, rewards_, early_rewards_, early_kl_,
-      late_kl_, kl_records_, flat_, first_, last_, highest_kl_);
+      late_kl_, kl_records_, flat_, first_, last_, highest_kl_, kl_before_rise_);
   }
 
  private:
+  void NoteEarlyRise();
+
   int64_t records_ = 0;
   int64_t trailing_flat_ = 0;
   bool ever_differed_ = false;
@@ -56,6 +59,7 @@ class RewardTracker {
   std::vector<double> early_kl_;       // at most 64
   Ring<double, 10> late_kl_;
   int64_t kl_records_ = 0;
+  double kl_before_rise_ = std::numeric_limits<double>::quiet_NaN();
   CitedPoint flat_, first_, last_, highest_kl_;
 };
 

@@ -63,5 +63,26 @@ TEST(RewardTracker, MediansOfTheEnds) {
   EXPECT_EQ(tracker.highest_kl().index, 70);
 }
 
+TEST(RewardTracker, AnEarlyRiseLeavesWhatWasUsualBefore) {
+  RewardTracker tracker;
+  for (int i = 0; i < 64; ++i) Add(tracker, 0.5, 0.1, i < 20 ? 0.01 : 1.5);
+  EXPECT_TRUE(tracker.rose_early());
+  EXPECT_DOUBLE_EQ(tracker.usual_kl(), 0.01);
+}
+
+TEST(RewardTracker, WhatGrowsFromNothingDoesNotRise) {
+  for (const double power : {1.0, 2.0, 4.0}) {
+    RewardTracker tracker;
+    for (int i = 1; i <= 100; ++i) Add(tracker, 0.5, 0.1, std::pow(i / 20.0, power));
+    EXPECT_FALSE(tracker.rose_early()) << power;
+  }
+}
+
+TEST(RewardTracker, AnEarlySpikeIsNoRise) {
+  RewardTracker tracker;
+  for (int i = 0; i < 64; ++i) Add(tracker, 0.5, 0.1, i == 32 ? 50 : 0.01);
+  EXPECT_FALSE(tracker.rose_early());
+}
+
 }  // namespace
 }  // namespace rankscope::windows
