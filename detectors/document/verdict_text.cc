@@ -167,7 +167,7 @@ void PrintShows(const proto::Verdict& verdict, Detail detail, std::string& out) 
   std::vector<Shown> all = Gathered(verdict);
   size_t printed = all.size();
   if (detail == Detail::kShort) {
-    constexpr size_t kSentences = 4;
+    constexpr size_t kSentences = 3;
     PutDecisiveFirst(verdict, all);
     printed = std::min(printed, kSentences);
   }

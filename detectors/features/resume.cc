@@ -111,6 +111,12 @@ bool SaysIteration(const MarkerSeen& seen) {
   return seen.count > 0 && seen.name == "megatron_loaded" && seen.number > 0;
 }
 
+// What is read after the first record is another start of the script, or the best model at the end.
+bool PrecedesTraining(const MarkerSeen& seen, const windows::CitedPoint& first) {
+  if (!first.present()) return true;
+  return seen.stream == first.stream ? seen.offset < first.offset : seen.last <= first.t;
+}
+
 // "=> loaded checkpoint 'a.pth' (epoch 40)"; NaN where no epoch is said.
 double EpochOf(const MarkerSeen& seen) {
   constexpr std::string_view kEpoch = "(epoch ";
@@ -325,8 +331,10 @@ void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow&
   resume.load_seen = begun.count > 0 || loaded.count > 0;
   const MarkerSeen& said = loaded.count > 0 ? loaded : begun;
   if (resume.load_seen) resume.load_evidence = citer.AddMarker(EvidenceKind::kCheckpointRead, said);
-  resume.announced = IsResumeMarker(begun) || IsResumeMarker(loaded) || SaysIteration(loaded);
-  resume.loaded_epoch = EpochOf(loaded);
+  if (PrecedesTraining(said, window.first_progress)) {
+    resume.announced = IsResumeMarker(begun) || IsResumeMarker(loaded) || SaysIteration(loaded);
+    resume.loaded_epoch = EpochOf(loaded);
+  }
   for (const MarkerSeen* marker : {&loaded, &begun}) {
     if (std::isnan(resume.loaded_step) && marker->count > 0) resume.loaded_step = marker->number;
   }
