@@ -34,18 +34,19 @@ bool IsNotFinite(const JobFeatures& f) {
   return loss.trailing_nonfinite >= 1 && !f.running;
 }
 
-// It fell to exactly 0 at once, from where it was, and stays there. Losses that are learned away are
-// small before they are rounded to 0.
+// It fell to exactly 0 at once, from where it was, and stays there. Losses that are learned away
+// are small before they are rounded to 0.
 bool IsZero(const LossFeatures& loss) {
   constexpr int64_t kRecords = 10;
-  constexpr double kShare = 0.05;   // of where it began
+  constexpr double kShare = 0.05;    // of where it began
   constexpr double kRounded = 0.01;  // below it two printed decimals are 0
   return loss.trailing_zeros >= kRecords && loss.before_zeros > kRounded &&
          loss.before_zeros > kShare * std::abs(loss.first);
 }
 
 // Every step of late has a gradient that is not finite. Loss scaling skips some such steps while it
-// searches, and now and then one; and where the loss goes on falling the norm is only printed wrong.
+// searches, and now and then one; and where the loss goes on falling the norm is only printed
+// wrong.
 bool GradientsAreNotFinite(const LossFeatures& loss) {
   constexpr int64_t kRecords = 30;
   constexpr double kFalls = 0.97;

@@ -27,8 +27,9 @@ bool EndedWell(const JobFeatures& f) {
 }
 
 bool ShowsTraining(const JobFeatures& f) {
-  constexpr int64_t kRecords = 3;  // one of the generic form may be an accident
-  constexpr int64_t kChanges = 2;
+  // A document shows three or four lines of what a program would print.
+  constexpr int64_t kRecords = 5;
+  constexpr int64_t kChanges = 4;
   if (f.train_end || f.recognised || f.progress >= kRecords || f.metric.changes >= kChanges)
     return true;
   return f.leave.save != features::kNoEvidence || f.leave.evaluation != features::kNoEvidence;

@@ -6,8 +6,8 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 #include <tuple>
 
 #include "detectors/features/checkpoint_place.h"

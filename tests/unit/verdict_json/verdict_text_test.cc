@@ -64,7 +64,7 @@ TEST(VerdictText, TheShortFormBeginsWithWhatDecidedItAndCountsTheRest) {
   }
   const std::string text = VerdictToText(verdict, Detail::kShort);
   EXPECT_THAT(text, HasSubstr("\nShows\n  [2] the scheduler says so\n"));
-  EXPECT_THAT(text, HasSubstr("\n  - and 5 more (--all)\n"));
+  EXPECT_THAT(text, HasSubstr("\n  - and 6 more (--all)\n"));
   EXPECT_THAT(text, HasSubstr("\nRuled out (reasons: --all): B1 E1\nNot decidable: B2\n"));
   EXPECT_THAT(text, Not(HasSubstr("no allocator text")));
   EXPECT_THAT(text, HasSubstr("rerun from step 40"));
