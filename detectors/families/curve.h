@@ -21,7 +21,8 @@ bool LossMustFall(const features::JobFeatures& f);
 // E1's sub where the curve itself is wrong; empty: it is not.
 std::string_view Divergence(const features::JobFeatures& f);
 bool Learned(const features::JobFeatures& f);
-// Of reinforcement learning, whose loss may do anything: the reward is finite and did not fall.
+// Of reinforcement learning, whose loss may do anything: the reward is finite and fell by a tenth
+// of its size at most.
 bool RewardHolds(const features::JobFeatures& f);
 // The curve speaks against learning, without being wrong enough for a failure: it rose by half of
 // itself, or it stands at zero, which it did not reach by falling.
