@@ -92,6 +92,8 @@ constexpr Row kRows[] = {
     {"A1 X1 C1 C2 X5", "", "BarrierTimedOut", "", "coordination_barrier"},
     {"A1 X1 C1", "", "PjRT_Client_Connect", "", "coordination_barrier"},
     {"A1 X1 C1", "", "RegisterTask", "DEADLINE_EXCEEDED", "coordination_barrier"},
+    // torch/utils/data/dataloader.py: a worker is gone, and no signal was seen.
+    {kProgram, "", "DataLoader worker (pid", "exited unexpectedly", "loader_worker_gone"},
     // Sockets of the program's own.
     {kProgram, "", "Address already in use", "", "port_held"},
     {kProgram, "", "address already in use", "", "port_held"},

@@ -3,6 +3,7 @@
 #include "detectors/logs/failures/exception_text.h"
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/model/ascii.h"
 #include "detectors/model/subs.h"
 
 namespace rankscope::logs {
@@ -63,6 +64,15 @@ constexpr std::string_view kFollowAnchors[] = {"detected by watchdog at work",
 constexpr std::string_view kDesyncAnchors[] = {"lagging/dead/mismatched ranks",
                                                "are the lagging ranks that caused this timeout",
                                                "joined but didn't finish collective #"};
+// Horovod's stall inspector, once a minute for as long as tensors wait; below it a line for each
+// rank that has not submitted them.
+constexpr std::string_view kStallAnchors[] = {"reduced, gathered or broadcasted by subset of ranks",
+                                              "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS",
+                                              "[missing ranks:",
+                                              ": [allreduce.",
+                                              ": [allgather.",
+                                              ": [broadcast.",
+                                              ": [alltoall."};
 constexpr std::string_view kStuckAnchors[] = {"watchdog got stuck for",
                                               "Heartbeat monitor timed out"};
 constexpr std::string_view kBarrierAnchors[] = {"monitoredBarrier"};
@@ -133,6 +143,27 @@ void ParseDesync(const CleanLine& line, RecordList& out) {
   if (const auto seq = IntAfter(text, "collective #"); seq) AddField(incident, "seq", *seq);
   AddField(incident, "missing_ranks", Capped(Between(text, "[", "]"), 200));
   AddField(incident, "backend", "nccl");
+  out.push_back(std::move(incident));
+}
+
+void ParseStall(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  const bool begins = Contains(text, "by subset of ranks") || Contains(text, "is stalled for");
+  std::string_view missing = Between(text, "[missing ranks:", "]");
+  if (!begins && missing.empty()) {
+    missing = Before(text, ": [");
+    if (!IsDigits(missing) || missing.size() > 6) return;
+  }
+  Incident incident = MakeIncident(IncidentKind::kCollectiveTimeout, line, "horovod_stall");
+  // Of a wait that may end. Horovod repeats it for as long as it lasts, and says no more after it.
+  if (!Contains(text, "Will shutdown")) incident.sub = subs::kHang;
+  if (!begins) {
+    incident.role = Role::kCascade;
+    AddField(incident, "missing_ranks", Capped(Trim(missing), 200));
+  }
+  if (const auto s = IntAfter(text, "for more than "); s && *s > 0 && *s < (1 << 24))
+    AddField(incident, "timeout_ms", *s * 1000);
+  AddField(incident, "backend", "horovod");
   out.push_back(std::move(incident));
 }
 
@@ -210,6 +241,10 @@ constexpr ShapeRow kRows[] = {
      "last enqueued work: 79, last completed work: 76"},
     {"desync_report", "torch's report names the ranks that lag", kDesyncAnchors, ParseDesync,
      "   - [3] joined but didn't finish collective #512 (count from 1)"},
+    {"horovod_stall", "Horovod waits for ranks that submit no tensor", kStallAnchors, ParseStall,
+     "[1,0]<stderr>:W stall_inspector.cc:105] One or more tensors were submitted to be reduced, "
+     "gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more "
+     "than 60 seconds."},
     {"nccl_heartbeat", "the NCCL watchdog itself stands still", kStuckAnchors, ParseStuck,
      "[Rank 1] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in "
      "monitoring"},
@@ -234,6 +269,7 @@ constexpr ShapeRow kRows[] = {
 }  // namespace
 
 bool ReadCollectiveTimeout(std::string_view text, Incident& incident) {
+  if (IsRegistration(text)) return false;
   if (ContainsAny(text, kWatchdogAnchors) ||
       (Contains(text, "NCCL communicator was aborted") && Contains(text, "imeout"))) {
     incident.kind = IncidentKind::kCollectiveTimeout;

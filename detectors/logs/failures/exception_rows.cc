@@ -103,6 +103,7 @@ constexpr ClassRow kFaultByWords[] = {
     {"", "' not found (required by ", kEnv},
     {"", "Exec format error", kEnv},
     {"", "Too many open files", kEnv},
+    {"", "DataLoader worker (pid", kEnv},  // it does not know why its worker is gone
     {"", "can't start new thread", kEnv},
 
     // Architectures that the installed version does not know.
@@ -190,9 +191,15 @@ constexpr ClassRow kFaultByType[] = {
     {"DistributionNotFound", "", kEnv},
     {"VersionConflict", "", kEnv},
     {"ContextualVersionConflict", "", kEnv},
-    {"CommandNotFoundError", "", kEnv},  // conda, and the next two
+    {"CommandNotFoundError", "", kEnv},  // of conda, like the next eight (conda/exceptions.py)
     {"CondaError", "", kEnv},
+    {"CondaEnvironmentError", "", kEnv},
+    {"EnvironmentNameNotFound", "", kEnv},
+    {"EnvironmentLocationNotFound", "", kEnv},
+    {"DirectoryNotACondaEnvironmentError", "", kEnv},
     {"PackagesNotFoundError", "", kEnv},
+    {"ResolvePackageNotFound", "", kEnv},
+    {"UnsatisfiableError", "", kEnv},
     {"CUDAMismatchException", "", kEnv},
     {"MissingCUDAException", "", kEnv},
     {"TritonMissing", "", kEnv},

@@ -12,6 +12,7 @@ constexpr ClassRow kSubs[] = {
     {"", "No module named", "missing_module"},
     {"", "circular import", "other"},
     {"", "Too many open files", "other"},
+    {"", "DataLoader worker (pid", "other"},
     {"", "can't start new thread", "other"},
     {"ModuleNotFoundError", "", "missing_module"},
     {"ImportError", "", "missing_module"},

@@ -18,6 +18,11 @@ constexpr std::string_view kPrteAnchors[] = {"signal 9 (Killed)",  "signal 11 (S
                                              "signal 6 (Aborted)", "signal 7 (Bus error)",
                                              "signal 4 (Illegal",  "signal 8 (Floating"};
 
+constexpr std::string_view kAbortAnchors[] = {"MPI_ABORT was invoked on rank ",
+                                              "application called MPI_Abort("};
+constexpr std::string_view kSlotAnchors[] = {"not enough slots available in the system to satisfy",
+                                             "requested more processes than allowed"};
+
 int32_t SignalIn(std::optional<int64_t> number) {
   return number && *number > 0 && *number < 65 ? static_cast<int32_t>(*number) : 0;
 }
@@ -78,6 +83,28 @@ void ParsePrte(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
+// A process ends all others by MPI_Abort(): mpi4py does after an exception that nobody caught. Open
+// MPI names the rank, and the code on its next line; MPICH has both in one.
+void ParseAbort(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  Incident incident = MakeIncident(IncidentKind::kNonZeroExit, line, "mpi_abort");
+  incident.role = Role::kWrapper;
+  auto rank = IntAfter(text, "invoked on rank ");
+  if (!rank) rank = IntAfter(text, ") - process ");
+  if (rank && *rank >= 0 && *rank < (1 << 24)) incident.rank = static_cast<int32_t>(*rank);
+  const auto code = IntAfter(After(text, "MPI_Abort("), ", ");
+  incident.exit_code = static_cast<int32_t>(code && *code > 0 && *code < 256 ? *code : 1);
+  out.push_back(std::move(incident));
+}
+
+// Open MPI starts nothing where the allocation has fewer slots than ranks.
+void ParseSlots(const CleanLine& line, RecordList& out) {
+  Incident incident = MakeIncident(IncidentKind::kUsageError, line, "mpi_slots");
+  incident.frame = FrameKind::kConfig;
+  incident.message = Capped(Trim(line.text), kMessageCap);
+  out.push_back(std::move(incident));
+}
+
 constexpr ShapeRow kRows[] = {
     {"launcher_stops", "a launcher stops what a failure left over", kStopAnchors, ParseStop,
      "[2024-03-04 05:06:07,010] [INFO] [launch.py:316:sigkill_handler] Killing subprocess 51733"},
@@ -85,6 +112,10 @@ constexpr ShapeRow kRows[] = {
      "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)"},
     {"prte_exit", "Open MPI 5 names the signal on a line of its own", kPrteAnchors, ParsePrte,
      "signal 9 (Killed)."},
+    {"mpi_abort", "a process ends all others by MPI_Abort", kAbortAnchors, ParseAbort,
+     "MPI_ABORT was invoked on rank 5 in communicator MPI_COMM_WORLD"},
+    {"mpi_slots", "Open MPI has fewer slots than ranks", kSlotAnchors, ParseSlots,
+     "There are not enough slots available in the system to satisfy the 16"},
 };
 
 }  // namespace

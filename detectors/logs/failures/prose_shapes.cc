@@ -13,9 +13,9 @@
 namespace rankscope::logs {
 namespace {
 
-constexpr std::string_view kExceptionAnchors[] = {"Error:",     "Exception: ", "KeyboardInterrupt",
-                                                  "Timeout: ",  "Failure: ",   "Interrupt: ",
-                                                  "MemoryError"};
+constexpr std::string_view kExceptionAnchors[] = {"Error:",      "Exception: ", "KeyboardInterrupt",
+                                                  "Timeout: ",   "Failure: ",   "Interrupt: ",
+                                                  "MemoryError", "NotFound: "};
 constexpr std::string_view kUsageAnchors[] = {": error: ",
                                               "Error: No such option",
                                               "Error: Missing option",
@@ -39,6 +39,8 @@ constexpr std::string_view kStartAnchors[] = {"can't open file '",
                                               ": relocation error: ",
                                               "' not found (required by ",
                                               "cannot execute binary file: Exec format error",
+                                              "MKL FATAL ERROR: Cannot load ",
+                                              "Could not load library libcudnn",
                                               "env: "};
 constexpr std::string_view kNanAnchors[] = {"topping training",
                                             "topping the training",
@@ -71,7 +73,12 @@ bool IsCondas(std::string_view type, std::string_view message) {
                                                 "CondaVerificationError",
                                                 "CondaSSLError",
                                                 "DirectoryNotACondaEnvironmentError",
-                                                "EnvironmentLocationError"};
+                                                "EnvironmentLocationError",
+                                                "EnvironmentNameNotFound",
+                                                "EnvironmentLocationNotFound",
+                                                "CondaEnvironmentError",
+                                                "ResolvePackageNotFound",
+                                                "UnsatisfiableError"};
   return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes) ||
          (type == "ArgumentError" && Contains(message, "conda"));
 }
@@ -79,7 +86,10 @@ bool IsCondas(std::string_view type, std::string_view message) {
 // A line that is an exception's last line, but no traceback came with it: a handler printed it, or
 // rich drew the frames.
 void ParseException(const CleanLine& line, RecordList& out) {
-  const ExceptionLine exception = ParseExceptionLine(TrimRight(line.text), false);
+  const std::string_view text = TrimRight(line.text);
+  ExceptionLine exception = ParseExceptionLine(text, false);
+  const std::string_view head = Before(text, ": ");
+  if (exception.type.empty() && IsCondas(head, {})) exception = {head, After(text, ": ")};
   if (exception.type.empty() || IsRetry(line.text)) return;
   Incident incident = MakeIncident(IncidentKind::kException, line, "lone_exception");
   incident.exception_type = exception.type;
@@ -138,6 +148,12 @@ bool StartsTraining(std::string_view program) {
                      [name](std::string_view known) { return name.starts_with(known); });
 }
 
+// Libraries that load their parts when these are first used, and end the process where one is
+// missing: MKL's kernels for a processor, cuDNN's sub-libraries.
+bool MissesItsPart(std::string_view text) {
+  return ContainsAny(text, {"MKL FATAL ERROR: Cannot load ", "Could not load library libcudnn"});
+}
+
 // The dynamic loader of glibc (elf/rtld.c, elf/dl-error) before main(), a binary of another
 // machine, and coreutils' env: "python: error while loading shared libraries: libx.so.1: ...".
 bool FailsToLoad(std::string_view text) {
@@ -178,7 +194,7 @@ void ParseStart(const CleanLine& line, RecordList& out) {
     no_command = StartsTraining(name);
   }
   no_command = no_command || Contains(text, ": bad interpreter: ");
-  const bool no_library = FailsToLoad(text);
+  const bool no_library = FailsToLoad(text) || MissesItsPart(text);
   if (!no_file && !no_module && !no_command && !no_library) return;
   Incident incident = MakeIncident(IncidentKind::kUsageError, line, "cannot_start");
   incident.frame = no_module || no_library ? FrameKind::kImport : FrameKind::kConfig;

@@ -77,6 +77,8 @@ constexpr CauseRow kCauses[] = {
     {"Network is unreachable", subs::kRefused},
     {"failed to connect to all addresses", subs::kRefused},
     {"clients joined", subs::kJoin},
+    {"Wait_for_all_tasks_to_register", subs::kJoin},
+    {"CoordinationService/RegisterTask", subs::kJoin},
     {"store based barrier", subs::kJoin},
     {"connectFullMesh failed", subs::kJoin},
     {"waiting for clients", subs::kJoin},
@@ -175,6 +177,10 @@ bool IsWarningLevel(std::string_view text) {
          !Contains(text, "NCCL WARN");
 }
 
+bool IsRegistration(std::string_view text) {
+  return ContainsAny(text, {"Wait_for_all_tasks_to_register", "CoordinationService/RegisterTask"});
+}
+
 bool ReadRendezvous(std::string_view text, Incident& incident) {
   const std::string_view type = LastComponent(incident.exception_type);
   const bool by_type = type == "DistNetworkError" || type == "DistStoreError" ||
@@ -182,7 +188,8 @@ bool ReadRendezvous(std::string_view text, Incident& incident) {
                        type == "RendezvousClosedError";
   const bool in_rendezvous = incident.frame == FrameKind::kRendezvous && !type.empty();
   const bool by_words = ContainsAny(text, kStoreWords) || ContainsAny(text, kBootstrapWords) ||
-                        ContainsAny(text, {"Stop_waiting response", "keep-alive heartbeat"});
+                        ContainsAny(text, {"Stop_waiting response", "keep-alive heartbeat"}) ||
+                        IsRegistration(text);
   if (!by_type && !in_rendezvous && !by_words) return false;
   const std::string_view sub = CauseOf(text);
   if (!by_type && sub.empty()) return false;

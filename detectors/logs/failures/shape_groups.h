@@ -41,6 +41,9 @@ bool ReadCollectiveTimeout(std::string_view text, Incident& incident);
 bool ReadPeerLost(std::string_view text, Incident& incident);
 bool ReadRendezvous(std::string_view text, Incident& incident);
 bool ReadStorage(std::string_view text, Incident& incident);
+// Whether JAX's coordination service waits for processes that have yet to register: a rendezvous,
+// while its other barriers are collectives (xla/pjrt/distributed, tsl/distributed_runtime).
+bool IsRegistration(std::string_view text);
 // A training loop or a framework refuses to go on with a loss or a gradient that is not a number;
 // exceptions only.
 bool ReadNonFinite(std::string_view text, Incident& incident);

@@ -32,6 +32,7 @@ constexpr std::string_view kZshAnchors[] = {
     "zsh: ", " killed ", " terminated ", " segmentation fault ", " abort ", " bus error "};
 constexpr std::string_view kFishAnchors[] = {"terminated by signal "};
 constexpr std::string_view kMakeAnchors[] = {": *** ["};
+constexpr std::string_view kKubectlAnchors[] = {"command terminated with exit code "};
 constexpr std::string_view kSystemdAnchors[] = {": Main process exited, code=",
                                                 " has been killed by the OOM killer."};
 
@@ -73,6 +74,20 @@ Incident Death(const CleanLine& line, std::string_view shape, int32_t signal, in
   if (pid > 0 && pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(pid);
   SetSignal(incident, signal);
   if (IsHelper(command)) incident.role = Role::kAdvice;
+  return incident;
+}
+
+// What somebody tells of a child's exit status, which may be a shell's code for a signal.
+Incident Exit(const CleanLine& line, std::string_view shape, int32_t code) {
+  constexpr int32_t kSignals = 128;
+  Incident incident = MakeIncident(IncidentKind::kNonZeroExit, line, shape);
+  incident.role = Role::kWrapper;
+  if (code > kSignals && code <= kSignals + 31) {
+    incident.kind = IncidentKind::kSignalDeath;
+    SetSignal(incident, code - kSignals);
+  } else {
+    incident.exit_code = code;
+  }
   return incident;
 }
 
@@ -193,16 +208,15 @@ void ParseMake(const CleanLine& line, RecordList& out) {
   }
   const auto code = IntAfter(end, "Error ");
   if (!end.starts_with("Error ") || !code || *code <= 0 || *code > 255) return;
-  Incident incident = MakeIncident(IncidentKind::kNonZeroExit, line, "make");
-  incident.role = Role::kWrapper;
-  incident.exit_code = static_cast<int32_t>(*code);
-  constexpr int64_t kSignals = 128;  // a shell's code for a signal
-  if (*code > kSignals && *code <= kSignals + 31) {
-    incident.kind = IncidentKind::kSignalDeath;
-    incident.exit_code = 0;
-    SetSignal(incident, static_cast<int32_t>(*code - kSignals));
-  }
-  out.push_back(std::move(incident));
+  out.push_back(Exit(line, "make", static_cast<int32_t>(*code)));
+}
+
+// kubectl exec's last line: "command terminated with exit code 137".
+void ParseKubectl(const CleanLine& line, RecordList& out) {
+  const std::string_view told = After(line.text, "command terminated with exit code ");
+  const auto code = LeadingInt(told);
+  if (!code || *code <= 0 || *code > 255 || !IsDigits(Trim(told))) return;
+  out.push_back(Exit(line, "kubectl", static_cast<int32_t>(*code)));
 }
 
 // "systemd[1]: fit.service: Main process exited, code=killed, status=9/KILL", "fit.service: A
@@ -231,6 +245,8 @@ constexpr ShapeRow kRows[] = {
      ParseTerminatedBy, "fish: Job 2, 'python fit.py' terminated by signal SIGKILL (Forced quit)"},
     {"make", "make reports how its recipe ended", kMakeAnchors, ParseMake,
      "make: *** [Makefile:12: pretrain] Killed"},
+    {"kubectl", "kubectl reports how its command ended", kKubectlAnchors, ParseKubectl,
+     "command terminated with exit code 137"},
     {"systemd", "systemd reports how a unit's process ended", kSystemdAnchors, ParseSystemd,
      "systemd[1]: fit.service: Main process exited, code=killed, status=9/KILL"},
 };

@@ -190,9 +190,12 @@ bool ReadWorkerDeath(std::string_view text, Incident& incident) {
   if (!killed && !Contains(worker, "exited unexpectedly")) return false;
   const auto pid = LeadingInt(TrimLeft(worker.starts_with("(s)") ? worker.substr(3) : worker));
   if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
-  incident.kind = killed ? IncidentKind::kSignalDeath : IncidentKind::kNonZeroExit;
   incident.sub = subs::kDataloaderWorker;
   incident.frame = FrameKind::kDataLoader;
+  // The loader knows that its worker is gone and not why: all that is told is an exception of the
+  // process itself.
+  if (!killed && !incident.exception_type.empty()) return false;
+  incident.kind = killed ? IncidentKind::kSignalDeath : IncidentKind::kNonZeroExit;
   if (killed) SetSignal(incident, SignalOfDescription(TrimLeft(After(worker, "by signal:"))));
   return true;
 }

@@ -66,6 +66,24 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"=   KILLED BY SIGNAL: 9 (KILLED)", "hydra_exit", K::kSignalDeath, R::kWrapper, -1, 0,
              9, 0},
         Case{"=   EXIT CODE: 1", "hydra_exit", K::kNonZeroExit, R::kWrapper, -1, 0, 0, 1},
+        Case{"MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD", "mpi_abort",
+             K::kNonZeroExit, R::kWrapper, 2, 0, 0, 1},
+        Case{"Abort(7) on node 4 (rank 4 in comm 0): application called "
+             "MPI_Abort(MPI_COMM_WORLD, 7) - process 4",
+             "mpi_abort", K::kNonZeroExit, R::kWrapper, 4, 0, 0, 7},
+        Case{"There are not enough slots available in the system to satisfy the 12", "mpi_slots",
+             K::kUsageError, R::kInitiating, -1, 0, 0, 0},
+        Case{"command terminated with exit code 137", "kubectl", K::kSignalDeath, R::kWrapper, -1,
+             0, 9, 0},
+        Case{"command terminated with exit code 2", "kubectl", K::kNonZeroExit, R::kWrapper, -1, 0,
+             0, 2},
+        Case{"Intel MKL FATAL ERROR: Cannot load libmkl_core.so.1.", "cannot_start", K::kUsageError,
+             R::kInitiating, -1, 0, 0, 0},
+        Case{"Could not load library libcudnn_ops_infer.so.8. Error: libcudnn_ops_infer.so.8: "
+             "cannot open shared object file: No such file or directory",
+             "cannot_start", K::kUsageError, R::kInitiating, -1, 0, 0, 0},
+        Case{"EnvironmentNameNotFound: Could not find conda environment: fit311", "lone_exception",
+             K::kException, R::kInitiating, -1, 0, 0, 0},
         Case{"slurmstepd: error: *** STEP 77.0 ON n2 CANCELLED AT 2025-03-04T05:06:07 DUE TO TASK "
              "FAILURE ***",
              "slurmstepd", K::kSchedulerEnd, R::kWrapper, -1, 0, 0, 0},
@@ -106,6 +124,21 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Collectives, LibraryLine,
     ::testing::Values(
+        Case{"jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: "
+             "[Init]Wait_for_all_tasks_to_register::0.",
+             "lone_exception", K::kRendezvous, R::kInitiating, -1, 0, 0, 0},
+        Case{"jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: "
+             "save_step_400::1.",
+             "lone_exception", K::kCollectiveTimeout, R::kInitiating, -1, 0, 0, 0},
+        Case{"W stall_inspector.cc:107] One or more tensors were submitted to be reduced, gathered "
+             "or broadcasted by subset of ranks and are waiting for remainder of ranks for more "
+             "than 60 seconds.",
+             "horovod_stall", K::kCollectiveTimeout, R::kInitiating, -1, 0, 0, 0},
+        Case{"5: [allreduce.DistributedAdam_grad_3, allreduce.DistributedAdam_grad_4 ...]",
+             "horovod_stall", K::kCollectiveTimeout, R::kCascade, -1, 0, 0, 0},
+        Case{"One or more rank (rank 1) is stalled for longer than "
+             "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS seconds. Will shutdown.",
+             "horovod_stall", K::kCollectiveTimeout, R::kInitiating, -1, 0, 0, 0},
         Case{"[rank5]:[E614 07:08:09.100 ProcessGroupNCCL.cpp:632] [Rank 5] Watchdog caught "
              "collective operation timeout: WorkNCCL(SeqNum=91, OpType=BROADCAST, NumelIn=8, "
              "NumelOut=8, Timeout(ms)=600000) ran for 600011 milliseconds before timing out.",

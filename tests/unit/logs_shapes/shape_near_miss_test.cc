@@ -27,7 +27,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "eval/error: 0.125 | eval/loss: 2.5",
                       "Epoch 3/10 [Killed experts: 0] loss=2.1",
                       "iteration 20/100 | number of errors: 0 |", "Task 3: Killed zombies found: 0",
-                      "dead workers: 0, terminated: 0",
+                      "dead workers: 0, terminated: 0", "epoch 5: [allreduce.bucket 3] 2.25 ms",
+                      "files: [broadcast.cc, main.cc]", "the command terminated with exit code 0",
                       "|  GPU   PID   Type   Process name      |  No running processes found  |"));
 
 INSTANTIATE_TEST_SUITE_P(
