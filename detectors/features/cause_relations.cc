@@ -103,6 +103,24 @@ bool EndedItsRank(const std::vector<windows::Candidate>& all, const windows::Can
   return false;
 }
 
+bool IsPassingWait(const Incident& incident) {
+  return incident.kind == IncidentKind::kCollectiveTimeout && incident.sub == subs::kHang;
+}
+
+bool HasRecordBefore(const windows::Candidate& said, const windows::CitedPoint& first) {
+  const bool behind =
+      first.present() && said.stream == first.stream && said.incident.offset < first.offset;
+  return said.progress_before > 0 && !behind;
+}
+
+bool OutgrowsBuffers(const windows::Candidate& said, const windows::CitedPoint& record,
+                     int32_t writers) {
+  // Python's buffer for a file or a pipe (io.DEFAULT_BUFFER_SIZE); glibc's is half of it.
+  constexpr int64_t kBuffer = 8192;
+  return record.present() && said.stream == record.stream &&
+         record.offset - said.incident.offset > 2 * kBuffer * writers;
+}
+
 bool IsSurvivorsAbort(const std::vector<Cause>& causes, const Cause& abort) {
   if (abort.incident().signal != SIGABRT) return false;
   return std::any_of(causes.begin(), causes.end(), [&abort](const Cause& cause) {

@@ -4,12 +4,21 @@
 // What two incidents of a run have to do with each other. Pure.
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
 #include "detectors/features/cause.h"
+#include "detectors/windows/trackers/loss_tracker.h"
 
 namespace rankscope::features {
+
+// Whether any incident that initiates matches.
+bool AnyInitiating(const std::vector<Cause>& causes, const auto& matches) {
+  return std::any_of(causes.begin(), causes.end(), [&](const Cause& cause) {
+    return cause.role == Cause::Role::kInitiating && matches(cause);
+  });
+}
 
 // Neither says that it happened to another process than the other did.
 bool SharesProcess(const windows::Candidate& a, const windows::Candidate& b);
@@ -21,6 +30,9 @@ bool IsRequest(const Cause& cause);
 
 // A line in the job's own output about its end, which whoever prints there may have made up.
 bool IsBareWord(const windows::Candidate& candidate);
+
+// A warning about a wait that may end, since a peer may save or evaluate.
+bool IsPassingWait(const logs::Incident& incident);
 
 // Whether `other` is a second source for the event that `cause` is.
 bool Supports(const Cause& other, const Cause& cause);
@@ -34,6 +46,15 @@ bool OfProcessGroup(const logs::Incident& incident);
 // The rank raised, and the next that is said of it is that it ended with an error: training records
 // between are its peers'. `all` in order of arrival.
 bool EndedItsRank(const std::vector<windows::Candidate>& all, const windows::Candidate& raised);
+
+// Whether a training record stands before an incident; `first` is the run's first. A traceback is
+// told some lines late, so a record that had arrived by then may stand behind it.
+bool HasRecordBefore(const windows::Candidate& said, const windows::CitedPoint& first);
+
+// Whether the text from an incident to a training record behind it, of one stream, is more than
+// `writers` processes can have held back until they ended.
+bool OutgrowsBuffers(const windows::Candidate& said, const windows::CitedPoint& record,
+                     int32_t writers);
 
 // A process group's survivors abort when a peer is gone: SIGABRT where another rank ended with an
 // error of its own says nothing by itself.

@@ -71,6 +71,7 @@ class Orderer {
       return Role::kCascade;
     if (incident.kind == IncidentKind::kXid && SurvivedXid(candidate)) return Role::kRecovered;
     if (IsBareWord(candidate) && HasFinished()) return Role::kRecovered;
+    if (f_.timed && IsPassingWait(incident)) return Role::kCascade;  // what moves tells
     // A program's word that it is taken off: wrong where it went on, or finished.
     if (incident.kind == IncidentKind::kTerminated && !incident.sub.empty()) {
       const bool went_on = ProgressAfter(candidate) >= kProgressedAfter || f_.train_end;
@@ -88,9 +89,12 @@ class Orderer {
     // An exit status of 0 says that whatever was printed was survived.
     if (f_.exit_known && f_.exit_code == 0) return Role::kRecovered;
     const int64_t after = ProgressAfter(candidate);
-    // Records before it show that text is not held back by a buffer, so records after it show that
-    // the run went on.
-    if (candidate.progress_before > 0 && after >= kProgressedAfter &&
+    // Records behind it show that the run went on, unless a buffer may have held them back: none
+    // did where records stand before it, or where too much follows.
+    const bool written_at_once =
+        HasRecordBefore(candidate, window_.first_progress) ||
+        OutgrowsBuffers(candidate, window_.last_progress, std::max(1, f_.world_size));
+    if (written_at_once && after >= kProgressedAfter &&
         !EndedItsRank(job_.incidents().all(), candidate))
       return Role::kRecovered;
     if (f_.train_end && !f_.exit_known && AfterTrainEnd(candidate))
@@ -203,12 +207,6 @@ class Orderer {
     return !told && ProgressAfter(candidate) >= kProgressedAfter;
   }
 
-  bool AnyInitiating(const auto& matches) const {
-    return std::any_of(causes_.begin(), causes_.end(), [&](const Cause& cause) {
-      return cause.role == Role::kInitiating && matches(cause);
-    });
-  }
-
   // What the loss of a node, or of all nodes, looks like from inside before the scheduler says so:
   // a requeue, kills, connections that break and collectives that wait for ranks that are gone.
   void DemoteWhatTheSchedulerDid() {
@@ -236,7 +234,7 @@ class Orderer {
     for (Cause& act : causes_) {
       if (act.role != Role::kInitiating || act.incident().sub != subs::kNodeFailure) continue;
       if (act.candidate->store != proto::STORE_SCHEDULER) continue;
-      const bool card = AnyInitiating([&act](const Cause& cause) {
+      const bool card = AnyInitiating(causes_, [&act](const Cause& cause) {
         return cause.incident().kind == IncidentKind::kXid &&
                cause.event == CauseClass::kHardware &&
                cause.incident().t - act.incident().t <= kSimultaneous;
@@ -262,7 +260,7 @@ class Orderer {
           (f_.timed && FollowsARequest(causes_, cause)))
         sent.push_back(&cause);
     }
-    const bool all = !AnyInitiating([&sent](const Cause& cause) {
+    const bool all = !AnyInitiating(causes_, [&sent](const Cause& cause) {
       return std::find(sent.begin(), sent.end(), &cause) == sent.end();
     });
     for (Cause* cause : sent) {
@@ -348,21 +346,22 @@ class Orderer {
     const auto own_failure = [](const Cause& cause) {
       return !IsRequest(cause) && IsFailure(cause.event);
     };
-    const bool failed = AnyInitiating(own_failure);
-    const bool scheduled = AnyInitiating(
-        [](const Cause& cause) { return cause.incident().kind == IncidentKind::kSchedulerEnd; });
-    const bool explained_abort = AnyInitiating([](const Cause& cause) {
+    const bool failed = AnyInitiating(causes_, own_failure);
+    const bool scheduled = AnyInitiating(causes_, [](const Cause& cause) {
+      return cause.incident().kind == IncidentKind::kSchedulerEnd;
+    });
+    const bool explained_abort = AnyInitiating(causes_, [](const Cause& cause) {
       const IncidentKind kind = cause.incident().kind;
       return kind != IncidentKind::kSignalDeath && kind != IncidentKind::kTerminated &&
              !IsDisposition(cause.event);
     });
-    const bool explained_terminate = AnyInitiating([](const Cause& cause) {
+    const bool explained_terminate = AnyInitiating(causes_, [](const Cause& cause) {
       const Incident& other = cause.incident();
       return !IsDisposition(cause.event) && other.kind != IncidentKind::kSignalDeath &&
              !(other.kind == IncidentKind::kException && other.shape.starts_with("cpp_"));
     });
-    const bool someone_died =
-        AnyInitiating([](const Cause& cause) { return IsDeath(cause.event) && !IsRequest(cause); });
+    const bool someone_died = AnyInitiating(
+        causes_, [](const Cause& cause) { return IsDeath(cause.event) && !IsRequest(cause); });
     for (Cause& cause : causes_) {
       if (cause.role != Role::kInitiating) continue;
       const Incident& incident = cause.incident();
@@ -393,10 +392,10 @@ class Orderer {
       if (incident.kind == IncidentKind::kNonZeroExit && failed) cause.role = Role::kWrapper;
     }
     // The launcher's word alone: a child died by a signal, or with a code.
-    if (!AnyInitiating([](const Cause& cause) { return !IsDisposition(cause.event); }))
+    if (!AnyInitiating(causes_, [](const Cause& cause) { return !IsDisposition(cause.event); }))
       PromoteWrappers();
     // A lost peer that nothing explains is the best that is known.
-    if (!AnyInitiating([](const Cause&) { return true; })) {
+    if (!AnyInitiating(causes_, [](const Cause&) { return true; })) {
       for (Cause& cause : causes_) {
         if (cause.role == Role::kCascade && cause.incident().kind == IncidentKind::kPeerLost &&
             OfProcessGroup(cause.incident()) && !(f_.exit_known && f_.exit_code == 0) && f_.ended) {
@@ -413,7 +412,7 @@ class Orderer {
       if (IsTakedown(cause.incident()) || IsSurvivorsAbort(causes_, cause)) continue;
       cause.role = Role::kInitiating;
     }
-    if (AnyInitiating([](const Cause&) { return true; })) return;
+    if (AnyInitiating(causes_, [](const Cause&) { return true; })) return;
     for (Cause& cause : causes_) {
       if (cause.role == Role::kWrapper && IsTakedown(cause.incident()) &&
           !AfterAnExit(causes_, cause))

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "detectors/features/cause_relations.h"
+
 namespace rankscope::features {
 namespace {
 
@@ -23,12 +25,6 @@ std::string_view JobOfEnd(const Incident& incident) {
     return id.substr(0, id.find_first_of(".+"));
   }
   return {};
-}
-
-bool AnyInitiating(const std::vector<Cause>& causes, const auto& matches) {
-  return std::any_of(causes.begin(), causes.end(), [&](const Cause& cause) {
-    return cause.role == Role::kInitiating && matches(cause);
-  });
 }
 
 bool IsOfATool(const Incident& incident) {
