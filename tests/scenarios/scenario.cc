@@ -90,15 +90,8 @@ std::vector<engine::BuiltVerdict> JudgeWithAssertions(const Scenario& scenario,
   return verdicts;
 }
 
-std::vector<proto::Verdict> Judge(const Scenario& scenario, const std::vector<double>& times) {
-  std::vector<proto::Verdict> documents;
-  for (engine::BuiltVerdict& verdict : JudgeWithAssertions(scenario, times))
-    documents.push_back(std::move(verdict.document));
-  return documents;
-}
-
 proto::Verdict Judge(const Scenario& scenario) {
-  return Judge(scenario, {INFINITY}).front();
+  return JudgeWithAssertions(scenario, {INFINITY}).front().document;
 }
 
 }  // namespace rankscope::scenarios

@@ -44,9 +44,6 @@ std::vector<std::string> ScenarioPaths();
 std::vector<engine::BuiltVerdict> JudgeWithAssertions(const Scenario& scenario,
                                                       const std::vector<double>& times);
 
-// The same without assertions.
-std::vector<proto::Verdict> Judge(const Scenario& scenario, const std::vector<double>& times);
-
 // At the end.
 proto::Verdict Judge(const Scenario& scenario);
 

@@ -9,12 +9,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "detectors/document/verdict_json.h"
 #include "detectors/document/verdict_words.h"
@@ -144,17 +147,27 @@ class ScenarioTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { scenario_ = LoadScenario(GetParam()); }
 
-  // Of the scenario as it is. Judged once for all tests of a scenario that follow each other, as
-  // ctest runs them.
-  const proto::Verdict& Verdict() {
+  // Of the scenario as it is, by time: when it expects something, each few seconds, and at its end.
+  // Judged once for all tests of a scenario that follow each other, as ctest runs them.
+  const std::map<double, engine::BuiltVerdict>& Verdicts() {
     static std::string path;
-    static proto::Verdict verdict;
-    if (path != GetParam()) {
-      verdict = Judge(scenario_);
-      path = GetParam();
-    }
-    return verdict;
+    static std::map<double, engine::BuiltVerdict> verdicts;
+    if (path == GetParam()) return verdicts;
+    const double end =
+        static_cast<double>(scenario_.observations.back().t_ns()) * 1e-9 - kStartSeconds;
+    constexpr int kCuts = 40;
+    std::set<double> when = {INFINITY};
+    for (const Expectation& expectation : scenario_.expectations) when.insert(expectation.at);
+    for (int i = 1; i < kCuts; ++i) when.insert(end * i / kCuts);
+    const std::vector<double> times(when.begin(), when.end());
+    std::vector<engine::BuiltVerdict> built = JudgeWithAssertions(scenario_, times);
+    verdicts.clear();
+    for (size_t i = 0; i < times.size(); ++i) verdicts.emplace(times[i], std::move(built[i]));
+    path = GetParam();
+    return verdicts;
   }
+
+  const proto::Verdict& Verdict() { return Verdicts().rbegin()->second.document; }
 
   Scenario scenario_;
 };
@@ -173,13 +186,11 @@ std::map<Place, std::vector<const proto::Evidence*>> ByCitedLine(const proto::Ve
 }
 
 TEST_P(ScenarioTest, JudgesAsExpected) {
-  std::vector<double> times;
-  for (const Expectation& expectation : scenario_.expectations) times.push_back(expectation.at);
-  const std::vector<proto::Verdict> verdicts = Judge(scenario_, times);
-  for (size_t i = 0; i < verdicts.size(); ++i) {
-    SCOPED_TRACE("at " + std::to_string(times[i]) + " s:\n" + VerdictToText(verdicts[i]));
-    for (const auto& entry : scenario_.expectations[i].what) {
-      CheckKey(entry.first.as<std::string>(), entry.second, verdicts[i]);
+  for (const Expectation& expectation : scenario_.expectations) {
+    const proto::Verdict& verdict = Verdicts().at(expectation.at).document;
+    SCOPED_TRACE("at " + std::to_string(expectation.at) + " s:\n" + VerdictToText(verdict));
+    for (const auto& entry : expectation.what) {
+      CheckKey(entry.first.as<std::string>(), entry.second, verdict);
     }
   }
 }
@@ -224,17 +235,10 @@ TEST_P(ScenarioTest, TheShortTextFitsOneScreen) {
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), kScreen) << text;
 }
 
-// At the times that it expects something at, at its end, and each few seconds in between.
 TEST_P(ScenarioTest, ContradictsItselfNowhere) {
-  std::vector<double> times;
-  for (const Expectation& expectation : scenario_.expectations) times.push_back(expectation.at);
-  const double end =
-      static_cast<double>(scenario_.observations.back().t_ns()) * 1e-9 - kStartSeconds;
-  constexpr int kCuts = 40;
-  for (int i = 1; i < kCuts; ++i) times.push_back(end * i / kCuts);
-  std::sort(times.begin(), times.end());
-  for (const engine::BuiltVerdict& verdict : JudgeWithAssertions(scenario_, times)) {
+  for (const auto& [time, verdict] : Verdicts()) {
     EXPECT_THAT(contradictions::Contradictions(verdict), testing::IsEmpty())
+        << "at " << time << " s:\n"
         << VerdictToText(verdict.document);
     if (HasFailure()) return;
   }
