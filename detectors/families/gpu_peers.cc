@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/save_storm.h"
@@ -39,8 +40,15 @@ bool GoesOn(const JobFeatures& f) {
 
 // Enough of it to be used to it: the first steps compile and fill caches.
 bool IsSettled(const JobFeatures& f) {
-  constexpr double kSteps = 50, kCollectives = 1000;
-  return (f.steps_known && f.steps >= kSteps) || f.collectives.entered >= kCollectives;
+  constexpr double kSteps = 50, kCollectives = 1000, kSeconds = 300;
+  return (f.steps_known && f.steps >= kSteps) || f.collectives.entered >= kCollectives ||
+         f.leads.seconds >= kSeconds;
+}
+
+// What GPUs draw differs more than what they do, and says less.
+bool IsByPower(const JobFeatures& f, features::EvidenceRef ref) {
+  const features::Evidence* const evidence = f.At(ref);
+  return evidence != nullptr && evidence->unit == "W";
 }
 
 // All ranks have entered as many: synchronous training, and nobody skips work.
@@ -51,6 +59,12 @@ bool InLockStep(const JobFeatures& f) {
   return std::all_of(ranks.begin(), ranks.end(), [&f](const features::RankCollectives& rank) {
     return rank.entered >= (1 - kLate) * f.collectives.entered;
   });
+}
+
+// Ranks of one job that share no collective do not wait for each other: a GPU that is busier than
+// the others is then no delay to anybody.
+bool WaitForEachOther(const JobFeatures& f) {
+  return f.store(proto::STORE_NCCL) != Availability::kUp || InLockStep(f);
 }
 
 Finding Slow(const JobFeatures& f, std::string_view sub, double seconds) {
@@ -153,14 +167,50 @@ void AddWaitingCards(const JobFeatures& f, Finding& finding) {
   std::erase(finding.open, Question::kHangCulprit);
 }
 
+namespace {
+
+double EngineOf(const features::Evidence& evidence) {
+  const FieldValue* const engine = evidence.values.Find(FieldId::kEngine);
+  const double* const number = engine == nullptr ? nullptr : std::get_if<double>(&engine->value);
+  return number == nullptr ? RunGpu::kNone : *number;
+}
+
+// The GPUs work and wait by turns, and wait for most of the time; where they are all of the job's
+// ranks, and none is late, they can wait for nobody. Of ranks elsewhere one may be late: then the
+// time must be more than a straggler costs, and the job have chosen a slow way. Generation for a
+// reward works little, too, and waits for nobody.
+const features::Evidence* MostlyWaits(const JobFeatures& f) {
+  constexpr double kAllHere = 0.45, kElsewhere = 0.35, kLate = 0.05;
+  const auto found =
+      std::find_if(f.evidence.begin(), f.evidence.end(), [](const features::Evidence& evidence) {
+        return evidence.kind == features::EvidenceKind::kGpuWaits &&
+               evidence.values.Text(FieldId::kWhat).starts_with("work_");
+      });
+  if (found == f.evidence.end() || f.reward_objective) return nullptr;
+  if (!(EngineOf(*found) >= kPinned)) return nullptr;
+  if (f.leads.late.rank < 0 || f.leads.late.lead >= kLate || !WaitForEachOther(f)) return nullptr;
+  const bool all_here = static_cast<int32_t>(found->ranks.size()) >= f.world_size;
+  if (!all_here && SlowTransport(f) == nullptr) return nullptr;
+  return *found->observed <= (all_here ? kAllHere : kElsewhere) ? &*found : nullptr;
+}
+
+}  // namespace
+
 Finding WaitingOnTheFabric(const JobFeatures& f) {
   if (!Runs(f) || !GoesOn(f) || !IsSettled(f)) return {};
-  if (!(f.gpu.engine_floor >= kPinned) || !(f.gpu.sm_ceiling <= kChannels)) return {};
+  const bool never_works = f.gpu.engine_floor >= kPinned && f.gpu.sm_ceiling <= kChannels;
+  const features::Evidence* const waits = never_works ? nullptr : MostlyWaits(f);
+  if (!never_works && waits == nullptr) return {};
   constexpr double kFiveMinutes = 300;
   Finding finding = Slow(f, "interconnect", kFiveMinutes);
   finding.component = "fabric";
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
-  Show(f.gpu.level_evidence, finding);
+  if (never_works) {
+    Show(f.gpu.level_evidence, finding);
+  } else {
+    finding.advice = "waiting";
+    Show(static_cast<features::EvidenceRef>(waits - f.evidence.data()), finding);
+  }
   if (SlowTransport(f) != nullptr) {
     finding.tier = proto::TIER_C;
     finding.cap = cap::kInferred;
@@ -175,6 +225,8 @@ Finding WaitingOnTheFabric(const JobFeatures& f) {
   Show(f.collectives.advance_evidence, finding);
   Show(f.step_time_evidence, finding);
   finding.values = {{FieldId::kEngine, f.gpu.engine_floor}, {FieldId::kSm, f.gpu.sm_ceiling}};
+  if (waits != nullptr)
+    finding.values = {{FieldId::kEngine, EngineOf(*waits)}, {FieldId::kShare, *waits->observed}};
   return finding;
 }
 
@@ -211,21 +263,18 @@ bool IsHabit(const JobFeatures& f, Timestamp since, double lead = 0) {
   return seconds >= std::min(kSeconds, kSteps * step);
 }
 
-// Ranks of one job that share no collective do not wait for each other: a GPU that is busier than
-// the others is then no delay to anybody.
-bool WaitForEachOther(const JobFeatures& f) {
-  return f.store(proto::STORE_NCCL) != Availability::kUp || InLockStep(f);
-}
-
 // A rank that has a stage of the pipeline to itself has its own amount of work.
 bool HasOwnStage(const JobFeatures& f) {
   const int32_t stages = f.leads.layout.pipeline;
   return stages > 1 && f.world_size <= stages;
 }
 
+// A first save is most of the little that has passed since it began; it leaves what is usual as it
+// was.
 bool Saves(const JobFeatures& f) {
   constexpr double kNotable = 0.1;
-  return f.storage.save_share >= kNotable;
+  constexpr int64_t kFew = 3;
+  return f.storage.saves >= kFew && f.storage.save_share >= kNotable;
 }
 
 }  // namespace
@@ -236,6 +285,13 @@ bool StandsOut(const JobFeatures& f, double lead) {
   if (late.rank < 0 || late.evidence == features::kNoEvidence || !(late.lead >= lead)) return false;
   if (!f.running || !f.timed || f.Primary() != nullptr || f.world_size <= 1) return false;
   if (!WaitForEachOther(f) || Saves(f)) return false;
+  // Of few GPUs one may well draw so much more than the others for nothing.
+  constexpr double kMorePower = 0.09, kMuchMorePower = 0.15;
+  constexpr size_t kPeers = 4;
+  if (IsByPower(f, late.evidence)) {
+    if (late.lead < (late.changed ? kMorePower : kMuchMorePower)) return false;
+    if (!late.changed && f.gpu.gpus.size() < kPeers) return false;
+  }
   // The next one is far from it: else some ranks have more to do than others.
   if (late.next > late.lead / 2 || late.identity < kIdentity) return false;
   return late.changed || (late.z >= kZ && IsHabit(f, late.since, late.lead) && !HasOwnStage(f));
@@ -250,6 +306,7 @@ Finding LastToArrive(const JobFeatures& f) {
   finding.onset = late.since;
   finding.ranks = {late.rank};
   finding.component = late.works ? "gpu" : "host";
+  if (IsByPower(f, late.evidence)) finding.advice = "power";
   Show(late.evidence, finding);
   finding.root = finding.shows;
   finding.open = {Question::kStragglerCause};
@@ -278,10 +335,11 @@ Finding LastToArrive(const JobFeatures& f) {
 }
 
 Finding UnevenWork(const JobFeatures& f) {
-  constexpr double kRatio = 1.2;
+  // What GPUs draw shows less of it than there is.
+  constexpr double kRatio = 1.2, kRatioByPower = 1.15;
   const features::UnevenGroups& groups = f.leads.groups;
-  if (groups.kind.empty() || groups.evidence == features::kNoEvidence || groups.ratio < kRatio)
-    return {};
+  if (groups.kind.empty() || groups.evidence == features::kNoEvidence) return {};
+  if (groups.ratio < (IsByPower(f, groups.evidence) ? kRatioByPower : kRatio)) return {};
   if (!Runs(f) || !GoesOn(f) || !WaitForEachOther(f) || Saves(f) || !IsHabit(f, groups.since))
     return {};
   // GPUs that are held down need longer for the same work.
@@ -294,6 +352,7 @@ Finding UnevenWork(const JobFeatures& f) {
   finding.ranks = groups.heavy;
   finding.component = "job";
   finding.domain = proto::DOMAIN_WORKLOAD;
+  if (IsByPower(f, groups.evidence)) finding.advice = "power";
   Show(groups.evidence, finding);
   finding.root = finding.shows;
   if (InLockStep(f) && size > 1) {

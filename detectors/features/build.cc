@@ -91,7 +91,7 @@ class Builder {
     DescribeCollectives(job_, window_, citer_, f_);
     DescribeReports(job_, window_, citer_, f_);
     DescribeGpus(job_, window_, citer_, f_);
-    if (!earlier_) DescribeLeads(job_, citer_, f_);
+    if (!earlier_) DescribeLeads(job_, window_, citer_, f_);
     DescribeFaults(window_, citer_, f_);
     DescribeJobCards(job_, window_, citer_, f_);
     DescribeNodeRecord(job_, window_, citer_, f_);

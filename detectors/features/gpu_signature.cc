@@ -76,6 +76,10 @@ struct QueryRow {
 #define OTHERS                                 \
   "sum(rankscope_gpu_memory_used_bytes{$}) - " \
   "(sum(rankscope_gpu_process_memory_used_bytes{$}) or vector(0))"
+// Where between its low and its high level it is on average.
+#define WORKED(series)                                                \
+  "max((avg_over_time(" series ") - quantile_over_time(0.05, " series \
+  ")) / (quantile_over_time(0.95, " series ") - quantile_over_time(0.05, " series ")))"
 constexpr QueryRow kQueries[] = {
     {EvidenceKind::kGpuActivity, "",
      "quantile_over_time(0.5, rankscope_gpu_engine_active_ratio{$}[1m])"},
@@ -95,10 +99,15 @@ constexpr QueryRow kQueries[] = {
      "quantile(0.5, quantile_over_time(0.5, rankscope_gpu_sm_active_ratio{$}[1m]))"},
     {EvidenceKind::kGpuWaits, "cold",
      "max(quantile_over_time(0.5, rankscope_gpu_engine_active_ratio{$}[1m]))"},
+    {EvidenceKind::kGpuWaits, "work_sm", WORKED("rankscope_gpu_sm_active_ratio{$}[2m]")},
+    {EvidenceKind::kGpuWaits, "work_power", WORKED("rankscope_gpu_power_watts{$}[2m]")},
     {EvidenceKind::kGpuWaits, "",
      "max(max_over_time(avg_over_time(rankscope_gpu_sm_active_ratio{$}[1m])[5m:1m]))"},
     {EvidenceKind::kGpuPeers, "engine",
      "quantile_over_time(0.5, rankscope_gpu_engine_active_ratio{$}[1m])"},
+    {EvidenceKind::kGpuPeers, "engine_mean",
+     "avg_over_time(rankscope_gpu_engine_active_ratio{$}[1m])"},
+    {EvidenceKind::kGpuPeers, "power", "avg_over_time(rankscope_gpu_power_watts{$}[1m])"},
     {EvidenceKind::kGpuPeers, "", "quantile_over_time(0.5, rankscope_gpu_sm_active_ratio{$}[1m])"},
     {EvidenceKind::kGpuMemory, "", "max_over_time(rankscope_gpu_memory_used_bytes{$}[#])"},
     {EvidenceKind::kGpuClean, "", "sum(increase(" UNCORRECTED "[#]))"},
@@ -113,6 +122,7 @@ constexpr QueryRow kQueries[] = {
 #undef REMAPPED
 #undef SLOWED
 #undef OTHERS
+#undef WORKED
 
 // Of cards that a job may share with another, its series alone.
 bool IsOfJob(EvidenceKind kind) {
@@ -132,6 +142,7 @@ class Describer {
     DescribeOdd(&RunGpu::sm, &RunGpu::sm_before, true, out_.busiest_sm);
     DescribeOdd(&RunGpu::engine, &RunGpu::engine_before, false, out_.calmest_engine);
     DescribeLevels();
+    DescribeWorkingShare();
     DescribeMemory();
     DescribeCounters();
     DescribeWork();
@@ -272,6 +283,67 @@ class Describer {
     evidence.times = static_cast<int64_t>(out_.gpus.size());
     evidence.values.Set(FieldId::kEngine, engine);
     out_.level_evidence = citer_.Add(std::move(evidence));
+  }
+
+  // How a number of a GPU was spread over the newest two minutes; low == high: nobody knows.
+  struct Spread {
+    double low = 0, high = 0, mean = 0;
+  };
+
+  Spread SpreadOf(const GpuWindow& gpu, float GpuSecond::*field) const {
+    constexpr size_t kLooks = 60;
+    std::vector<double> values;
+    double sum = 0;
+    for (size_t i = 0; i < gpu.count(); ++i) {
+      const GpuSecond& look = gpu.newest(i);
+      if ((f_.now - look.t).seconds() >= 2 * kMinuteSeconds) break;
+      if (!std::isfinite(look.*field)) continue;
+      values.push_back(static_cast<double>(look.*field));
+      sum += values.back();
+    }
+    if (values.size() < kLooks) return {};
+    std::sort(values.begin(), values.end());
+    return {values[values.size() / 20], values[values.size() - 1 - values.size() / 20],
+            sum / static_cast<double>(values.size())};
+  }
+
+  // Of a GPU that works and waits by turns, each for a second and more, what it waits with is its
+  // low level and what it works with its high one: between them, its mean is the share of the time
+  // in which it works. NaN: it has no two such levels, or the low one is no busy-wait's.
+  double WorkingShare(const GpuWindow& gpu, bool watts) const {
+    constexpr double kChannels = 0.27, kTensor = 0.02, kDram = 0.05;
+    constexpr double kWaitingSm = 0.5, kWaitingWatts = 0.6;  // of the high level, at most
+    const Spread spread = SpreadOf(gpu, watts ? &GpuSecond::power : &GpuSecond::sm);
+    if (!(spread.low < (watts ? kWaitingWatts : kWaitingSm) * spread.high)) return RunGpu::kNone;
+    if (!watts) {
+      const double tensor = SpreadOf(gpu, &GpuSecond::tensor).low;
+      const double dram = SpreadOf(gpu, &GpuSecond::dram).low;
+      if (spread.low > kChannels || tensor >= kTensor || dram >= kDram) return RunGpu::kNone;
+    }
+    return (spread.mean - spread.low) / (spread.high - spread.low);
+  }
+
+  // Of the GPU that works most.
+  void DescribeWorkingShare() {
+    const bool watts = std::none_of(out_.gpus.begin(), out_.gpus.end(),
+                                    [](const RunGpu& gpu) { return std::isfinite(gpu.sm); });
+    double most = 0, engine = std::numeric_limits<double>::infinity();
+    std::vector<int32_t> ranks;
+    for (size_t i = 0; i < windows_.size(); ++i) {
+      const double share = WorkingShare(*windows_[i], watts);
+      if (!std::isfinite(share) || !std::isfinite(out_.gpus[i].calmest_engine)) return;
+      most = std::max(most, share);
+      engine = std::min(engine, out_.gpus[i].calmest_engine);
+      Join(out_.gpus[i].ranks, ranks);
+    }
+    Evidence evidence = Of(EvidenceKind::kGpuWaits, watts ? "work_power" : "work_sm",
+                           2 * kMinuteSeconds, Uuids(ranks));
+    evidence.observed = most;
+    evidence.unit = "ratio";
+    evidence.ranks = std::move(ranks);
+    evidence.times = static_cast<int64_t>(out_.gpus.size());
+    evidence.values.Set(FieldId::kEngine, engine);
+    citer_.Add(std::move(evidence));
   }
 
   void DescribeMemory() {

@@ -47,7 +47,8 @@ void DescribeStillness(const windows::JobWindow& job, const windows::AttemptWind
 void DescribeGpus(const windows::JobWindow& job, const windows::AttemptWindow& window, Citer& citer,
                   JobFeatures& f);
 // Of the current attempt, after those of the GPUs.
-void DescribeLeads(const windows::JobWindow& job, Citer& citer, JobFeatures& f);
+void DescribeLeads(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                   Citer& citer, JobFeatures& f);
 // Those that are the job's, computed on or not.
 void DescribeJobCards(const windows::JobWindow& job, const windows::AttemptWindow& window,
                       Citer& citer, JobFeatures& f);

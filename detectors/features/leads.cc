@@ -47,9 +47,12 @@ int32_t SizeOf(const windows::JobWindow& job, std::string name) {
 
 class Describer {
  public:
-  Describer(const windows::JobWindow& job, Citer& citer, JobFeatures& f)
-      : series_(job.leads().gpus()),
+  Describer(const windows::JobWindow& job, const windows::AttemptWindow& window, Citer& citer,
+            JobFeatures& f)
+      : series_(&job.leads().gpus()),
+        power_(job.leads().power()),
         calls_(job.leads().calls()),
+        windows_(window.kernel.gpus.gpus()),
         round_seconds_(job.leads().round_seconds()),
         citer_(citer),
         f_(f),
@@ -61,18 +64,35 @@ class Describer {
   void Run() {
     DescribeGpus();
     if (out_.late.evidence == kNoEvidence) DescribeCalls();
+    DescribePower();
   }
 
  private:
   void DescribeGpus() {
-    out_.seconds = series_.seconds();
-    if (series_.ranks().size() < 2 || !(series_.scale() >= 0)) return;
+    out_.seconds = series_->seconds();
     rounds_ = round_seconds_ >= 5 ? 12 : 30;
-    for (const auto& [number, rank] : series_.ranks()) {
-      if (rank.leads.size() < rounds_) return;
-    }
+    if (!IsKnown()) return;
     DescribeLate();
-    if (series_.scale() > 0) DescribeGroups();
+    if (series_->scale() > 0) DescribeGroups();
+  }
+
+  bool IsKnown() const {
+    if (series_->ranks().size() < 2 || !(series_->scale() >= 0)) return false;
+    return std::all_of(series_->ranks().begin(), series_->ranks().end(),
+                       [this](const auto& rank) { return rank.second.leads.size() >= rounds_; });
+  }
+
+  // Of GPUs that do not tell of their SMs: a GPU that waits draws far less than one that computes.
+  void DescribePower() {
+    if (series_->scale() > 0 || !(power_.scale() > 0)) return;
+    series_ = &power_;
+    watts_ = true;
+    if (!IsKnown()) return;
+    if (out_.late.evidence == kNoEvidence) {
+      out_.late = {};
+      DescribeLate();
+    }
+    DescribeGroups();
   }
 
   // Where the GPUs do not tell, the waits inside calls do of a host that became late.
@@ -109,7 +129,9 @@ class Describer {
 
   // What a lead is of the time, of what the GPUs show of it.
   double Whole(double lead) const {
-    const double scale = series_.scale();
+    // What waiting draws of itself nobody knows: the lead is at least this.
+    if (watts_) return lead;
+    const double scale = series_->scale();
     return scale > 2 * kFewestChannels ? lead / (1 - kFewestChannels / scale) : lead;
   }
 
@@ -121,7 +143,7 @@ class Describer {
 
   void DescribeLate() {
     LateRank& late = out_.late;
-    for (const auto& [number, rank] : series_.ranks()) {
+    for (const auto& [number, rank] : series_->ranks()) {
       const double lead = LeadOf(rank);
       // Whose lead has grown comes before who always had one.
       if (late.rank >= 0 && (late.changed != rank.late ? late.changed : lead <= late.lead))
@@ -129,12 +151,12 @@ class Describer {
       late.rank = number;
       late.lead = lead;
       late.changed = rank.late;
-      late.since = rank.late ? rank.late_since : series_.begin();
+      late.since = rank.late ? rank.late_since : series_->begin();
       late.identity = rank.Identity(rounds_);
     }
-    const RankLead& own = series_.ranks().at(late.rank);
+    const RankLead& own = series_->ranks().at(late.rank);
     std::vector<double> others, spread;
-    for (const auto& [number, rank] : series_.ranks()) {
+    for (const auto& [number, rank] : series_->ranks()) {
       if (number == late.rank) continue;
       others.push_back(late.changed ? LeadOf(rank) - (rank.late ? 0 : Whole(rank.usual))
                                     : LeadOf(rank));
@@ -143,8 +165,9 @@ class Describer {
     const double middle = windows::Median(others);
     for (const double lead : others) spread.push_back(std::abs(lead - middle));
     // Of one peer, or few, the rank's own noise says more.
-    constexpr double kLeast = 0.01;
-    const double noise = std::max({kLeast, 1.4826 * windows::Median(spread),
+    // GPUs of one model differ by some percent in what they draw.
+    const double least = watts_ ? 0.03 : 0.01;
+    const double noise = std::max({least, 1.4826 * windows::Median(spread),
                                    own.noise / std::sqrt(static_cast<double>(rounds_))});
     late.z = (late.lead - middle) / noise;
     CiteLate();
@@ -166,19 +189,56 @@ class Describer {
     return windows::Median(values);
   }
 
-  // A GPU beside others, as CardsAlike and OddCard cite it.
-  EvidenceRef Cite(const RunGpu& gpu, const std::vector<int32_t>& peers, bool sm) {
+  // Mean of the newest minute; NaN: it does not tell.
+  double MeanOf(const RunGpu& gpu, float windows::GpuSecond::*field) const {
+    constexpr double kMinute = 60;
+    const auto found = windows_.find(gpu.uuid);
+    if (found == windows_.end()) return RunGpu::kNone;
+    double sum = 0;
+    int32_t looks = 0;
+    for (size_t i = 0; i < found->second.count(); ++i) {
+      const windows::GpuSecond& look = found->second.newest(i);
+      if ((f_.now - look.t).seconds() > kMinute) break;
+      if (!std::isfinite(look.*field)) continue;
+      sum += static_cast<double>(look.*field);
+      ++looks;
+    }
+    return looks > 0 ? sum / looks : RunGpu::kNone;
+  }
+
+  double MedianOfMeans(const std::vector<int32_t>& ranks, float windows::GpuSecond::*field) const {
+    std::vector<double> values;
+    for (const int32_t rank : ranks) {
+      const RunGpu* const gpu = GpuOf(rank);
+      const double value = gpu == nullptr ? RunGpu::kNone : MeanOf(*gpu, field);
+      if (std::isfinite(value)) values.push_back(value);
+    }
+    return windows::Median(values);
+  }
+
+  std::vector<int32_t> PeersOf(int32_t of) const {
+    std::vector<int32_t> peers;
+    for (const auto& [number, rank] : series_->ranks()) {
+      if (number != of) peers.push_back(number);
+    }
+    return peers;
+  }
+
+  // A GPU beside others, as CardsAlike and OddCard cite it; by `what` = sm | engine_mean | power.
+  EvidenceRef Cite(const RunGpu& gpu, const std::vector<int32_t>& peers, std::string_view what) {
     constexpr double kTwoMinutes = 120;
+    const bool sm = what == "sm", power = what == "power";
+    const auto field = power ? &windows::GpuSecond::power : &windows::GpuSecond::engine;
     Evidence evidence;
     evidence.kind = EvidenceKind::kGpuPeers;
     evidence.store = proto::STORE_GPU;
     evidence.begin = f_.now - Seconds(kTwoMinutes);
     evidence.end = f_.now;
-    evidence.observed = sm ? gpu.sm : gpu.engine;
-    evidence.expected = MedianOf(peers, sm ? &RunGpu::sm : &RunGpu::engine);
-    evidence.unit = "ratio";
+    evidence.observed = sm ? gpu.sm : MeanOf(gpu, field);
+    evidence.expected = sm ? MedianOf(peers, &RunGpu::sm) : MedianOfMeans(peers, field);
+    evidence.unit = power ? "W" : "ratio";
     evidence.ranks = gpu.ranks;
-    evidence.values = {{FieldId::kWhat, std::string(sm ? "sm" : "engine")}};
+    evidence.values = {{FieldId::kWhat, std::string(what)}};
     evidence.values.Set(FieldId::kQuery, GpuQuery(evidence, {gpu.uuid}, f_))
         .Set(FieldId::kGpu, gpu.index)
         .Set(FieldId::kGpuUuid, gpu.uuid)
@@ -195,17 +255,32 @@ class Describer {
     const RunGpu* const gpu = GpuOf(late.rank);
     constexpr double kCited = 0.02;
     if (gpu == nullptr || !(late.lead >= kCited)) return;
-    std::vector<int32_t> peers;
-    for (const auto& [number, rank] : series_.ranks()) {
-      if (number != late.rank) peers.push_back(number);
-    }
-    const double engine = MedianOf(peers, &RunGpu::engine), sm = MedianOf(peers, &RunGpu::sm);
-    const bool rests = gpu->engine < engine - late.lead / 2;
+    const std::vector<int32_t> peers = PeersOf(late.rank);
+    if (watts_) return CiteLatePower(*gpu, peers);
+    // Of steps of some seconds the engine rests in few of the looks: their median hides it.
+    const double own = MeanOf(*gpu, &windows::GpuSecond::engine);
+    const double engine = MedianOfMeans(peers, &windows::GpuSecond::engine);
+    const double sm = MedianOf(peers, &RunGpu::sm);
+    const bool rests = own < engine - late.lead / 2;
     late.works = std::isfinite(gpu->sm) && std::isfinite(sm) && !rests;
-    late.own = late.works ? gpu->sm : gpu->engine;
+    late.own = late.works ? gpu->sm : own;
     late.peers = late.works ? sm : engine;
     if (!std::isfinite(late.own) || !std::isfinite(late.peers)) return;
-    late.evidence = Cite(*gpu, peers, late.works);
+    late.evidence = Cite(*gpu, peers, late.works ? "sm" : "engine_mean");
+  }
+
+  // It draws more at the same clock: a GPU of another limit, or that heat holds down, tells nothing
+  // by its power.
+  void CiteLatePower(const RunGpu& gpu, const std::vector<int32_t>& peers) {
+    LateRank& late = out_.late;
+    constexpr double kAlike = 0.05;
+    const double clock = MedianOf(peers, &RunGpu::clock);
+    if (!(std::abs(gpu.clock - clock) <= kAlike * clock)) return;
+    late.works = true;
+    late.own = MeanOf(gpu, &windows::GpuSecond::power);
+    late.peers = MedianOfMeans(peers, &windows::GpuSecond::power);
+    if (!(late.own > late.peers)) return;
+    late.evidence = Cite(gpu, peers, "power");
   }
 
   // Ranks by group: blocks of neighbours are stages of a pipeline, equal remainders are experts.
@@ -216,7 +291,7 @@ class Describer {
 
   std::vector<Split> Splits() const {
     std::vector<int32_t> ranks;
-    for (const auto& [number, rank] : series_.ranks()) ranks.push_back(number);
+    for (const auto& [number, rank] : series_->ranks()) ranks.push_back(number);
     const auto n = ranks.size();
     std::vector<Split> splits;
     for (const size_t parts : {size_t{2}, size_t{4}}) {
@@ -238,7 +313,7 @@ class Describer {
   // once more than between their waits, and it is half of the gap between the middle leads.
   double MiddleGap() const {
     std::vector<double> leads;
-    for (const auto& [number, rank] : series_.ranks()) leads.push_back(Whole(rank.Level(rounds_)));
+    for (const auto& [number, rank] : series_->ranks()) leads.push_back(Whole(rank.Level(rounds_)));
     std::sort(leads.begin(), leads.end());
     const size_t half = leads.size() / 2;
     return leads.size() % 2 == 0 ? leads[half] - leads[half - 1] : 0;
@@ -252,7 +327,7 @@ class Describer {
       for (const std::vector<int32_t>& group : split.groups) {
         std::vector<double> leads;
         for (const int32_t number : group) {
-          const RankLead& rank = series_.ranks().at(number);
+          const RankLead& rank = series_->ranks().at(number);
           leads.push_back(Whole(rank.Level(rounds_)));
           // What was learned first, where so many rounds are known: a design does not change.
           if (rank.noise > 0) moved = std::max(moved, std::abs(leads.back() - Whole(rank.learned)));
@@ -286,13 +361,19 @@ class Describer {
       groups.heavy.insert(groups.heavy.end(), split.groups[i].begin(), split.groups[i].end());
     }
     std::sort(groups.heavy.begin(), groups.heavy.end());
-    groups.heavy_sm = MedianOf(split.groups[heavy], &RunGpu::sm);
-    groups.light_sm = MedianOf(split.groups[light], &RunGpu::sm);
+    const auto work = [this](const std::vector<int32_t>& ranks) {
+      return watts_ ? MedianOfMeans(ranks, &windows::GpuSecond::power)
+                    : MedianOf(ranks, &RunGpu::sm);
+    };
+    groups.heavy_sm = work(split.groups[heavy]);
+    groups.light_sm = work(split.groups[light]);
     const double clock = MedianOf(split.groups[heavy], &RunGpu::clock);
     const double other = MedianOf(split.groups[light], &RunGpu::clock);
     constexpr double kAlike = 0.95;
     groups.clocks_alike = !(clock < kAlike * other);
-    groups.since = series_.begin();
+    // Of power it must hold both ways: GPUs that are held down draw less than the others.
+    if (watts_) groups.clocks_alike = clock >= kAlike * other && other >= kAlike * clock;
+    groups.since = series_->begin();
     light_ = split.groups[light];
   }
 
@@ -301,23 +382,28 @@ class Describer {
     constexpr double kCited = 1.1;
     if (groups.kind.empty() || groups.ratio < kCited) return;
     const RunGpu* const gpu = GpuOf(groups.heavy.front());
-    if (gpu != nullptr && std::isfinite(gpu->sm)) groups.evidence = Cite(*gpu, light_, true);
+    if (gpu == nullptr || !(watts_ || std::isfinite(gpu->sm))) return;
+    groups.evidence = Cite(*gpu, light_, watts_ ? "power" : "sm");
   }
 
-  const LeadSeries& series_;
+  const LeadSeries* series_;
+  const LeadSeries& power_;
   const LeadSeries& calls_;
+  const std::map<std::string, windows::GpuWindow>& windows_;
   double round_seconds_;
   Citer& citer_;
   JobFeatures& f_;
   LeadFeatures& out_;
   size_t rounds_ = 0;
+  bool watts_ = false;  // by what GPUs draw
   std::vector<int32_t> light_;
 };
 
 }  // namespace
 
-void DescribeLeads(const windows::JobWindow& job, Citer& citer, JobFeatures& f) {
-  Describer(job, citer, f).Run();
+void DescribeLeads(const windows::JobWindow& job, const windows::AttemptWindow& window,
+                   Citer& citer, JobFeatures& f) {
+  Describer(job, window, citer, f).Run();
 }
 
 }  // namespace rankscope::features

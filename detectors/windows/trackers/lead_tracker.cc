@@ -189,10 +189,31 @@ bool LeadTracker::Turn(LeadSeries& series, Timestamp& begin, Timestamp t,
   }
   const double since = (t - begin).seconds() - kEarly;
   if (since > round_seconds_) {
-    series.Close(begin + Seconds(round_seconds_));
+    if (NobodyEntered(begin)) {
+      series.Drop();
+    } else {
+      series.Close(begin + Seconds(round_seconds_));
+    }
     begin = begin + Seconds(std::floor(since / round_seconds_) * round_seconds_);
   }
   return true;
+}
+
+void LeadTracker::NoteCollectives(const SampleBatch& batch, int32_t rank, Timestamp t) {
+  const std::optional<double> entered = FindSample(batch, SignalId::kCollectivesEnqueued);
+  if (!entered) return;
+  if (enqueued_.size() >= LeadSeries::kMaxRanks && !enqueued_.contains(rank)) return;
+  const auto known = enqueued_.find(rank);
+  if (known == enqueued_.end() || *entered > known->second) entered_at_ = t;
+  enqueued_[rank] = *entered;
+  counted_at_ = t;
+}
+
+// A round is as long as a step where the job tells how long that is; else a step may be longer.
+bool LeadTracker::NobodyEntered(Timestamp since) const {
+  constexpr double kRounds = 3;
+  return counted_at_.ns != 0 && counted_at_ > since &&
+         entered_at_ + Seconds(kRounds * round_seconds_) < since;
 }
 
 void LeadTracker::OnStepSeconds(double seconds) {
@@ -207,8 +228,16 @@ void LeadTracker::OnGpu(const GpuWindow& gpu, Timestamp t, Timestamp unheard_unt
   constexpr double kMostBetween = 5;
   const double seconds = (look.t - gpu.newest(1).t).seconds();
   if (!std::isfinite(look.engine) || !(seconds > 0) || seconds > kMostBetween) return;
-  if (!Turn(gpus_, gpu_round_, t, unheard_until)) return;
   const bool tells = std::isfinite(look.sm);
+  const bool draws = !tells && std::isfinite(look.power) && look.power > 0;
+  if (draws && Turn(power_, power_round_, t, unheard_until)) {
+    LeadSeries::Look of;
+    of.busy = of.pace = static_cast<double>(look.engine);
+    of.work = static_cast<double>(look.power);
+    of.seconds = seconds;
+    power_.Add(gpu.ranks.front(), of);
+  }
+  if (!Turn(gpus_, gpu_round_, t, unheard_until)) return;
   LeadSeries::Look of;
   of.busy = static_cast<double>(look.engine);
   of.work = tells ? static_cast<double>(look.sm) : 0;
@@ -219,6 +248,7 @@ void LeadTracker::OnGpu(const GpuWindow& gpu, Timestamp t, Timestamp unheard_unt
 
 void LeadTracker::OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t) {
   if (speaker.rank < 0) return;
+  NoteCollectives(batch, speaker.rank, t);
   const std::optional<double> sync = FindSample(batch, SignalId::kCudaSyncSeconds);
   if (!sync) return;
   if (totals_.size() >= LeadSeries::kMaxRanks && !totals_.contains(speaker.rank)) return;

@@ -9,12 +9,16 @@
 //   GPU    engine activity - SM activity / the usual SM activity of a busy engine: a GPU that waits
 //          in a collective has its engine on and few SMs with it. Smaller for a slow GPU (more SMs)
 //          and for a slow host or input (the engine rests).
+//   power  the same by the power that a GPU draws, where it does not tell of its SMs: waiting needs
+//          far less than computing
 //   calls  the share of the time inside synchronisation
 //
 // The lead of a rank is how much less than its peers it waits, as a share of the time. Each rank's
 // own usual lead is learned: GPUs of one model differ, and so do stages of a pipeline. A CUSUM test
-// finds a change of it; the level itself tells who has been late from the beginning.
-// Bounded: 64 ranks of one node x 2 signals x ~1 kB. Single writer.
+// finds a change of it; the level itself tells who has been late from the beginning. Where
+// collectives are counted, a round in which nobody entered any is left out: ranks that evaluate or
+// save each for itself do not wait for one another, whether or not they say so.
+// Bounded: 64 ranks of one node x 3 signals x ~1 kB. Single writer.
 #pragma once
 
 #include <cstdint>
@@ -111,13 +115,16 @@ class LeadTracker {
   void Pause(bool paused) { paused_ = paused; }
 
   const LeadSeries& gpus() const { return gpus_; }
+  const LeadSeries& power() const { return power_; }  // of GPUs that do not tell of their SMs
   const LeadSeries& calls() const { return calls_; }
   double round_seconds() const { return round_seconds_; }
 
   template <class A>
   void Fields(A& a) {
-    a(gpus_, calls_, gpu_round_, call_round_, totals_, round_seconds_, paused_);
+    a(gpus_, power_, calls_, gpu_round_, power_round_, call_round_, totals_, enqueued_, counted_at_,
+      entered_at_, round_seconds_, paused_);
     while (totals_.size() > LeadSeries::kMaxRanks) totals_.erase(std::prev(totals_.end()));
+    while (enqueued_.size() > LeadSeries::kMaxRanks) enqueued_.erase(std::prev(enqueued_.end()));
   }
 
  private:
@@ -134,10 +141,17 @@ class LeadTracker {
   // Closes the round if it is long enough. Whether a look at `t` counts.
   bool Turn(LeadSeries& series, Timestamp& begin, Timestamp t, Timestamp unheard_until) const;
 
-  LeadSeries gpus_, calls_;
-  Timestamp gpu_round_, call_round_;  // when the one that is being filled began; 0 = none
+  void NoteCollectives(const SampleBatch& batch, int32_t rank, Timestamp t);
+  // Collectives are counted, and nobody has entered one since then.
+  bool NobodyEntered(Timestamp since) const;
+
+  LeadSeries gpus_, power_, calls_;
+  // When the one that is being filled began; 0 = none.
+  Timestamp gpu_round_, power_round_, call_round_;
   std::map<int32_t, Totals> totals_;
-  double round_seconds_ = 10;  // until the job prints how long its steps are
+  std::map<int32_t, double> enqueued_;  // collectives, by rank
+  Timestamp counted_at_, entered_at_;   // when they were last told, and last grew
+  double round_seconds_ = 10;           // until the job prints how long its steps are
   bool paused_ = false;
 };
 

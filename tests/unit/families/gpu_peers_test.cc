@@ -156,6 +156,50 @@ TEST(Fabric, IsNotWhereOneCardWorksOrNothingGoesOn) {
   EXPECT_FALSE(WaitingOnTheFabric(f).matched) << "a card that does not tell of its SMs";
 }
 
+// By turns the GPUs work and wait, and they work for `share` of the time.
+features::JobFeatures ByTurns(std::string_view what, double share) {
+  features::JobFeatures f = Waiting();
+  f.gpu.sm_ceiling = what == "work_sm" ? 0.4 : features::RunGpu::kNone;
+  f.leads.late.rank = 1;
+  f.leads.late.lead = 0.01;
+  features::Evidence evidence;
+  evidence.kind = features::EvidenceKind::kGpuWaits;
+  evidence.observed = share;
+  evidence.ranks = {0, 1, 2, 3};
+  evidence.values = {{FieldId::kWhat, std::string(what)}, {FieldId::kEngine, 0.98}};
+  f.evidence.push_back(evidence);
+  return f;
+}
+
+TEST(Fabric, IsSuspectedOfCardsThatWaitForMostOfEachStep) {
+  for (const std::string_view what : {"work_sm", "work_power"}) {
+    const Finding finding = WaitingOnTheFabric(ByTurns(what, 0.4));
+    ASSERT_TRUE(finding.matched) << what;
+    EXPECT_EQ(finding.sub, "interconnect");
+    EXPECT_EQ(finding.advice, "waiting");
+    EXPECT_LE(finding.cap, cap::kEvenOdds);
+    EXPECT_FALSE(WaitingOnTheFabric(ByTurns(what, 0.6)).matched) << "a usual share";
+  }
+}
+
+TEST(Fabric, IsNotWhereTheyMayWaitForAnotherRank) {
+  features::JobFeatures f = ByTurns("work_sm", 0.3);
+  f.leads.late.lead = 0.1;
+  EXPECT_FALSE(WaitingOnTheFabric(f).matched) << "one of them is late";
+  f = ByTurns("work_sm", 0.3);
+  f.world_size = 8;
+  EXPECT_FALSE(WaitingOnTheFabric(f).matched) << "one elsewhere may be";
+  f.network.transport_evidence = Cite(f, features::EvidenceKind::kTransport);
+  EXPECT_EQ(WaitingOnTheFabric(f).tier, proto::TIER_C);
+  f = ByTurns("work_power", 0.4);
+  f.world_size = 8;
+  f.network.transport_evidence = Cite(f, features::EvidenceKind::kTransport);
+  EXPECT_FALSE(WaitingOnTheFabric(f).matched) << "a straggler elsewhere costs as much";
+  f = ByTurns("work_power", 0.3);
+  f.reward_objective = true;
+  EXPECT_FALSE(WaitingOnTheFabric(f).matched) << "generation works little, and waits for nobody";
+}
+
 // Nobody has printed a word for long, three cards wait and one has nothing to do.
 features::JobFeatures Frozen() {
   features::JobFeatures f = Waiting();
@@ -252,6 +296,32 @@ TEST(LastToArrive, NeedsRanksThatWaitForEachOther) {
   features::JobFeatures f = Last();
   f.stores[proto::STORE_NCCL] = Availability::kUp;
   EXPECT_FALSE(StandsOut(f, 0.05)) << "they enter no collectives";
+}
+
+// A first save is most of the little that has passed since it began.
+TEST(LastToArrive, IsTheStragglerAfterAFirstSave) {
+  features::JobFeatures f = Last();
+  f.storage.saves = 1;
+  f.storage.save_share = 0.5;
+  EXPECT_TRUE(LastToArrive(f).matched);
+  f.storage.saves = 3;
+  EXPECT_FALSE(LastToArrive(f).matched) << "who saves all the time is late by that";
+}
+
+// Of what GPUs draw: they differ by some percent as they are made.
+TEST(LastToArrive, TakesMoreThanADifferenceOfPower) {
+  features::JobFeatures f = Last();
+  f.evidence[static_cast<size_t>(f.leads.late.evidence)].unit = "W";
+  EXPECT_FALSE(LastToArrive(f).matched) << "12 % more from the beginning may be the GPU";
+  f.leads.late.lead = 0.16;
+  const Finding finding = LastToArrive(f);
+  ASSERT_TRUE(finding.matched);
+  EXPECT_EQ(finding.advice, "power");
+  f.leads.late.lead = 0.12;
+  f.leads.late.changed = true;
+  EXPECT_TRUE(LastToArrive(f).matched) << "it was not so before";
+  f.leads.late.lead = 0.06;
+  EXPECT_FALSE(StandsOut(f, 0.03)) << "a warmer GPU draws more";
 }
 
 TEST(LastToArrive, MayHaveAStageToItself) {

@@ -63,10 +63,27 @@ class Node {
       const double noise = static_cast<int>(rank) == quiet_ ? noise_ / 2 : noise_;
       const double computes = second.computes[rank] * (1 + noise * normal_(random_));
       look.engine = static_cast<float>(second.engine[rank]);
-      look.sm = static_cast<float>(computes * kWork +
-                                   std::max(0.0, second.engine[rank] - computes) * kChannels);
+      const double waits = std::max(0.0, second.engine[rank] - computes);
+      if (watts_) {
+        look.power = static_cast<float>(60 + 300 * computes + 120 * waits);
+      } else {
+        look.sm = static_cast<float>(computes * kWork + waits * kChannels);
+      }
       gpu.seconds[gpu.written++ % GpuWindow::kSeconds] = look;
       leads_.OnGpu(gpu, look.t, unheard_until_);
+    }
+  }
+  // Its GPUs tell of their power, and not of their SMs.
+  void TellWatts() { watts_ = true; }
+  // Collectives, that each rank enters in a second.
+  void Enter(int collectives) {
+    entered_ += collectives;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      SampleBatch batch;
+      batch.samples = {{SignalId::kCollectivesEnqueued, static_cast<double>(entered_)}};
+      Speaker speaker;
+      speaker.rank = rank;
+      leads_.OnSamples(batch, speaker, At());
     }
   }
   // A rank varies half as much as the others; -1: none does.
@@ -108,6 +125,8 @@ class Node {
   std::mt19937_64 random_;
   double noise_;
   int quiet_ = -1;
+  bool watts_ = false;
+  int64_t entered_ = 0;
   std::normal_distribution<double> normal_;
   double now_ = 100;
   Timestamp unheard_until_;
@@ -187,6 +206,46 @@ TEST(LeadTracker, IsNotMisledByRanksThatVaryByThemselves) {
     for (; seconds < 100 && !node.of(2).late; ++seconds) node.Train(1, 2, 0.056);
     EXPECT_LT(seconds, 100) << "seed " << seed;
   }
+}
+
+TEST(LeadTracker, KnowsByTheirPowerWhoWaits) {
+  Node node;
+  node.TellWatts();
+  node.Train(150);
+  node.Train(40, 2, 0.3);
+  const LeadSeries& power = node.leads().power();
+  EXPECT_TRUE(power.ranks().at(2).late);
+  EXPECT_GT(power.ranks().at(2).Level(20), 0.05);
+  EXPECT_LT(power.ranks().at(2).Level(20), 0.3) << "less than it is: who waits draws, too";
+  EXPECT_EQ(node.LateRanks(), 0) << "the engine of each is on all the time";
+}
+
+TEST(LeadTracker, AsksNoPowerWhereSmsAreTold) {
+  Node node;
+  node.Train(150);
+  EXPECT_TRUE(node.leads().power().ranks().empty());
+}
+
+// An evaluation that nobody tells of: each rank computes for itself, and enters no collective.
+TEST(LeadTracker, IsNotMisledByAnEvaluationWithoutAWord) {
+  Node node;
+  const auto train = [&node](int seconds, int late, double by) {
+    for (int i = 0; i < seconds; ++i) {
+      node.Train(1, late, by);
+      node.Enter(10);
+    }
+  };
+  train(150, -1, 0);
+  train(60, 2, 0.1);
+  ASSERT_TRUE(node.of(2).late);
+  const Timestamp since = node.of(2).late_since;
+  for (int i = 0; i < 60; ++i) {
+    node.Train(1);  // all alike
+    node.Enter(0);
+  }
+  train(30, 2, 0.1);
+  EXPECT_TRUE(node.of(2).late);
+  EXPECT_EQ(node.of(2).late_since.ns, since.ns) << "as before it";
 }
 
 TEST(LeadTracker, ComparesNothingWhilePausedOrUnheard) {
