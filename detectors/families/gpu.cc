@@ -140,11 +140,12 @@ Finding NeverAttached(const JobFeatures& f) {
   const bool several = f.world_size > 1 || f.waits.ranks.size() > 1;
   if (several && (f.in_rendezvous || f.network.connected > 0)) return {};
   double still = std::numeric_limits<double>::infinity();
+  bool sleeps = false;
   for (const features::RankWait& rank : f.waits.ranks) {
     // Work that comes before the first kernel: reading, tokenising, downloading, by itself or by
-    // others for it. Who sleeps was told to.
-    if (!rank.has_run || rank.still_seconds < kStillSeconds || rank.main == WaitClass::kSleep)
-      return {};
+    // others for it.
+    if (!rank.has_run || rank.still_seconds < kStillSeconds) return {};
+    sleeps = sleeps || rank.main == WaitClass::kSleep;
     if (rank.workers > 0 && rank.workers_still_seconds < kStillSeconds) return {};
     if (several && rank.main == WaitClass::kSocket) return {};
     still = std::min(still, rank.still_seconds);
@@ -155,6 +156,8 @@ Finding NeverAttached(const JobFeatures& f) {
   finding.tier = proto::TIER_S;
   // Of ranks elsewhere nobody here knows whether these wait for them.
   if (f.world_size > static_cast<int32_t>(f.waits.ranks.size())) finding.cap = cap::kEvenOdds;
+  // Who sleeps was told to, and may have a reason.
+  if (sleeps) finding.tier = proto::TIER_W;
   finding.component = "process";
   finding.symptom = "hang";
   Show(f.gpu.cards_evidence, finding);

@@ -31,6 +31,8 @@ bool IsInteractive(const windows::JobWindow& job) {
   if (argv.empty()) return true;  // nobody knows
   std::string_view shell = last(argv.front());
   if (shell.starts_with('-')) shell.remove_prefix(1);  // a login's
+  // It keeps a place for whoever comes later.
+  if (shell == "sleep" || shell == "tail") return true;
   // A shell with a script runs it.
   const bool script = argv.size() > 2 || (argv.size() == 2 && !argv[1].starts_with('-'));
   if (!script && std::find(kShells.begin(), kShells.end(), shell) != kShells.end()) return true;

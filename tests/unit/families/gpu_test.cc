@@ -211,6 +211,16 @@ TEST(NeverAttached, IsLessSureWhereOtherRanksAreNotSeen) {
   EXPECT_LE(finding.cap, cap::kEvenOdds);
 }
 
+TEST(NeverAttached, IsAGuessOfWhoSleeps) {
+  features::JobFeatures f = Untouched(600);
+  f.waits.ranks[0].main = WaitClass::kSleep;
+  const Finding finding = NeverAttached(f);
+  ASSERT_TRUE(finding.matched);
+  EXPECT_EQ(finding.tier, proto::TIER_W);
+  f.waits.ranks[0].still_seconds = 599;
+  EXPECT_FALSE(NeverAttached(f).matched) << "it wakes up now and then";
+}
+
 TEST(NeverAttached, IsNotSaid) {
   struct Row {
     std::string_view why;
@@ -234,7 +244,6 @@ TEST(NeverAttached, IsNotSaid) {
          f.in_rendezvous = true;
        }},
       {"nobody looks at its threads", [](auto& f) { f.waits.ranks.clear(); }},
-      {"it sleeps", [](auto& f) { f.waits.ranks[0].main = WaitClass::kSleep; }},
       {"it ran a minute ago", [](auto& f) { f.waits.ranks[0].still_seconds = 60; }},
       {"it has never done anything", [](auto& f) { f.waits.ranks[0].has_run = false; }},
       {"others work for it", [](auto& f) { f.waits.ranks[0].workers = 2; }},
