@@ -21,11 +21,10 @@ bool IsGpuError(const logs::Incident& incident) {
   return incident.kind == IncidentKind::kCudaError || incident.kind == IncidentKind::kXid;
 }
 
-// A kernel's own assertion is a comparison that the program made.
-bool IsAssertion(const logs::Incident& incident) {
-  return std::any_of(incident.fields.begin(), incident.fields.end(), [](const KeyValue& field) {
-    return field.key == "error" && field.value == "device_assert";
-  });
+bool SaysError(const logs::Incident& incident, std::string_view error) {
+  return std::any_of(
+      incident.fields.begin(), incident.fields.end(),
+      [error](const KeyValue& field) { return field.key == "error" && field.value == error; });
 }
 
 // What GPUs of this node count says nothing of one on another node.
@@ -57,7 +56,12 @@ Finding Evaluate(const JobFeatures& f) {
     Show(f.gpu.clean_evidence, finding);
     finding.cap = cap::kUnseenSide;
   }
-  if (IsAssertion(primary->incident())) finding.cap = cap::kInferred;
+  // A kernel's own assertion is a comparison that the program made. A launch failure names no fault
+  // of the program: a GPU that is lost causes it, and only its own node sees that.
+  if (SaysError(primary->incident(), "device_assert")) finding.cap = cap::kInferred;
+  if (SaysError(primary->incident(), "launch_failure") &&
+      IsOnAnotherNode(f, primary->incident().rank))
+    finding.cap = cap::kEvenOdds;
   if (owner == features::GpuErrorOwner::kUndecided) finding.tier = proto::TIER_W;
   finding.open.push_back(Question::kHardwareOrSoftware);
   return finding;
