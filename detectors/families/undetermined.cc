@@ -16,31 +16,57 @@ namespace rankscope::families::undetermined {
 using features::JobFeatures;
 using features::kNoEvidence;
 
+namespace {
+
+// A rank of this node was the first to end, with a status of its own, and everybody who would know
+// of a fault here was heard and told of none. Of a rank elsewhere nobody here knows as much.
+bool EndedHereWithoutAWord(const JobFeatures& f) {
+  const features::Cause* const primary = f.Primary();
+  if (primary != nullptr && primary->incident().kind != logs::IncidentKind::kNonZeroExit)
+    return false;
+  if (f.text_unseen || f.end_unseen || f.lines == 0) return false;
+  for (const proto::Store store : {proto::STORE_LOG, proto::STORE_KERNEL, proto::STORE_PROCESS}) {
+    if (f.store(store) != Availability::kUp) return false;
+  }
+  const Availability gpu = f.store(proto::STORE_GPU);
+  if (gpu != Availability::kUp && gpu != Availability::kNotApplicable) return false;
+  return std::any_of(f.causes.begin(), f.causes.end(), [](const features::Cause& cause) {
+    return cause.incident().kind == logs::IncidentKind::kNonZeroExit &&
+           cause.candidate->store == proto::STORE_PROCESS && !cause.candidate->ranks.empty();
+  });
+}
+
+void DescribeLive(const JobFeatures& f, Finding& finding) {
+  finding.sub = subs::kTooEarly;
+  // A run that says nothing and advances is not too young to be judged but too quiet.
+  constexpr double kLongEnough = 60;
+  const bool quiet = f.progress == 0 && (f.now - f.begin).seconds() >= kLongEnough && Advances(f) &&
+                     f.launches.launches > 0;
+  if (Stalls(f)) {
+    finding.sub = "stalling";
+    finding.values = {{FieldId::kSeconds, f.silence_seconds},
+                      {FieldId::kWithin, f.usual_record_seconds},
+                      {FieldId::kTimeout, HangTimeout(f)}};
+    Show(f.silence_evidence, finding);
+    finding.open.push_back(Question::kStalls);
+  } else {
+    finding.open.push_back(quiet ? Question::kCorrectness : Question::kTooEarly);
+  }
+  Show(f.launches.idle_evidence, finding);
+  Show(f.collectives.advance_evidence, finding);
+  if (f.lines_evidence != kNoEvidence) finding.shows.push_back(f.lines_evidence);
+  if (f.steps_evidence != kNoEvidence) finding.shows.push_back(f.steps_evidence);
+}
+
+}  // namespace
+
 Finding Evaluate(const JobFeatures& f) {
   Finding finding;
   finding.matched = true;
   finding.tier = proto::TIER_W;
   finding.component = "unknown";
   if (f.running) {
-    finding.sub = subs::kTooEarly;
-    // A run that says nothing and advances is not too young to be judged but too quiet.
-    constexpr double kLongEnough = 60;
-    const bool quiet = f.progress == 0 && (f.now - f.begin).seconds() >= kLongEnough &&
-                       Advances(f) && f.launches.launches > 0;
-    if (Stalls(f)) {
-      finding.sub = "stalling";
-      finding.values = {{FieldId::kSeconds, f.silence_seconds},
-                        {FieldId::kWithin, f.usual_record_seconds},
-                        {FieldId::kTimeout, HangTimeout(f)}};
-      Show(f.silence_evidence, finding);
-      finding.open.push_back(Question::kStalls);
-    } else {
-      finding.open.push_back(quiet ? Question::kCorrectness : Question::kTooEarly);
-    }
-    Show(f.launches.idle_evidence, finding);
-    Show(f.collectives.advance_evidence, finding);
-    if (f.lines_evidence != kNoEvidence) finding.shows.push_back(f.lines_evidence);
-    if (f.steps_evidence != kNoEvidence) finding.shows.push_back(f.steps_evidence);
+    DescribeLive(f, finding);
     return finding;
   }
   if (f.Primary() != nullptr) {
@@ -70,6 +96,10 @@ Finding Evaluate(const JobFeatures& f) {
   const bool failed = f.Primary() != nullptr || (f.exit_known && f.exit_code != 0) ||
                       f.wrapper_lost || !EndedWell(f);
   if (!failed) finding.sub = ShowsWork(f) ? subs::kNoEvidence : subs::kNoTraining;
+  if (failed && EndedHereWithoutAWord(f)) {
+    finding.tier = proto::TIER_S;
+    finding.cap = cap::kOneSource;
+  }
   if (f.exit_evidence != kNoEvidence && std::find(finding.shows.begin(), finding.shows.end(),
                                                   f.exit_evidence) == finding.shows.end()) {
     finding.shows.push_back(f.exit_evidence);
