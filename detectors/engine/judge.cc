@@ -10,6 +10,7 @@
 #include "detectors/engine/data_quality.h"
 #include "detectors/families/family_names.h"
 #include "detectors/features/build.h"
+#include "detectors/model/subs.h"
 #include "detectors/recording/utf8_message.h"
 #include "detectors/verdict/verdict_builder.h"
 
@@ -175,6 +176,10 @@ Judge::Choice Judge::Hold(Choice choice, const JobFeatures& f, Timestamp now) {
   for (const FamilyRow& row : families::Families()) {
     if (row.code == raised_) clear = row.clear;
   }
+  // The trend of a young curve comes and goes with a few records; a run that falls silent does not
+  // have to wait for that.
+  constexpr Duration kTrend = Seconds(30);
+  if (raised_ == "G1" && choice.finding.sub == subs::kTooEarly) clear = std::max(clear, kTrend);
   // An event or a hang is no noise, and a fault waits for its own hold: only what is less than what
   // stands waits until that has been absent for long.
   const bool event = choice.family->incident && f.Primary() != nullptr;

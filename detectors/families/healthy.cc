@@ -26,6 +26,13 @@ bool IsRead(const JobFeatures& f) {
   return f.recognised || (f.generic && f.loss.points >= kGeneric);
 }
 
+// The curve of a run that goes on is looked at with each record, and looking often finds a trend by
+// chance now and then: it must be one that does not come and go.
+bool LearnsForGood(const JobFeatures& f) {
+  constexpr double kForGood = 3;  // 1 in 400 of a two-sided test
+  return Learned(f) && (!f.running || f.loss.trend_z < -kForGood);
+}
+
 // It learns, and takes half as long again for a step as it did at first.
 bool BecameSlow(const JobFeatures& f) {
   constexpr double kSlowdown = 1.5;
@@ -68,7 +75,7 @@ Finding Evaluate(const JobFeatures& f) {
   // What came after the newest record may have been another curve.
   const bool seen_to_its_end = !f.text_unseen || f.train_end;
   const bool reward = f.recognised && RewardHolds(f);
-  if (IsRead(f) && (Learned(f) || reward) && seen_to_its_end) {
+  if (IsRead(f) && (LearnsForGood(f) || reward) && seen_to_its_end) {
     finding.sub = BecameSlow(f) ? "slow" : "healthy";
     if (reward) {
       finding.advice = "reward";
