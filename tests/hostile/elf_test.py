@@ -153,7 +153,7 @@ class CallSources(HostileTest):
         self.assertNotIn(f'rankscope_cuda_kernel_launches_total{{job_id="{job}"', daemon.get("/metrics")[1])
 
     def reasons(self, daemon):
-        return re.findall(r"partly: [^\"<\n]*", daemon.get("/")[1] + daemon.text())
+        return re.findall(r'source is partly up" source=cuda reason="[^"]*not all calls of [^"]*', daemon.text())
 
     def cpu_seconds(self, daemon):
         fields = Path(f"/proc/{daemon.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -175,7 +175,7 @@ class CallSources(HostileTest):
         self.counted(daemon, self.victim())
         self.comes_to_rest(daemon)
         self.is_unknown(daemon, attacker, "661")
-        self.assertTrue(self.reasons(daemon))
+        wait_for("the reason to be told", lambda: self.reasons(daemon))
 
     def test_a_hundred_copies_of_a_library(self):
         """The attacker runs code from a hundred copies of libcuda: every launch of the victim, who starts later, is counted."""
