@@ -81,6 +81,7 @@ class Builder {
     DescribeLossScale(window_, citer_, f_);
     DescribeReward(window_, citer_, f_);
     DescribeMetric(window_, citer_, f_);
+    DescribeTarget(job_.targets(), window_, citer_, f_);
     DescribeCompiler(job_, window_, citer_, f_);
     DescribeRestarts(job_, window_, citer_, f_);
     DescribeNetwork(job_, window_, citer_, f_);
@@ -135,6 +136,7 @@ class Builder {
     for (const auto& [rank, window] : job_.ranks()) {
       if (window.process.pid != 0) f_.rank_pids.push_back(window.process.pid);
     }
+    if (!earlier_) DescribeMissingRanks(job_, citer_, f_);
     f_.phase = window_.phase.phase();
     if (!earlier_ && end.ended && end.status_known) {
       f_.exit_known = true;

@@ -54,6 +54,7 @@ enum class EvidenceKind : uint8_t {
   kLinesRead,   // lines read, no error among them
   kRendezvousBegin,
   kProcessesAlive,
+  kMissingRanks,  // that belong on this node and have no process
   kNoCheckpoint,
   kStepTime,
   kQuoted,  // a line beside the cited one of the same incident
@@ -73,6 +74,8 @@ enum class EvidenceKind : uint8_t {
   kEarlierLoss,
   kLossScale,
   kReward,
+  kRewardClipped,  // completions run into the length limit
+  kTarget,         // a throughput, and the one that the run should reach
   kRewardFlat,
   kKl,
   kCompiling,
@@ -98,6 +101,7 @@ enum class EvidenceKind : uint8_t {
   kCommunicator,
   kRas,
   kFlightRecorder,
+  kFlightWaits,  // ranks stand in a collective, by their dumps
   kInspector,
   kPortCounters,
   kGpuActivity,

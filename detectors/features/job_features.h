@@ -163,6 +163,11 @@ struct RewardFeatures {
   double usual_kl = logs::kAbsent;
   bool kl_rose_early = false;
   double last_kl = logs::kAbsent;
+  int64_t reward_records = 0;
+  double best_median = logs::kAbsent;    // of ten records in a row
+  double early_clipped = logs::kAbsent;  // share of completions at the length limit; medians of ten
+  double late_clipped = logs::kAbsent;
+  EvidenceRef clipped_evidence = kNoEvidence;
   EvidenceRef first_evidence = kNoEvidence;
   EvidenceRef last_evidence = kNoEvidence;
   EvidenceRef flat_evidence = kNoEvidence;
@@ -177,6 +182,15 @@ struct MetricFeatures {
   double first = logs::kAbsent;
   double last = logs::kAbsent;
   EvidenceRef evidence = kNoEvidence;
+};
+
+// The throughput that the run should reach, and what it reaches: the median of its newest records.
+struct TargetFeatures {
+  double target = 0;  // 0 = none is set, or the run does not print what it is of
+  double reached = logs::kAbsent;
+  int64_t records = 0;  // past the warm-up
+  EvidenceRef evidence = kNoEvidence;
+  bool known() const { return target > 0; }
 };
 
 struct CompilerFeatures {
@@ -239,6 +253,11 @@ struct JobFeatures {
   int32_t world_size = 0;                      // 0 = not known
   int64_t processes_seen = 0;
   int64_t processes_alive = 0;
+  // Ranks that belong on this node and of which no process was ever seen, and how long ago the last
+  // of the others began.
+  std::vector<int32_t> missing_ranks;
+  double missing_seconds = 0;
+  EvidenceRef missing_evidence = kNoEvidence;
   std::vector<int32_t> rank_pids;  // as the process source knows them
   proto::Phase phase = proto::PHASE_INIT;
   std::array<Availability, kStores> stores{};
@@ -285,6 +304,7 @@ struct JobFeatures {
   LossScaleFeatures loss_scale;
   RewardFeatures reward;
   MetricFeatures metric;
+  TargetFeatures target;
   CompilerFeatures compiler;
   RestartFeatures restarts;
 

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 
 #include "detectors/model/ascii.h"
 #include "detectors/windows/completed_save.h"
+#include "detectors/windows/series/statistics.h"
 
 namespace rankscope::features {
 namespace {
@@ -185,6 +187,16 @@ void DescribeReward(const windows::AttemptWindow& window, Citer& citer, JobFeatu
   reward.usual_kl = tracker.usual_kl();
   reward.kl_rose_early = tracker.rose_early();
   reward.last_kl = tracker.last_kl();
+  reward.reward_records = tracker.reward_records();
+  reward.best_median = tracker.best_median();
+  reward.early_clipped = tracker.early_clipped();
+  reward.late_clipped = tracker.late_clipped();
+  if (tracker.last_clipped().present()) {
+    Evidence clipped = citer.Quote(EvidenceKind::kRewardClipped, tracker.last_clipped());
+    clipped.observed = reward.late_clipped;
+    clipped.expected = reward.early_clipped;
+    reward.clipped_evidence = citer.Add(std::move(clipped));
+  }
   reward.first_evidence = citer.AddPoint(EvidenceKind::kReward, tracker.first());
   if (tracker.last().index > tracker.first().index)
     reward.last_evidence = citer.AddPoint(EvidenceKind::kReward, tracker.last());
@@ -198,6 +210,70 @@ void DescribeReward(const windows::AttemptWindow& window, Citer& citer, JobFeatu
     kl.expected = reward.usual_kl;
     reward.kl_evidence = citer.Add(std::move(kl));
   }
+}
+
+void DescribeMissingRanks(const windows::JobWindow& job, Citer& citer, JobFeatures& f) {
+  // A launcher numbers the ranks of a node one after the other.
+  constexpr int32_t kMostOfANode = 1024;
+  const int32_t expected = job.local_world_size();
+  if (expected < 2 || expected > kMostOfANode || job.ranks().empty()) return;
+  std::set<int32_t> seen;
+  int32_t first = -1;
+  for (const auto& [rank, window] : job.ranks()) {
+    if (window.local_rank < 0 || window.local_rank > rank) return;
+    const int32_t base = rank - window.local_rank;
+    if (first >= 0 && base != first) return;  // of several nodes, or numbered in another way
+    first = base;
+    seen.insert(rank);
+  }
+  for (int32_t rank = first; rank < first + expected; ++rank) {
+    if (!seen.contains(rank)) f.missing_ranks.push_back(rank);
+  }
+  if (f.missing_ranks.empty()) return;
+  f.missing_seconds = job.RunningSeconds(job.last_rank_start(), f.now);
+  Evidence evidence;
+  evidence.kind = EvidenceKind::kMissingRanks;
+  evidence.store = proto::STORE_PROCESS;
+  evidence.ranks = f.missing_ranks;
+  evidence.expected = expected;
+  evidence.begin = job.last_rank_start();
+  evidence.end = f.now;
+  evidence.values = {{FieldId::kSeconds, std::floor(f.missing_seconds)}};
+  f.missing_evidence = citer.Add(std::move(evidence));
+}
+
+// Of several targets the one that is missed most.
+void DescribeTarget(const windows::Targets& targets, const windows::AttemptWindow& window,
+                    Citer& citer, JobFeatures& f) {
+  constexpr int64_t kRecords = 8;  // past the warm-up, for a median
+  TargetFeatures& found = f.target;
+  std::string_view measure;
+  for (size_t i = 0; i < kSpeedNames.size(); ++i) {
+    const double target = targets.value(static_cast<Speed>(i));
+    if (!(target > 0)) continue;
+    const auto& speeds = window.training.speed(i);
+    double reached = windows::Median(speeds.ToVector());
+    auto records = static_cast<int64_t>(speeds.size());
+    // A run that prints records without their time has a clock of steps all the same.
+    const bool steps = static_cast<Speed>(i) == Speed::kSteps;
+    if (records == 0 && steps && f.step_seconds > 0 &&
+        f.progress >= windows::TrainingTracker::kWarmUp + kRecords) {
+      reached = 1 / f.step_seconds;
+      records = kRecords;
+    }
+    if (records < kRecords || !(reached > 0)) continue;
+    if (found.known() && reached / target >= found.reached / found.target) continue;
+    found = {target, reached, records};
+    measure = kSpeedNames[i];
+  }
+  if (!found.known()) return;
+  Evidence evidence = citer.Quote(EvidenceKind::kTarget, window.last_progress);
+  evidence.observed = found.reached;
+  evidence.expected = found.target;
+  evidence.values = {{FieldId::kMeasure, std::string(measure.substr(0, measure.find('_')))},
+                     {FieldId::kShare, found.reached / found.target},
+                     {FieldId::kRecords, found.records}};
+  found.evidence = citer.Add(std::move(evidence));
 }
 
 void DescribeMetric(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f) {

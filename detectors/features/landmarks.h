@@ -22,6 +22,10 @@ bool CountsWithinEpochs(const windows::AttemptWindow& window);
 void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow& window,
                     Citer& citer, JobFeatures& f);
 void DescribeLossScale(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
+// Ranks that belong on this node and never came.
+void DescribeMissingRanks(const windows::JobWindow& job, Citer& citer, JobFeatures& f);
+void DescribeTarget(const windows::Targets& targets, const windows::AttemptWindow& window,
+                    Citer& citer, JobFeatures& f);
 void DescribeReward(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
 void DescribeMetric(const windows::AttemptWindow& window, Citer& citer, JobFeatures& f);
 void DescribeCompiler(const windows::JobWindow& job, const windows::AttemptWindow& window,

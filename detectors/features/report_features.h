@@ -17,10 +17,16 @@ struct ReportFeatures {
   // Ranks that hold the others up, as one source has it; empty = it names nobody.
   struct Accused {
     std::vector<int32_t> ranks;  // rising
-    std::string how;             // absent | behind | dead | unresponsive
+    std::string how;             // absent | behind | not_started | peer | dead | unresponsive
     EvidenceRef evidence = kNoEvidence;
   };
   Accused flight;
+  // By their dumps ranks stand in collectives past the time that one may take: the watchdog's, or a
+  // minute.
+  bool stands = false;
+  double stands_seconds = -1;  // how long, at the dump; -1 = the dumps do not tell
+  std::vector<int32_t> standing;
+  EvidenceRef standing_evidence = kNoEvidence;
   Accused ras;  // unchanged in two reports, or given up by RAS itself
 
   // Ranks that wait for something else than the rest.

@@ -67,7 +67,8 @@ struct Progress {
   double reward_std = kAbsent;      // reinforcement learning
   double zero_std_share = kAbsent;  // 0..1, groups whose rewards are all equal
   double kl = kAbsent;
-  bool loss_key_missing = false;  // the dialect prints a loss when it has one, and here it did not
+  double clipped_share = kAbsent;  // 0..1, completions that ran into the length limit
+  bool loss_key_missing = false;   // the dialect prints a loss when it has one, and here it did not
 };
 
 enum class IncidentKind : uint8_t {

@@ -173,6 +173,7 @@ void JobWindow::OnProcessStart(const attribution::ProcessInfo& process, bool aga
   attempts_.current().kernel.network.OnCommand(process.command);
   if (process.rank < 0 || (ranks_.size() >= kMaxRanks && !ranks_.contains(process.rank))) return;
   RankWindow& rank = ranks_[process.rank];
+  if (rank.process != process.key) last_rank_start_ = t;
   rank.rank = process.rank;
   rank.local_rank = process.local_rank;
   rank.process = process.key;
@@ -203,6 +204,8 @@ void JobWindow::OnEnvironment(const attribution::ProcessInfo& process,
   for (const KeyValue& entry : environment) {
     if (entry.key == "SLURM_JOB_NODELIST" && entry.value.size() <= kNodeListCap)
       node_list_ = entry.value;
+    if (entry.key == "LOCAL_WORLD_SIZE")
+      local_world_size_ = std::max(0, std::atoi(entry.value.c_str()));
   }
   surroundings_.OnEnvironment(environment, process.key, process.rank, t);
   parents_.OnEnvironment(environment, t);

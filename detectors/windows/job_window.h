@@ -31,6 +31,7 @@
 #include "detectors/windows/single_program.h"
 #include "detectors/windows/step_table.h"
 #include "detectors/windows/surroundings.h"
+#include "detectors/windows/targets.h"
 #include "detectors/windows/trackers/cgroup_kills.h"
 #include "detectors/windows/trackers/lead_tracker.h"
 #include "detectors/windows/trackers/process_totals.h"
@@ -262,6 +263,10 @@ class JobWindow {
   const std::deque<EarlierAttempt>& earlier() const { return attempts_.earlier(); }
 
   const LeadTracker& leads() const { return leads_; }
+  const Targets& targets() const { return targets_; }
+  // How many ranks run on this node, by the environment of its ranks; 0 = it does not say.
+  int32_t local_world_size() const { return local_world_size_; }
+  Timestamp last_rank_start() const { return last_rank_start_; }
 
   // Attempts that have ended since the engine last looked, oldest first; it judges each before the
   // window forgets it.
@@ -279,7 +284,7 @@ class JobWindow {
       pending_signals_, ended_well_, gpu_claims_, scheduler_, boot_, parents_, suspension_,
       scheduler_state_attempt_, scheduler_marks_, array_task_, heterogeneous_, hearing_,
       wrapper_note_, single_program_, past_texts_, in_past_, node_list_, steps_, leads_,
-      leads_attempt_, oom_kills_);
+      leads_attempt_, oom_kills_, targets_, local_world_size_, last_rank_start_);
     // Restored from damaged bytes.
     while (scheduler_marks_.size() > kMaxSchedulerMarks) scheduler_marks_.pop_front();
   }
@@ -367,8 +372,11 @@ class JobWindow {
   bool ranked_text_ = false;
   int32_t ranked_streams_ = 0;    // ranks that have streams of their own
   uint32_t progress_stream_ = 0;  // whose records speak for the job where each rank prints them
-  LeadTracker leads_;             // of the current attempt
-  int32_t leads_attempt_ = 0;     // which one that was
+  Targets targets_;               // of all attempts
+  int32_t local_world_size_ = 0;
+  Timestamp last_rank_start_;
+  LeadTracker leads_;          // of the current attempt
+  int32_t leads_attempt_ = 0;  // which one that was
 };
 
 }  // namespace rankscope::windows

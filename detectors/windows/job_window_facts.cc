@@ -41,6 +41,7 @@ void AddCanceller(std::string_view by, std::vector<KeyValue>& fields) {
 void JobWindow::OnEvent(const Event& event, const Speaker& speaker, Timestamp t) {
   attempts_.Each([&](AttemptWindow& attempt) { attempt.kernel.OnEvent(event, speaker, t); });
   suspension_.OnEvent(event, t);
+  if (event.type == WireType(EventType::kTarget)) targets_.OnEvent(event);
   if (event.type == WireType(EventType::kOutputRead)) hearing_.OnOutputRead();
 }
 

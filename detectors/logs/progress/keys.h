@@ -32,6 +32,7 @@ enum class Key : uint8_t {
   kRewardStd,
   kZeroStdShare,
   kKl,
+  kClippedShare,
   kSkipped,
   kNanIterations,
   kNumZeros,
@@ -111,6 +112,8 @@ inline constexpr Group kGroups[] = {
     {Key::kRewardStd, "reward_std rewards_std"},
     {Key::kZeroStdShare, "frac_reward_zero_std"},
     {Key::kKl, "kl objective_kl mean_kl kl_div"},
+    {Key::kClippedShare,
+     "completions_clipped_ratio completions_clip_ratio response_length_clip_ratio"},
     {Key::kSkipped, "number_of_skipped_iterations skipped skipped_iterations skipped_steps"},
     {Key::kNanIterations, "number_of_nan_iterations nan_iterations"},
     {Key::kNumZeros, "num_zeros num_zeros_in_grad"},
@@ -225,6 +228,7 @@ inline constexpr std::array<double Progress::*, kKeys> kFactFields = [] {
   set(Key::kRewardStd, &Progress::reward_std);
   set(Key::kZeroStdShare, &Progress::zero_std_share);
   set(Key::kKl, &Progress::kl);
+  set(Key::kClippedShare, &Progress::clipped_share);
   set(Key::kSkipped, &Progress::skipped_iterations);
   set(Key::kNanIterations, &Progress::nan_iterations);
   set(Key::kNumZeros, &Progress::num_zeros);

@@ -138,7 +138,7 @@ struct GpuWindow {
 
 class GpuTracker {
  public:
-  static constexpr size_t kMaxGpus = 32;
+  static constexpr size_t kMaxGpus = 4096;    // a node has 16 at most, a recording those of all
   static constexpr size_t kMaxHolders = 128;  // of one card
   static constexpr size_t kMaxRanks = 64;
   static constexpr size_t kNameCap = 64;

@@ -155,7 +155,7 @@ class RankCalls {
 
 class LaunchTracker {
  public:
-  static constexpr size_t kMaxRanks = 64;  // of one node
+  static constexpr size_t kMaxRanks = 4096;  // a node has some dozen, a recording those of all
 
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   void OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t);

@@ -62,7 +62,7 @@ struct RankLead {
 
 class LeadSeries {
  public:
-  static constexpr size_t kMaxRanks = 64;    // of one node
+  static constexpr size_t kMaxRanks = 4096;  // a node has some dozen, a recording those of all
   static constexpr uint32_t kBaseline = 60;  // rounds
   static constexpr uint32_t kWarmUp = 5;     // rounds that are left out
   static constexpr double kNotable =

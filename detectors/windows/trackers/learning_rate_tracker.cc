@@ -76,7 +76,13 @@ void LearningRateTracker::Add(const TrackedRecord& record) {
   }
   last_ = rate;
   last_at_ = at;
+  if (records_ == 0) {
+    first_ = rate;
+    first_at_ = last_step_;
+  }
+  if (rate > peak_) peak_at_ = last_step_;
   peak_ = std::max(peak_, rate);
+  record.Cite(rate, newest_);
   ++records_;
 }
 

@@ -29,11 +29,20 @@ class LearningRateTracker {
   const Sighting& zero() const { return zero_; }
   const Sighting& jump() const { return jump_; }        // usual: the highest rate before
   const Sighting& restart() const { return restart_; }  // usual: the rate before the fall
+  // The curve in short, by printed steps (NaN: none are printed): the first rate, where the highest
+  // was first reached, and the newest.
+  double first() const { return first_; }
+  double first_at() const { return first_at_; }
+  double peak() const { return peak_; }
+  double peak_at() const { return peak_at_; }
+  double last() const { return last_; }
+  double last_at() const { return last_step_; }
+  const CitedPoint& newest() const { return newest_; }
 
   template <class A>
   void Fields(A& a) {
     a(records_, last_, last_at_, slope_, peak_, last_step_, falling_, rises_, zero_, jump_,
-      restart_, fall_);
+      restart_, fall_, first_, first_at_, peak_at_, newest_);
   }
 
  private:
@@ -49,6 +58,8 @@ class LearningRateTracker {
   double last_step_ = kNone;
   bool falling_ = false;  // a fall may turn out to be a second warm-up
   int64_t rises_ = 0;     // records since the fall, each above the one before
+  double first_ = kNone, first_at_ = kNone, peak_at_ = kNone;
+  CitedPoint newest_;
   Sighting zero_, jump_, restart_, fall_;
 };
 

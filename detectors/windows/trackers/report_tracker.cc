@@ -264,6 +264,10 @@ void ReportTracker::OnFlight(const Event& event, int32_t rank, Timestamp t) {
   group.sizes = Short(event, "sizes");
   group.dtype = Short(event, "dtype");
   group.caller = Short(event, "caller");
+  group.state = Short(event, "state");
+  group.created_ns = Number(event, "created_ns", 0);
+  group.timeout_ms = Number(event, "timeout_ms", 0);
+  group.peers = Short(event, "peers", 2048);
   flight.groups.push_back(std::move(group));
 }
 

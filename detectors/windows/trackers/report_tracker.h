@@ -80,11 +80,15 @@ struct FlightGroupSeen {
   std::string members;  // "0-7,9", with a stride "0-56/8"; empty = not told
   int64_t enqueued = -1, completed = -1;
   int64_t pending = -1;  // sequence of the oldest that has not completed
-  std::string operation, sizes, dtype, caller;
+  std::string operation, sizes, dtype, caller, state;
+  int64_t created_ns = 0;  // since 1970: when that one was entered; 0 = not told
+  int64_t timeout_ms = 0;  // after which the watchdog gives it up; 0 = not told
+  std::string peers;       // ranks that it sends to or receives from and waits for; as `members`
 
   template <class A>
   void Fields(A& a) {
-    a(name, description, members, enqueued, completed, pending, operation, sizes, dtype, caller);
+    a(name, description, members, enqueued, completed, pending, operation, sizes, dtype, caller,
+      state, created_ns, timeout_ms, peers);
   }
 };
 
@@ -121,8 +125,9 @@ struct InspectorSeen {
 class ReportTracker {
  public:
   static constexpr size_t kMaxSuspects = 64;  // 300 bytes each
-  // A node has some dozen ranks; dumps of other nodes come by no way yet. 64 groups of 500 bytes.
-  static constexpr size_t kMaxRanks = 256;
+  // A node has some dozen ranks, a folder of dumps those of all nodes. A rank is in a dozen groups
+  // of 500 bytes.
+  static constexpr size_t kMaxRanks = 4096;
   static constexpr size_t kMaxGroups = 64;
 
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);

@@ -43,8 +43,12 @@ void RewardTracker::Add(const logs::Progress& progress, uint32_t stream, int64_t
     if (!first_.present()) quote(first_, progress.reward);
     quote(last_, progress.reward);
     rewards_.Push(progress.reward);
+    ++reward_records_;
     if (early_rewards_.size() < kEarlyRewards) early_rewards_.push_back(progress.reward);
     if (!(progress.reward <= best_reward_)) best_reward_ = progress.reward;
+    if (const double median = last_reward();
+        reward_records_ >= static_cast<int64_t>(kEarlyRewards) && !(median <= best_median_))
+      best_median_ = median;
   }
   if (spread) {
     if (IsFlat(progress)) {
@@ -64,6 +68,11 @@ void RewardTracker::Add(const logs::Progress& progress, uint32_t stream, int64_t
     if (!highest_kl_.present() || progress.kl > highest_kl_.value) quote(highest_kl_, progress.kl);
     ++kl_records_;
     NoteEarlyRise();
+  }
+  if (std::isfinite(progress.clipped_share)) {
+    if (early_clipped_.size() < kEarlyRewards) early_clipped_.push_back(progress.clipped_share);
+    late_clipped_.Push(progress.clipped_share);
+    quote(last_clipped_, progress.clipped_share);
   }
   ++records_;
 }
@@ -94,6 +103,12 @@ double RewardTracker::last_reward() const {
 }
 double RewardTracker::usual_kl() const {
   return rose_early() ? kl_before_rise_ : Median(early_kl_);
+}
+double RewardTracker::early_clipped() const {
+  return Median(early_clipped_);
+}
+double RewardTracker::late_clipped() const {
+  return Median(late_clipped_.ToVector());
 }
 double RewardTracker::last_kl() const {
   return Median(late_kl_.ToVector());

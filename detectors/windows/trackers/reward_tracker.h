@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What reinforcement learning prints instead of a loss that falls: rewards, how far the rewards of
-// one group differ (no difference, no gradient), and the distance from the reference model. Fed
-// with training records in order; single writer.
+// one group differ (no difference, no gradient), the distance from the reference model, and how
+// many completions run into the length limit. Fed with training records in order; single writer.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,8 @@ class RewardTracker {
   double first_reward() const;  // median of the first ten; NaN: none
   double last_reward() const;   // median of the last ten
   double best_reward() const { return best_reward_; }
+  double best_median() const { return best_median_; }  // the highest median of ten in a row
+  int64_t reward_records() const { return reward_records_; }
   const CitedPoint& first() const { return first_; }
   const CitedPoint& last() const { return last_; }
 
@@ -41,10 +43,17 @@ class RewardTracker {
   int64_t kl_records() const { return kl_records_; }
   const CitedPoint& highest_kl() const { return highest_kl_; }
 
+  // Share of completions that ran into the length limit: medians of the first ten and of the last
+  // ten; NaN: none is printed.
+  double early_clipped() const;
+  double late_clipped() const;
+  const CitedPoint& last_clipped() const { return last_clipped_; }
+
   template <class A>
   void Fields(A& a) {
     a(records_, trailing_flat_, ever_differed_, best_reward_, rewards_, early_rewards_, early_kl_,
-      late_kl_, kl_records_, flat_, first_, last_, highest_kl_, kl_before_rise_);
+      late_kl_, kl_records_, flat_, first_, last_, highest_kl_, kl_before_rise_, best_median_,
+      reward_records_, early_clipped_, late_clipped_, last_clipped_);
   }
 
  private:
@@ -60,7 +69,11 @@ class RewardTracker {
   Ring<double, 10> late_kl_;
   int64_t kl_records_ = 0;
   double kl_before_rise_ = std::numeric_limits<double>::quiet_NaN();
-  CitedPoint flat_, first_, last_, highest_kl_;
+  double best_median_ = std::numeric_limits<double>::quiet_NaN();
+  int64_t reward_records_ = 0;
+  std::vector<double> early_clipped_;  // at most ten
+  Ring<double, 10> late_clipped_;
+  CitedPoint flat_, first_, last_, highest_kl_, last_clipped_;
 };
 
 }  // namespace rankscope::windows

@@ -32,7 +32,7 @@ struct StillSpan {
 
 class StillnessTracker {
  public:
-  static constexpr size_t kMaxRanks = 64;  // of one node
+  static constexpr size_t kMaxRanks = 4096;  // a node has some dozen, a recording those of all
 
   void OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t);
 

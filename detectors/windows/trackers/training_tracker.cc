@@ -55,6 +55,7 @@ void TrainingTracker::Add(const TrackedRecord& record) {
     nan_iterations_.times += static_cast<int64_t>(std::min(progress.nan_iterations, 1e9));
   }
   AddThroughput(record);
+  AddSpeeds(progress);
   disturbed_ = false;
   ++records_;
 }
@@ -177,6 +178,16 @@ void TrainingTracker::AddSkips(const TrackedRecord& record, double steps) {
   if (!(skips > 0)) return;
   skipped_.times += static_cast<int64_t>(std::min(skips, steps));
   record.Cite(record.progress.skipped_iterations, skipped_.point);
+}
+
+void TrainingTracker::AddSpeeds(const logs::Progress& progress) {
+  if (records_ < kWarmUp || disturbed_) return;
+  const double steps = progress.step_seconds > 0 ? 1 / progress.step_seconds : logs::kAbsent;
+  const std::array<double, kSpeeds> speeds = {progress.tokens_per_second,
+                                              progress.samples_per_second, steps, progress.mfu};
+  for (size_t i = 0; i < kSpeeds; ++i) {
+    if (std::isfinite(speeds[i]) && speeds[i] > 0) speeds_[i].Push(speeds[i]);
+  }
 }
 
 void TrainingTracker::AddThroughput(const TrackedRecord& record) {

@@ -7,6 +7,7 @@
 // its rings are full. Fed in order; single writer.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string_view>
@@ -62,6 +63,10 @@ class TrainingTracker {
   const std::vector<double>& early_throughput() const { return early_throughput_; }
   std::vector<double> late_throughput() const { return late_throughput_.ToVector(); }
   int64_t throughput_records() const { return throughput_records_; }
+  // Tokens, samples and steps a second and MFU, as printed, of the newest records past the warm-up
+  // that no save or evaluation lies before.
+  static constexpr size_t kSpeeds = 4;
+  const Ring<double, 32>& speed(size_t which) const { return speeds_[which]; }
 
   template <class A>
   void Fields(A& a) {
@@ -69,7 +74,7 @@ class TrainingTracker {
       zero_begin_, grad_norm_zero_, zeros_, gradient_zeros_, scale_, scale_top_, scale_steady_,
       scale_halvings_, scale_rises_, scale_falls_, learning_rate_, step_seconds_, timed_steps_,
       slow_steps_, skipped_, skippable_, cumulative_skips_, nan_iterations_, saves_, measure_,
-      early_throughput_, late_throughput_, throughput_records_, metrics_);
+      early_throughput_, late_throughput_, throughput_records_, metrics_, speeds_);
     if (measure_ > ThroughputMeasure::kMfu) measure_ = ThroughputMeasure::kNone;  // damaged bytes
   }
 
@@ -80,6 +85,7 @@ class TrainingTracker {
   void AddStepTime(const TrackedRecord& record);
   void AddSkips(const TrackedRecord& record, double steps);
   void AddThroughput(const TrackedRecord& record);
+  void AddSpeeds(const logs::Progress& progress);
 
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   int64_t records_ = 0;
@@ -112,6 +118,7 @@ class TrainingTracker {
   std::vector<double> early_throughput_;
   Ring<double, 32> late_throughput_;
   int64_t throughput_records_ = 0;
+  std::array<Ring<double, 32>, kSpeeds> speeds_;
   MetricSeries metrics_;
 };
 

@@ -89,7 +89,7 @@ struct ProcessWaits {
 
 class WaitTracker {
  public:
-  static constexpr size_t kMost = 1024;
+  static constexpr size_t kMost = 4096;
   static constexpr size_t kTextCap = 512;
 
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);

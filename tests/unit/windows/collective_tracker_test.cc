@@ -105,7 +105,7 @@ TEST_F(CollectiveTrackerTest, WhatItWritesSinceItsLastCollective) {
 }
 
 TEST_F(CollectiveTrackerTest, IsBoundedAndGoesOnAfterARestore) {
-  for (int rank = 0; rank < 200; ++rank)
+  for (int rank = 0; rank < 5000; ++rank)
     Say(10, {{SignalId::kCollectivesEnqueued, 5}}, {rank, rank, {1000 + rank, 1}});
   EXPECT_EQ(tracker_.ranks().size(), CollectiveTracker::kMaxRanks);
   ArchiveWriter writer;

@@ -162,7 +162,7 @@ TEST(GpuTracker, MinutesOfTheLastHour) {
 
 TEST(GpuTracker, IsBounded) {
   GpuTracker tracker;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 5000; ++i) {
     SampleBatch batch = Look({{SignalId::kEngineActivity, 1}});
     batch.subject.name = "GPU-" + std::to_string(i);
     tracker.OnSamples(batch, At(i));

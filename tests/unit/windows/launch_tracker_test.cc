@@ -188,7 +188,7 @@ TEST_F(LaunchTrackerTest, NumbersThatAreNoneAreLeftOut) {
 }
 
 TEST_F(LaunchTrackerTest, IsBounded) {
-  for (int rank = 0; rank < 200; ++rank)
+  for (int rank = 0; rank < 5000; ++rank)
     Say(100, {{SignalId::kKernelLaunches, 5}}, {rank, rank, {1000 + rank, 1}});
   EXPECT_EQ(tracker_.ranks().size(), LaunchTracker::kMaxRanks);
 }
