@@ -424,6 +424,12 @@ void Engine::Impl::On(const Event& event, const Observation& observation) {
     speaker.rank = event.rank.rank;
   }
   Job* job = FindJob(job_id);
+  // A recording of dumps, or of a target, tells of a job of which nothing else may be known yet.
+  const bool of_job = event.type == WireType(EventType::kFlightRecord) ||
+                      event.type == WireType(EventType::kTarget);
+  if (job == nullptr && process == nullptr && of_job && !event.rank.job_id.empty() &&
+      !table.Rests(event.rank.job_id))
+    job = FindOrAddJob(event.rank.job_id, OwnerOf(event.rank.job_id, kNobody), observation.t);
   if (job == nullptr) return;
   job->Touch(observation);
   if (event.type == WireType(EventType::kOutputRead) && !event.num.empty()) {

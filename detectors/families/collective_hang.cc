@@ -129,6 +129,10 @@ Finding LostPeer(const JobFeatures& f) {
 Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (FreezesItsPeers(f)) return LostPeer(f);
+  // Whoever ended a run that stood ended it for that.
+  if (primary != nullptr && IsDisposition(primary->event)) {
+    if (Finding reported = ReportedStandstill(f); reported.matched) return reported;
+  }
   if (primary != nullptr) {
     if (primary->incident().kind != IncidentKind::kCollectiveTimeout) return {};
     Finding finding = FromPrimary(f);
@@ -151,6 +155,7 @@ Finding Evaluate(const JobFeatures& f) {
     AddReportedCulprit(f, finding);
     return finding;
   }
+  if (Finding reported = ReportedStandstill(f); reported.matched) return reported;
   if (!MultiProcess(f)) return {};
   if (!Silent(f)) return StandstillOfThreads(f);
   if (NobodyWaits(f)) return {};

@@ -73,10 +73,61 @@ void AddPortFaults(const JobFeatures& f, Finding& finding) {
   Raise(proto::TIER_C, finding);
 }
 
+namespace {
+
+// It went on after the dumps were written, or came to its end, or has not been silent for as long
+// as a step or an evaluation may take: ranks wait for one that evaluates, too.
+bool WentOn(const JobFeatures& f) {
+  if (f.train_end || (f.exit_known && f.exit_code == 0)) return true;
+  const Evidence* standing = f.At(f.reports.standing_evidence);
+  const Evidence* progress = f.At(f.last_progress_evidence);
+  if (standing == nullptr) return false;
+  if (progress != nullptr && progress->begin > standing->begin) return true;
+  if (!f.running || !f.timed) return false;
+  const double since = (f.now - standing->begin).seconds();
+  if (f.progress > 0 && (f.silence_seconds < since || f.silence_seconds < HangTimeout(f)))
+    return true;
+  return !f.collectives.ranks.empty() && f.collectives.seconds_since_advance < since;
+}
+
+}  // namespace
+
+Finding ReportedStandstill(const JobFeatures& f) {
+  const ReportFeatures& reports = f.reports;
+  if (reports.standing.empty() || WentOn(f)) return {};
+  // Operations of a moment: somebody asked for the dumps of a run that goes on, or copied them. Of
+  // dumps that are all there is, the one who is awaited in them is worth a suspicion.
+  const bool suspicion = !reports.stands && f.lines == 0 && !reports.flight.ranks.empty();
+  if (!reports.stands && !suspicion) return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = reports.flight.ranks.empty() ? subs::kStalled : subs::kAbsentRank;
+  finding.tier = proto::TIER_S;
+  finding.domain = proto::DOMAIN_UNKNOWN;
+  finding.component = "collective";
+  finding.symptom = "hang";
+  finding.shows = finding.root = {reports.standing_evidence};
+  finding.onset = f.now;
+  if (reports.stands_seconds > 0) finding.onset = f.now - Seconds(reports.stands_seconds);
+  if (suspicion) {
+    finding.tier = proto::TIER_W;
+    finding.cap = cap::kEvenOdds;
+  }
+  // Dumps that do not tell since when they stand may be of a run that went on.
+  if (reports.stands_seconds < 0) finding.cap = cap::kOneSource;
+  finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+  Show(f.last_progress_evidence, finding);
+  AddReportedCulprit(f, finding);
+  if (suspicion) finding.cap = cap::kEvenOdds;
+  return finding;
+}
+
 Finding ReportedDisorder(const JobFeatures& f) {
   const ReportFeatures::Disorder& disorder = f.reports.disorder;
   if (disorder.sub.empty()) return {};
   const Cause* primary = f.Primary();
+  // Whoever ended a run that stood ended it for that.
+  if (primary != nullptr && f.reports.stands && IsDisposition(primary->event)) primary = nullptr;
   Finding finding;
   if (primary != nullptr) {
     if (primary->incident().kind != IncidentKind::kCollectiveTimeout) return {};
@@ -86,11 +137,14 @@ Finding ReportedDisorder(const JobFeatures& f) {
     constexpr int64_t kProgressForSilence = 3;
     const bool hangs = f.running && f.timed && f.progress >= kProgressForSilence && !f.train_end &&
                        f.silence_seconds >= HangTimeout(f);
-    if (!hangs) return {};
+    // Of dumps that are all there is: ranks that call different operations at one place will not
+    // meet, however short they have stood there.
+    const bool stands = f.reports.stands || (f.lines == 0 && !f.reports.standing.empty());
+    if (!hangs && (!stands || WentOn(f))) return {};
     finding.matched = true;
-    finding.tier = proto::TIER_C;
-    finding.shows = {f.silence_evidence};
-    finding.onset = f.now - Seconds(f.silence_seconds);
+    finding.tier = hangs ? proto::TIER_C : proto::TIER_S;
+    finding.shows = {hangs ? f.silence_evidence : f.reports.standing_evidence};
+    finding.onset = hangs ? f.now - Seconds(f.silence_seconds) : f.now;
   }
   finding.sub = disorder.sub;
   Show(disorder.evidence, finding);

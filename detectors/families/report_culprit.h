@@ -17,6 +17,9 @@ void AddReportedCulprit(const features::JobFeatures& f, Finding& finding);
 // X10 from reports: matched only where the run hangs, or has ended by its collectives' timeout.
 Finding ReportedDisorder(const features::JobFeatures& f);
 
+// C2 by dumps alone: ranks stand in a collective past the time that one may take. Matched or not.
+Finding ReportedStandstill(const features::JobFeatures& f);
+
 // X5: what the node's ports counted under the run. A link that went down explains a connection that
 // broke, which a peer's death does not bring about.
 void AddPortFaults(const features::JobFeatures& f, Finding& finding);

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "detectors/features/landmarks.h"
@@ -57,28 +60,104 @@ class Describer {
 
   // --- Flight Recorder ---
 
+  // A group is told from another by its name and its members: ranks that count groups for
+  // themselves give one name to several. Where no rank is in two groups of the same members and
+  // description, these are one, whatever each rank calls it.
+  using GroupKey = std::tuple<std::string, std::string, std::string>;
+
+  std::set<GroupKey> MembersInTwoGroups() const {
+    std::set<GroupKey> twice;
+    for (const auto& [rank, flight] : tracker_.flights()) {
+      std::set<GroupKey> seen;
+      for (const FlightGroupSeen& group : flight.groups) {
+        GroupKey key{group.members, group.description, ""};
+        if (!seen.insert(key).second) twice.insert(std::move(key));
+      }
+    }
+    return twice;
+  }
+
   void DescribeFlights() {
-    std::map<std::string, GroupStandings> by_name;
+    std::map<GroupKey, GroupStandings> by_key;
     std::vector<int32_t> told;
+    const std::set<GroupKey> twice = MembersInTwoGroups();
     for (const auto& [rank, flight] : tracker_.flights()) {
       // Of a dump that holds more than was told nothing can be called absent.
       if (!flight.cut) told.push_back(rank);
       newest_ = std::max(newest_, flight.t);
       for (const FlightGroupSeen& group : flight.groups) {
-        GroupStandings& standings = by_name[group.name];
-        standings.name = group.name;
-        std::vector<int32_t> members = windows::ReadRanks(group.members);
-        if (members.size() > standings.members.size()) standings.members = std::move(members);
-        standings.standings.push_back(
-            {rank, group.enqueued, group.completed, group.pending, group.operation, group.sizes});
+        GroupKey key{group.members, group.description, ""};
+        if (group.members.empty() || twice.contains(key))
+          key = {group.members, group.members.empty() ? "" : group.description, group.name};
+        GroupStandings& standings = by_key[key];
+        if (standings.standings.empty()) {
+          standings.name = group.name;
+          standings.members = windows::ReadRanks(group.members);
+        }
+        standings.standings.push_back({rank, group.enqueued, group.completed, group.pending,
+                                       group.operation, group.sizes, group.state,
+                                       windows::ReadRanks(group.peers)});
         if (!group.description.empty()) descriptions_[group.name] = group.description;
       }
     }
     std::vector<GroupStandings> groups;
-    for (auto& [name, standings] : by_name) groups.push_back(std::move(standings));
+    for (auto& [key, standings] : by_key) groups.push_back(std::move(standings));
+    DescribeStanding();
     if (const Desync desync = reports::FindDesync(groups); desync.found) TellDesync(desync);
     const Culprits culprits = reports::FindCulprits(groups, told);
     if (culprits.by != Culprits::By::kNobody) TellCulprits(culprits);
+  }
+
+  // How long an operation may take where its dump names no timeout, and at least that long a rank
+  // stands: a dump that somebody asks of a run that goes on shows operations of a moment.
+  static constexpr double kStandsForSeconds = 60;
+
+  void DescribeStanding() {
+    double longest = -1;
+    bool past = false, untold = false;
+    std::string operation;
+    std::vector<int32_t> ranks;
+    std::string group_name;
+    int64_t sequence = -1;
+    for (const auto& [rank, flight] : tracker_.flights()) {
+      bool waits = false;
+      for (const FlightGroupSeen& group : flight.groups) {
+        if (group.pending < 0 && group.peers.empty()) continue;
+        waits = true;
+        if (group.pending < 0) continue;
+        // A copied file may have been "written" before its operations began.
+        if (group.created_ns <= 0 || flight.written_ns < group.created_ns) {
+          untold = true;
+        } else {
+          const double age = static_cast<double>(flight.written_ns - group.created_ns) / 1e9;
+          const double limit =
+              group.timeout_ms > 0
+                  ? std::min(kStandsForSeconds, static_cast<double>(group.timeout_ms) / 1e3)
+                  : kStandsForSeconds;
+          past = past || age >= limit;
+          if (age <= longest && sequence >= 0) continue;
+          longest = std::max(longest, age);
+        }
+        sequence = group.pending;
+        operation = group.operation;
+        group_name = group.name;
+      }
+      if (waits) ranks.push_back(rank);
+    }
+    if (ranks.empty() || sequence < 0) return;
+    f_.reports.stands = past || untold;
+    f_.reports.stands_seconds = longest;
+    f_.reports.standing = ranks;
+    Evidence evidence = Reported(EvidenceKind::kFlightWaits, newest_, newest_);
+    evidence.ranks = std::move(ranks);
+    evidence.values = {{FieldId::kGroup, Group(group_name)},
+                       {FieldId::kOperation, operation},
+                       {FieldId::kSequence, sequence},
+                       {FieldId::kDumps, static_cast<int64_t>(f_.reports.dumps)},
+                       {FieldId::kShape, "flight_recorder"}};
+    if (longest > 0) evidence.values.Set(FieldId::kSeconds, longest);
+    evidence.line = Quote(evidence.ranks.front(), group_name);
+    f_.reports.standing_evidence = citer_.Add(std::move(evidence));
   }
 
   std::string Group(const std::string& name) const {
@@ -107,22 +186,24 @@ class Describer {
 
   void TellCulprits(const Culprits& culprits) {
     Evidence evidence = Reported(EvidenceKind::kFlightRecorder, newest_, newest_);
-    const bool absent = culprits.by == Culprits::By::kAbsent;
+    constexpr std::string_view kWords[] = {"", "absent", "behind", "not_started", "peer"};
+    const std::string how(kWords[static_cast<size_t>(culprits.by)]);
     evidence.ranks = culprits.ranks;
-    if (!absent) {
+    if (culprits.by == Culprits::By::kLag) {
       evidence.observed = static_cast<double>(culprits.own);
       evidence.expected = static_cast<double>(culprits.furthest);
     }
-    evidence.values = {{FieldId::kWhat, absent ? "absent" : "behind"},
+    evidence.values = {{FieldId::kWhat, how},
                        {FieldId::kGroup, Group(culprits.group)},
                        {FieldId::kOperation, culprits.operation},
                        {FieldId::kWaiting, static_cast<int64_t>(culprits.waiting)},
                        {FieldId::kDumps, static_cast<int64_t>(f_.reports.dumps)},
                        {FieldId::kSilent, culprits.silent},
                        {FieldId::kShape, "flight_recorder"}};
+    if (culprits.sequence >= 0) evidence.values.Set(FieldId::kSequence, culprits.sequence);
     evidence.line = Quote(culprits.ranks.front(), culprits.group);
     f_.reports.flight.ranks = culprits.ranks;
-    f_.reports.flight.how = absent ? "absent" : "behind";
+    f_.reports.flight.how = how;
     f_.reports.flight.evidence = citer_.Add(std::move(evidence));
   }
 

@@ -4,11 +4,11 @@
 #include "detectors/reports/culprit.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace rankscope::reports {
@@ -44,102 +44,193 @@ std::string CommonOperation(const GroupStandings& group) {
   return best == votes.end() ? std::string() : std::string(best->first);
 }
 
-Culprits Absent(std::span<const GroupStandings> groups, std::span<const int32_t> told) {
-  Culprits found;
-  std::set<int32_t> ranks;
-  for (const GroupStandings& group : groups) {
-    const int64_t waiting = Waiting(group);
-    if (waiting == 0) continue;
-    std::set<int32_t> here;
-    for (const Standing& standing : group.standings) {
-      if (standing.enqueued >= 0) here.insert(standing.rank);
-    }
-    std::vector<int32_t> absent;
-    for (const int32_t member : group.members) {
-      if (here.contains(member)) continue;
-      if (IsIn(told, member)) absent.push_back(member);
-    }
-    // Where most of a group are absent, its name means another group to them.
-    if (!IsFew(std::ssize(absent), std::ssize(absent) + std::ssize(here))) continue;
-    ranks.insert(absent.begin(), absent.end());
-    if (waiting <= found.waiting) continue;
-    found.group = group.name;
-    found.waiting = waiting;
-    found.operation = CommonOperation(group);
-  }
-  if (ranks.empty()) return {};
-  found.by = Culprits::By::kAbsent;
-  found.ranks.assign(ranks.begin(), ranks.end());
-  return found;
-}
-
-// The lower one of two: half a cohort that lags is no exception, and of two ranks one may be.
+// The lower one of two: half a cohort is no exception, and of two ranks one may be.
 int64_t LowMedian(std::vector<int64_t> values) {
   const auto middle = values.begin() + static_cast<int64_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
-struct Lag {
-  int64_t total = 0;
-  int64_t worst = 0;  // in one group
-  const GroupStandings* group = nullptr;
-  int64_t own = -1, furthest = -1;
+// How far a member has come, in the numbers of most members.
+struct Place {
+  const Standing* standing = nullptr;
+  int64_t enqueued = -1;
+  int64_t need = -1;  // the operation that it waits for; -1 = it waits for none
 };
 
-std::map<int32_t, Lag> Lags(std::span<const GroupStandings> groups) {
-  std::map<int32_t, Lag> lags;
-  for (const GroupStandings& group : groups) {
-    int64_t enqueued = -1, completed = -1;
-    for (const Standing& standing : group.standings) {
-      enqueued = std::max(enqueued, Clamp(standing.enqueued));
-      completed = std::max(completed, Clamp(standing.completed));
-    }
-    for (const Standing& standing : group.standings) {
-      const int64_t behind =
-          enqueued - Clamp(standing.enqueued) + completed - Clamp(standing.completed);
-      Lag& lag = lags[standing.rank];
-      lag.total = std::min(lag.total + behind, kMost);
-      if (lag.group == nullptr || behind > lag.worst) {
-        lag.worst = behind;
-        lag.group = &group;
-        lag.own = Clamp(standing.enqueued);
-        lag.furthest = enqueued;
-      }
-    }
+std::vector<Place> Places(const GroupStandings& group) {
+  std::vector<int64_t> completed, enqueued;
+  for (const Standing& standing : group.standings) {
+    if (standing.enqueued < 0) continue;
+    completed.push_back(Clamp(standing.completed));
+    enqueued.push_back(Clamp(standing.enqueued));
   }
-  return lags;
+  std::vector<Place> places;
+  if (completed.empty()) return places;
+  const int64_t usual = LowMedian(completed);
+  const int64_t usual_enqueued = LowMedian(enqueued);
+  const bool told = *std::max_element(completed.begin(), completed.end()) >= 0;
+  for (const Standing& standing : group.standings) {
+    if (standing.enqueued < 0) continue;
+    Place place{&standing, Clamp(standing.enqueued), -1};
+    const int64_t own = Clamp(standing.completed);
+    if (Waits(standing)) {
+      const bool known = standing.pending > own && standing.pending <= place.enqueued;
+      place.need = known ? standing.pending : told ? own + 1 : place.enqueued;
+    }
+    const bool fewer = told && place.enqueued < usual;
+    const bool more = told && own > usual_enqueued && Waits(standing);
+    if (fewer || more) {
+      place.enqueued += usual - own;
+      if (place.need >= 0) place.need += usual - own;
+    }
+    places.push_back(place);
+  }
+  return places;
 }
 
-Culprits Laggards(std::span<const GroupStandings> groups) {
-  const std::map<int32_t, Lag> lags = Lags(groups);
-  if (lags.size() < 2) return {};
-  std::vector<int64_t> totals;
-  for (const auto& [rank, lag] : lags) totals.push_back(lag.total);
-  const int64_t median = LowMedian(totals);
-  std::vector<int64_t> deviations;
-  for (const int64_t total : totals) deviations.push_back(std::abs(total - median));
-  // 3 sigma of the robust kind; where most agree exactly, any lag is one.
-  const double allowed = 3 * 1.4826 * static_cast<double>(LowMedian(deviations));
-  Culprits found;
-  int64_t furthest_behind = 0;
-  for (const auto& [rank, lag] : lags) {
-    const int64_t above = lag.total - median;
-    if (above <= 0 || static_cast<double>(above) <= allowed) continue;
-    found.ranks.push_back(rank);
-    if (above <= furthest_behind) continue;
-    furthest_behind = above;
-    found.lag = above;
-    found.own = lag.own;
-    found.furthest = lag.furthest;
-    found.group = lag.group->name;
-    found.waiting = Waiting(*lag.group);
-    found.operation = CommonOperation(*lag.group);
-  }
-  if (!IsFew(std::ssize(found.ranks), std::ssize(lags))) return {};
-  found.by = Culprits::By::kLag;
-  return found;
+// Members that wait, and those that they wait for.
+struct Hold {
+  const GroupStandings* group = nullptr;
+  Culprits::By by = Culprits::By::kNobody;
+  std::vector<int32_t> waiting, blockers;  // rising
+  int64_t sequence = -1;
+};
+
+void AddHold(Hold hold, size_t of, std::vector<Hold>& holds) {
+  // Where most are missing, the group's name means another group to them.
+  if (hold.waiting.empty() || !IsFew(std::ssize(hold.blockers), static_cast<int64_t>(of))) return;
+  std::sort(hold.waiting.begin(), hold.waiting.end());
+  std::sort(hold.blockers.begin(), hold.blockers.end());
+  holds.push_back(std::move(hold));
 }
+
+// The newest operation that anybody waits for: what is older waits only for members further behind.
+int64_t NewestNeed(const std::vector<Place>& places) {
+  int64_t newest = -1;
+  for (const Place& place : places) newest = std::max(newest, place.need);
+  return newest;
+}
+
+void FindHolds(const GroupStandings& group, std::span<const int32_t> told,
+               std::vector<Hold>& holds) {
+  const std::vector<Place> places = Places(group);
+  const int64_t newest = NewestNeed(places);
+  if (newest < 0) return;
+  Hold absent{&group, Culprits::By::kAbsent, {}, {}, newest};
+  Hold behind{&group, Culprits::By::kLag, {}, {}, newest};
+  Hold unstarted{&group, Culprits::By::kNotStarted, {}, {}, newest};
+  std::set<int32_t> here;
+  for (const Place& place : places) here.insert(place.standing->rank);
+  for (const int32_t member : group.members) {
+    if (!here.contains(member) && IsIn(told, member)) absent.blockers.push_back(member);
+  }
+  for (const Place& place : places) {
+    const int32_t rank = place.standing->rank;
+    if (place.need >= 0) absent.waiting.push_back(rank);
+    if (place.need >= 0 && place.enqueued >= newest) behind.waiting.push_back(rank);
+    if (place.enqueued < newest) behind.blockers.push_back(rank);
+    if (place.need == newest && place.standing->state == "started")
+      unstarted.waiting.push_back(rank);
+    if (place.need == newest && place.standing->state == "scheduled")
+      unstarted.blockers.push_back(rank);
+  }
+  AddHold(std::move(absent), places.size() + absent.blockers.size(), holds);
+  AddHold(std::move(behind), places.size(), holds);
+  AddHold(std::move(unstarted), unstarted.waiting.size() + unstarted.blockers.size(), holds);
+}
+
+// A rank that receives waits for the one that sends.
+void FindPeers(const GroupStandings& group, std::vector<Hold>& holds) {
+  for (const Standing& standing : group.standings) {
+    if (standing.peers.empty()) continue;
+    Hold hold{&group, Culprits::By::kPeer, {standing.rank}, standing.peers, -1};
+    std::sort(hold.blockers.begin(), hold.blockers.end());
+    holds.push_back(std::move(hold));
+  }
+}
+
+void Describe(const Hold& hold, int32_t rank, Culprits& found) {
+  found.by = hold.by;
+  found.group = hold.group->name;
+  found.sequence = hold.sequence;
+  found.waiting = hold.by == Culprits::By::kPeer ? std::ssize(hold.waiting) : Waiting(*hold.group);
+  found.operation = CommonOperation(*hold.group);
+  if (hold.by != Culprits::By::kLag) return;
+  for (const Standing& standing : hold.group->standings) {
+    found.furthest = std::max(found.furthest, Clamp(standing.enqueued));
+    if (standing.rank == rank) found.own = Clamp(standing.enqueued);
+  }
+  found.lag = found.furthest - found.own;
+}
+
+class Graph {
+ public:
+  explicit Graph(std::vector<Hold> holds) : holds_(std::move(holds)) {
+    for (const Hold& hold : holds_) waits_.insert(hold.waiting.begin(), hold.waiting.end());
+  }
+  // In a group whose members all stand at one operation each of them waits, for whatever it is;
+  // one whose GPU has not started it is what they wait for.
+  void AddWaiting(const GroupStandings& group) {
+    for (const Place& place : Places(group)) {
+      // What a GPU that stands has queued elsewhere waits behind what it has not started.
+      const bool behind = IsUnstarted(place.standing->rank) && place.standing->state != "started";
+      if (place.need >= 0 && !behind) waits_.insert(place.standing->rank);
+    }
+  }
+
+  // Ranks that hold others up and wait for nobody, by how many they hold up.
+  std::map<int32_t, int64_t> Roots(std::span<const int32_t> told) const {
+    std::map<int32_t, int64_t> roots;
+    for (const Hold& hold : holds_) {
+      for (const int32_t rank : hold.blockers) {
+        if (!waits_.contains(rank) && IsIn(told, rank)) roots.try_emplace(rank, 0);
+      }
+    }
+    for (auto& [rank, held] : roots) held = Held(rank);
+    return roots;
+  }
+
+  // Where it shows most that the rank holds others up.
+  const Hold* Strongest(int32_t rank) const {
+    const Hold* best = nullptr;
+    for (const Hold& hold : holds_) {
+      if (!IsIn(hold.blockers, rank)) continue;
+      if (best == nullptr || Weight(hold, rank) > Weight(*best, rank)) best = &hold;
+    }
+    return best;
+  }
+
+ private:
+  bool IsUnstarted(int32_t rank) const {
+    return std::any_of(holds_.begin(), holds_.end(), [rank](const Hold& hold) {
+      return hold.by == Culprits::By::kNotStarted && IsIn(hold.blockers, rank);
+    });
+  }
+  static std::tuple<bool, int64_t, size_t> Weight(const Hold& hold, int32_t rank) {
+    Culprits lag;
+    Describe(hold, rank, lag);
+    return {hold.by != Culprits::By::kPeer, lag.lag, hold.waiting.size()};
+  }
+  int64_t Held(int32_t root) const {
+    std::set<int32_t> held = {root};
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (const Hold& hold : holds_) {
+        const bool holds = std::any_of(hold.blockers.begin(), hold.blockers.end(),
+                                       [&held](int32_t rank) { return held.contains(rank); });
+        if (!holds) continue;
+        const size_t before = held.size();
+        held.insert(hold.waiting.begin(), hold.waiting.end());
+        grew = grew || held.size() > before;
+      }
+    }
+    return std::ssize(held) - 1;
+  }
+
+  std::vector<Hold> holds_;
+  std::set<int32_t> waits_;
+};
 
 std::vector<int32_t> Silent(std::span<const GroupStandings> groups, std::span<const int32_t> told) {
   std::set<int32_t> silent;
@@ -198,12 +289,31 @@ Desync Disagreement(const GroupStandings& group, int64_t sequence, const Votes& 
 }  // namespace
 
 Culprits FindCulprits(std::span<const GroupStandings> groups, std::span<const int32_t> told) {
-  Culprits found = Absent(groups, told);
-  if (found.by == Culprits::By::kNobody) {
-    const bool anybody_waits =
-        std::any_of(groups.begin(), groups.end(),
-                    [](const GroupStandings& group) { return Waiting(group) > 0; });
-    if (anybody_waits) found = Laggards(groups);
+  std::vector<Hold> holds;
+  for (const GroupStandings& group : groups) {
+    FindHolds(group, told, holds);
+    FindPeers(group, holds);
+  }
+  Graph graph(std::move(holds));
+  for (const GroupStandings& group : groups) graph.AddWaiting(group);
+  const std::map<int32_t, int64_t> roots = graph.Roots(told);
+  Culprits found;
+  for (const auto& [rank, held] : roots) found.held = std::max(found.held, held);
+  // Whoever holds up fewer is another, smaller matter.
+  for (const auto& [rank, held] : roots) {
+    if (held == found.held) found.ranks.push_back(rank);
+  }
+  if (!found.ranks.empty()) {
+    const Hold* strongest = nullptr;
+    int32_t whose = -1;
+    for (const int32_t rank : found.ranks) {
+      const Hold* hold = graph.Strongest(rank);
+      if (strongest == nullptr || hold->waiting.size() > strongest->waiting.size()) {
+        strongest = hold;
+        whose = rank;
+      }
+    }
+    Describe(*strongest, whose, found);
   }
   found.silent = Silent(groups, told);
   return found;

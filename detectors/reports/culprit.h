@@ -2,14 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Who holds up a collective that does not complete? From how far each rank had come in each process
-// group (knowledge of families.md 6.4):
+// group. In a group whose members wait for an operation, they wait for those that have not entered
+// it: for members that have written a dump and appear nowhere in the group (absent), for members
+// that have entered fewer operations (behind), and, where the recorder times kernels, for members
+// whose GPU has not started what the others' GPUs have (not started). A rank that sends or receives
+// waits for its peer. Who is waited for and waits for nobody is the one; who waits itself, in this
+// or in another group, is a victim:
 //
-//   1. a member that has written a dump and appears nowhere in a group whose other members wait is
-//      absent: it never came;
-//   2. else the rank with the largest lag, the sum over its groups of (furthest member - own) of
-//      enqueued and completed operations, where it stands out from the median of all ranks. A
-//      constant offset that most share (groups numbered differently per rank) is in the median and
-//      vanishes.
+//   group tp2 {4, 5}         4 waits, 5 has not come        5 holds up 4,
+//   group dp0 {0, 4, 8, 12}  0, 8, 12 wait, 4 has not come  4 holds up 0, 8, 12, and waits for 5
+//
+// Numbers of operations are compared within a group only. A member that has entered fewer than the
+// others have completed counts from another beginning (nobody completes what a member has not
+// entered): what it has completed is what the others have.
 //
 // A member without a dump is not absent: whether it ever came, nobody has said. And ranks that wait
 // at one place for different operations disagree (a desync): then nobody lags. Any thread.
@@ -34,8 +39,10 @@ struct Standing {
   int64_t completed = -1;  // -1 where the source cannot tell; then of no member
   // The oldest operation that has not completed, where known.
   int64_t pending = -1;
-  std::string operation;
-  std::string sizes;
+  std::string operation = {};
+  std::string sizes = {};
+  std::string state = {};  // of it: scheduled | started; kernels are timed only where asked
+  std::vector<int32_t> peers = {};  // global ranks that it sends to or receives from, and waits for
 };
 
 struct GroupStandings {
@@ -45,14 +52,16 @@ struct GroupStandings {
 };
 
 struct Culprits {
-  enum class By : uint8_t { kNobody, kAbsent, kLag };
+  enum class By : uint8_t { kNobody, kAbsent, kLag, kNotStarted, kPeer };
   By by = By::kNobody;
   std::vector<int32_t> ranks;   // rising
   std::string group;            // where it shows most
-  int64_t lag = 0;              // of the furthest behind, above the median
+  int64_t lag = 0;              // kLag: operations of that group
   int64_t own = -1;             // kLag: what it has enqueued in that group
   int64_t furthest = -1;        // and the furthest member
+  int64_t sequence = -1;        // that the others wait for
   int64_t waiting = 0;          // members of that group with operations that do not complete
+  int64_t held = 0;             // ranks that wait for it, in this group and through others
   std::string operation;        // that they wait for
   std::vector<int32_t> silent;  // members of a waiting group that nobody has told anything of
 };

@@ -105,8 +105,43 @@ FlightOperation ReadOperation(const Tree& tree, Id entry) {
   operation.state = Shown(tree.String(tree.Get(entry, "state")));
   operation.caller = Caller(tree, tree.Get(entry, "frames"));
   operation.created_ns = tree.Int(tree.Get(entry, "time_created_ns")).value_or(0);
+  operation.timeout_ms = tree.Int(tree.Get(entry, "timeout_ms")).value_or(0);
   return operation;
 }
+
+// The peer of "send 0->1" and "recv 1<-0", by its number in the group; -1 = it is neither.
+int32_t PeerOf(std::string_view operation) {
+  for (const std::string_view arrow : {"->", "<-"}) {
+    const size_t at = operation.find(arrow);
+    if (at == std::string_view::npos) continue;
+    const std::string_view digits = operation.substr(at + arrow.size());
+    int32_t peer = -1;
+    std::from_chars(digits.data(), digits.data() + digits.size(), peer);
+    return peer;
+  }
+  return -1;
+}
+
+// The newest send or receive of a group, or batch of them.
+struct Exchange {
+  int64_t sequence = -1;
+  bool newest = false;  // nothing of the group was recorded after it
+  bool batch = false;
+  bool completed = false;
+  std::vector<int32_t> peers;  // by their numbers in the group
+
+  void Add(int64_t number, std::string_view operation, bool done) {
+    if (number > sequence) *this = {number, true, false, true, {}};
+    newest = true;
+    if (operation == "coalesced") {
+      batch = true;
+      completed = done;
+    } else {
+      if (!batch) completed = done;
+      if (const int32_t peer = PeerOf(operation); peer >= 0) peers.push_back(peer);
+    }
+  }
+};
 
 class Collector {
  public:
@@ -125,6 +160,7 @@ class Collector {
     }
     Status();
     Config();
+    Exchanges();
     for (auto& [name, group] : groups_) dump.groups.push_back(std::move(group));
     return dump;
   }
@@ -154,12 +190,19 @@ class Collector {
     ++group->entries;
     group->local_id = local_id;
     if (group->description.empty()) group->description = Shown(tree_.String(tree_.At(group_id, 1)));
-    if (tree_.Bool(tree_.Get(entry, "is_p2p")).value_or(false)) return;  // counted by itself
+    const bool completed = tree_.String(tree_.Get(entry, "state")) == "completed";
+    Exchange& exchange = exchanges_[group->name];
+    if (tree_.Bool(tree_.Get(entry, "is_p2p")).value_or(false)) {  // numbered by itself
+      exchange.Add(tree_.Int(tree_.Get(entry, "p2p_seq_id")).value_or(-1),
+                   OperationName(tree_.String(tree_.Get(entry, "profiling_name"))), completed);
+      return;
+    }
+    exchange.newest = false;
     int64_t sequence = tree_.Int(tree_.Get(entry, "collective_seq_id")).value_or(-1);
     if (sequence < 0) sequence = tree_.Int(tree_.Get(entry, "seq_id")).value_or(-1);
     if (sequence < 0) return;
     group->last_enqueued = std::max(group->last_enqueued, sequence);
-    if (tree_.String(tree_.Get(entry, "state")) == "completed") {
+    if (completed) {
       group->last_completed = std::max(group->last_completed, sequence);
     } else if (!group->has_pending || sequence < group->pending.sequence) {
       group->has_pending = true;
@@ -182,6 +225,8 @@ class Collector {
       const auto number = [&](std::string_view key) {
         return tree_.Int(tree_.Get(found->second, key)).value_or(-1);
       };
+      const Exchange& exchange = exchanges_[name];
+      if (exchange.newest && exchange.sequence == number("last_enqueued_collective")) continue;
       group.last_enqueued = std::max(group.last_enqueued, number("last_enqueued_collective"));
       group.last_completed = std::max(group.last_completed, number("last_completed_collective"));
       group.last_started = number("last_started_collective");
@@ -204,8 +249,27 @@ class Collector {
     }
   }
 
+  void Exchanges() {
+    constexpr std::string_view kDefaultGroup = "0";  // numbers ranks as the job does
+    for (auto& [name, group] : groups_) {
+      const auto found = exchanges_.find(name);
+      if (found == exchanges_.end() || found->second.completed) continue;
+      for (const int32_t peer : found->second.peers) {
+        const auto at = static_cast<size_t>(peer);
+        if (at < group.ranks.size()) {
+          group.peers.push_back(group.ranks[at]);
+        } else if (group.ranks.empty() && name == kDefaultGroup) {
+          group.peers.push_back(peer);
+        }
+      }
+      std::sort(group.peers.begin(), group.peers.end());
+      group.peers.erase(std::unique(group.peers.begin(), group.peers.end()), group.peers.end());
+    }
+  }
+
   const Tree& tree_;
   const Id root_;
+  std::map<std::string, Exchange, std::less<>> exchanges_;  // by group
   std::map<std::string, FlightGroup, std::less<>> groups_;
 };
 

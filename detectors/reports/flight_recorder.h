@@ -7,7 +7,10 @@
 //
 // The dump names a group twice: `pg_status` by a number that is local to the process, `pg_config`
 // by the group's name. Only the entries hold both (`pg_id` and `process_group[0]`), so the two are
-// joined through them; a group without entries has no status that could be told apart. Any thread.
+// joined through them; a group without entries has no status that could be told apart. A status
+// holds the number of whatever was enqueued last, and sends and receives are numbered by
+// themselves: behind one of those it says nothing of collectives. Of a batch of sends and receives
+// only the entry of the whole batch is ever marked as completed. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +31,8 @@ struct FlightOperation {
   std::string dtype;
   std::string state;   // scheduled | started | completed
   std::string caller;  // file:line function of the innermost frame outside of torch; may be empty
-  int64_t created_ns = 0;
+  int64_t created_ns = 0;  // since 1970
+  int64_t timeout_ms = 0;  // after which the watchdog gives it up; 0 = not told
 };
 
 struct FlightGroup {
@@ -42,6 +46,8 @@ struct FlightGroup {
   int64_t entries = 0;  // recorded operations of this group
   bool has_pending = false;
   FlightOperation pending;  // the oldest collective that has not completed
+  // Ranks, global, with which the newest send or receive, or batch of them, has not completed.
+  std::vector<int32_t> peers;
 };
 
 struct FlightDump {

@@ -71,7 +71,8 @@ int ClassifyCommand(int argc, char** argv) {
   bool job = false;
   bool all = false;
   CLI::App app(
-      "Judge log files and print one JSON object per file, in their order. Exit status: 0; 1 if a "
+      "Judge log files, or dumps of PyTorch's flight recorder, and print one JSON object per file, "
+      "in their order. Exit status: 0; 1 if a "
       "file cannot be read; 2 for wrong usage.",
       "rankscope classify");
   app.add_option("FILE", files, "Log files; - for standard input")->required();
@@ -80,8 +81,10 @@ int ClassifyCommand(int argc, char** argv) {
   app.add_option("--format", format, "Output format: json or text")
       ->check(CLI::IsMember({"json", "text"}));
   app.add_flag("--all", all, "In text, print all evidence and each reason");
-  app.add_flag("--job", job,
-               "Judge all files, and all files below directories, as the logs of one job's ranks");
+  app.add_flag(
+      "--job", job,
+      "Judge all files, and all files below directories, as the logs and the dumps of PyTorch's "
+      "flight recorder of one job's ranks");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

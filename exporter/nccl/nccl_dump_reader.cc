@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "exporter/nccl/nccl_digest.h"
+#include "detectors/reports/digest.h"
 #include "exporter/processes/root_process.h"
 
 namespace rankscope::collectors {
@@ -159,7 +159,8 @@ class Looker {
         ++look_.lost;
         continue;
       }
-      Take(TellFlightDump(*dump, look_.process.rank, look_.process.tracked.key, stamp.changed_ns));
+      Take(reports::TellFlightDump(*dump, look_.process.rank, look_.process.tracked.key,
+                                   stamp.changed_ns));
     }
   }
 
@@ -202,7 +203,7 @@ class Looker {
     if (!text) return;
     budget_.bytes -= static_cast<int64_t>(text->size());
     size_t used = 0;
-    Take(TellInspectorLines(*text, look_.process.tracked.key, used));
+    Take(reports::TellInspectorLines(*text, look_.process.tracked.key, used));
     log.told = begin + static_cast<int64_t>(used);
   }
 

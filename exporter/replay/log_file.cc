@@ -16,6 +16,7 @@
 #include "detectors/logs/text/masked_line.h"
 #include "detectors/logs/text/printed_time.h"
 #include "detectors/model/observation.h"
+#include "exporter/replay/flight_dumps.h"
 #include "exporter/replay/log_file_blocks.h"
 #include "exporter/replay/log_file_set.h"
 
@@ -112,6 +113,19 @@ class LogJudge {
     }
   }
 
+  // What the ranks' Flight Recorders have written.
+  void GiveDumps(const FlightDumps& dumps) {
+    dumps_ = dumps.read.size();
+    for (const Event& event : dumps.events) {
+      Observation observation;
+      observation.t = kArrival;
+      observation.seq = ++seq_;
+      observation.kind = event;
+      std::get<Event>(observation.kind).rank.job_id = kJobId;
+      engine_.Accept(observation);
+    }
+  }
+
   // Whose the next lines are.
   void SpeakFor(const JobLog& log, int64_t printed_ms) {
     LogLine& line = std::get<LogLine>(line_.kind);
@@ -137,7 +151,11 @@ class LogJudge {
     }
     if (!job) return Error{"the engine knows of no run in it"};
     proto::Verdict verdict = *job->verdict;
-    if (text_.lines == 0) {
+    if (dumps_ > 0) {
+      verdict.mutable_data_quality()->add_notes(
+          std::to_string(dumps_) + (dumps_ == 1 ? " dump" : " dumps") +
+          " of PyTorch's flight recorder " + (dumps_ == 1 ? "was" : "were") + " read");
+    } else if (text_.lines == 0) {
       verdict.mutable_data_quality()->add_notes("there is no text: nothing was said");
     } else if (text_.odd * 2 > text_.lines) {
       verdict.mutable_data_quality()->add_notes(
@@ -180,6 +198,7 @@ class LogJudge {
   engine::Engine engine_;
   Observation line_ = EmptyLine();  // one for all lines: nothing is allocated per line
   TextQuality text_;
+  size_t dumps_ = 0;
   std::string masked_;
   int64_t seq_ = 0;
 };
@@ -211,20 +230,37 @@ bool NaturallyBefore(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
+void AddNotes(const std::vector<std::string>& notes, proto::Verdict& verdict) {
+  for (const std::string& note : notes) verdict.mutable_data_quality()->add_notes(note);
+}
+
 }  // namespace
 
 Result<proto::Verdict> JudgeLog(const std::string& file, std::optional<int> exit_code) {
+  std::vector<std::string> files = {file};
+  const FlightDumps dumps = TakeFlightDumps(files);
   LogJudge judge;
+  if (!dumps.read.empty()) {
+    judge.Begin(file, dumps.world_size);
+    judge.GiveDumps(dumps);
+    Result<proto::Verdict> verdict = judge.End(exit_code);
+    if (verdict) AddNotes(dumps.notes, *verdict);
+    return verdict;
+  }
+  if (files.empty()) return Error{dumps.notes.empty() ? "not read" : dumps.notes.front()};
   judge.Begin(file, 0);
   if (const Status read = judge.Read(file, 1); !read) return Error{read.error()};
   return judge.End(exit_code);
 }
 
-Result<JobJudgement> JudgeJobLogs(std::span<const std::string> files,
+Result<JobJudgement> JudgeJobLogs(std::span<const std::string> files_of_job,
                                   std::optional<int> exit_code) {
+  std::vector<std::string> files(files_of_job.begin(), files_of_job.end());
+  const FlightDumps dumps = TakeFlightDumps(files);
   JobLogSet set = ArrangeLogs(files);
+  const int32_t ranks = std::max(set.ranks, dumps.world_size);
   LogJudge judge;
-  judge.Begin(files.size() == 1 ? files.front() : std::string(), set.ranks > 1 ? set.ranks : 0);
+  judge.Begin(files.size() == 1 ? files.front() : std::string(), ranks > 1 ? ranks : 0);
   const std::span<const JobLog> logs(set.logs);
   size_t read = 0;
   for (size_t i = 0; i < logs.size();) {
@@ -244,13 +280,17 @@ Result<JobJudgement> JudgeJobLogs(std::span<const std::string> files,
     }
     i = end;
   }
+  // After the text: of ranks that stood nothing is printed any more.
+  judge.GiveDumps(dumps);
+  read += dumps.read.size();
   std::string unreadable;
   for (const std::string& one : set.unreadable)
     unreadable += (unreadable.empty() ? "" : "; ") + one;
   if (read == 0) return Error{unreadable.empty() ? "no file of text there" : unreadable};
   Result<proto::Verdict> verdict = judge.End(exit_code);
   if (!verdict) return Error{verdict.error()};
-  for (const std::string& note : set.notes) verdict->mutable_data_quality()->add_notes(note);
+  AddNotes(set.notes, *verdict);
+  AddNotes(dumps.notes, *verdict);
   if (!unreadable.empty()) verdict->mutable_data_quality()->add_notes("not read: " + unreadable);
   return JobJudgement{std::move(*verdict), std::move(unreadable)};
 }

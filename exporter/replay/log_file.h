@@ -15,8 +15,9 @@
 
 namespace rankscope::replay {
 
-// Judges one file as all that is known of a job. "-" is standard input. `exit_code` as the job's
-// shell would see it. An error says why the file cannot be read.
+// Judges one file, a log or a dump of PyTorch's Flight Recorder, as all that is known of a job. "-"
+// is standard input. `exit_code` as the job's shell would see it. An error says why the file cannot
+// be read.
 Result<proto::Verdict> JudgeLog(const std::string& file, std::optional<int> exit_code);
 
 struct JobJudgement {
@@ -24,9 +25,9 @@ struct JobJudgement {
   std::string unreadable;  // files that could not be read, and why; empty = all could
 };
 
-// Judges the files as the logs of one job's ranks, in the order of the times that their lines print
-// where they do, else side by side. Whose a file is comes from its name and place
-// (log_file_names.h). An error where none can be read.
+// Judges the files as the logs and the Flight Recorders' dumps of one job's ranks, the logs in the
+// order of the times that their lines print where they do, else side by side. Whose a file is comes
+// from its name and place (log_file_names.h). An error where none can be read.
 Result<JobJudgement> JudgeJobLogs(std::span<const std::string> files, std::optional<int> exit_code);
 
 // Directories become the regular files below them; files stay. Sorted so that rank 2 comes before

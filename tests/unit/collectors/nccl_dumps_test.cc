@@ -15,8 +15,8 @@
 #include <sstream>
 
 #include "detectors/model/event_types.h"
+#include "detectors/reports/digest.h"
 #include "exporter/nccl/dump_file.h"
-#include "exporter/nccl/nccl_digest.h"
 #include "tests/unit/collectors/recording_sink.h"
 
 namespace rankscope::collectors {
@@ -48,22 +48,22 @@ int64_t Number(const Event& event, std::string_view key) {
 }
 
 TEST(NcclDigest, RanksAsRuns) {
-  EXPECT_EQ(WriteRanks({}), "");
-  EXPECT_EQ(WriteRanks({3}), "3");
-  EXPECT_EQ(WriteRanks({0, 1, 2, 3}), "0-3");
-  EXPECT_EQ(WriteRanks({0, 8, 16, 24, 25}), "0-24/8,25");
-  EXPECT_EQ(WriteRanks({1, 5}), "1,5");
-  EXPECT_EQ(WriteRanks({1, 2}), "1-2");
-  EXPECT_EQ(WriteRanks({5, 4, 3}), "5,4,3");
+  EXPECT_EQ(reports::WriteRanks({}), "");
+  EXPECT_EQ(reports::WriteRanks({3}), "3");
+  EXPECT_EQ(reports::WriteRanks({0, 1, 2, 3}), "0-3");
+  EXPECT_EQ(reports::WriteRanks({0, 8, 16, 24, 25}), "0-24/8,25");
+  EXPECT_EQ(reports::WriteRanks({1, 5}), "1,5");
+  EXPECT_EQ(reports::WriteRanks({1, 2}), "1-2");
+  EXPECT_EQ(reports::WriteRanks({5, 4, 3}), "5,4,3");
   std::vector<int32_t> wild;
   for (int i = 0; i < 2000; ++i) wild.push_back(i * i);
-  EXPECT_EQ(WriteRanks(wild), "") << "too long to be told";
+  EXPECT_EQ(reports::WriteRanks(wild), "") << "too long to be told";
 }
 
 TEST(NcclDigest, OneEventPerGroup) {
   const auto dump = reports::ReadFlightDump(Fixture("lag_rank_0"));
   ASSERT_TRUE(dump) << dump.error();
-  const std::vector<Event> events = TellFlightDump(*dump, 0, {7, 8}, 99);
+  const std::vector<Event> events = reports::TellFlightDump(*dump, 0, {7, 8}, 99);
   ASSERT_EQ(events.size(), 1u);
   const Event& event = events[0];
   EXPECT_EQ(event.type, WireType(EventType::kFlightRecord));
@@ -87,11 +87,11 @@ TEST(NcclDigest, ManyGroupsAreCutAndSaidToBe) {
     group.last_completed = i == 99 ? 4 : 5;
     dump.groups.push_back(group);
   }
-  const std::vector<Event> events = TellFlightDump(dump, 0, {}, 0);
-  ASSERT_EQ(events.size(), kMaxToldGroups);
+  const std::vector<Event> events = reports::TellFlightDump(dump, 0, {}, 0);
+  ASSERT_EQ(events.size(), reports::kMaxToldGroups);
   EXPECT_EQ(Text(events[0], "group"), "99") << "what waits goes first";
   EXPECT_EQ(Number(events[0], "cut"), 1);
-  EXPECT_EQ(TellFlightDump({}, 3, {}, 0).size(), 1u) << "that it has written is told too";
+  EXPECT_EQ(reports::TellFlightDump({}, 3, {}, 0).size(), 1u) << "that it has written is told too";
 }
 
 TEST(NcclDigest, InspectorByCommunicator) {
@@ -103,7 +103,7 @@ TEST(NcclDigest, InspectorByCommunicator) {
       R"("coll_exec_time_us":61974,"coll_algobw_gbs":277.21,"coll_busbw_gbs":485.12}})";
   size_t used = 0;
   const std::string text = line + "\n" + line + "\nnot a record\n" + line.substr(0, 40);
-  const std::vector<Event> events = TellInspectorLines(text, {7, 8}, used);
+  const std::vector<Event> events = reports::TellInspectorLines(text, {7, 8}, used);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(Number(events[0], "records"), 2);
   EXPECT_EQ(Number(events[0], "sequence"), 1407);

@@ -159,6 +159,82 @@ TEST(Culprit, DoesNotDependOnTheNumbersOfRanks) {
   }
 }
 
+// The pipeline of two stages, tensor groups of two: 5 stands on its host. 4 waits for it in their
+// tensor group and has not come to its data group, whose members wait for 4 and are no nearer to
+// the root for being many.
+TEST(Culprit, WhoWaitsElsewhereIsAVictim) {
+  GroupStandings tensor = Waiting(2);
+  tensor.name = "tp";
+  tensor.members = {4, 5};
+  tensor.standings[0].rank = 4;
+  tensor.standings[1].rank = 5;
+  SetBehind(tensor, 1);
+  GroupStandings data = Waiting(4, 90, 89);
+  data.name = "dp";
+  data.members = {0, 2, 4, 6};
+  for (size_t i = 0; i < 4; ++i) data.standings[i].rank = static_cast<int32_t>(2 * i);
+  SetBehind(data, 2);
+  const Culprits found = FindCulprits({{data, tensor}}, Range(8));
+  EXPECT_THAT(found.ranks, ElementsAre(5));
+  EXPECT_EQ(found.group, "tp");
+  EXPECT_EQ(found.held, 4);  // 4, and 0, 2, 6 behind it
+}
+
+// Ranks that are in no hurry are absent from groups in which nobody waits, or in which few have
+// begun to.
+TEST(Culprit, AbsencesAreCountedByGroup) {
+  GroupStandings world = Waiting(8, 12, 12);
+  world.standings.resize(3);  // five have not been in it, and nobody waits
+  GroupStandings experts = Waiting(4, 12, 11);
+  experts.name = "7";
+  experts.standings.erase(experts.standings.begin() + 2);
+  EXPECT_THAT(FindCulprits({{world, experts}}, Range(8)).ranks, ElementsAre(2));
+}
+
+// Its numbers begin elsewhere: it has entered fewer than the others have completed, which cannot
+// be.
+TEST(Culprit, AMemberThatCountsFromAnotherBeginningDoesNotLag) {
+  GroupStandings world = Waiting(8);
+  Standing& other = world.standings[3];
+  other.enqueued -= 500;
+  other.completed -= 500;
+  other.pending -= 500;
+  EXPECT_EQ(FindCulprits({{world}}, Range(8)).by, Culprits::By::kNobody);
+  SetBehind(world, 6);
+  EXPECT_THAT(FindCulprits({{world}}, Range(8)).ranks, ElementsAre(6));
+}
+
+// All have entered it; the GPU of one is busy with something before it.
+TEST(Culprit, AGpuThatHasNotStartedItIsWaitedFor) {
+  GroupStandings world = Waiting(8);
+  for (Standing& standing : world.standings) standing.state = "started";
+  world.standings[2].state = "scheduled";
+  const Culprits found = FindCulprits({{world}}, Range(8));
+  EXPECT_EQ(found.by, Culprits::By::kNotStarted);
+  EXPECT_THAT(found.ranks, ElementsAre(2));
+  // Where kernels are not timed, all are scheduled for ever.
+  for (Standing& standing : world.standings) standing.state = "scheduled";
+  EXPECT_EQ(FindCulprits({{world}}, Range(8)).by, Culprits::By::kNobody);
+}
+
+// A pipeline without collectives: the last stage receives from the one before, and that from the
+// first, which does nothing.
+TEST(Culprit, AStageThatDoesNotSend) {
+  GroupStandings stages;
+  stages.name = "pp";
+  stages.members = {0, 1, 2};
+  stages.standings = {{0}, {1}, {2}};
+  stages.standings[1].peers = {0};
+  stages.standings[2].peers = {1};
+  const Culprits found = FindCulprits({{stages}}, Range(3));
+  EXPECT_EQ(found.by, Culprits::By::kPeer);
+  EXPECT_THAT(found.ranks, ElementsAre(0));
+  EXPECT_EQ(found.held, 2);
+  // Both at one exchange: the way between them is broken, and neither is the one.
+  stages.standings[0].peers = {1};
+  EXPECT_EQ(FindCulprits({{stages}}, Range(3)).by, Culprits::By::kNobody);
+}
+
 TEST(Desync, AnotherOperationAtTheSamePlace) {
   GroupStandings world = Waiting(8);
   world.standings[7].operation = "broadcast";

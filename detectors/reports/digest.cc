@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/nccl/nccl_digest.h"
+#include "detectors/reports/digest.h"
 
 #include <algorithm>
 #include <map>
@@ -10,11 +10,8 @@
 #include "detectors/model/event_types.h"
 #include "detectors/reports/inspector.h"
 
-namespace rankscope::collectors {
+namespace rankscope::reports {
 namespace {
-
-using reports::FlightDump;
-using reports::FlightGroup;
 
 constexpr size_t kMaxText = 256;  // of one name, list of sizes or place in a program
 constexpr size_t kMaxRankList = 1024;
@@ -29,7 +26,8 @@ void Put(Event& event, std::string_view key, std::string_view value) {
 }
 
 bool Waits(const FlightGroup& group) {
-  return group.last_enqueued >= 0 && group.last_completed < group.last_enqueued;
+  return (group.last_enqueued >= 0 && group.last_completed < group.last_enqueued) ||
+         !group.peers.empty();
 }
 
 }  // namespace
@@ -99,7 +97,10 @@ std::vector<Event> TellFlightDump(const FlightDump& dump, int32_t rank, const Pr
       Put(event, "caller", group->pending.caller);
       event.num.push_back({"pending", group->pending.sequence});
       event.num.push_back({"created_ns", group->pending.created_ns});
+      event.num.push_back({"timeout_ms", group->pending.timeout_ms});
     }
+    if (const std::string peers = WriteRanks(group->peers); !peers.empty())
+      event.str.push_back({"peers", peers});
     events.push_back(std::move(event));
   }
   return events;
@@ -108,7 +109,7 @@ std::vector<Event> TellFlightDump(const FlightDump& dump, int32_t rank, const Pr
 std::vector<Event> TellInspectorLines(std::string_view text, const ProcessKey& process,
                                       size_t& used) {
   struct Sum {
-    reports::InspectorRecord last;
+    InspectorRecord last;
     int64_t records = 0;
     int64_t dropped = 0;
     std::vector<double> bandwidths;
@@ -119,7 +120,7 @@ std::vector<Event> TellInspectorLines(std::string_view text, const ProcessKey& p
   for (;;) {
     const size_t end = text.find('\n', used);
     if (end == std::string_view::npos) break;
-    const auto record = reports::ReadInspectorLine(text.substr(used, end - used));
+    const auto record = ReadInspectorLine(text.substr(used, end - used));
     used = end + 1;
     if (!record) continue;
     if (!sums.contains(record->communicator) && sums.size() >= kMaxCommunicators) continue;
@@ -158,4 +159,4 @@ std::vector<Event> TellInspectorLines(std::string_view text, const ProcessKey& p
   return events;
 }
 
-}  // namespace rankscope::collectors
+}  // namespace rankscope::reports

@@ -14,7 +14,7 @@
 #include "detectors/model/observation.h"
 #include "detectors/reports/flight_recorder.h"
 
-namespace rankscope::collectors {
+namespace rankscope::reports {
 
 // Groups told of one dump, those with operations that have not completed first. A rank of a job in
 // five dimensions of parallelism is in a dozen.
@@ -25,12 +25,12 @@ std::string WriteRanks(const std::vector<int32_t>& ranks);
 
 // One event per group, or a single one where there is none: that the rank has written is told too.
 // `written_ns`: since 1970.
-std::vector<Event> TellFlightDump(const reports::FlightDump& dump, int32_t rank,
-                                  const ProcessKey& process, int64_t written_ns);
+std::vector<Event> TellFlightDump(const FlightDump& dump, int32_t rank, const ProcessKey& process,
+                                  int64_t written_ns);
 
 // Lines of Inspector's log to one event per communicator; the rest of a line that has not ended is
 // left over. `used`: bytes of `text` that are told.
 std::vector<Event> TellInspectorLines(std::string_view text, const ProcessKey& process,
                                       size_t& used);
 
-}  // namespace rankscope::collectors
+}  // namespace rankscope::reports
