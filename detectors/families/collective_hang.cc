@@ -45,7 +45,7 @@ Finding AbsentRank(const JobFeatures& f) {
   const features::CollectiveFeatures& c = f.collectives;
   Finding finding;
   finding.matched = true;
-  finding.sub = "absent_rank";
+  finding.sub = subs::kAbsentRank;
   finding.ranks = c.absent;
   finding.tier = proto::TIER_S;
   // Counts or watchdogs of all ranks say who is not in it, and its launches have stopped too.
@@ -91,6 +91,52 @@ Finding Standstill(const JobFeatures& f) {
                     {FieldId::kTimeout, StandstillTimeout(f)}};
   finding.onset = f.now - Seconds(c.seconds_since_advance);
   return finding;
+}
+
+// Nobody counts collectives, but calls into CUDA are: ranks that stand in a synchronisation wait
+// for their GPUs, and a few that stand in none and launch nothing are what these wait for.
+void NameTheIdle(const JobFeatures& f, Finding& finding) {
+  if (!finding.ranks.empty() || f.store(proto::STORE_CUDA) != Availability::kUp) return;
+  const double most_of_it = HangTimeout(f) / 2;
+  std::vector<int32_t> idle;
+  size_t waiting = 0;
+  for (const features::RankLaunches& rank : f.launches.ranks) {
+    if (rank.sync_seconds >= most_of_it) {
+      ++waiting;
+    } else if (rank.sync_seconds <= 1 && rank.seconds_since_launch >= most_of_it) {
+      idle.push_back(rank.rank);
+    } else {
+      return;  // it works
+    }
+  }
+  if (idle.empty() || idle.size() >= waiting) return;
+  finding.sub = subs::kAbsentRank;
+  finding.ranks = std::move(idle);
+  // The text has stopped, and so have the calls.
+  finding.tier = proto::TIER_C;
+  finding.cap = std::max(finding.cap, cap::kOneSource);
+  Show(f.launches.idle_evidence, finding);
+  finding.root.push_back(f.launches.idle_evidence);
+  std::erase(finding.open, Question::kHangCulprit);
+}
+
+// Every rank of this node uses a CPU all the time, in no call and with nothing on its GPU: a loop
+// of Python's is no collective, however long it prints nothing.
+bool AllComputeOnTheHost(const JobFeatures& f) {
+  const bool calls = f.store(proto::STORE_CUDA) == Availability::kUp && !f.launches.ranks.empty();
+  const bool cards = f.gpu.known();
+  if (!f.waits.known() || (!calls && !cards)) return false;
+  if (calls && f.launches.sync_seconds > 0) return false;
+  if (cards && !std::all_of(f.gpu.gpus.begin(), f.gpu.gpus.end(), [](const features::RunGpu& gpu) {
+        constexpr double kMinute = 60;
+        return gpu.idle_seconds >= kMinute;
+      }))
+    return false;
+  return std::all_of(f.waits.ranks.begin(), f.waits.ranks.end(),
+                     [](const features::RankWait& rank) {
+                       constexpr double kAlways = 0.9;
+                       return rank.recent_seconds > 0 && rank.main_running_share >= kAlways;
+                     });
 }
 
 // At the watchdog's word the counts of all ranks still stand.
@@ -144,6 +190,8 @@ Finding Evaluate(const JobFeatures& f) {
     Show(f.last_progress_evidence, finding);
     Show(f.leave.evaluation, finding);
     finding.open = {Question::kHangCulprit, Question::kHangTrigger};
+    // Whoever speaks first has waited longest: it has entered, and another one has not.
+    finding.ranks.clear();
     NameTheAbsent(f, finding);
     AddReportedCulprit(f, finding);
     return finding;
@@ -158,7 +206,7 @@ Finding Evaluate(const JobFeatures& f) {
   if (Finding reported = ReportedStandstill(f); reported.matched) return reported;
   if (!MultiProcess(f)) return {};
   if (!Silent(f)) return StandstillOfThreads(f);
-  if (NobodyWaits(f)) return {};
+  if (NobodyWaits(f) || AllComputeOnTheHost(f)) return {};
   // A loop that prints nothing is no hang; one kernel that runs for half an hour is none of
   // training's.
   constexpr double kLongKernel = 1800;
@@ -177,6 +225,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.onset = f.now - Seconds(f.silence_seconds);
   finding.open = {Question::kHangCulprit, Question::kHangTrigger};
   AddWaitingCards(f, finding);
+  NameTheIdle(f, finding);
   AddThreadCause(f, finding);
   AddReportedCulprit(f, finding);
   return finding;

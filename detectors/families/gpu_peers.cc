@@ -149,8 +149,41 @@ bool ACardWorks(const JobFeatures& f) {
   });
 }
 
+namespace {
+
+// GPUs without counters of their SMs: a few have run nothing for a minute, and the engines of all
+// others never rest. Who computes alone, with the others done, leaves them waiting and not at rest.
+bool OthersNeverRest(const JobFeatures& f) {
+  const GpuFeatures& gpu = f.gpu;
+  if (gpu.cold.empty() || 2 * gpu.cold_cards > gpu.gpus.size()) return false;
+  constexpr double kMinuteSeconds = 60;
+  return std::all_of(gpu.gpus.begin(), gpu.gpus.end(), [](const RunGpu& of) {
+    const bool cold = of.idle_seconds >= kMinuteSeconds && std::isfinite(of.engine);
+    return cold || (of.engine >= kPinned && !std::isfinite(of.sm));
+  });
+}
+
+void NameColdCards(const JobFeatures& f, Finding& finding) {
+  Show(f.gpu.cold_evidence, finding);
+  for (const RunGpu& gpu : f.gpu.gpus) {
+    if (gpu.engine < kPinned) continue;
+    Show(gpu.activity_evidence, finding);  // of one that waits
+    break;
+  }
+  if (!finding.ranks.empty()) return;
+  finding.ranks = f.gpu.cold;
+  if (finding.sub != subs::kLostPeer) finding.sub = subs::kAbsentRank;
+  finding.root.push_back(f.gpu.cold_evidence);
+  std::erase(finding.open, Question::kHangCulprit);
+}
+
+}  // namespace
+
 void AddWaitingCards(const JobFeatures& f, Finding& finding) {
-  if (!CardsWait(f)) return;
+  if (!CardsWait(f)) {
+    if (OthersNeverRest(f)) NameColdCards(f, finding);
+    return;
+  }
   const GpuFeatures& gpu = f.gpu;
   Show(gpu.spin_evidence, finding);
   if (finding.tier == proto::TIER_S || finding.tier == proto::TIER_W) {
@@ -162,7 +195,7 @@ void AddWaitingCards(const JobFeatures& f, Finding& finding) {
   Show(gpu.cold_evidence, finding);
   if (!finding.ranks.empty()) return;
   finding.ranks = gpu.cold;
-  if (finding.sub != subs::kLostPeer) finding.sub = "absent_rank";
+  if (finding.sub != subs::kLostPeer) finding.sub = subs::kAbsentRank;
   finding.root.push_back(gpu.cold_evidence);
   std::erase(finding.open, Question::kHangCulprit);
 }

@@ -42,6 +42,8 @@ Finding StandingRank(const JobFeatures& f) {
     constexpr double kUnheardSeconds = 600;
     if (!rank.has_run || rank.still_seconds < (silent ? HangTimeout(f) / 2 : kUnheardSeconds))
       return {};
+    // A worker that runs prepares what the rank waits for.
+    if (rank.workers > 0 && rank.workers_still_seconds < HangTimeout(f) / 2) return {};
     if (!silent && (!unheard || cause.sub.empty() || cause.sub == subs::kSleep)) return {};
     finding.tier = silent ? proto::TIER_S : proto::TIER_W;
   }
@@ -62,6 +64,42 @@ Finding StandingRank(const JobFeatures& f) {
                                             : std::string(cause.phrase)}};
   finding.onset = f.now - Seconds(seconds);
   if (cause.sub.empty()) finding.open = {Question::kHangTrigger};
+  return finding;
+}
+
+// A loop on the CPU that gives its GPU nothing any more. A program may work on its CPU between two
+// steps, at a metric or at its data, for minutes; that it says nothing meanwhile, reads and writes
+// nothing and compiles nothing makes it strange and no more.
+Finding StopsLaunching(const JobFeatures& f) {
+  constexpr double kSeconds = 300, kAlways = 0.9;
+  const auto& launches = f.launches;
+  if (!Watched(f) || f.world_size > 1 || f.waits.ranks.size() != 1 || f.suspension.now) return {};
+  if (f.store(proto::STORE_CUDA) != Availability::kUp || launches.ranks.size() != 1) return {};
+  if (f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL || f.compiler.open ||
+      f.waits.compilers > 0)
+    return {};
+  const double limit = std::max(kSeconds, HangTimeout(f));
+  if (!Silent(f) || f.silence_seconds < limit || !(launches.seconds_since_launch >= limit))
+    return {};
+  const RankWait& rank = f.waits.ranks.front();
+  if (launches.sync_seconds > 0 || rank.main_running_share < kAlways || rank.workers > 0) return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "busy";
+  finding.tier = proto::TIER_S;
+  finding.cap = cap::kEvenOdds;
+  finding.ranks = {rank.rank};
+  finding.component = "process";
+  finding.symptom = "hang";
+  finding.shows = {launches.idle_evidence};
+  Show(rank.evidence, finding);
+  finding.root = finding.shows;
+  Show(f.silence_evidence, finding);
+  finding.values = {
+      {FieldId::kSeconds, std::round(launches.seconds_since_launch)},
+      {FieldId::kTrigger, "uses a CPU all the time, and gives its GPU nothing to do"}};
+  finding.onset = f.now - Seconds(launches.seconds_since_launch);
+  finding.open = {Question::kHangTrigger};
   return finding;
 }
 
@@ -113,6 +151,7 @@ Finding StandingRanks(const JobFeatures& f) {
 
 Finding Evaluate(const JobFeatures& f) {
   Finding finding = StandingRank(f);
+  if (!finding.matched) finding = StopsLaunching(f);
   if (!finding.matched) finding = StandingRanks(f);
   if (!finding.matched) finding = IdleCards(f);
   if (!finding.matched) return NeverAttached(f);

@@ -4,6 +4,7 @@
 #include "detectors/families/thread_causes.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "detectors/families/curve.h"
 
@@ -199,6 +200,27 @@ ThreadCause CauseOfStandstill(const JobFeatures& f) {
   // Who is stopped moves for nobody; what the others do follows from it.
   if (stopped > 0)
     std::erase_if(told, [](const auto& of) { return of.first->stopped_seconds == 0; });
+  // Most sleep or stand in the GPU driver, and few do something else: a thread that waits for its
+  // GPU, and the GPU inside a collective for the others, looks like that. So does each rank that
+  // counts as waiting by its calls.
+  const auto is_victim = [&f, &told](const auto& of) {
+    const bool at_rest = of.second == &kDriverRow || of.second == &kSleepRow;
+    return at_rest && 2 * std::count_if(told.begin(), told.end(), [&of](const auto& other) {
+                        return other.second == of.second;
+                      }) > static_cast<int64_t>(f.waits.ranks.size());
+  };
+  const auto in_collective = [&f](const auto& of) {
+    const auto& inside = f.collectives.waiting;
+    return of.first->stopped_seconds == 0 && !f.collectives.absent.empty() &&
+           std::binary_search(inside.begin(), inside.end(), of.first->rank);
+  };
+  std::vector<std::pair<const RankWait*, const SubRow*>> actors;
+  std::copy_if(told.begin(), told.end(), std::back_inserter(actors),
+               [&](const auto& of) { return !is_victim(of) && !in_collective(of); });
+  if (!actors.empty() && actors.size() < told.size()) {
+    waiting += told.size() - actors.size();
+    told = std::move(actors);
+  }
   if (told.empty()) return {};
   const SubRow* const row = told.front().second;
   const bool alike =
