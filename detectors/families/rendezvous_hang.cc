@@ -48,6 +48,48 @@ bool StuckInRendezvous(const JobFeatures& f) {
          f.phase_seconds >= f.rendezvous_suspect_seconds;
 }
 
+// It stands in a read, a lock or a timed wait, and nothing of it runs: as who waits in c10d's store
+// or in MPI's start for others does.
+bool WaitsForOthers(const features::RankWait& rank) {
+  constexpr double kStill = 10;
+  const bool waits = rank.main == WaitClass::kSocket || rank.main == WaitClass::kFutex ||
+                     rank.main == WaitClass::kSleep;
+  return waits && rank.stopped_seconds <= 0 && rank.still_seconds >= kStill;
+}
+
+// A rank of this node never appeared, and all others wait. Launchers start the ranks of a node
+// within seconds; a slow one, or a container that is still unpacked, gets half a minute. Ranks that
+// have begun to use a GPU or to train do not wait for it: it is no member, or nobody's group needs
+// it.
+Finding MissingRank(const JobFeatures& f) {
+  constexpr double kToAppear = 20;
+  if (!f.running || !f.timed || f.progress > 0 || f.train_begin || f.suspension.now) return {};
+  if (f.missing_ranks.empty() || f.missing_seconds < kToAppear || !f.waits.known()) return {};
+  if (f.collectives.communicators > 0 || f.collectives.entered > 0 || GpusTrain(f)) return {};
+  if (std::any_of(
+          f.launches.ranks.begin(), f.launches.ranks.end(),
+          [](const features::RankLaunches& rank) { return rank.seconds_since_launch < kToAppear; }))
+    return {};
+  if (!std::all_of(f.waits.ranks.begin(), f.waits.ranks.end(), WaitsForOthers)) return {};
+  Finding finding;
+  finding.matched = true;
+  finding.sub = "missing_rank";
+  finding.tier = proto::TIER_C;  // the table of processes, and what the threads of the others do
+  finding.ranks = f.missing_ranks;
+  finding.component = "rendezvous";
+  finding.symptom = "hang";
+  finding.shows = {f.missing_evidence};
+  constexpr size_t kShown = 4;
+  for (size_t i = 0; i < f.waits.ranks.size() && i < kShown; ++i)
+    Show(f.waits.ranks[i].evidence, finding);
+  finding.root = {f.missing_evidence};
+  Show(f.network.connected_evidence, finding);
+  Show(f.rendezvous_begin_evidence, finding);
+  finding.values.Set(FieldId::kSeconds, f.missing_seconds);
+  finding.onset = f.now - Seconds(f.missing_seconds);
+  return finding;
+}
+
 // Time ran out while it waited for something else than to connect.
 bool WaitedForOthers(const logs::Incident& incident) {
   return incident.sub == subs::kTimeout && incident.line.find("connect") == std::string::npos &&
@@ -114,6 +156,7 @@ Finding Evaluate(const JobFeatures& f) {
       finding.shows.push_back(f.rendezvous_begin_evidence);
     return finding;
   }
+  if (Finding missing = MissingRank(f); missing.matched) return missing;
   if (!StuckInRendezvous(f)) return {};
   Finding finding;
   finding.matched = true;
