@@ -34,22 +34,38 @@ bool LeftItsReference(const RewardFeatures& reward) {
          reward.last_kl > kTimes * reward.usual_kl && reward.last_kl > kFar;
 }
 
+// It has come to write on until it is cut, and is paid less than when it began. A reward that falls
+// while completions end by themselves is another matter; so are completions that are cut from the
+// start, as those of long chains of thought are.
+bool Collapsed(const RewardFeatures& reward) {
+  constexpr int64_t kRecords = 40;
+  constexpr double kMostAreCut = 0.5, kMoreThanBefore = 0.3;
+  constexpr double kFall = 0.2;  // of the best or the first, whichever is larger
+  if (reward.reward_records < kRecords || !(reward.late_clipped >= kMostAreCut)) return false;
+  if (!(reward.late_clipped - reward.early_clipped >= kMoreThanBefore)) return false;
+  const double scale = std::max(std::abs(reward.best_median), std::abs(reward.first));
+  return reward.last < reward.first && reward.best_median - reward.last > kFall * scale;
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
   if (f.Primary() != nullptr) return {};
   const bool flat = NothingToTellApart(f.reward);
-  if (!flat && !LeftItsReference(f.reward)) return {};
+  const bool collapsed = !flat && Collapsed(f.reward);
+  if (!flat && !collapsed && !LeftItsReference(f.reward)) return {};
   Finding finding;
   finding.matched = true;
-  finding.sub = flat ? "no_spread" : "kl_blowup";
+  finding.sub = flat ? "no_spread" : collapsed ? "collapsed" : "kl_blowup";
   finding.tier = proto::TIER_S;
   // A policy that begins at its reference departs from it, and some do so fast.
-  if (!flat && f.reward.kl_rose_early) finding.cap = cap::kLookalike;
+  if (!flat && !collapsed && f.reward.kl_rose_early) finding.cap = cap::kLookalike;
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "training";
   finding.symptom = "wrong_result";
-  const features::EvidenceRef root = flat ? f.reward.flat_evidence : f.reward.kl_evidence;
+  const features::EvidenceRef root = flat        ? f.reward.flat_evidence
+                                     : collapsed ? f.reward.clipped_evidence
+                                                 : f.reward.kl_evidence;
   Show(root, finding);
   finding.root = {root};
   finding.onset = f.evidence[static_cast<size_t>(root)].begin;
@@ -57,9 +73,10 @@ Finding Evaluate(const JobFeatures& f) {
   Show(f.reward.last_evidence, finding);
   ShowLeave(f, finding);
   if (f.exit_known) Show(f.exit_evidence, finding);
-  finding.values = {{FieldId::kRecords, f.reward.trailing_flat},
-                    {FieldId::kKl, f.reward.last_kl},
-                    {FieldId::kUsualKl, f.reward.usual_kl}};
+  finding.values = {
+      {FieldId::kRecords, f.reward.trailing_flat}, {FieldId::kKl, f.reward.last_kl},
+      {FieldId::kUsualKl, f.reward.usual_kl},      {FieldId::kRewardStart, f.reward.first},
+      {FieldId::kRewardEnd, f.reward.last},        {FieldId::kRewardBest, f.reward.best_median}};
   finding.open.push_back(Question::kRewardCause);
   return finding;
 }
