@@ -9,6 +9,7 @@
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/standstill.h"
+#include "detectors/families/target.h"
 #include "detectors/families/training_end.h"
 #include "detectors/model/subs.h"
 
@@ -76,7 +77,8 @@ Finding Evaluate(const JobFeatures& f) {
   const bool seen_to_its_end = !f.text_unseen || f.train_end;
   const bool reward = f.recognised && RewardHolds(f);
   if (IsRead(f) && (LearnsForGood(f) || reward) && seen_to_its_end) {
-    finding.sub = BecameSlow(f) ? "slow" : "healthy";
+    finding.sub = BecameSlow(f) || MissesTarget(f) ? "slow" : "healthy";
+    Show(f.target.evidence, finding);
     if (reward) {
       finding.advice = "reward";
       finding.values = {{FieldId::kRewardStart, f.reward.first},

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "detectors/logs/text/masked_line.h"
+#include "detectors/model/event_types.h"
 #include "exporter/run/clock.h"
 #include "exporter/run/process_facts.h"
 
@@ -71,6 +72,15 @@ void Observer::Begin() {
   begin.world_size = ParseCount(EnvironmentValue(facts_.environment, "WORLD_SIZE"));
   begin.slurm_restart = ParseCount(EnvironmentValue(facts_.environment, "SLURM_RESTART_COUNT"));
   EmitKind(std::move(begin), facts_.started);
+  for (const std::string& target : facts_.targets) {
+    const size_t equals = std::min(target.find('='), target.size());
+    Event event;
+    event.type = WireType(EventType::kTarget);
+    event.rank.job_id = facts_.job_id;
+    event.str = {{"measure", target.substr(0, equals)},
+                 {"value", target.substr(std::min(equals + 1, target.size()))}};
+    EmitKind(std::move(event), facts_.started);
+  }
   EmitKind(DescribeChild(facts_.child, facts_.job_id, facts_.argv, facts_.environment),
            facts_.started);
   next_tick_ = NextOnGrid(last_t_, kTickInterval);

@@ -43,6 +43,7 @@ class Observer {
     Timestamp started;
     std::string note;  // what could not be done as asked, so far
     std::array<std::string, kStreams> stream_names = {"stdout", "stderr"};
+    std::vector<std::string> targets = {};  // as in Options
   };
 
   Observer(Facts facts, Queue& queue, const Tap& tap, DaemonLink& link, MakeConsumer make_consumer);

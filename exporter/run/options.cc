@@ -3,11 +3,14 @@
 
 #include "exporter/run/options.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <string>
 
+#include "detectors/model/speeds.h"
 #include "exporter/run/process_facts.h"
 #include "exporter/run/protocol.h"
 
@@ -30,6 +33,9 @@ const char kUsage[] =
     "                   [RANKSCOPE_SOCKET, or /run/rankscope/run.sock]\n"
     "  --drain TIME     how long to wait for grandchildren that hold the output open after CMD's "
     "end [2s]\n"
+    "  --target WHAT=N  the throughput that CMD should reach: tokens_per_second, "
+    "samples_per_second,\n"
+    "                   steps_per_second or mfu (0 to 1), as CMD prints it; may be given for each\n"
     "  --pty WHEN       auto (CMD gets a terminal if rankscope writes to one), never [auto]\n"
     "  --verdict WHERE  auto (stderr if it is a terminal), stderr, json (on stderr), none [auto]\n"
     "  --help\n";
@@ -60,7 +66,22 @@ bool SetPrint(std::string_view value, Options& options) {
   return false;
 }
 
-constexpr std::array<Flag, 6> kFlags = {
+bool AddTarget(std::string_view value, Options& options) {
+  const size_t equals = value.find('=');
+  if (equals == std::string_view::npos) return false;
+  const std::string_view name = value.substr(0, equals);
+  const std::string_view number = value.substr(equals + 1);
+  if (std::find(kSpeedNames.begin(), kSpeedNames.end(), name) == kSpeedNames.end()) return false;
+  double target = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), target);
+  if (error != std::errc() || end != number.data() + number.size()) return false;
+  const bool share = name == kSpeedNames[static_cast<size_t>(Speed::kMfu)];
+  if (!(target > 0) || !std::isfinite(target) || (share && target > 1)) return false;
+  options.targets.emplace_back(value);
+  return true;
+}
+
+constexpr std::array<Flag, 7> kFlags = {
     Flag{"--dir",
          [](std::string_view value, Options& options) {
            options.run_directory = value;
@@ -86,6 +107,9 @@ constexpr std::array<Flag, 6> kFlags = {
            return drain.has_value();
          },
          "a time such as 2s or 500ms"},
+    Flag{"--target", AddTarget,
+         "tokens_per_second, samples_per_second or steps_per_second = a number above 0, or mfu = 0 "
+         "to 1"},
     Flag{"--pty",
          [](std::string_view value, Options& options) {
            options.ptys = value == "auto";

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "detectors/model/time.h"
 #include "exporter/run/consumer.h"
@@ -25,6 +26,9 @@ struct Options {
   std::string job_id;         // IsJobId
   std::string run_directory;  // wanted; see CreateRunDirectory
   std::string socket_path;    // empty: no daemon
+  // Throughputs that the command should reach, "tokens_per_second=40000"; of several of one measure
+  // the last.
+  std::vector<std::string> targets;
   // How long to wait for grandchildren that hold the streams open after the command's end.
   Duration drain = Seconds(2);
   Print print = Print::kAuto;

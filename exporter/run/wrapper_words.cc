@@ -9,6 +9,7 @@
 
 #include "detectors/logs/text/assembler.h"
 #include "detectors/logs/text/masked_line.h"
+#include "detectors/model/event_types.h"
 #include "exporter/run/child.h"
 
 namespace rankscope::run {
@@ -82,6 +83,16 @@ Sifted WrapperWords::Sift(const Observation& observation) const {
     child.uid = peer.uid;
     child.cgroup = root.cgroup;
     child.ns_pids = root.ns_pids;
+    return {Keep(std::move(own))};
+  }
+  // What the user expects of the job is the user's to say.
+  const auto* event = std::get_if<Event>(&observation.kind);
+  if (event != nullptr && event->type == WireType(EventType::kTarget) &&
+      event->rank.job_id == job_id) {
+    Observation own = observation;
+    Event& target = std::get<Event>(own.kind);
+    target.process = {};
+    target.rank.rank = -1;
     return {Keep(std::move(own))};
   }
   const auto* line = std::get_if<LogLine>(&observation.kind);
