@@ -15,6 +15,7 @@
 #include "detectors/sentences/evidence_text.h"
 #include "detectors/sentences/render.h"
 #include "detectors/verdict/hazards.h"
+#include "detectors/verdict/schedule.h"
 #include "detectors/windows/checkpoint_summary.h"
 #include "detectors/windows/series/statistics.h"
 
@@ -241,6 +242,10 @@ class Writer {
     if (rate.zero().times >= kInARow) Say("learning_rate_zero", rate.zero());
     if (rate.jump().seen()) Say("learning_rate_jump", rate.jump());
     if (rate.restart().seen()) Say("learning_rate_restart", rate.restart());
+    if (rate.zero().times > 0) return;
+    if (const auto off = LeavesItsSchedule(job_.argv(), job_.now().clock.total_steps(), rate))
+      Say("learning_rate_schedule", rate.newest(), rate.last(), off->expected,
+          {{FieldId::kWhat, off->schedule}});
   }
 
   void AddSpeed() {
