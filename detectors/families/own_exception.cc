@@ -105,6 +105,12 @@ Finding Describe(const JobFeatures& f, const Cause& primary) {
   finding.fault_class = f.progress > 0 ? logs::ToldFaultClass(primary.incident())
                                        : logs::FaultClass(primary.incident());
   if (IsGpuEnvironment(primary.incident())) finding.fault_class = "env";
+  // The node's fabric manager has not brought the NVSwitches up: no program can do anything there.
+  if (std::any_of(primary.incident().fields.begin(), primary.incident().fields.end(),
+                  [](const KeyValue& field) {
+                    return field.key == "error" && field.value == "fabric_not_ready";
+                  }))
+    finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   const bool asset = finding.fault_class == "asset";
   if (asset && logs::IsTransient(primary.incident())) {
     finding.retry = proto::RETRY_MAY_RECOVER;

@@ -280,6 +280,15 @@ proto::Cause::Role RoleInChain(const Cause& cause, const Finding& finding) {
   return cause.role == Cause::Role::kSupport ? proto::Cause::CONTEXT : proto::Cause::CASCADE;
 }
 
+// What a hang brings about, while nothing has ended it: peers that wait, and text that stops.
+std::array<EvidenceRef, 4> OfVictims(const VerdictContext& context) {
+  constexpr EvidenceRef kNone = features::kNoEvidence;
+  const JobFeatures& f = *context.features;
+  if (context.family->group != families::Group::kHang) return {kNone, kNone, kNone, kNone};
+  return {f.collectives.waiting_evidence, f.gpu.spin_evidence, f.reports.standing_evidence,
+          f.silence_evidence};
+}
+
 // From what began it to what came of it last.
 void AddCauseChain(const VerdictContext& context, EvidenceWriter& evidence,
                    proto::Verdict& verdict) {
@@ -302,9 +311,20 @@ void AddCauseChain(const VerdictContext& context, EvidenceWriter& evidence,
                        [ref](const Cause& cause) { return cause.evidence == ref; });
   };
   if (context.family->group == families::Group::kHealth) return;
+  const auto victims = OfVictims(context);
+  const auto is_victim = [&victims](EvidenceRef ref) {
+    return std::find(victims.begin(), victims.end(), ref) != victims.end();
+  };
+  // That peers wait is where it began only as long as nobody knows for whom.
+  const bool known = std::any_of(finding.root.begin(), finding.root.end(), [&](EvidenceRef ref) {
+    return !is_victim(ref) && f.At(ref) != nullptr;
+  });
   // What is no event that may end a run: a counter, a record of a node, a rank that stands still.
   for (const EvidenceRef ref : finding.root) {
-    if (!is_event(ref)) link(ref, proto::Cause::ROOT);
+    if (!is_event(ref) && !(known && is_victim(ref))) link(ref, proto::Cause::ROOT);
+  }
+  for (const EvidenceRef ref : victims) {
+    if (known && f.At(ref) != nullptr && shown(ref)) link(ref, proto::Cause::CASCADE);
   }
   for (const Cause& cause : f.causes) {
     if (shown(cause.evidence)) link(cause.evidence, RoleInChain(cause, finding));
