@@ -120,7 +120,8 @@ Finding Evaluate(const JobFeatures& f) {
   } else if (finding.signal == SIGKILL) {
     finding.domain = proto::DOMAIN_UNKNOWN;
     finding.component = "process";
-    finding.open.push_back(Question::kWhoKilled);
+    // The kernel's own kill: who is known, and why is not.
+    finding.open.push_back(by == "kernel" ? Question::kWhyExit : Question::kWhoKilled);
   } else if (finding.signal == SIGHUP) {
     finding.domain = proto::DOMAIN_UNKNOWN;
     finding.component = "terminal";

@@ -183,13 +183,17 @@ void AddFamilies(const VerdictContext& context, EvidenceWriter& evidence, BuiltV
 void AddOpenQuestions(const VerdictContext& context, const FieldValues& values,
                       const FieldValues& ended, BuiltVerdict& built) {
   proto::Verdict& verdict = built.document;
+  // A question is about the process of the root; of others the answer may be known.
+  const auto& root = context.finding->root;
+  const features::Evidence* of = root.empty() ? nullptr : context.features->At(root.front());
   for (const families::Question question : context.finding->open) {
     const sentences::QuestionRow& row = sentences::FindQuestion(question);
     proto::Open* open = verdict.add_cannot_decide();
     open->set_question(sentences::Render(row.text, values));
     open->set_needs(row.needs);
     open->set_why(Why(*context.features, row.needs));
-    for (std::string& fact : sentences::Facts(row.facts, values)) {
+    for (std::string& fact :
+         of == nullptr ? sentences::Facts(row.facts, values) : sentences::Facts(row.facts, *of)) {
       built.assertions.push_back(
           {Assertion::Of::kQuestion, verdict.cannot_decide_size() - 1, std::move(fact)});
     }
