@@ -3,6 +3,9 @@
 
 // X10: ranks disagree about the collective.
 #include <charconv>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/report_culprit.h"
@@ -74,6 +77,19 @@ Desync FindDesync(const JobFeatures& f) {
   return {};
 }
 
+// Ranks whose watchdog stands at the place of this one and names the same operation.
+std::vector<int32_t> Agreeing(const JobFeatures& f, const Cause& with) {
+  std::set<int32_t> ranks;
+  for (const Cause& cause : f.causes) {
+    const logs::Incident& said = cause.incident();
+    if (!IsWatchdog(cause) || Field(said, "pg") != Field(with.incident(), "pg") ||
+        Field(said, "seq") != Field(with.incident(), "seq") || !Difference(cause, with).empty())
+      continue;
+    ranks.insert(cause.candidate->ranks.begin(), cause.candidate->ranks.end());
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
 // torch.distributed's DETAIL wrapper prints both fingerprints: CollectiveFingerPrint(
 // SequenceNumber=3, OpType=ALLREDUCE, TensorShape=[20], ..), but Rank 1 is running ..
 std::string_view SubOfFingerprints(std::string_view message) {
@@ -113,11 +129,10 @@ Finding Evaluate(const JobFeatures& f) {
     Show(desync.a->evidence, finding);
     Show(desync.b->evidence, finding);
     finding.root = {desync.a->evidence, desync.b->evidence};
-    finding.ranks = desync.a->candidate->ranks.size() < desync.b->candidate->ranks.size()
-                        ? desync.a->candidate->ranks
-                        : desync.b->candidate->ranks;
-    if (desync.a->candidate->ranks.size() == desync.b->candidate->ranks.size())
-      finding.ranks.clear();  // nobody is the odd one out
+    std::vector<int32_t> few = Agreeing(f, *desync.a), most = Agreeing(f, *desync.b);
+    if (few.size() > most.size()) few.swap(most);
+    finding.ranks.clear();
+    if (few.size() < most.size()) finding.ranks = std::move(few);  // else nobody is the odd one out
   }
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "collective";

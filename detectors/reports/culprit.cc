@@ -135,9 +135,11 @@ void FindHolds(const GroupStandings& group, std::span<const int32_t> told,
     if (place.need == newest && place.standing->state == "scheduled")
       unstarted.blockers.push_back(rank);
   }
-  AddHold(std::move(absent), places.size() + absent.blockers.size(), holds);
+  const size_t members = places.size() + absent.blockers.size();
+  const size_t queued = unstarted.waiting.size() + unstarted.blockers.size();
+  AddHold(std::move(absent), members, holds);
   AddHold(std::move(behind), places.size(), holds);
-  AddHold(std::move(unstarted), unstarted.waiting.size() + unstarted.blockers.size(), holds);
+  AddHold(std::move(unstarted), queued, holds);
 }
 
 // A rank that receives waits for the one that sends.

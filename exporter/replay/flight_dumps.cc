@@ -100,6 +100,7 @@ struct Dump {
 // Of several dumps of a rank the one written last; those without a number get the lowest free ones.
 std::map<int32_t, Dump> ByRank(std::vector<Dump> dumps, FlightDumps& found) {
   std::vector<std::string> paths;
+  paths.reserve(dumps.size());
   for (const Dump& dump : dumps) paths.push_back(dump.path);
   const std::vector<LogName> names = NameLogs(paths);
   std::map<int32_t, Dump> by_rank;

@@ -28,7 +28,6 @@ namespace {
 
 using engine::Assertion;
 using engine::BuiltVerdict;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 

@@ -193,6 +193,7 @@ class World {
   int attempt() const { return attempt_; }
   double done_until() const { return t_; }
   int last_step() const { return step_; }
+  int64_t collectives() const { return collectives_; }  // that a rank has completed
 
   void Tell(double t, Source source, decltype(Observation::kind) kind);
   void Say(int rank, double t, std::string text, bool error = false);  // -1: the launcher

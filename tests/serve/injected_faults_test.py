@@ -6,9 +6,11 @@ The ranks train in Python on the stand-ins for CUDA and NCCL (tests/support/inje
 ranks and steps again; INJECTED_ONLY names kinds, with a comma between them; INJECTED_RANKS the sizes.
 """
 import concurrent.futures
+import contextlib
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -47,7 +49,7 @@ class InjectedFaults(ServeTest):
         wrapper = subprocess.Popen(
             [BINARY, "run", "--socket", daemon.socket, "--job-id", job, "--dir", str(Path(self.folder) / job), "--", sys.executable,
              TRAINER, str(ranks), "1000000", kind, str(culprit), str(step)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment)
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment, start_new_session=True)
         try:
             found, end = None, time.monotonic() + LONG
             while time.monotonic() < end:
@@ -59,6 +61,9 @@ class InjectedFaults(ServeTest):
                 time.sleep(0.5)
         finally:
             wrapper.poll() is None and (wrapper.terminate(), wrapper.wait())
+            # Ranks that hang do not follow a request to stop.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(wrapper.pid, signal.SIGKILL)
         said = found and {key: found[key] for key in ("state", "code", "sub", "signal", "ranks", "confidence")}
         wrong = ""
         if not found or found["code"] not in KINDS[kind]:

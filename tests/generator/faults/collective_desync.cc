@@ -51,10 +51,10 @@ void ApplyX10(World& world, Random& random) {
       of.Say(
           who, at,
           Text("[rank%d]:[E%s ProcessGroupNCCL.cpp:632] [Rank %d] Watchdog caught collective "
-               "operation timeout: WorkNCCL(SeqNum=%d, OpType=%s, NumelIn=%d, NumelOut=%d, "
+               "operation timeout: WorkNCCL(SeqNum=%lld, OpType=%s, NumelIn=%d, NumelOut=%d, "
                "Timeout(ms)=%d) ran for %d milliseconds before timing out.",
                who, Calendar(of.Wall(at), "%m%d %H:%M:%S.%f000").c_str(), who,
-               of.last_step() * of.plan.collectives_per_step + 1, op ? "BROADCAST" : "ALLREDUCE",
+               static_cast<long long>(of.collectives() + 1), op ? "BROADCAST" : "ALLREDUCE",
                op ? 25165824 : 7340032, op ? 25165824 : 7340032, milliseconds, milliseconds + 40),
           true);
     }
