@@ -17,19 +17,17 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // The names of one setting in the commands of Megatron-LM, transformers, fairseq, torchtitan and
 // what is written after them; '_' stands for '-' as well.
-struct Setting {
-  std::string_view names;  // by blanks
-};
-constexpr Setting kPeak{"lr learning_rate"};
-constexpr Setting kWarmUp{
-    "lr_warmup_iters lr_warmup_steps warmup_steps num_warmup_steps warmup_iters warmup_updates"};
-constexpr Setting kWarmUpShare{"warmup_ratio lr_warmup_fraction"};
-constexpr Setting kStyle{"lr_decay_style lr_scheduler_type lr_scheduler"};
-constexpr Setting kDecay{"lr_decay_iters lr_decay_steps"};
-constexpr Setting kTotal{"train_iters max_steps max_train_steps total_steps max_iters max_update"};
-constexpr Setting kLowest{"min_lr"};
-constexpr Setting kAccumulation{
-    "gradient_accumulation_steps accumulate_grad_batches grad_accum update_freq"};
+using Setting = std::string_view;  // names, by blanks
+constexpr Setting kPeak = "lr learning_rate";
+constexpr Setting kWarmUp =
+    "lr_warmup_iters lr_warmup_steps warmup_steps num_warmup_steps warmup_iters warmup_updates";
+constexpr Setting kWarmUpShare = "warmup_ratio lr_warmup_fraction";
+constexpr Setting kStyle = "lr_decay_style lr_scheduler_type lr_scheduler";
+constexpr Setting kDecay = "lr_decay_iters lr_decay_steps";
+constexpr Setting kTotal = "train_iters max_steps max_train_steps total_steps max_iters max_update";
+constexpr Setting kLowest = "min_lr";
+constexpr Setting kAccumulation =
+    "gradient_accumulation_steps accumulate_grad_batches grad_accum update_freq";
 
 bool SameName(std::string_view argument, std::string_view name) {
   if (argument.size() != name.size()) return false;
@@ -39,8 +37,7 @@ bool SameName(std::string_view argument, std::string_view name) {
   return true;
 }
 
-bool IsOf(std::string_view argument, const Setting& setting) {
-  std::string_view names = setting.names;
+bool IsOf(std::string_view argument, Setting names) {
   while (!names.empty()) {
     const size_t end = std::min(names.find(' '), names.size());
     if (SameName(argument, names.substr(0, end))) return true;
@@ -50,7 +47,7 @@ bool IsOf(std::string_view argument, const Setting& setting) {
 }
 
 // "--name value" or "--name=value"; the last one counts.
-std::string_view TextOf(std::span<const std::string> argv, const Setting& setting) {
+std::string_view TextOf(std::span<const std::string> argv, Setting setting) {
   std::string_view found;
   for (size_t i = 0; i < argv.size(); ++i) {
     std::string_view argument = argv[i];
@@ -67,7 +64,7 @@ std::string_view TextOf(std::span<const std::string> argv, const Setting& settin
   return found;
 }
 
-double NumberOf(std::span<const std::string> argv, const Setting& setting) {
+double NumberOf(std::span<const std::string> argv, Setting setting) {
   const std::string_view text = TextOf(argv, setting);
   double number = kNone;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -112,17 +109,6 @@ double ShareAt(const Schedule& schedule, double step) {
   return lowest > 0 && lowest < 1 ? lowest + (1 - lowest) * share : share;
 }
 
-std::string InWords(const Schedule& schedule) {
-  const auto whole = [](double steps) { return std::to_string(std::llround(steps)); };
-  std::string text;
-  if (schedule.warm_up > 0) text = "a warm-up of " + whole(schedule.warm_up) + " steps";
-  if (schedule.style.empty()) return text;
-  if (!text.empty()) text += " and ";
-  if (schedule.style == "constant") return text + "a constant rate";
-  return text + "a " + std::string(schedule.style) + " decay over " + whole(schedule.total) +
-         " steps";
-}
-
 }  // namespace
 
 std::optional<OffSchedule> LeavesItsSchedule(std::span<const std::string> argv, double total_steps,
@@ -144,9 +130,9 @@ std::optional<OffSchedule> LeavesItsSchedule(std::span<const std::string> argv, 
   const double peak = scaled ? rate.peak() : schedule.peak;
   const double expected = share * peak;
   if (rate.last() <= kTimes * expected && rate.last() >= expected / kTimes) return std::nullopt;
-  std::string words = InWords(schedule);
-  if (words.empty()) return std::nullopt;
-  return OffSchedule{expected, std::move(words)};
+  const bool decays = !schedule.style.empty() && schedule.style != "constant";
+  return OffSchedule{expected, std::llround(schedule.warm_up), schedule.style,
+                     decays ? std::llround(schedule.total) : 0};
 }
 
 }  // namespace rankscope::engine

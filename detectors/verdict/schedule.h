@@ -5,17 +5,21 @@
 // decay, length. Pure; any thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "detectors/windows/job_window.h"
 
 namespace rankscope::engine {
 
 struct OffSchedule {
-  double expected = 0;   // the rate that the command gives for the newest step
-  std::string schedule;  // "a warm-up of 2000 steps and a cosine decay over 10000"
+  double expected = 0;     // the rate that the command gives for the newest step
+  int64_t warm_up = 0;     // steps; 0 = none
+  std::string_view style;  // linear | cosine | constant; empty = not told
+  int64_t decay = 0;       // steps from the first to the end of the decay; 0 = none
 };
 
 // `total_steps`: as the run prints it, NaN where it does not; the command's own number goes before.

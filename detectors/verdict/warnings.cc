@@ -243,9 +243,13 @@ class Writer {
     if (rate.jump().seen()) Say("learning_rate_jump", rate.jump());
     if (rate.restart().seen()) Say("learning_rate_restart", rate.restart());
     if (rate.zero().times > 0) return;
-    if (const auto off = LeavesItsSchedule(job_.argv(), job_.now().clock.total_steps(), rate))
-      Say("learning_rate_schedule", rate.newest(), rate.last(), off->expected,
-          {{FieldId::kWhat, off->schedule}});
+    const auto off = LeavesItsSchedule(job_.argv(), job_.now().clock.total_steps(), rate);
+    if (!off) return;
+    FieldValues values;
+    if (off->warm_up > 0) values.Set(FieldId::kWarmUpSteps, off->warm_up);
+    if (!off->style.empty()) values.Set(FieldId::kStyle, std::string(off->style));
+    if (off->decay > 0) values.Set(FieldId::kDecaySteps, off->decay);
+    Say("learning_rate_schedule", rate.newest(), rate.last(), off->expected, std::move(values));
   }
 
   void AddSpeed() {
