@@ -15,6 +15,7 @@ from pathlib import Path
 from contract import BINARY, ROOT, Skip, main, read, tracked_files
 
 FORMAT, TIDY = "clang-format-14", "clang-tidy-14"
+DATABASE = "compile_commands.json"
 MAX_FUNCTION_LINES, MAX_FILE_LINES = 80, 500
 MAX_TIDY_FILES, MAX_TIDY_SECONDS = 20, 50
 GENERATED = {"bpf/vmlinux.h"}
@@ -119,31 +120,42 @@ def changed_lines():
     return ranges
 
 
-def tidy(path, ranges, until):
+def clang_database():
+    """The folder of a compile_commands.json without what only g++ knows: clang-tidy reads no file whose command it does not."""
+    folder = BINARY.parent / "tidy"
+    folder.mkdir(exist_ok=True)
+    commands = json.loads((BINARY.parent / DATABASE).read_text())
+    for entry in commands:
+        entry["command"] = re.sub(r" -m(memcpy|memset)-strategy=\S+", "", entry["command"])
+    (folder / DATABASE).write_text(json.dumps(commands))
+    return folder
+
+
+def tidy(database, path, ranges, until):
     left = until - time.monotonic()
     if left <= 1:
         return path, None
     lines = json.dumps([{"name": path, "lines": ranges}])
     try:
-        result = subprocess.run([TIDY, "-p", BINARY.parent, "--quiet", f"--line-filter={lines}", path], cwd=ROOT, timeout=left,
+        result = subprocess.run([TIDY, "-p", database, "--quiet", f"--line-filter={lines}", path], cwd=ROOT, timeout=left,
                                 capture_output=True, text=True, check=False)
     except subprocess.TimeoutExpired:
         return path, None
-    return path, [line for line in result.stdout.splitlines() if re.search(r": (error|warning): ", line)]
+    return path, [line for line in (result.stdout + result.stderr).splitlines() if re.search(r"(^|: )(error|warning): ", line)]
 
 
 def test_clang_tidy_on_what_changed():
     if shutil.which(TIDY) is None:
         raise Skip(f"no {TIDY}")
-    database = BINARY.parent / "compile_commands.json"
-    if not database.exists():
-        raise Skip(f"no {database.name} beside the program")
-    compiled = {entry["file"] for entry in json.loads(database.read_text())}
+    if not (BINARY.parent / DATABASE).exists():
+        raise Skip(f"no {DATABASE} beside the program")
+    database = clang_database()
+    compiled = {entry["file"] for entry in json.loads((database / DATABASE).read_text())}
     changed = {path: ranges for path, ranges in changed_lines().items() if str(ROOT / path) in compiled}
     chosen = sorted(changed)[:MAX_TIDY_FILES]
     until = time.monotonic() + MAX_TIDY_SECONDS
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda path: tidy(path, changed[path], until), chosen))
+        results = list(pool.map(lambda path: tidy(database, path, changed[path], until), chosen))
     missed = len(changed) - len(chosen) + sum(findings is None for _, findings in results)
     if missed:
         print(f"note: {missed} of {len(changed)} changed files were left out: more than {MAX_TIDY_FILES}, or {MAX_TIDY_SECONDS} s")
@@ -152,14 +164,14 @@ def test_clang_tidy_on_what_changed():
 
 def lint():
     """Everything that is compiled, clang-tidy's whole word on it. Takes half an hour on two processors."""
-    database = BINARY.parent / "compile_commands.json"
-    paths = sorted({entry["file"] for entry in json.loads(database.read_text())
+    database = clang_database()
+    paths = sorted({entry["file"] for entry in json.loads((database / DATABASE).read_text())
                     if entry["file"].endswith(".cc") and Path(entry["file"]).is_relative_to(ROOT)
                     and not Path(entry["file"]).is_relative_to(BINARY.parent)})
 
     def run(path):
-        result = subprocess.run([TIDY, "-p", BINARY.parent, "--quiet", path], cwd=ROOT, capture_output=True, text=True, check=False)
-        print(result.stdout, end="", flush=True)
+        result = subprocess.run([TIDY, "-p", database, "--quiet", path], cwd=ROOT, capture_output=True, text=True, check=False)
+        print(result.stdout, *re.findall(r"^error: .*\n", result.stderr, re.M), sep="", end="", flush=True)
         return result.returncode
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return 1 if any(list(pool.map(run, paths))) else 0
