@@ -188,12 +188,12 @@ ThreadCause CauseOfStandstill(const JobFeatures& f) {
   std::vector<std::pair<const RankWait*, const SubRow*>> told;
   size_t waiting = 0, stopped = 0;
   for (const RankWait& rank : f.waits.ranks) {
-    if (rank.stopped_seconds == 0 && CardWaits(f, rank.rank)) {
-      ++waiting;
-    } else if (const SubRow* row = RowOf(rank)) {
+    const bool for_its_card = rank.stopped_seconds == 0 && CardWaits(f, rank.rank);
+    const SubRow* const row = for_its_card ? nullptr : RowOf(rank);
+    if (row != nullptr) {
       told.push_back({&rank, row});
       if (rank.stopped_seconds > 0) ++stopped;
-    } else if (Waits(rank)) {
+    } else if (for_its_card || Waits(rank)) {
       ++waiting;
     }
   }

@@ -164,7 +164,8 @@ class CollectiveDescriber {
 
   Evidence About(std::string_view role, std::string_view query, std::vector<int32_t> ranks,
                  double seconds) const {
-    Evidence evidence = OfRanks(EvidenceKind::kCollectives, proto::STORE_NCCL, query, job_, ranks);
+    Evidence evidence =
+        OfRanks(EvidenceKind::kCollectives, proto::STORE_NCCL, query, job_, std::move(ranks));
     evidence.observed = seconds;
     evidence.unit = "s";
     evidence.begin = now_ - Seconds(seconds);

@@ -140,7 +140,7 @@ class LaunchDescriber {
   static double RateOfLate(const RankCalls& calls) {
     auto launches = static_cast<double>(calls.current().launches);
     auto wall = static_cast<double>(calls.current().wall_seconds);
-    if (calls.pieces().size() > 0) {
+    if (!calls.pieces().empty()) {
       const LaunchPiece& newest = calls.pieces()[calls.pieces().size() - 1];
       launches += static_cast<double>(newest.launches);
       wall += static_cast<double>(newest.wall_seconds);
@@ -165,7 +165,6 @@ class LaunchDescriber {
 
   void DescribeIdle() {
     bool any = false;
-    Timestamp last;
     for (const RankLaunches& rank : out_.ranks) {
       out_.sync_seconds = std::max(out_.sync_seconds, rank.sync_seconds);
       if (rank.launches <= 0) continue;
@@ -308,6 +307,7 @@ class LaunchDescriber {
     const double own = windows::Median(by_rank[most->first]);
     const double usual = windows::Median(peer_waits);
     std::vector<double> spread;
+    spread.reserve(peer_waits.size());
     for (const double wait : peer_waits) spread.push_back(std::abs(wait - usual));
     constexpr double kLeastSigma = 0.01;  // a share of the wall
     out_.slow_rank = most->first;

@@ -101,6 +101,7 @@ class Describer {
       }
     }
     std::vector<GroupStandings> groups;
+    groups.reserve(by_key.size());
     for (auto& [key, standings] : by_key) groups.push_back(std::move(standings));
     DescribeStanding();
     if (const Desync desync = reports::FindDesync(groups); desync.found) TellDesync(desync);
@@ -351,7 +352,7 @@ class Describer {
         {FieldId::kOtherOperation, Operation(first->other_operation)},
         {FieldId::kWaiting, static_cast<int64_t>(first->waiting)},
         {FieldId::kReports, static_cast<int64_t>(first->reports)},
-        {FieldId::kSeconds, static_cast<int64_t>((first->last - first->first).seconds() + 0.5)},
+        {FieldId::kSeconds, int64_t{std::llround((first->last - first->first).seconds())}},
         {FieldId::kShape, "nccl_ras"}};
     evidence.line = Quote(*first);
     const EvidenceRef ref = citer_.Add(std::move(evidence));

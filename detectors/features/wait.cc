@@ -219,6 +219,7 @@ void DescribeWaits(const windows::JobWindow& job, const windows::AttemptWindow& 
     ++rank.workers_in[static_cast<size_t>(WaitClassOf(waits.main))];
   }
   std::vector<std::pair<RankWait, const ProcessWaits*>*> order;
+  order.reserve(ranks.size());
   for (auto& [number, rank] : ranks) order.push_back(&rank);
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     return Standing(a->first) > Standing(b->first);

@@ -286,7 +286,7 @@ class Machine {
       case kTuple1:
       case kTuple2:
       case kTuple3:
-        return TakeTuple(static_cast<size_t>(op - kTuple1 + 1));
+        return TakeTuple(static_cast<size_t>(op - kTuple1) + 1);
       case kDict: {
         const size_t mark = TopMark();
         if (mark == std::string::npos) return Fail("has no mark");

@@ -81,13 +81,14 @@ class Tree {
   struct Value {
     Kind kind = Kind::kNull;
     uint32_t size = 0;  // elements, or bytes of a string
+    struct Links {
+      uint32_t first, last;
+    };
     union {
       int64_t integer;
       double real;
       const char* text;
-      struct {
-        uint32_t first, last;  // links
-      } links;
+      Links links;
     };
   };
   struct Link {

@@ -113,7 +113,7 @@ void HeadedTable::Observe(std::string_view text) {
   std::string keys = KeysOf(cells);
   if (keys.empty()) return;
   keys_ = std::move(keys);
-  separator_ = separator;
+  separator_ = static_cast<unsigned char>(separator);
   strays_ = 0;
 }
 
