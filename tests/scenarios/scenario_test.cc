@@ -382,12 +382,20 @@ std::string TestName(const testing::TestParamInfo<std::string>& info) {
 
 INSTANTIATE_TEST_SUITE_P(All, ScenarioTest, testing::ValuesIn(ScenarioPaths()), TestName);
 
+// The line "kind: ..." alone: to expand all scenarios takes twenty seconds.
+std::string KindOf(const std::string& path) {
+  constexpr std::string_view kKey = "kind: ";
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(kKey)) return line.substr(kKey.size());
+  }
+  return {};
+}
+
 TEST(Scenarios, EachFamilyHasOneThatFiresAndTwoNearMisses) {
   std::map<std::string, std::map<std::string, int>> kinds;
-  for (const std::string& path : ScenarioPaths()) {
-    const Scenario scenario = LoadScenario(path);
-    ++kinds[scenario.family][scenario.kind];
-  }
+  for (const std::string& path : ScenarioPaths())
+    ++kinds[std::filesystem::path(path).parent_path().filename().string()][KindOf(path)];
   ASSERT_FALSE(kinds.empty());
   std::set<std::string> names;
   for (const families::FamilyName& name : families::FamilyNames()) names.emplace(name.family);
@@ -401,7 +409,7 @@ TEST(Scenarios, EachFamilyHasOneThatFiresAndTwoNearMisses) {
 }
 
 // deploy/verdict.schema.json is the promise to whoever reads verdicts.
-TEST(Scenarios, DocumentsValidateAgainstTheSchema) {
+TEST(Documents, ValidateAgainstTheSchema) {
   const std::string documents = RANKSCOPE_BINARY_DIR "/tests/scenarios/documents.jsonl";
   {
     std::ofstream file(documents);
