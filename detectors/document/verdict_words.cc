@@ -110,7 +110,10 @@ std::string DispositionWords(const proto::Verdict& verdict) {
     if (kind == how.kind()) text = words;
   }
   if (text.empty()) return text;
-  if (!how.by().empty()) text += (how.kind() == "killed" ? " from " : " by ") + how.by();
+  const std::string_view before = how.kind() == "killed"        ? " from "
+                                  : how.kind() == "by_launcher" ? ", "
+                                                                : " by ";
+  if (!how.by().empty()) text.append(before).append(how.by());
   if (how.has_uid() && how.by() != "uid " + std::to_string(how.uid()))
     text += " (uid " + std::to_string(how.uid()) + ")";
   return text;

@@ -27,6 +27,7 @@ enum class Question : uint8_t {
   kMemoryKnob,         // which setting to change
   kRendezvousTrigger,  // coordinator, firewall or DNS
   kHangTrigger,        // why the rank never arrived
+  kConnectionTrigger,  // what broke a connection
   kHangCulprit,        // which rank did not arrive
   kDivergenceCause,    // learning rate, precision, data
   kHungOrSlow,         // at the time limit: progressing or stuck

@@ -73,9 +73,11 @@ Finding Evaluate(const JobFeatures& f) {
   Finding finding;
   uint32_t bits = 0;
   const RunGpu* worst = nullptr;
+  int64_t throttled = 0;
   for (const RunGpu& gpu : f.gpu.gpus) {
     if (!IsThrottled(gpu)) continue;
     bits |= gpu.now.severe_bits;
+    ++throttled;
     if (worst == nullptr ||
         gpu.clock / ReferenceClock(gpu) < worst->clock / ReferenceClock(*worst)) {
       worst = &gpu;
@@ -97,6 +99,7 @@ Finding Evaluate(const JobFeatures& f) {
   std::sort(finding.ranks.begin(), finding.ranks.end());
   finding.ranks.erase(std::unique(finding.ranks.begin(), finding.ranks.end()), finding.ranks.end());
   finding.values = {{FieldId::kGpu, worst->index},
+                    {FieldId::kGpus, throttled},
                     {FieldId::kClock, worst->clock},
                     {FieldId::kBest, ReferenceClock(*worst)},
                     {FieldId::kDuty, std::min(worst->now.severe_duty, worst->before.severe_duty)}};

@@ -48,7 +48,7 @@ Finding Evaluate(const JobFeatures& f) {
   HoldToItsWord(f, finding);
   AddPortFaults(f, finding);
   Show(f.last_progress_evidence, finding);
-  finding.open.push_back(Question::kHangTrigger);
+  finding.open.push_back(Question::kConnectionTrigger);
   return finding;
 }
 
