@@ -3,6 +3,7 @@
 
 #include "detectors/document/verdict_words.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <span>
@@ -104,12 +105,14 @@ std::string DispositionWords(const proto::Verdict& verdict) {
       {"by_launcher", "was ended by its launcher"},
       {"killed", "was ended by a signal"},
       {"unknown", "ended; how is not known"}};
+  // Who ended it; a run that failed may have been cleaned up by somebody.
+  constexpr std::string_view kOwnEnds[] = {"completed", "failed", "unknown"};
   const proto::Disposition& how = verdict.disposition();
   std::string text;
   for (const auto& [kind, words] : kWords) {
     if (kind == how.kind()) text = words;
   }
-  if (text.empty()) return text;
+  if (text.empty() || std::ranges::find(kOwnEnds, how.kind()) != std::end(kOwnEnds)) return text;
   const std::string_view before = how.kind() == "killed"        ? " from "
                                   : how.kind() == "by_launcher" ? ", "
                                                                 : " by ";

@@ -172,7 +172,9 @@ std::string_view AdviceOf(std::string_view code, const Finding& finding, const J
   // Of what began it only: another one that the log holds may have another cause.
   if (std::find(finding.root.begin(), finding.root.end(), primary->evidence) == finding.root.end())
     return {};
-  if (IsOf(code, "A2 X20") && SentToItself(f, *primary, finding)) return "killed_itself";
+  // Python ends with a SIGINT of its own after a KeyboardInterrupt, whoever caused that.
+  if (IsOf(code, "A2 X20") && SentToItself(f, *primary, finding))
+    return finding.signal == SIGINT ? "interrupted_itself" : "killed_itself";
   const logs::Incident& incident = primary->incident();
   if (code == "X3") return FieldOf(*primary, "error") == "device_assert" ? "device_assert" : "";
   for (const Row& row : kRows) {

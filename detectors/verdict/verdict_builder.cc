@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "detectors/families/family_names.h"
+#include "detectors/model/ascii.h"
 #include "detectors/model/subs.h"
 #include "detectors/sentences/questions.h"
 #include "detectors/sentences/reasons.h"
@@ -69,6 +70,12 @@ bool IsOneWord(std::string_view text) {
   return !text.starts_with('-') && std::all_of(text.begin(), text.end(), plain);
 }
 
+// What Slurm calls a job: its number, with that of a task of an array.
+bool IsJobNumber(std::string_view job_id) {
+  return !job_id.empty() &&
+         std::ranges::all_of(job_id, [](char c) { return IsDigit(c) || c == '_'; });
+}
+
 FieldValues WithoutHostileWords(const FieldValues& values) {
   FieldValues safe;
   for (const FieldValue& value : values) {
@@ -84,7 +91,7 @@ FieldValues SentenceValues(const VerdictContext& context) {
   const JobFeatures& f = *context.features;
   FieldValues values = finding.values;
   const std::string who = RankList(finding.ranks);
-  values.Set(FieldId::kJobId, f.job_id)
+  values.Set(FieldId::kJobId, IsJobNumber(f.job_id) ? f.job_id : "")
       .Set(FieldId::kSignal, finding.signal == 0 ? "" : SignalName(finding.signal))
       .Set(FieldId::kWho, who.empty() ? "a process" : who)
       .Set(FieldId::kWhere, who.empty() ? "the node" : "the node of " + who);

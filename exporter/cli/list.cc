@@ -162,6 +162,7 @@ void Signals() {
   constexpr std::string_view kScopes[] = {"rank", "GPU", "job", "host"};
   constexpr std::string_view kOrigins[] = {"sampled", "derived", "summed", "rate"};
   std::vector<Row> rows;
+  rows.reserve(std::size(kSignals));
   for (const SignalRow& signal : kSignals) {
     rows.push_back({std::to_string(static_cast<int>(signal.id)), Code(signal.name),
                     Cell(signal.unit), signal.kind == SignalKind::Counter ? "counter" : "gauge",
@@ -195,6 +196,7 @@ int ListCommand(int argc, char** argv) {
   CLI::App app("Print one of rankscope's tables as Markdown.", "rankscope list");
   std::string name;
   std::vector<std::string> names;
+  names.reserve(kTables.size());
   for (const Table& table : kTables) names.emplace_back(table.name);
   app.add_option("TABLE", name, "Name of the table")->required()->check(CLI::IsMember(names));
   try {
