@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -113,51 +114,61 @@ class Describer {
   // stands: a dump that somebody asks of a run that goes on shows operations of a moment.
   static constexpr double kStandsForSeconds = 60;
 
+  // What a rank waits for in a group.
+  struct Wait {
+    std::string operation, group;
+    int64_t sequence = -1, created_ns = 0, timeout_ms = 0;
+  };
+
+  static std::optional<Wait> WaitOf(const FlightGroupSeen& group) {
+    if (group.pending >= 0)
+      return Wait{group.operation, group.name, group.pending, group.created_ns, group.timeout_ms};
+    if (group.peers.empty()) return std::nullopt;
+    return Wait{group.exchange.empty() ? "send or receive" : group.exchange, group.name,
+                group.exchange_sequence, group.exchange_created_ns, group.exchange_timeout_ms};
+  }
+
   void DescribeStanding() {
     double longest = -1;
     bool past = false, untold = false;
-    std::string operation;
     std::vector<int32_t> ranks;
-    std::string group_name;
-    int64_t sequence = -1;
+    std::optional<Wait> told;
     for (const auto& [rank, flight] : tracker_.flights()) {
       bool waits = false;
       for (const FlightGroupSeen& group : flight.groups) {
-        if (group.pending < 0 && group.peers.empty()) continue;
+        const std::optional<Wait> wait = WaitOf(group);
+        if (!wait) continue;
         waits = true;
-        if (group.pending < 0) continue;
         // A copied file may have been "written" before its operations began.
-        if (group.created_ns <= 0 || flight.written_ns < group.created_ns) {
+        if (wait->created_ns <= 0 || flight.written_ns < wait->created_ns) {
           untold = true;
         } else {
-          const double age = static_cast<double>(flight.written_ns - group.created_ns) / 1e9;
+          const double age = static_cast<double>(flight.written_ns - wait->created_ns) / 1e9;
           const double limit =
-              group.timeout_ms > 0
-                  ? std::min(kStandsForSeconds, static_cast<double>(group.timeout_ms) / 1e3)
+              wait->timeout_ms > 0
+                  ? std::min(kStandsForSeconds, static_cast<double>(wait->timeout_ms) / 1e3)
                   : kStandsForSeconds;
           past = past || age >= limit;
-          if (age <= longest && sequence >= 0) continue;
+          if (age <= longest && told) continue;
           longest = std::max(longest, age);
         }
-        sequence = group.pending;
-        operation = group.operation;
-        group_name = group.name;
+        told = wait;
       }
       if (waits) ranks.push_back(rank);
     }
-    if (ranks.empty() || sequence < 0) return;
+    if (!told) return;
     f_.reports.stands = past || untold;
     f_.reports.stands_seconds = longest;
     f_.reports.standing = ranks;
     Evidence evidence = Reported(EvidenceKind::kFlightWaits, newest_, newest_);
     evidence.ranks = std::move(ranks);
-    evidence.values = {{FieldId::kGroup, Group(group_name)},
-                       {FieldId::kOperation, operation},
-                       {FieldId::kSequence, sequence},
+    evidence.values = {{FieldId::kGroup, Group(told->group)},
+                       {FieldId::kOperation, told->operation},
                        {FieldId::kDumps, static_cast<int64_t>(f_.reports.dumps)},
                        {FieldId::kShape, "flight_recorder"}};
+    if (told->sequence >= 0) evidence.values.Set(FieldId::kSequence, told->sequence);
     if (longest > 0) evidence.values.Set(FieldId::kSeconds, longest);
-    evidence.line = Quote(evidence.ranks.front(), group_name);
+    evidence.line = Quote(evidence.ranks.front(), told->group);
     f_.reports.standing_evidence = citer_.Add(std::move(evidence));
   }
 
@@ -179,6 +190,8 @@ class Describer {
       if (seen.pending >= 0) {
         text += ", waits for " + seen.operation + " " + std::to_string(seen.pending);
         if (!seen.caller.empty()) text += " from " + seen.caller;
+      } else if (!seen.exchange.empty()) {
+        text += ", waits for " + seen.exchange;
       }
       return text;
     }

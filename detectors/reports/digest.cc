@@ -99,8 +99,13 @@ std::vector<Event> TellFlightDump(const FlightDump& dump, int32_t rank, const Pr
       event.num.push_back({"created_ns", group->pending.created_ns});
       event.num.push_back({"timeout_ms", group->pending.timeout_ms});
     }
-    if (const std::string peers = WriteRanks(group->peers); !peers.empty())
+    if (const std::string peers = WriteRanks(group->peers); !peers.empty()) {
       event.str.push_back({"peers", peers});
+      Put(event, "exchange", group->exchange.name);
+      event.num.push_back({"exchange_sequence", group->exchange.sequence});
+      event.num.push_back({"exchange_created_ns", group->exchange.created_ns});
+      event.num.push_back({"exchange_timeout_ms", group->exchange.timeout_ms});
+    }
     events.push_back(std::move(event));
   }
   return events;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "detectors/reports/json.h"
@@ -122,24 +123,48 @@ int32_t PeerOf(std::string_view operation) {
   return -1;
 }
 
-// The newest send or receive of a group, or batch of them.
+// A send or receive, or a batch of them.
 struct Exchange {
-  int64_t sequence = -1;
-  bool newest = false;  // nothing of the group was recorded after it
   bool batch = false;
   bool completed = false;
   std::vector<int32_t> peers;  // by their numbers in the group
+  FlightOperation first;
 
-  void Add(int64_t number, std::string_view operation, bool done) {
-    if (number > sequence) *this = {number, true, false, true, {}};
-    newest = true;
-    if (operation == "coalesced") {
+  // Of a batch only its last entry, "coalesced", is told to be complete.
+  void Add(FlightOperation operation, bool done) {
+    if (operation.name == "coalesced") {
       batch = true;
       completed = done;
     } else {
       if (!batch) completed = done;
-      if (const int32_t peer = PeerOf(operation); peer >= 0) peers.push_back(peer);
+      if (const int32_t peer = PeerOf(operation.name); peer >= 0) peers.push_back(peer);
     }
+    if (first.sequence < 0) first = std::move(operation);
+  }
+};
+
+// Those of a group, by their numbers.
+struct ExchangesOfGroup {
+  std::map<int64_t, Exchange> by_number;
+  bool newest = false;  // nothing of the group was recorded after them
+
+  int64_t last() const { return by_number.empty() ? -1 : by_number.rbegin()->first; }
+
+  // What the rank's own later sends and receives wait behind. One that a later one with the same
+  // peers has overtaken is complete: pairs of ranks have a stream each. nullptr: there is none.
+  const Exchange* Oldest() const {
+    const Exchange* oldest = nullptr;
+    std::set<int32_t> done;
+    for (auto at = by_number.rbegin(); at != by_number.rend(); ++at) {
+      const Exchange& exchange = at->second;
+      // A batch whose entries have numbers of their own (PyTorch 2.4 and before).
+      if (exchange.completed && exchange.peers.empty()) break;
+      if (exchange.completed) done.insert(exchange.peers.begin(), exchange.peers.end());
+      const bool overtaken = std::ranges::all_of(
+          exchange.peers, [&done](int32_t peer) { return done.contains(peer); });
+      if (!exchange.completed && !exchange.peers.empty() && !overtaken) oldest = &exchange;
+    }
+    return oldest;
   }
 };
 
@@ -191,13 +216,15 @@ class Collector {
     group->local_id = local_id;
     if (group->description.empty()) group->description = Shown(tree_.String(tree_.At(group_id, 1)));
     const bool completed = tree_.String(tree_.Get(entry, "state")) == "completed";
-    Exchange& exchange = exchanges_[group->name];
-    if (tree_.Bool(tree_.Get(entry, "is_p2p")).value_or(false)) {  // numbered by itself
-      exchange.Add(tree_.Int(tree_.Get(entry, "p2p_seq_id")).value_or(-1),
-                   OperationName(tree_.String(tree_.Get(entry, "profiling_name"))), completed);
+    ExchangesOfGroup& exchanges = exchanges_[group->name];
+    exchanges.newest = tree_.Bool(tree_.Get(entry, "is_p2p")).value_or(false);
+    if (exchanges.newest) {
+      FlightOperation operation = ReadOperation(tree_, entry);
+      operation.sequence = tree_.Int(tree_.Get(entry, "p2p_seq_id")).value_or(-1);
+      if (operation.sequence < 0) return;
+      exchanges.by_number[operation.sequence].Add(std::move(operation), completed);
       return;
     }
-    exchange.newest = false;
     int64_t sequence = tree_.Int(tree_.Get(entry, "collective_seq_id")).value_or(-1);
     if (sequence < 0) sequence = tree_.Int(tree_.Get(entry, "seq_id")).value_or(-1);
     if (sequence < 0) return;
@@ -225,8 +252,8 @@ class Collector {
       const auto number = [&](std::string_view key) {
         return tree_.Int(tree_.Get(found->second, key)).value_or(-1);
       };
-      const Exchange& exchange = exchanges_[name];
-      if (exchange.newest && exchange.sequence == number("last_enqueued_collective")) continue;
+      const ExchangesOfGroup& exchanges = exchanges_[name];
+      if (exchanges.newest && exchanges.last() == number("last_enqueued_collective")) continue;
       group.last_enqueued = std::max(group.last_enqueued, number("last_enqueued_collective"));
       group.last_completed = std::max(group.last_completed, number("last_completed_collective"));
       group.last_started = number("last_started_collective");
@@ -253,8 +280,10 @@ class Collector {
     constexpr std::string_view kDefaultGroup = "0";  // numbers ranks as the job does
     for (auto& [name, group] : groups_) {
       const auto found = exchanges_.find(name);
-      if (found == exchanges_.end() || found->second.completed) continue;
-      for (const int32_t peer : found->second.peers) {
+      const Exchange* const oldest = found == exchanges_.end() ? nullptr : found->second.Oldest();
+      if (oldest == nullptr) continue;
+      group.exchange = oldest->first;
+      for (const int32_t peer : oldest->peers) {
         const auto at = static_cast<size_t>(peer);
         if (at < group.ranks.size()) {
           group.peers.push_back(group.ranks[at]);
@@ -269,7 +298,7 @@ class Collector {
 
   const Tree& tree_;
   const Id root_;
-  std::map<std::string, Exchange, std::less<>> exchanges_;  // by group
+  std::map<std::string, ExchangesOfGroup, std::less<>> exchanges_;  // by group
   std::map<std::string, FlightGroup, std::less<>> groups_;
 };
 

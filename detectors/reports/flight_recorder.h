@@ -24,7 +24,7 @@ namespace rankscope::reports {
 
 // An operation as the recorder keeps it.
 struct FlightOperation {
-  int64_t sequence = -1;  // of collectives within the group
+  int64_t sequence = -1;  // within the group; of sends and receives by themselves
   int64_t operation_id = -1;
   std::string name;   // "all_reduce": without the backend before it
   std::string sizes;  // of the inputs, "[[4096]]"
@@ -45,9 +45,9 @@ struct FlightGroup {
   int64_t last_completed = -1;
   int64_t entries = 0;  // recorded operations of this group
   bool has_pending = false;
-  FlightOperation pending;  // the oldest collective that has not completed
-  // Ranks, global, with which the newest send or receive, or batch of them, has not completed.
-  std::vector<int32_t> peers;
+  FlightOperation pending;     // the oldest collective that has not completed
+  FlightOperation exchange;    // the oldest send or receive, or batch of them, that has not
+  std::vector<int32_t> peers;  // the ranks, global, that it waits for; empty = there is none
 };
 
 struct FlightDump {

@@ -238,6 +238,11 @@ def stands(rng, job, folder):
     return "C2", "absent_rank", [rank]
 
 
+def stands_in_a_pipeline_alone(rng, job, folder):
+    """Nobody waits in a collective: all that stands are sends and receives."""
+    return stands(rng, Job(1, rng.choice([3, 4, 6]), 1, 12, rng), folder)
+
+
 def never_comes(rng, job, folder):
     """A group that is used for the first time; one rank does not come to it."""
     job = Job(*rng.choice([(2, 1, 4), (1, 1, 8), (4, 1, 2)]), 12, rng)
@@ -325,7 +330,8 @@ def is_over(rng, job, folder):
     return "!C2", None, None
 
 
-CASES = [stands, never_comes, stands_with_offsets, other_size, other_operation, gpu_stands, without_the_dump, goes_on, is_over]
+CASES = [stands, stands_in_a_pipeline_alone, never_comes, stands_with_offsets, other_size, other_operation, gpu_stands, without_the_dump,
+         goes_on, is_over]
 
 
 def main():

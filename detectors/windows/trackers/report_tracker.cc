@@ -268,6 +268,10 @@ void ReportTracker::OnFlight(const Event& event, int32_t rank, Timestamp t) {
   group.created_ns = Number(event, "created_ns", 0);
   group.timeout_ms = Number(event, "timeout_ms", 0);
   group.peers = Short(event, "peers", 2048);
+  group.exchange = Short(event, "exchange");
+  group.exchange_sequence = Number(event, "exchange_sequence", -1);
+  group.exchange_created_ns = Number(event, "exchange_created_ns", 0);
+  group.exchange_timeout_ms = Number(event, "exchange_timeout_ms", 0);
   flight.groups.push_back(std::move(group));
 }
 

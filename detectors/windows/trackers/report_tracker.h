@@ -79,16 +79,20 @@ struct FlightGroupSeen {
   std::string name, description;
   std::string members;  // "0-7,9", with a stride "0-56/8"; empty = not told
   int64_t enqueued = -1, completed = -1;
-  int64_t pending = -1;  // sequence of the oldest that has not completed
+  int64_t pending = -1;  // sequence of the oldest collective that has not completed
   std::string operation, sizes, dtype, caller, state;
   int64_t created_ns = 0;  // since 1970: when that one was entered; 0 = not told
   int64_t timeout_ms = 0;  // after which the watchdog gives it up; 0 = not told
-  std::string peers;       // ranks that it sends to or receives from and waits for; as `members`
+  // The oldest send or receive that has not completed, and since when, as above.
+  std::string peers;  // ranks that it waits for; as `members`
+  std::string exchange;
+  int64_t exchange_sequence = -1, exchange_created_ns = 0, exchange_timeout_ms = 0;
 
   template <class A>
   void Fields(A& a) {
     a(name, description, members, enqueued, completed, pending, operation, sizes, dtype, caller,
-      state, created_ns, timeout_ms, peers);
+      state, created_ns, timeout_ms, peers, exchange, exchange_sequence, exchange_created_ns,
+      exchange_timeout_ms);
   }
 };
 

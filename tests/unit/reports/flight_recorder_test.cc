@@ -85,6 +85,54 @@ TEST(FlightRecorder, GroupsAreJoinedThroughTheirEntries) {
   EXPECT_EQ(dump.groups[0].last_completed, 5);
 }
 
+std::string Exchanges(std::string_view entries) {
+  return R"({"version": "2.10", "pg_config": {"2": {"name": "2", "desc": "pp", "ranks": "[4, 5, 6, 7]"}}, "entries": [)" +
+         std::string(entries) + "]}";
+}
+
+std::string Entry(int number, std::string_view name, std::string_view state) {
+  return R"({"pg_id": 1, "process_group": ["2", "pp"], "is_p2p": true, "time_created_ns": )" +
+         std::to_string(1000 + number) + R"(, "p2p_seq_id": )" + std::to_string(number) +
+         R"(, "profiling_name": "nccl:)" + std::string(name) + R"(", "state": ")" +
+         std::string(state) + "\"}";
+}
+
+// A rank runs ahead of its GPU: what it has enqueued since waits behind the first.
+TEST(FlightRecorder, TheOldestExchangeIsWhatARankWaitsFor) {
+  const FlightDump dump =
+      Read(Exchanges(Entry(6, "recv 2<-1", "completed") + "," + Entry(7, "recv 2<-1", "scheduled") +
+                     "," + Entry(8, "send 2->3", "scheduled")));
+  ASSERT_EQ(dump.groups.size(), 1u);
+  EXPECT_THAT(dump.groups[0].peers, testing::ElementsAre(5));
+  EXPECT_EQ(dump.groups[0].exchange.sequence, 7);
+  EXPECT_EQ(dump.groups[0].exchange.created_ns, 1007);
+  EXPECT_EQ(dump.groups[0].last_enqueued, -1) << "sends and receives are numbered by themselves";
+}
+
+// Of a batch only the last entry is told to be complete; before PyTorch 2.5 that had a number of
+// its own.
+TEST(FlightRecorder, EntriesOfABatchThatCompletedAreNotWaitedFor) {
+  for (const int last : {7, 8}) {
+    const FlightDump dump = Read(Exchanges(Entry(6, "recv 2<-1", "scheduled") + "," +
+                                           Entry(7, "send 2->3", "scheduled") + "," +
+                                           Entry(last, "coalesced", "completed")));
+    if (last == 7) {
+      EXPECT_THAT(dump.groups[0].peers, testing::ElementsAre(5)) << "6 is none of the batch";
+    } else {
+      EXPECT_THAT(dump.groups[0].peers, testing::IsEmpty());
+    }
+  }
+}
+
+// Each pair of ranks has a stream of its own.
+TEST(FlightRecorder, WhatALaterExchangeOvertookIsComplete) {
+  const std::string first = Entry(6, "send 2->1", "scheduled") + ",";
+  const FlightDump same = Read(Exchanges(first + Entry(7, "send 2->1", "completed")));
+  EXPECT_THAT(same.groups[0].peers, testing::IsEmpty());
+  const FlightDump other = Read(Exchanges(first + Entry(7, "send 2->3", "completed")));
+  EXPECT_THAT(other.groups[0].peers, testing::ElementsAre(5));
+}
+
 // Of 1.x: groups by number, sequence numbers without kinds.
 TEST(FlightRecorder, AnOldDump) {
   const FlightDump dump = Read(R"({"version": "1.5", "entries": [
