@@ -215,7 +215,7 @@ Key NodeNameKey(std::string& value) {
           "Slurm's NodeName is not the host name, write the NodeName here.",
           [&value](const std::string& text) -> Status {
             if (!text.empty()) {
-              if (const Status valid = CheckHostName(text); !valid) return valid;
+              if (Status valid = CheckHostName(text); !valid) return valid;
             }
             value = text;
             return {};

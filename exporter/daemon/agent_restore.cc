@@ -146,7 +146,7 @@ void Agent::LoseWrapper(const std::string& job_id) {
   if (tracked != nullptr && tracked->key == lost.root) return;  // its end will be seen
   ProcessExit gone;
   gone.key = lost.root;
-  Pass(OfAgent(std::move(gone)));
+  Pass(OfAgent(gone));
 }
 
 }  // namespace rankscope::exporter

@@ -15,7 +15,8 @@ metrics::JobList PublishedJobs::All(const status::JobStatuses& known, metrics::J
   jobs.reserve(known.size() + kept.size());
   known.ForEach([&](const std::shared_ptr<const JobStatus>& job) {
     std::shared_ptr<const JobStatus> noted = job->running ? notes.on_running(*job) : nullptr;
-    jobs.push_back(noted != nullptr ? std::move(noted) : job);
+    if (noted == nullptr) noted = job;
+    jobs.push_back(std::move(noted));
   });
   for (std::shared_ptr<const JobStatus>& job : kept) {
     if (known.Find(job->job_id) == nullptr) jobs.push_back(std::move(job));
