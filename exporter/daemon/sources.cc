@@ -367,6 +367,7 @@ std::span<const SourceRow> SourceTable() {
 
 std::vector<SourceSettings> SourceDefaults() {
   std::vector<SourceSettings> settings;
+  settings.reserve(std::size(kSources));
   for (const SourceRow& row : kSources) {
     settings.push_back({std::string(row.name), true, row.default_interval});
   }

@@ -112,7 +112,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 class Server final : public Listener {
  public:
-  Server(ListenerOptions options, StateFunction state, Router router)
+  Server(const ListenerOptions& options, StateFunction state, Router router)
       : max_requests_(std::max(options.max_requests, 1)),
         state_(std::move(state)),
         router_(std::move(router)) {}
@@ -263,9 +263,9 @@ void Connection::Write(Response response) {
     for (const Page& page : response_.pages) buffers.push_back(asio::buffer(*page));
   }
   Enter(Phase::kWriting, kSlowestAnswer);
-  asio::async_write(
-      socket_, std::move(buffers),
-      [self = shared_from_this()](error_code error, size_t) { self->OnWritten(error); });
+  asio::async_write(socket_, buffers, [self = shared_from_this()](error_code error, size_t) {
+    self->OnWritten(error);
+  });
 }
 
 void Connection::OnWritten(error_code error) {
@@ -477,8 +477,8 @@ void Server::Count(const Response& response, bool head_only) {
 
 }  // namespace
 
-Result<std::unique_ptr<Listener>> Listener::Start(ListenerOptions options, StateFunction state,
-                                                  Router router) {
+Result<std::unique_ptr<Listener>> Listener::Start(const ListenerOptions& options,
+                                                  StateFunction state, Router router) {
   if (options.addresses.empty()) return Error{"web.listen names no address; write 127.0.0.1:10177"};
   std::vector<ListenAddress> addresses;
   for (const std::string& text : options.addresses) {

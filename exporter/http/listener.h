@@ -38,8 +38,8 @@ class Listener {
 
   // Both are called on threads of the listener, concurrently. An error names the address and the
   // remedy.
-  static Result<std::unique_ptr<Listener>> Start(ListenerOptions options, StateFunction state,
-                                                 Router router);
+  static Result<std::unique_ptr<Listener>> Start(const ListenerOptions& options,
+                                                 StateFunction state, Router router);
 
   virtual ~Listener() = default;  // stops; running requests are finished first
 

@@ -46,8 +46,7 @@ Status Kmsg::Start(exporter::EventLoop& loop, Sink& sink) {
     TellState(denied ? Availability::kDenied : Availability::kUnsupported, reason);
     return Error{std::move(reason)};
   }
-  if (const Status status = loop.Watch(fd.get(), EPOLLIN, [this](uint32_t) { Read(); });
-      !status.ok()) {
+  if (Status status = loop.Watch(fd.get(), EPOLLIN, [this](uint32_t) { Read(); }); !status.ok()) {
     return status;
   }
   fd_ = std::move(fd);

@@ -89,7 +89,7 @@ Worker::Worker(EventLoop& loop, const Starter& start)
   local_->loop = &loop;
   shared_->loop = &loop;
   const std::weak_ptr<std::map<int64_t, EventLoop::TimerId>> weak = local_->waiting;
-  shared_->deliver = [weak, &loop](int64_t id, std::function<void()> result) {
+  shared_->deliver = [weak, &loop](int64_t id, const std::function<void()>& result) {
     const auto waiting = weak.lock();
     if (!waiting) return;
     const auto found = waiting->find(id);

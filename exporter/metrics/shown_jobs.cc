@@ -37,6 +37,7 @@ std::vector<ShownJob> Shown(const Published& published) {
     if (kept == nullptr || job->running || !kept->running) kept = job.get();
   }
   std::vector<ShownJob> shown;
+  shown.reserve(by_id.size());
   for (const auto& [id, job] : by_id) {
     shown.push_back({job, age(*job) <= kRankSeriesAfterEndSeconds});
   }

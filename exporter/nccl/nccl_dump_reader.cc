@@ -50,6 +50,7 @@ std::vector<std::string> FlightPaths(const RankProcess& rank) {
     }
   }
   std::vector<std::string> paths;
+  paths.reserve(prefixes.size());
   for (const std::string& prefix : prefixes) paths.push_back(prefix + std::to_string(rank.rank));
   return paths;
 }

@@ -228,7 +228,7 @@ void ProcConnector::OnExit(const ProcEvent& event) {
   exit.status_known = true;
   exit.core = WCOREDUMP(event.wait_status);
   table_->Remove(exit.key);
-  Tell(std::move(exit));
+  Tell(exit);
 }
 
 }  // namespace rankscope::collectors

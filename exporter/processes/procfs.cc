@@ -78,7 +78,7 @@ void Procfs::Apply(ScanResult result) {
     const TrackedProcess* const tracked = table_->Find(exit.key.pid);
     if (tracked == nullptr || tracked->key != exit.key) continue;  // told by another source
     table_->Remove(exit.key);
-    Tell(std::move(exit));
+    Tell(exit);
   }
   for (const ProcessKey& key : result.missing) {
     TrackedProcess* const tracked = table_->Find(key.pid);
@@ -87,7 +87,7 @@ void Procfs::Apply(ScanResult result) {
     table_->Remove(key);
     ProcessExit exit;
     exit.key = key;
-    Tell(std::move(exit));
+    Tell(exit);
   }
 }
 

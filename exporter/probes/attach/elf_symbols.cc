@@ -225,7 +225,7 @@ class Reader {
       const uint64_t content = padded(note.n_descsz);
       if (name + content > notes.size()) return;
       if (note.n_type == NT_GNU_BUILD_ID &&
-          notes.substr(0, note.n_namesz) == std::string_view("GNU", 4)) {
+          notes.substr(0, note.n_namesz) == std::string_view("GNU\0", 4)) {
         file_.build_id = notes.substr(name, note.n_descsz);
         return;
       }

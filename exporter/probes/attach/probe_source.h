@@ -42,7 +42,7 @@ class ProbeSource : public exporter::Source {
   Status Adopt(exporter::EventLoop& loop, Result<Programs> loaded, Programs& programs,
                std::function<void()> read) {
     if (!loaded) return Unsupported(loaded.error());
-    if (const Status watched =
+    if (Status watched =
             loop.Watch((*loaded)->fd(), EPOLLIN, [read = std::move(read)](uint32_t) { read(); });
         !watched)
       return watched;

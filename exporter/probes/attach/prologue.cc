@@ -25,7 +25,7 @@ enum Shape : uint16_t {
   kBad = 256,       // unknown, or not to be passed
 };
 
-constexpr uint8_t kRax = 0, kRcx = 1, kRdx = 2, kRsp = 4, kRsi = 6, kRdi = 7, kR8 = 8, kR9 = 9;
+constexpr uint8_t kRcx = 1, kRdx = 2, kRsp = 4, kRsi = 6, kRdi = 7, kR8 = 8, kR9 = 9;
 
 bool HoldsArgument(int reg) {
   return reg == kRdi || reg == kRsi || reg == kRdx || reg == kRcx || reg == kR8 || reg == kR9;

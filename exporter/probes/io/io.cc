@@ -82,8 +82,7 @@ Status Io::Start(exporter::EventLoop& loop, Sink& sink) {
   const Result<int> tracked = Admit(sink, ObstacleForTracepoints(LookAtKernel()));
   if (!tracked) return Error{tracked.error()};
   auto loaded = IoPrograms::Load(*tracked, [this](const rs_io_event& event) { OnEvent(event); });
-  if (const Status adopted =
-          Adopt(loop, std::move(loaded), programs_, [this] { programs_->Consume(); });
+  if (Status adopted = Adopt(loop, std::move(loaded), programs_, [this] { programs_->Consume(); });
       !adopted)
     return adopted;
   worker_ = std::make_unique<exporter::Worker>(loop);

@@ -83,8 +83,7 @@ Status Network::Start(exporter::EventLoop& loop, Sink& sink) {
   if (!tracked) return Error{tracked.error()};
   auto loaded =
       NetworkPrograms::Load(*tracked, [this](const rs_net_lookup& lookup) { OnLookup(lookup); });
-  if (const Status adopted =
-          Adopt(loop, std::move(loaded), programs_, [this] { programs_->Consume(); });
+  if (Status adopted = Adopt(loop, std::move(loaded), programs_, [this] { programs_->Consume(); });
       !adopted)
     return adopted;
   worker_ = std::make_unique<exporter::Worker>(loop);

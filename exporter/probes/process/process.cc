@@ -83,8 +83,7 @@ Status Process::Start(exporter::EventLoop& loop, Sink& sink) {
   if (!tracked) return Error{tracked.error()};
   auto loaded =
       ProcessPrograms::Load(*tracked, [this](std::span<const std::byte> event) { OnEvent(event); });
-  if (const Status adopted =
-          Adopt(loop, std::move(loaded), programs_, [this] { programs_->Consume(); });
+  if (Status adopted = Adopt(loop, std::move(loaded), programs_, [this] { programs_->Consume(); });
       !adopted)
     return adopted;
   worker_ = std::make_unique<exporter::Worker>(loop);

@@ -28,7 +28,7 @@ LeftOutput::LeftOutput(std::string proc_root, const collectors::ProcessTable& ta
       wall_offset_ns_(wall_offset_ns),
       hooks_(std::move(hooks)) {}
 
-void LeftOutput::Begin(exporter::EventLoop& loop, std::set<std::string> unheard) {
+void LeftOutput::Begin(exporter::EventLoop& loop, const std::set<std::string>& unheard) {
   unheard_ = !unheard.empty();
   std::vector<Round> rounds = unheard_ ? PlanUnheard(unheard) : Plan();
   if (rounds.empty()) return hooks_.on_end();

@@ -78,7 +78,7 @@ class LeftOutput {
 
   // Once. What is called back must not end this object. `unheard`: jobs that nobody has heard,
   // which are read from the begin of their files; empty: those that were heard are.
-  void Begin(exporter::EventLoop& loop, std::set<std::string> unheard = {});
+  void Begin(exporter::EventLoop& loop, const std::set<std::string>& unheard = {});
 
   // Whether this file is not read yet: what is heard of it has to wait.
   bool Awaits(const collectors::OutputFileId& id) const { return awaited_.contains(id); }

@@ -80,8 +80,7 @@ Status Stdio::Start(exporter::EventLoop& loop, Sink& sink) {
       *tracked, budget_, [this](const rs_said& said, std::string_view data, size_t room) {
         OnSaid(said, data, room);
       });
-  if (const Status adopted = Adopt(loop, std::move(loaded), programs_, [this] { CatchUp(); });
-      !adopted)
+  if (Status adopted = Adopt(loop, std::move(loaded), programs_, [this] { CatchUp(); }); !adopted)
     return adopted;
   began_ticks_ = exporter::TicksSinceBoot();
   if (heard_) heard_before_ = heard_->Jobs();

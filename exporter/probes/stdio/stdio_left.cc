@@ -87,7 +87,7 @@ void Stdio::FindUnheard() {
   };
   unheard_output_ = std::make_unique<LeftOutput>("/proc", *table_, who_, *heard_, wall_offset_ns_,
                                                  std::move(hooks));
-  unheard_output_->Begin(*loop_, std::move(ready));
+  unheard_output_->Begin(*loop_, ready);
 }
 
 void Stdio::OnLeftText(LeftText text) {
