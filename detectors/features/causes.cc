@@ -77,7 +77,6 @@ class Orderer {
       const bool went_on = ProgressAfter(candidate) >= kProgressedAfter || f_.train_end;
       return went_on ? Role::kRecovered : Role::kInitiating;
     }
-    if (IsOfAJobBefore(candidate)) return Role::kRecovered;
     const bool own_fault =
         incident.kind == IncidentKind::kException || incident.kind == IncidentKind::kCudaOom ||
         incident.kind == IncidentKind::kCudaError || incident.kind == IncidentKind::kRendezvous ||
@@ -192,19 +191,6 @@ class Orderer {
     if (!kind || incident.shape != "traceback") return false;
     const Evidence* const done = f_.At(f_.leave.done);
     return done == nullptr || done->offset < incident.offset;
-  }
-
-  // The scheduler's word of an end, in a text that trained on and then finished: jobs that append
-  // to one file. A program that was told to stop says so, or stops.
-  bool IsOfAJobBefore(const windows::Candidate& candidate) const {
-    if (candidate.incident.kind != IncidentKind::kSchedulerEnd || f_.timed) return false;
-    if (candidate.store != proto::STORE_LOG || !f_.train_end || AfterTrainEnd(candidate))
-      return false;
-    const auto& all = job_.incidents().all();
-    const bool told = std::any_of(all.begin(), all.end(), [](const windows::Candidate& other) {
-      return other.incident.kind == IncidentKind::kTerminated;
-    });
-    return !told && ProgressAfter(candidate) >= kProgressedAfter;
   }
 
   // What the loss of a node, or of all nodes, looks like from inside before the scheduler says so:
@@ -333,7 +319,11 @@ class Orderer {
   }
 
   void DemoteConsequences() {
-    SetEarlierJobsAside(causes_, f_);
+    SetEarlierRunsAside(causes_, f_, [this](const windows::Candidate& end) {
+      const bool failed = f_.exit_known && f_.exit_code != 0;
+      return f_.train_end && !failed && !AfterTrainEnd(end) &&
+             ProgressAfter(end) >= kProgressedAfter;
+    });
     SetToolsAside(causes_, f_);
     RecogniseOwnSignals();
     SetWordsBesideTheKernels();

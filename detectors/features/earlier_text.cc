@@ -4,6 +4,7 @@
 #include "detectors/features/earlier_text.h"
 
 #include <algorithm>
+#include <csignal>
 #include <string_view>
 
 #include "detectors/features/cause_relations.h"
@@ -27,6 +28,27 @@ std::string_view JobOfEnd(const Incident& incident) {
   return {};
 }
 
+bool IsInterrupt(const Incident& incident) {
+  return incident.signal == SIGINT && incident.shape != "told_to_stop";
+}
+
+// Behind such a line nothing of the program that it is about is printed any more: a shell has seen
+// it end, it has refused its arguments, or it was interrupted.
+bool EndsARun(const Incident& incident) {
+  switch (incident.kind) {
+    case IncidentKind::kSchedulerEnd:
+    case IncidentKind::kUsageError:
+      return true;
+    case IncidentKind::kSignalDeath:
+      return incident.shape == "shell_signal" || incident.shape == "zsh_signal" ||
+             incident.shape == "terminated_by";
+    case IncidentKind::kTerminated:
+      return IsInterrupt(incident);
+    default:
+      return false;
+  }
+}
+
 bool IsOfATool(const Incident& incident) {
   return std::any_of(incident.fields.begin(), incident.fields.end(),
                      [](const KeyValue& field) { return field.key == "tool"; });
@@ -34,21 +56,30 @@ bool IsOfATool(const Incident& incident) {
 
 }  // namespace
 
-void SetEarlierJobsAside(std::vector<Cause>& causes, const JobFeatures& f) {
-  if (f.timed) return;
-  const Cause* last = nullptr;
-  const Cause* other = nullptr;
+void SetEarlierRunsAside(std::vector<Cause>& causes, const JobFeatures& f,
+                         const TrainedOn& trained_on) {
+  const bool told = std::any_of(causes.begin(), causes.end(), [](const Cause& cause) {
+    return cause.incident().kind == IncidentKind::kTerminated && !IsInterrupt(cause.incident());
+  });
+  const Cause* border = nullptr;
+  const Cause* last = nullptr;  // end of a job that has a number
   for (const Cause& cause : causes) {
+    if (cause.candidate->store != proto::STORE_LOG) continue;
     const std::string_view job = JobOfEnd(cause.incident());
-    if (cause.candidate->store != proto::STORE_LOG || job.empty()) continue;
-    if (last != nullptr && JobOfEnd(last->incident()) != job) other = last;
-    last = &cause;
+    if (!job.empty() && !f.timed) {
+      if (last != nullptr && JobOfEnd(last->incident()) != job) border = last;
+      last = &cause;
+    }
+    // A program that was told to stop may finish what it does.
+    const bool may_end =
+        cause.incident().kind != IncidentKind::kSchedulerEnd || (!told && !f.timed);
+    if (may_end && EndsARun(cause.incident()) && trained_on(*cause.candidate)) border = &cause;
   }
-  if (other == nullptr) return;
-  const windows::Candidate& border = *other->candidate;
+  if (border == nullptr) return;
+  const windows::Candidate& end = *border->candidate;
   for (Cause& cause : causes) {
     const windows::Candidate& said = *cause.candidate;
-    if (said.stream == border.stream && said.order <= border.order) cause.role = Role::kRecovered;
+    if (said.stream == end.stream && said.order <= end.order) cause.role = Role::kRecovered;
   }
 }
 

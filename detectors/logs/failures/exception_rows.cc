@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "detectors/logs/failures/exception_rows.h"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
+
 #include "detectors/logs/failures/incident_text.h"
 
 namespace rankscope::logs {
@@ -184,22 +188,35 @@ constexpr ClassRow kFaultByWords[] = {
     {"", "out of resource: shared memory", kConfig},  // a Triton kernel's tile
 };
 
-constexpr ClassRow kFaultByType[] = {
+// What conda raises (conda/exceptions.py): the environment is not what the script asks for.
+constexpr ClassRow kOfConda[] = {
+    {"CommandNotFoundError", "", kEnv},
+    {"CondaEnvironmentError", "", kEnv},
+    {"CondaError", "", kEnv},
+    {"CondaHTTPError", "", kEnv},
+    {"CondaIOError", "", kEnv},
+    {"CondaSSLError", "", kEnv},
+    {"CondaToSPermissionError", "", kEnv},
+    {"CondaVerificationError", "", kEnv},
+    {"DirectoryNotACondaEnvironmentError", "", kEnv},
+    {"EnvironmentLocationError", "", kEnv},
+    {"EnvironmentLocationNotFound", "", kEnv},
+    {"EnvironmentNameNotFound", "", kEnv},
+    {"EnvironmentNotWritableError", "", kEnv},
+    {"NoWritableEnvsDirError", "", kEnv},
+    {"PackagesNotFoundError", "", kEnv},
+    {"ResolvePackageNotFound", "", kEnv},
+    {"UnsatisfiableError", "", kEnv},
+    {"CondaValueError", "", kConfig},
+};
+
+constexpr ClassRow kOfOthers[] = {
     {"ModuleNotFoundError", "", kEnv},
     {"ImportError", "", kEnv},
     {"PackageNotFoundError", "", kEnv},
     {"DistributionNotFound", "", kEnv},
     {"VersionConflict", "", kEnv},
     {"ContextualVersionConflict", "", kEnv},
-    {"CommandNotFoundError", "", kEnv},  // of conda, like the next eight (conda/exceptions.py)
-    {"CondaError", "", kEnv},
-    {"CondaEnvironmentError", "", kEnv},
-    {"EnvironmentNameNotFound", "", kEnv},
-    {"EnvironmentLocationNotFound", "", kEnv},
-    {"DirectoryNotACondaEnvironmentError", "", kEnv},
-    {"PackagesNotFoundError", "", kEnv},
-    {"ResolvePackageNotFound", "", kEnv},
-    {"UnsatisfiableError", "", kEnv},
     {"CUDAMismatchException", "", kEnv},
     {"MissingCUDAException", "", kEnv},
     {"TritonMissing", "", kEnv},
@@ -303,7 +320,21 @@ constexpr ClassRow kFaultByType[] = {
     {"UnboundLocalError", "", kConfig},
 };
 
+// conda's first.
+constexpr auto kFaultByType = [] {
+  std::array<ClassRow, std::size(kOfConda) + std::size(kOfOthers)> rows{};
+  std::copy(std::begin(kOfConda), std::end(kOfConda), rows.begin());
+  std::copy(std::begin(kOfOthers), std::end(kOfOthers), rows.begin() + std::size(kOfConda));
+  return rows;
+}();
+
 }  // namespace
+
+bool IsCondas(std::string_view type, std::string_view message) {
+  const auto named = [type](const ClassRow& row) { return row.type == type; };
+  return std::any_of(std::begin(kOfConda), std::end(kOfConda), named) ||
+         (type == "ArgumentError" && Contains(message, "conda"));
+}
 
 std::span<const ClassRow> FaultByWords() {
   return kFaultByWords;

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What words and types of exceptions mean, as tables: the words are those of the libraries' own
-// raise statements. Private to exception_table.cc and its tests; constants, any thread.
+// raise statements. Private to exception_table.cc,
+// prose_shapes.cc and their tests; constants, any thread.
 #pragma once
 
 #include <span>
@@ -22,6 +23,10 @@ struct ClassRow {
 std::span<const ClassRow> FaultByWords();  // data | config | env | asset
 std::span<const ClassRow> FaultByType();
 std::span<const ClassRow> SubRows();  // of ExceptionSub's list
+
+// What conda prints before it leaves: "CLASS: words", without a traceback. A script that does not
+// stop at errors goes on with the environment that it has.
+bool IsCondas(std::string_view type, std::string_view message);
 
 // Words of a failure that the next try may not meet: a busy or unreachable server.
 std::span<const std::string_view> TransientWords();

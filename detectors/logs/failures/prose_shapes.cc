@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "detectors/logs/failures/exception_rows.h"
 #include "detectors/logs/failures/exception_text.h"
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
@@ -57,31 +58,6 @@ constexpr std::string_view kNanAnchors[] = {"topping training",
                                             " NaN",
                                             " nan",
                                             "minimum - cannot decrease scale"};
-
-// What conda prints before it leaves (conda/exceptions.py prints "CLASS: words" without a
-// traceback). A script that does not stop at errors goes on with the environment that it has.
-bool IsCondas(std::string_view type, std::string_view message) {
-  static constexpr std::string_view kTypes[] = {"CommandNotFoundError",
-                                                "CondaError",
-                                                "CondaValueError",
-                                                "CondaHTTPError",
-                                                "CondaIOError",
-                                                "CondaToSPermissionError",
-                                                "NoWritableEnvsDirError",
-                                                "PackagesNotFoundError",
-                                                "EnvironmentNotWritableError",
-                                                "CondaVerificationError",
-                                                "CondaSSLError",
-                                                "DirectoryNotACondaEnvironmentError",
-                                                "EnvironmentLocationError",
-                                                "EnvironmentNameNotFound",
-                                                "EnvironmentLocationNotFound",
-                                                "CondaEnvironmentError",
-                                                "ResolvePackageNotFound",
-                                                "UnsatisfiableError"};
-  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes) ||
-         (type == "ArgumentError" && Contains(message, "conda"));
-}
 
 // A line that is an exception's last line, but no traceback came with it: a handler printed it, or
 // rich drew the frames.
