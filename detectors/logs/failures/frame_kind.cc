@@ -287,11 +287,11 @@ constexpr TrainerRow kTrainers[] = {
 
 using Rows = std::bitset<std::size(kTelling)>;
 
-// What a frame's path and source line hold of the tables' words, each found in one pass.
-struct Words {
-  static constexpr size_t kRows = std::size(kTelling);
-  Rows file;  // rows of kTelling whose path fits
-  Rows code;
+constexpr size_t kRows = std::size(kTelling);
+
+// What a frame's path holds of the tables' words, found in one pass.
+struct PathWords {
+  Rows rows;         // of kTelling whose path fits
   int trainer = -1;  // row of kTrainers
   bool library = false;
 };
@@ -301,18 +301,22 @@ class WordTables {
   WordTables()
       : files_(FileLiterals(), Scanner::Case::kSensitive),
         codes_(CodeLiterals(), Scanner::Case::kSensitive) {
-    for (size_t row = 0; row < Words::kRows; ++row) {
+    for (size_t row = 0; row < kRows; ++row) {
       any_file_[row] = kTelling[row].file.empty();
       any_code_[row] = kTelling[row].code.empty();
-      functions_[kTelling[row].function].set(row);
+      if (kTelling[row].function.empty()) {
+        any_function_.set(row);
+      } else {
+        functions_[kTelling[row].function].set(row);
+      }
     }
   }
 
-  Words Read(const Frame& frame) const {
-    Words words;
-    files_.Scan(frame.file, [&words](uint32_t row, size_t) {
+  PathWords ReadPath(std::string_view file) const {
+    PathWords words;
+    files_.Scan(file, [&words](uint32_t row, size_t) {
       if (row < kTrainer) {
-        words.file.set(row);
+        words.rows.set(row);
       } else if (row < kLibrary) {
         words.trainer = static_cast<int>(row - kTrainer);
       } else {
@@ -320,29 +324,37 @@ class WordTables {
       }
       return true;
     });
-    words.library = words.library || frame.file.starts_with("<");
-    codes_.Scan(frame.code, [&words](uint32_t row, size_t) {
-      words.code.set(row);
-      return true;
-    });
+    words.library = words.library || file.starts_with("<");
     return words;
   }
 
+  // Rows of kTelling whose source line fits.
+  Rows ReadCode(std::string_view code) const {
+    Rows rows;
+    codes_.Scan(code, [&rows](uint32_t row, size_t) {
+      rows.set(row);
+      return true;
+    });
+    return rows;
+  }
+
   // Rows of kTelling that fit the frame in all that they name.
-  Rows Fitting(const Words& words, std::string_view function) const {
-    Rows rows = functions_.find({})->second;  // those that name none
-    if (const auto named = functions_.find(function); named != functions_.end())
+  Rows Fitting(const Frame& frame, const PathWords& path) const {
+    Rows rows = any_function_;
+    if (const auto named = functions_.find(LastComponent(frame.function));
+        named != functions_.end())
       rows |= named->second;
-    return rows & (any_file_ | words.file) & (any_code_ | words.code);
+    rows &= any_file_ | path.rows;
+    return rows.none() ? rows : rows & (any_code_ | ReadCode(frame.code));
   }
 
  private:
-  static constexpr uint32_t kTrainer = Words::kRows;
+  static constexpr uint32_t kTrainer = kRows;
   static constexpr uint32_t kLibrary = kTrainer + std::size(kTrainers);
 
   static std::vector<Scanner::Literal> FileLiterals() {
     std::vector<Scanner::Literal> literals;
-    for (uint32_t row = 0; row < Words::kRows; ++row) {
+    for (uint32_t row = 0; row < kRows; ++row) {
       if (!kTelling[row].file.empty()) literals.push_back({kTelling[row].file, row});
     }
     for (uint32_t row = 0; row < std::size(kTrainers); ++row)
@@ -352,7 +364,7 @@ class WordTables {
   }
   static std::vector<Scanner::Literal> CodeLiterals() {
     std::vector<Scanner::Literal> literals;
-    for (uint32_t row = 0; row < Words::kRows; ++row) {
+    for (uint32_t row = 0; row < kRows; ++row) {
       if (!kTelling[row].code.empty()) literals.push_back({kTelling[row].code, row});
     }
     return literals;
@@ -362,6 +374,7 @@ class WordTables {
   Scanner codes_;
   Rows any_file_;  // rows that name no path
   Rows any_code_;
+  Rows any_function_;
   std::unordered_map<std::string_view, Rows> functions_;
 };
 
@@ -370,9 +383,9 @@ const WordTables& SharedTables() {
   return tables;
 }
 
-FrameKind TellingKind(const Frame& frame, const Words& words) {
+FrameKind TellingKind(const Frame& frame, const PathWords& path) {
   if (BeginsImport(frame.code)) return FrameKind::kImport;
-  const Rows rows = SharedTables().Fitting(words, LastComponent(frame.function));
+  const Rows rows = SharedTables().Fitting(frame, path);
   return rows.any() ? kTelling[rows._Find_first()].kind : FrameKind::kUnknown;  // libstdc++'s
 }
 
@@ -392,9 +405,12 @@ void PlaceFrames(std::span<const Frame* const> frames, Incident& incident) {
   const WordTables& tables = SharedTables();
   const Frame* own = nullptr;  // the innermost frame of the program's own
   int trainer = -1;            // of the outermost frame that is in one
+  PathWords words;
   for (size_t i = frames.size(); i-- > 0;) {
     const Frame& frame = *frames[i];
-    const Words words = tables.Read(frame);
+    // A stack goes through the same few files many times.
+    const auto* const before = i + 1 < frames.size() ? frames[i + 1] : nullptr;
+    if (before == nullptr || before->file != frame.file) words = tables.ReadPath(frame.file);
     if (words.trainer >= 0) trainer = words.trainer;
     if (incident.frame == FrameKind::kUnknown) incident.frame = TellingKind(frame, words);
     if (incident.frame == FrameKind::kUnknown && !words.library) incident.frame = HintedKind(frame);
