@@ -63,7 +63,7 @@ void AddNewest(const AttemptWindow& window, Timestamp now, JobSummary& summary) 
 void AddTraining(const AttemptWindow& window, JobSummary& summary) {
   summary.records = window.progress;
   summary.first_step = window.clock.first_step();
-  if (window.clock.steps_known()) summary.last_step = window.clock.steps_done();
+  if (std::isfinite(window.clock.reached())) summary.last_step = window.clock.reached();
   summary.total_steps = window.clock.total_steps();
   if (window.loss.first().present()) summary.first_loss = window.loss.first().value;
   if (window.loss.last().present()) summary.last_loss = window.loss.last().value;

@@ -15,12 +15,27 @@ namespace rankscope::families {
 using features::JobFeatures;
 using features::RunGpu;
 
+namespace {
+
+// Nobody numbers the steps, and records come at their pace for so long that there have been many: a
+// compiler is done by the end of the first epoch, and of any record in a quarter of an hour.
+bool HasCome(const JobFeatures& f, double seconds) {
+  constexpr double kEpochs = 3, kRecords = 5, kEpochsSeconds = 120, kRecordsSeconds = 900;
+  if (f.steps_known || !std::isfinite(f.pace_seconds)) return false;
+  const bool epochs = f.step_unit == logs::StepUnit::kEpochs;
+  return static_cast<double>(f.progress) >= (epochs ? kEpochs : kRecords) &&
+         seconds >= (epochs ? kEpochsSeconds : kRecordsSeconds);
+}
+
+}  // namespace
+
 // The first steps compile and fill caches. Of long ones a few say as much, where the hosts are seen
 // to do neither: they wait.
 bool IsWarm(const JobFeatures& f) {
   constexpr double kSteps = 50, kLongSteps = 5, kWindow = 300, kRuns = 0.5;
   if (f.steps >= kSteps) return true;
   const features::Evidence* const first = f.At(f.first_progress_evidence);
+  if (first != nullptr && HasCome(f, (f.now - first->begin).seconds())) return true;
   if (f.steps < kLongSteps || first == nullptr || !f.waits.known()) return false;
   if ((f.now - first->begin).seconds() < kWindow) return false;
   return f.waits.compilers == 0 && !f.compiler.open &&
@@ -39,7 +54,8 @@ bool Saves(const JobFeatures& f) {
 // Steps come, and are of the usual kind.
 bool TakesSteps(const JobFeatures& f) {
   // Generation for a reward goes token by token, and a card idles between.
-  if (!Runs(f) || Saves(f) || f.reward_objective || !f.steps_known || !IsWarm(f)) return false;
+  if (!Runs(f) || Saves(f) || f.reward_objective || !IsWarm(f)) return false;
+  if (!f.steps_known && !std::isfinite(f.pace_seconds)) return false;
   const double usual = std::isfinite(f.usual_record_seconds) ? f.usual_record_seconds : 0;
   return f.silence_seconds <= std::max(10.0, 5 * usual);
 }

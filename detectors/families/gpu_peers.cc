@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/gpu.h"
 #include "detectors/families/save_storm.h"
 #include "detectors/families/standstill.h"
 #include "detectors/model/subs.h"
@@ -24,7 +25,7 @@ using features::RunGpu;
 constexpr double kChannels = 0.27;
 constexpr double kPinned = 0.9;  // an engine that never rests
 
-bool Runs(const JobFeatures& f) {
+bool RunsWithPeers(const JobFeatures& f) {
   return f.running && f.timed && f.Primary() == nullptr && f.world_size > 1 && f.gpu.known();
 }
 
@@ -41,7 +42,8 @@ bool GoesOn(const JobFeatures& f) {
 // Enough of it to be used to it: the first steps compile and fill caches.
 bool IsSettled(const JobFeatures& f) {
   constexpr double kSteps = 50, kCollectives = 1000, kSeconds = 300;
-  return (f.steps_known && f.steps >= kSteps) || f.collectives.entered >= kCollectives ||
+  const bool paced = !f.steps_known && std::isfinite(f.pace_seconds) && IsWarm(f);
+  return (f.steps_known && f.steps >= kSteps) || paced || f.collectives.entered >= kCollectives ||
          f.leads.seconds >= kSeconds;
 }
 
@@ -230,7 +232,7 @@ const features::Evidence* MostlyWaits(const JobFeatures& f) {
 }  // namespace
 
 Finding WaitingOnTheFabric(const JobFeatures& f) {
-  if (!Runs(f) || !GoesOn(f) || !IsSettled(f)) return {};
+  if (!RunsWithPeers(f) || !GoesOn(f) || !IsSettled(f)) return {};
   const bool never_works = f.gpu.engine_floor >= kPinned && f.gpu.sm_ceiling <= kChannels;
   const features::Evidence* const waits = never_works ? nullptr : MostlyWaits(f);
   if (!never_works && waits == nullptr) return {};
@@ -264,7 +266,7 @@ Finding WaitingOnTheFabric(const JobFeatures& f) {
 }
 
 Finding OddCard(const JobFeatures& f) {
-  if (!Runs(f) || !GoesOn(f) || !IsSettled(f) || f.gpu.gpus.size() < 2) return {};
+  if (!RunsWithPeers(f) || !GoesOn(f) || !IsSettled(f) || f.gpu.gpus.size() < 2) return {};
   constexpr double kTwoMinutes = 120;
   if (WorksAlone(f.gpu.busiest_sm, f)) {
     Finding finding = Slow(f, "card", kTwoMinutes);
@@ -373,7 +375,8 @@ Finding UnevenWork(const JobFeatures& f) {
   const features::UnevenGroups& groups = f.leads.groups;
   if (groups.kind.empty() || groups.evidence == features::kNoEvidence) return {};
   if (groups.ratio < (IsByPower(f, groups.evidence) ? kRatioByPower : kRatio)) return {};
-  if (!Runs(f) || !GoesOn(f) || !WaitForEachOther(f) || Saves(f) || !IsHabit(f, groups.since))
+  if (!RunsWithPeers(f) || !GoesOn(f) || !WaitForEachOther(f) || Saves(f) ||
+      !IsHabit(f, groups.since))
     return {};
   // GPUs that are held down need longer for the same work.
   if (!groups.clocks_alike || !(groups.heavy_sm > groups.light_sm)) return {};

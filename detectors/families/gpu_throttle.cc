@@ -42,11 +42,11 @@ std::string_view ThrottleSub(uint32_t bits) {
   return bits & kHeat ? "thermal" : "slowdown";
 }
 
-// How steps go against the first ones; 0: nobody tells.
+// How steps, or what else the text times, go against the first ones; 0: nobody tells.
 double StepRatio(const JobFeatures& f, double seconds) {
   const bool known =
-      std::isfinite(seconds) && std::isfinite(f.early_step_seconds) && f.early_step_seconds > 0;
-  return known ? seconds / f.early_step_seconds : 0;
+      std::isfinite(seconds) && std::isfinite(f.early_pace_seconds) && f.early_pace_seconds > 0;
+  return known ? seconds / f.early_pace_seconds : 0;
 }
 
 bool AreNoSlower(double ratio) {
@@ -57,12 +57,12 @@ bool AreNoSlower(double ratio) {
 // The step time that is shown is of so many steps that half of them take minutes where a step takes
 // seconds.
 bool ShownStepsAreNoSlower(const JobFeatures& f) {
-  return AreNoSlower(StepRatio(f, f.step_seconds));
+  return AreNoSlower(StepRatio(f, f.pace_seconds));
 }
 
 // It costs the run nothing.
 bool StepsAreNoSlower(const JobFeatures& f) {
-  return AreNoSlower(StepRatio(f, std::fmax(f.step_seconds, f.newest_step_seconds)));
+  return AreNoSlower(StepRatio(f, std::fmax(f.pace_seconds, f.newest_pace_seconds)));
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ Finding Evaluate(const JobFeatures& f) {
   finding.matched = true;
   finding.sub = ThrottleSub(bits);
   const bool shown = !ShownStepsAreNoSlower(f);
-  finding.tier = shown && StepRatio(f, f.step_seconds) > 0 ? proto::TIER_C : proto::TIER_S;
+  finding.tier = shown && StepRatio(f, f.pace_seconds) > 0 ? proto::TIER_C : proto::TIER_S;
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "gpu";
   finding.symptom = "slow";

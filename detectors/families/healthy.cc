@@ -37,7 +37,7 @@ bool LearnsForGood(const JobFeatures& f) {
 // It learns, and takes half as long again for a step as it did at first.
 bool BecameSlow(const JobFeatures& f) {
   constexpr double kSlowdown = 1.5;
-  return std::isfinite(f.early_step_seconds) && f.step_seconds >= kSlowdown * f.early_step_seconds;
+  return std::isfinite(f.early_pace_seconds) && f.pace_seconds >= kSlowdown * f.early_pace_seconds;
 }
 
 // Nothing that trained was read, and the rank that prints may be on another node (Megatron-LM

@@ -105,7 +105,9 @@ struct Silent {
 // Somebody left a checkpoint behind, and this attempt trains from the beginning.
 Silent AfterEarlierAttempt(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
-  const bool again = BeginsAtTheBeginning(resume) && resume.first_step < resume.earlier_last_step;
+  const bool again =
+      (BeginsAtTheBeginning(resume) && resume.first_step < resume.earlier_last_step) ||
+      (BeginsWithNoEpoch(resume) && resume.first_epoch < resume.earlier_last_epoch);
   const LossBefore before{resume.earlier_first_loss, resume.earlier_last_loss,
                           resume.earlier_noise};
   if (!resume.earlier || resume.load_seen || !again || !LossBeginsAgain(f, before)) return {};
@@ -146,18 +148,23 @@ Silent AfterParent(const JobFeatures& f) {
 Silent AfterFlag(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
   // A count within the epoch says nothing of the beginning; the program's own words do.
-  const bool begins =
-      BeginsAtTheBeginning(resume) || (resume.counts_within_epochs && f.no_checkpoint);
+  const bool begins = BeginsAtTheBeginning(resume) || BeginsWithNoEpoch(resume) ||
+                      (resume.counts_within_epochs && f.no_checkpoint);
   if (resume.flag_evidence == kNoEvidence || resume.load_seen || !begins) return {};
   if (HasReadCheckpoint(f) || AsksIfAny(f)) return {};
+  // A program may read weights without a word: where nothing but the text is known, it has to say
+  // that it begins, or its curve has to.
+  if (resume.flag_in_text && !f.no_checkpoint && !FallsFromTheBeginning(f)) return {};
   Silent silent{subs::kNotLoaded, proto::TIER_S, {resume.flag_evidence, f.first_progress_evidence}};
   if (f.storage.missing_evidence != kNoEvidence) {
     silent.tier = proto::TIER_C;  // the kernel's word beside the command's
     silent.root.push_back(f.storage.missing_evidence);
   }
   if (f.no_checkpoint) {
-    silent.tier = proto::TIER_C;
+    if (!resume.flag_in_text) silent.tier = proto::TIER_C;
     silent.root.push_back(f.no_checkpoint_evidence);
+  } else if (resume.flag_in_text) {
+    silent.cap = cap::kLookalike;
   }
   return silent;
 }
@@ -165,36 +172,31 @@ Silent AfterFlag(const JobFeatures& f) {
 // The program announces a step that its records deny.
 Silent AfterAnnouncement(const JobFeatures& f) {
   const ResumeFeatures& resume = f.resume;
-  // Weights alone are announced in the same words, so the curve has to say that they are not there.
+  Silent silent{subs::kNotLoaded, proto::TIER_S, {resume.load_evidence, f.first_progress_evidence}};
+  // Weights alone are announced in the same words, so the curve has to say that they are not there:
+  // weights that were loaded show in a loss that has little left to lose.
+  const bool initial = FallsFromTheBeginning(f);
   const bool earlier_epoch = resume.loaded_epoch >= 2 && resume.first_epoch <= 1;
-  if (earlier_epoch && FallsFromTheBeginning(f)) {
-    return {subs::kNotLoaded,
-            proto::TIER_S,
-            {resume.load_evidence, f.first_progress_evidence},
-            cap::kLookalike};
+  if (earlier_epoch && initial) {
+    silent.cap = cap::kLookalike;
+    return silent;
   }
   if (!resume.announced) return {};
   const bool by_epochs = BeginsWithNoEpoch(resume);
   if (!BeginsAtTheBeginning(resume) && !by_epochs) return {};
   if (f.no_checkpoint) {
-    return {subs::kNotLoaded,
-            proto::TIER_S,
-            {resume.load_evidence, f.no_checkpoint_evidence, f.first_progress_evidence}};
+    silent.root.insert(silent.root.begin() + 1, f.no_checkpoint_evidence);
+    return silent;
   }
-  // Weights that were loaded show in a loss that has little left to lose.
-  const bool initial = FallsFromTheBeginning(f);
-  if (by_epochs || std::isnan(resume.loaded_step)) {
+  const bool steps = f.step_unit == logs::StepUnit::kSteps;
+  if (by_epochs || !steps || std::isnan(resume.loaded_step)) {
     // Which step it read is not said, or none is printed: some count anew after each start.
-    if (!initial) return {};
-    return {subs::kNotLoaded,
-            proto::TIER_S,
-            {resume.load_evidence, f.first_progress_evidence},
-            cap::kLookalike};
+    silent.cap = cap::kLookalike;
+    return initial ? silent : Silent{};
   }
   if (!(resume.loaded_step > resume.first_step + 2 * std::max(resume.interval, 1.0))) return {};
-  return {initial ? subs::kNotLoaded : subs::kPartial,
-          proto::TIER_S,
-          {resume.load_evidence, f.first_progress_evidence}};
+  if (!initial) silent.sub = subs::kPartial;
+  return silent;
 }
 
 // Megatron-LM and DeepSpeed say that they found nothing where they looked; of others the kernel
@@ -321,8 +323,9 @@ RuledOut RuleOut(const JobFeatures& f) {
       return Excluded(Reason::kOtherEvent, {cause.evidence}, {{FieldId::kWhat, "checkpoint"}});
   }
   const ResumeFeatures& resume = f.resume;
+  const bool steps = f.step_unit == logs::StepUnit::kSteps;
   if (resume.load_seen && std::isfinite(resume.loaded_step) && !resume.counts_within_epochs &&
-      resume.first_step >= resume.loaded_step) {
+      steps && resume.first_step >= resume.loaded_step) {
     return Excluded(
         Reason::kResumed, {resume.load_evidence, f.first_progress_evidence},
         {{FieldId::kSavedStep, resume.loaded_step}, {FieldId::kFirstStep, resume.first_step}});

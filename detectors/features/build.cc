@@ -59,6 +59,20 @@ EvidenceKind KindOf(const logs::Incident& incident) {
   return EvidenceKind::kException;
 }
 
+// What a record is the end of, where its number counts no steps.
+std::string NameOfCounted(logs::StepUnit unit) {
+  switch (unit) {
+    case logs::StepUnit::kEpochs:
+      return "epoch";
+    case logs::StepUnit::kRounds:
+      return "round";
+    case logs::StepUnit::kSteps:
+    case logs::StepUnit::kSamples:
+      break;
+  }
+  return "record";
+}
+
 class Builder {
  public:
   Builder(const windows::JobWindow& job, const windows::AttemptWindow& window, bool earlier,
@@ -66,6 +80,7 @@ class Builder {
       : job_(job), window_(window), earlier_(earlier), citer_(job, f_) {
     f_.stores = stores;
     f_.now = now;
+    f_.step_unit = window_.clock.unit();
   }
 
   JobFeatures Run() {
@@ -249,7 +264,7 @@ class Builder {
       Evidence evidence = Quote(EvidenceKind::kSteps, window_.last_progress);
       evidence.observed = f_.steps;
       if (std::isfinite(f_.total_steps)) evidence.expected = f_.total_steps;
-      evidence.values = {{FieldId::kKnown, f_.steps_known ? "step" : "record"},
+      evidence.values = {{FieldId::kKnown, f_.steps_known ? "step" : NameOfCounted(f_.step_unit)},
                          {FieldId::kRecords, static_cast<int64_t>(f_.progress)}};
       f_.steps_evidence = Add(std::move(evidence));
       f_.last_progress_evidence = Add(Quote(EvidenceKind::kLastProgress, window_.last_progress));
@@ -278,10 +293,15 @@ class Builder {
     f_.newest_step_seconds = window_.clock.NewestStepSeconds();
     f_.max_step_seconds = window_.clock.MaxStepSeconds(job_.world_size());
     f_.early_step_seconds = window_.clock.EarlyStepSeconds();
-    if (std::isfinite(f_.step_seconds) && window_.progress > 0) {
+    const bool by_step = std::isfinite(f_.step_seconds);
+    f_.pace_seconds = by_step ? f_.step_seconds : window_.clock.MedianPace();
+    f_.newest_pace_seconds = by_step ? f_.newest_step_seconds : window_.clock.NewestPace();
+    f_.early_pace_seconds = by_step ? f_.early_step_seconds : window_.clock.EarlyPace();
+    if (std::isfinite(f_.pace_seconds) && window_.progress > 0) {
       Evidence evidence = Quote(EvidenceKind::kStepTime, window_.last_progress);
-      evidence.observed = f_.step_seconds;
-      if (std::isfinite(f_.early_step_seconds)) evidence.expected = f_.early_step_seconds;
+      evidence.observed = f_.pace_seconds;
+      if (std::isfinite(f_.early_pace_seconds)) evidence.expected = f_.early_pace_seconds;
+      if (!by_step) evidence.values.Set(FieldId::kKnown, NameOfCounted(f_.step_unit));
       evidence.unit = "s";
       f_.step_time_evidence = Add(std::move(evidence));
     }

@@ -40,6 +40,9 @@ Evidence Citer::Quote(EvidenceKind kind, const windows::CitedPoint& point) const
   evidence.observed = point.value;
   if (std::isfinite(point.step)) {
     evidence.values.Set(FieldId::kStep, std::nearbyint(point.step));
+    constexpr std::string_view kCounted[] = {"step", "epoch", "round", "sample"};
+    if (f_.step_unit != logs::StepUnit::kSteps)
+      evidence.values.Set(FieldId::kCounted, kCounted[static_cast<size_t>(f_.step_unit)]);
   } else {
     evidence.values.Set(FieldId::kRecord, int64_t{point.index + 1});
   }

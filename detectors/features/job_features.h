@@ -111,6 +111,7 @@ struct LeaveFeatures {
 // Was it meant to go on from a checkpoint, and did it?
 struct ResumeFeatures {
   EvidenceRef flag_evidence = kNoEvidence;  // the command, or the submit line, asks for it
+  bool flag_in_text = false;                // ... and only what is printed shows it
   bool fresh = false;                       // the command wants a checkpoint to begin anew from
   bool announced = false;                   // the program says that it resumes
   bool load_seen = false;                   // or that it reads a checkpoint, for whatever purpose
@@ -133,6 +134,7 @@ struct ResumeFeatures {
   bool earlier = false;
   double earlier_first_step = logs::kAbsent;
   double earlier_last_step = logs::kAbsent;
+  double earlier_last_epoch = logs::kAbsent;
   double earlier_first_loss = logs::kAbsent;
   double earlier_last_loss = logs::kAbsent;
   double earlier_noise = 0;
@@ -286,6 +288,7 @@ struct JobFeatures {
   int64_t progress = 0;
   double steps = 0;  // steps done, by number where printed
   bool steps_known = false;
+  logs::StepUnit step_unit = logs::StepUnit::kSteps;  // what the printed number counts
   double total_steps = logs::kAbsent;
   bool train_begin = false;
   bool train_end = false;
@@ -318,7 +321,12 @@ struct JobFeatures {
   double newest_step_seconds = logs::kAbsent;  // the same of fewer
   double max_step_seconds = logs::kAbsent;     // a step takes no longer, as far as the text tells
   double early_step_seconds = logs::kAbsent;   // median of the first after warm-up
-  double phase_seconds = 0;                    // in the current phase
+  // How long a step takes; where none is timed, an epoch, or what else lies between two records
+  // that are known to be equally far apart. The same three.
+  double pace_seconds = logs::kAbsent;
+  double newest_pace_seconds = logs::kAbsent;
+  double early_pace_seconds = logs::kAbsent;
+  double phase_seconds = 0;  // in the current phase
   double longest_save_seconds = 0;
   double longest_eval_seconds = 0;
   // The operator's knobs, for silence; the defaults are the product's.

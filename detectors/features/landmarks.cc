@@ -353,8 +353,7 @@ void DescribeRestarts(const windows::JobWindow& job, const windows::AttemptWindo
   }
   if (restarts.count == 0) return;
   if (f.ended || window.progress > 0)  // one that has just begun has not failed
-    follow(window.progress, window.clock.first_step(),
-           window.clock.steps_known() ? window.clock.steps_done() : logs::kAbsent,
+    follow(window.progress, window.clock.first_step(), window.clock.reached(),
            windows::NewestCompletedSave(window, last));
   restarts.best_step = best;
   const windows::MarkerSeen& marker = window.marker(MarkerKind::kRestart);

@@ -12,8 +12,10 @@
 
 #include "detectors/features/checkpoint_place.h"
 #include "detectors/features/landmarks.h"
+#include "detectors/model/resume_option.h"
 #include "detectors/model/subs.h"
 #include "detectors/windows/series/statistics.h"
+#include "detectors/windows/training_launcher.h"
 
 namespace rankscope::features {
 namespace {
@@ -22,80 +24,11 @@ using logs::MarkerKind;
 using windows::EarlierAttempt;
 using windows::MarkerSeen;
 
-// Options that name the checkpoint to go on from. --load is Megatron-LM's, ckpt_path Lightning's.
-constexpr std::string_view kFlags[] = {"--resume",
-                                       "--resume-from",
-                                       "--resume_from",
-                                       "--resume-path",
-                                       "--resume_path",
-                                       "--resume_from_checkpoint",
-                                       "--resume-from-checkpoint",
-                                       "--load",
-                                       "--ckpt_path",
-                                       "--ckpt-path",
-                                       "--continue-from",
-                                       "--continue_from",
-                                       "--init_from=resume",
-                                       "--init-from=resume",
-                                       "resume_from_checkpoint",
-                                       "trainer.resume_from_checkpoint",
-                                       "ckpt_path",
-                                       "resume",
-                                       "--auto-resume",
-                                       "--auto_resume"};
-// Values that say no.
-constexpr std::string_view kNo[] = {"", "None", "none", "null", "False", "false", "no", "0", "off"};
-// A checkpoint as the beginning of another training.
-constexpr std::string_view kFresh[] = {"--finetune",      "--fine-tune",       "--reset-optimizer",
-                                       "--no-load-optim", "--reset_optimizer", "--weights-only"};
-
 constexpr double kSigmaOfMad = 1.4826;  // of a normal distribution
 
 template <class List>
 bool Among(const List& list, std::string_view text) {
   return std::find(std::begin(list), std::end(list), text) != std::end(list);
-}
-
-// The value behind an option of that name.
-std::string_view ValueOf(const std::vector<std::string>& argv, std::string_view name) {
-  for (size_t i = 1; i + 1 < argv.size(); ++i) {
-    if (argv[i] == name) return argv[i + 1];
-  }
-  return {};
-}
-
-bool IsFresh(const std::vector<std::string>& argv) {
-  return std::any_of(argv.begin(), argv.end(),
-                     [](const std::string& word) { return Among(kFresh, word); });
-}
-
-// "--resume=x", "--resume x" or "--resume"; empty: not asked.
-std::string FlagOf(const std::vector<std::string>& argv) {
-  // To load from where one saves asks for a checkpoint if there is one.
-  const std::string_view load = ValueOf(argv, "--load");
-  if (!load.empty() && load == ValueOf(argv, "--save")) return {};
-  if (IsFresh(argv)) return {};
-  std::string found;
-  for (size_t i = 1; i < argv.size(); ++i) {
-    const std::string_view word = argv[i];
-    if (!found.empty()) continue;
-    if (word == "--init_from=resume" || word == "--init-from=resume") found = word;
-    const size_t equals = word.find('=');
-    const std::string_view name = word.substr(0, equals);
-    if (!Among(kFlags, name)) continue;
-    const bool dashed = word.starts_with("--");
-    if (equals != std::string_view::npos) {
-      if (!Among(kNo, word.substr(equals + 1))) found = word;
-    } else if (dashed) {
-      const std::string_view value = i + 1 < argv.size() ? std::string_view(argv[i + 1]) : "";
-      if (value.empty() || value.starts_with("-")) {
-        found = word;
-      } else if (!Among(kNo, value)) {
-        found = std::string(word) + " " + std::string(value);
-      }
-    }
-  }
-  return found;
 }
 
 // Text that says that a training goes on, not only that weights are read.
@@ -148,25 +81,41 @@ bool WarmsUpAgain(const windows::AttemptWindow& window) {
   return rates[0] < 0.3 * slope * first_step;
 }
 
-// The command's own word, else the submit line's.
-void DescribeFlag(const windows::JobWindow& job, Citer& citer, ResumeFeatures& resume) {
+// What the text shows of the command or of its arguments, before it trains.
+bool DescribeFlagOfText(const windows::AttemptWindow& window, Citer& citer,
+                        ResumeFeatures& resume) {
+  const MarkerSeen& asked = window.marker(MarkerKind::kResumeAsked);
+  if (window.marker(MarkerKind::kFreshAsked).count > 0) resume.fresh = true;
+  if (asked.count == 0 || asked.text.empty() || resume.fresh) return false;
+  Evidence evidence = citer.Quote(EvidenceKind::kResumeFlag, asked);
+  evidence.values = {{FieldId::kFlag, asked.text}};
+  resume.flag_evidence = citer.Add(std::move(evidence));
+  resume.flag_in_text = true;
+  return true;
+}
+
+// The command's own word, else the submit line's, else what is printed of it.
+void DescribeFlag(const windows::JobWindow& job, const windows::AttemptWindow& window, Citer& citer,
+                  ResumeFeatures& resume) {
   const windows::SchedulerWord& line = job.parents().submit_line();
   const std::vector<std::string> submitted = SplitSubmitLine(line.value);
-  resume.fresh = IsFresh(job.argv()) || IsFresh(submitted);
+  resume.fresh = BeginsAnew(job.argv()) || BeginsAnew(submitted);
   Evidence evidence;
   evidence.kind = EvidenceKind::kResumeFlag;
   evidence.begin = evidence.end = job.begin();
-  if (const std::string flag = FlagOf(job.argv()); !flag.empty()) {
+  if (const std::string flag = ResumeFlagOf(job.argv()); !flag.empty()) {
     evidence.store = proto::STORE_PROCESS;
     evidence.process = job.root();
     evidence.values = {{FieldId::kFlag, flag}};
-  } else if (const std::string told = FlagOf(submitted); !told.empty() && !resume.fresh) {
+  } else if (const std::string told = ResumeFlagOf(submitted); !told.empty() && !resume.fresh) {
     evidence.store = proto::STORE_SCHEDULER;
     evidence.values = {{FieldId::kFlag, told},
                        {FieldId::kField, line.field},
                        {FieldId::kValue, line.value},
                        {FieldId::kOrigin, line.origin}};
   } else {
+    // A training command that is seen, and does not ask, is the last word.
+    if (!windows::StartsTraining(job.argv())) DescribeFlagOfText(window, citer, resume);
     return;
   }
   resume.flag_evidence = citer.Add(std::move(evidence));
@@ -368,7 +317,7 @@ void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow&
 
   const bool current = &window == &job.now();
   if (current) {
-    DescribeFlag(job, citer, resume);
+    DescribeFlag(job, window, citer, resume);
     DescribeParent(job, window, citer, resume.parent);
   }
   resume.weights_read = WeightsRead(window.kernel.storage);
@@ -404,6 +353,7 @@ void DescribeResume(const windows::JobWindow& job, const windows::AttemptWindow&
   resume.earlier = true;
   resume.earlier_first_step = earlier.first_step;
   resume.earlier_last_step = earlier.highest_step;
+  resume.earlier_last_epoch = earlier.last_epoch;
   resume.earlier_first_loss = earlier.first_loss.value;
   resume.earlier_last_loss = earlier.last_loss.value;
   resume.earlier_noise = earlier.loss_noise;

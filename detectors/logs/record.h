@@ -32,6 +32,14 @@ struct CleanLine {
 
 inline constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 
+// What the number that a record prints as its step counts.
+enum class StepUnit : uint8_t {
+  kSteps,    // of the training, or within an epoch
+  kEpochs,   // of as many steps as nobody says
+  kRounds,   // of a boosting library, each over all the data
+  kSamples,  // within an epoch
+};
+
 // One training progress record. The views hold the numbers as the job printed them (quotes and
 // thousands separators removed) and are empty where the record does not print them; the doubles are
 // the same numbers, meaningful only where the view is not empty (a printed "nan" is a NaN with a
@@ -68,7 +76,8 @@ struct Progress {
   double zero_std_share = kAbsent;  // 0..1, groups whose rewards are all equal
   double kl = kAbsent;
   double clipped_share = kAbsent;  // 0..1, completions that ran into the length limit
-  bool loss_key_missing = false;   // the dialect prints a loss when it has one, and here it did not
+  StepUnit step_unit = StepUnit::kSteps;
+  bool loss_key_missing = false;  // the dialect prints a loss when it has one, and here it did not
 };
 
 enum class IncidentKind : uint8_t {
@@ -203,6 +212,9 @@ enum class MarkerKind : uint8_t {
   kPartialLoad,    // something of a checkpoint was not restored; text = what
   kCompileBegin,   // a compiler runs, or its lock is waited for; text = what
   kCompileEnd,
+  kResumeAsked,  // the command, or its arguments, asks to go on from a checkpoint; text = how,
+                 // empty where a command does not ask
+  kFreshAsked,   // or for the weights of one alone
   kMetric,  // a loss or reward outside of any dialect's record; text = its name, number = its value
 };
 inline constexpr size_t kMarkerKinds = static_cast<size_t>(MarkerKind::kMetric) + 1;

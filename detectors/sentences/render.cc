@@ -220,8 +220,11 @@ std::string StoreOf(const Evidence& e) {
 }
 
 std::optional<FieldValue> AtOf(const Evidence& e) {
-  if (const FieldValue* step = e.values.Find(FieldId::kStep))
-    return Some(FieldId::kAt, "at step " + Print(*step));
+  if (const FieldValue* step = e.values.Find(FieldId::kStep)) {
+    const FieldValue* counted = e.values.Find(FieldId::kCounted);
+    return Some(FieldId::kAt,
+                "at " + (counted != nullptr ? Print(*counted) : "step") + " " + Print(*step));
+  }
   if (const FieldValue* step = e.values.Find(FieldId::kAtStep))
     return Some(FieldId::kAt, "at step " + Print(*step));
   if (const FieldValue* record = e.values.Find(FieldId::kRecord))

@@ -70,7 +70,8 @@ void Attempts::Remember(Timestamp t, bool past) {
   EarlierAttempt earlier;
   earlier.progress = current_.progress;
   earlier.first_step = current_.clock.first_step();
-  earlier.highest_step = current_.clock.steps_known() ? current_.clock.steps_done() : logs::kAbsent;
+  earlier.highest_step = current_.clock.reached();
+  earlier.last_epoch = current_.clock.epoch();
   earlier.loss_noise = NoiseSigma(current_.loss.curve());
   earlier.first_loss = current_.loss.first();
   earlier.last_loss = current_.loss.last();

@@ -72,6 +72,7 @@ struct EarlierAttempt {
   int64_t progress = 0;
   double first_step = logs::kAbsent;
   double highest_step = logs::kAbsent;
+  double last_epoch = logs::kAbsent;
   double loss_noise = 0;  // sigma around the trend
   CitedPoint first_loss, last_loss;
   MarkerSeen saved;  // its last save; count 0 = none
@@ -82,7 +83,7 @@ struct EarlierAttempt {
   template <class A>
   void Fields(A& a) {
     a(end, progress, first_step, highest_step, loss_noise, first_loss, last_loss, saved, completed,
-      finished, past);
+      finished, past, last_epoch);
   }
 };
 

@@ -367,7 +367,10 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     interval.printed_ms = stream.dates.Advance({});
   // Of text that was written before, nobody knows who wrote it.
   if (!in_past_) steps_.OnProgress(line.writer, t);
-  if (attempts_.BeginsAgain(progress)) BeginAttempt(t, Processes::kSame);
+  if (attempts_.BeginsAgain(progress)) {
+    BeginAttempt(t, Processes::kSame);
+    attempts_.NoteBegin(line.stream, line.offset);  // a traceback is complete some records later
+  }
   if (attempts_.IsSecondTraining()) ConfirmSuspected(t);
   last_words_.MarkRecord();
   attempts_.NoteRecord();
@@ -438,6 +441,8 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
   }
   const auto note = [&](AttemptWindow& attempt) {
     MarkerSeen& seen = attempt.markers[static_cast<size_t>(marker.kind)];
+    // A command that is shown behind training records is of what comes next.
+    if (marker.kind == MarkerKind::kResumeAsked && attempt.progress > 0) return;
     // The summary that counts the steps says more than the farewell that follows it.
     if (marker.kind == MarkerKind::kTrainEnd && seen.count > 0 && std::isfinite(seen.number) &&
         !std::isfinite(marker.number)) {
@@ -490,10 +495,6 @@ void JobWindow::BeginRequeued(int32_t slurm_restart, Timestamp t) {
   steps_.Clear();
   end_ = {};
   wrapped_ = false;
-}
-
-void JobWindow::ConfirmSuspected(Timestamp t) {
-  attempts_.Confirm(t, CloseNow(), incidents_);
 }
 
 }  // namespace rankscope::windows

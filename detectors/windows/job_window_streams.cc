@@ -92,4 +92,8 @@ bool JobWindow::MayBegin(uint32_t stream) {
   return ++window.begun >= attempt().ordinal;
 }
 
+void JobWindow::ConfirmSuspected(Timestamp t) {
+  attempts_.Confirm(t, CloseNow(), incidents_);
+}
+
 }  // namespace rankscope::windows

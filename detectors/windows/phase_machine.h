@@ -55,6 +55,8 @@ class PhaseMachine {
       case logs::MarkerKind::kPartialLoad:
       case logs::MarkerKind::kCompileBegin:
       case logs::MarkerKind::kCompileEnd:
+      case logs::MarkerKind::kResumeAsked:
+      case logs::MarkerKind::kFreshAsked:
       case logs::MarkerKind::kMetric:
         break;
     }

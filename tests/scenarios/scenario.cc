@@ -90,6 +90,19 @@ std::vector<engine::BuiltVerdict> JudgeWithAssertions(const Scenario& scenario,
   return verdicts;
 }
 
+void Play(const Scenario& scenario, const Look& look) {
+  engine::Engine engine({}, "n1");
+  recording::Decoder decoder;
+  decoder.Feed(
+      Encode(scenario, 0, scenario.observations.size()), [](const recording::Header&) {},
+      [&](const Observation& observation) {
+        if (!std::holds_alternative<Tick>(observation.kind)) return engine.Accept(observation);
+        engine.Tick(observation.t);
+        look(engine, observation.t);
+      });
+  if (decoder.failed()) throw std::runtime_error(scenario.path + ": " + decoder.error());
+}
+
 proto::Verdict Judge(const Scenario& scenario) {
   return JudgeWithAssertions(scenario, {INFINITY}).front().document;
 }

@@ -8,9 +8,11 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "detectors/engine/engine.h"
 #include "detectors/proto/recording.pb.h"
 #include "detectors/proto/verdict.pb.h"
 #include "detectors/verdict/assertion.h"
@@ -43,6 +45,10 @@ std::vector<std::string> ScenarioPaths();
 // engine knows no such job.
 std::vector<engine::BuiltVerdict> JudgeWithAssertions(const Scenario& scenario,
                                                       const std::vector<double>& times);
+
+// Calls `look` after each tick.
+using Look = std::function<void(const engine::Engine&, Timestamp)>;
+void Play(const Scenario& scenario, const Look& look);
 
 // At the end.
 proto::Verdict Judge(const Scenario& scenario);

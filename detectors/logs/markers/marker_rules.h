@@ -221,6 +221,10 @@ inline constexpr Rule kRules[] = {
     // Hand-written loops
     {"no_checkpoint", "pytorch_example", kNoCheckpoint, "o checkpoint found", "-", Text::kNone,
      "no checkpoint found, starting from scratch"},
+    {"from_scratch", "pytorch_example", kNoCheckpoint, "tarting from scratch", "-", Text::kNone,
+     "starting from scratch", Guard::kStatement},
+    {"training_from_scratch", "pytorch_example", kNoCheckpoint, "tarting training from scratch",
+     "-", Text::kNone, "Starting training from scratch", Guard::kStatement},
     {"resumed", "pytorch_example", kLoaded, "esumed from ", "step", Text::kPath,
      "resumed from checkpoint out/60.pt at step 60"},
     {"resuming", "pytorch_example", kLoadBegin, "esuming from ", "step", Text::kPath,

@@ -49,6 +49,9 @@ bool ParseXTransformer(const CleanLine& line, RecordList& out);   // transformer
 bool ParsePaddleTrainer(const CleanLine& line, RecordList& out);  // paddle.cc
 bool ParsePaddleMeter(const CleanLine& line, RecordList& out);    // paddle.cc
 bool ParseEspnet(const CleanLine& line, RecordList& out);         // espnet.cc
+bool ParseMxnet(const CleanLine& line, RecordList& out);          // mxnet.cc
+bool ParseBoosting(const CleanLine& line, RecordList& out);       // boosting.cc
+bool ParseCatboost(const CleanLine& line, RecordList& out);       // boosting.cc
 bool ParseTorchtune(const CleanLine& line, RecordList& out);      // torchtune.cc
 bool ParseOpennmt(const CleanLine& line, RecordList& out);        // opennmt.cc
 bool ParseFlax(const CleanLine& line, RecordList& out);           // flax.cc
@@ -77,6 +80,9 @@ int DialectStrength(const Progress& progress);
 
 // nccl_facts.cc: what NCCL says of itself under NCCL_DEBUG=INFO.
 std::span<const FormatRow> NcclFactRows();
+
+// resume_option.cc: commands and arguments that ask to go on from a checkpoint.
+std::span<const FormatRow> ResumeOptionRows();
 
 // markers.cc: what frameworks, launchers and loops say about where in its life a run is.
 std::span<const FormatRow> MarkerRows();

@@ -51,6 +51,10 @@ constexpr Anchors kTorchtune[] = {"|Loss: "};
 constexpr Anchors kOpennmt[] = {"; xent: "};
 constexpr Anchors kFlax[] = {"logging_writer.py:"};
 constexpr Anchors kComposer[] = {"[batch=", "[sample=", "[token="};
+constexpr Anchors kMxnet[] = {"] Batch ["};
+constexpr Anchors kBoosting[] = {"]\ttrain", "]\tvalid", "]\teval", "]\ttest",      "] train",
+                                 "] valid",  "] eval",   "] test",  "]\tcv_agg's ", "] cv_agg's "};
+constexpr Anchors kCatboost[] = {":\tlearn: ", ": learn: "};
 constexpr Anchors kTfBlock[] = {" per-step time ", "| output:"};
 constexpr Anchors kLoss[] = {"loss", "Loss", "LOSS"};
 constexpr Anchors kMetric[] = {"loss", "Loss",  "LOSS",      "eward", "rew",
@@ -138,6 +142,13 @@ constexpr FormatRow kDialects[] = {
     {"x_transformer", "x_transformer", kXTransformer, ParseXTransformer,
      "| [   1/   3][   100/  1000] |  399/1932 batches | ms/batch 4.5 | train_loss 5.75e-01 | lr "
      "5.0e-05"},
+    {"mxnet", "mxnet", kMxnet, ParseMxnet,
+     "INFO:root:Epoch[3] Batch [20]\tSpeed: 1234.50 samples/sec\taccuracy=0.500000\t"
+     "cross-entropy=0.750000"},
+    {"boosting", "boosting", kBoosting, ParseBoosting, "[12]\ttrain-rmse:0.5"},
+    {"catboost", "catboost", kCatboost, ParseCatboost,
+     "12:\tlearn: 0.5000000\ttest: 0.6250000\tbest: 0.6250000 (12)\ttotal: 600ms\tremaining: "
+     "4.4s"},
     {"lightning", "lightning", kLightning, ParseLightning,
      "Epoch 0:  22%|##   | 4/18 [00:17<01:02,  4.47s/it, loss=10.125, v_num=3]"},
     {"lightning_rich", "lightning", kLightningRich, ParseLightningRich,
@@ -180,7 +191,8 @@ std::vector<FormatRow> AllRows() {
   rows.insert(rows.end(), std::begin(kDialects), std::end(kDialects));
   const std::span<const FormatRow> markers = MarkerRows();
   rows.insert(rows.end(), markers.begin(), markers.end());
-  for (const std::span<const FormatRow> facts : {NcclFactRows(), LibraryFactRows()})
+  for (const std::span<const FormatRow> facts :
+       {NcclFactRows(), LibraryFactRows(), ResumeOptionRows()})
     rows.insert(rows.end(), facts.begin(), facts.end());
   rows.push_back(kFallback);
   rows.push_back(kLast);

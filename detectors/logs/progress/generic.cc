@@ -1,11 +1,37 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
 #include "detectors/logs/progress/dialects.h"
 #include "detectors/logs/progress/pairs.h"
 #include "detectors/logs/progress/progress_fields.h"
 #include "detectors/logs/text/prefix.h"
 
 namespace rankscope::logs {
+namespace {
+
+// Where a record is in a program that counts no steps: "12% | loss", "tokens: 6.5M", "12800 samples
+// seen". It stands first in the line.
+bool BeginsWithPosition(const PairList& pairs) {
+  constexpr int kMaxStrayWords = 3;
+  constexpr std::string_view kShares[] = {"", "train", "training", "progress", "done", "complete"};
+  constexpr std::string_view kCounted[] = {"samples", "tokens", "examples", "sequences"};
+  constexpr std::string_view kFractions[] = {"progress", "fraction"};
+  if (pairs.size() < 2 || pairs[0].at > 2 || pairs.stray_words() > kMaxStrayWords) return false;
+  const Pair& first = pairs[0];
+  const auto among = [](const auto& names, std::string_view word) {
+    return std::any_of(std::begin(names), std::end(names),
+                       [word](std::string_view name) { return KeyIs(word, name); });
+  };
+  if (first.meaning.key == Key::kConsumedSamples || first.meaning.key == Key::kConsumedTokens)
+    return true;
+  if (first.percent) return among(kShares, first.key);
+  if (among(kFractions, first.key)) return first.value.value >= 0 && first.value.value <= 1;
+  return among(kCounted, first.key) || (first.key.empty() && among(kCounted, first.unit));
+}
+
+}  // namespace
 
 // Any line with an index and a training loss near each other. Weak evidence: whoever uses it looks
 // at several records.
@@ -25,6 +51,15 @@ bool ParseGeneric(const CleanLine& line, RecordList& out) {
   const Pair* index = pairs.Find(Key::kStep);
   const bool by_epoch = index == nullptr;
   if (by_epoch) index = pairs.Find(Key::kEpoch);
+  if (index == nullptr && BeginsWithPosition(pairs)) {
+    Progress progress;
+    progress.format = "generic";
+    progress.generic = true;
+    FillFromPairs(pairs, progress);
+    SetLoss(progress, loss->value);
+    out.emplace_back(progress);
+    return true;
+  }
   if (index == nullptr || !IsIndex(index->value)) return false;
   const size_t distance = loss->at > index->at ? loss->at - index->at : index->at - loss->at;
   if (distance > kMaxDistance) return false;
@@ -33,6 +68,7 @@ bool ParseGeneric(const CleanLine& line, RecordList& out) {
   progress.generic = true;
   FillFromPairs(pairs, progress);
   SetStep(progress, index->value);
+  if (by_epoch) progress.step_unit = StepUnit::kEpochs;
   SetLoss(progress, loss->value);
   if (!by_epoch && index->total && !pairs.Find(Key::kEpoch))
     progress.total_steps = index->total.value;

@@ -143,7 +143,10 @@ bool HeadedTable::Feed(const CleanLine& line, RecordList& out) {
     return false;
   }
   strays_ = 0;
-  if (progress.step_text.empty() && IsIndex(epoch)) SetStep(progress, epoch);
+  if (progress.step_text.empty() && IsIndex(epoch)) {
+    SetStep(progress, epoch);
+    progress.step_unit = StepUnit::kEpochs;
+  }
   if (!progress.loss_text.empty() && IsIndex({progress.step_text, progress.step}))
     out.emplace_back(progress);
   return true;

@@ -99,6 +99,7 @@ bool KerasContext::Complete(std::string_view text, Progress& progress) {
   if (bar.final) {
     open_ = false;
     if (!epoch_.empty()) SetStep(progress, ReadNumber(epoch_));
+    progress.step_unit = StepUnit::kEpochs;
   }
   if (!epoch_.empty()) progress.epoch = ReadNumber(epoch_).value;
   return true;

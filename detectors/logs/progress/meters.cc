@@ -26,6 +26,9 @@ bool ReadMeter(const PairList& pairs, std::string_view format, RecordList& out) 
   FillFromPairs(pairs, progress);
   SetStep(progress, pairs[1].value);
   progress.epoch = pairs[0].value.value;
+  // "Train Epoch: 1 [25600/60000 (43%)]": examples/mnist of PyTorch counts its samples.
+  if (pairs.size() > 2 && pairs[2].percent && KeyIs(pairs[0].key, "train_epoch"))
+    progress.step_unit = StepUnit::kSamples;
   if (progress.step_seconds != progress.step_seconds) {
     if (const Pair* time = pairs.Find(Key::kTime)) progress.step_seconds = time->value.value;
   }

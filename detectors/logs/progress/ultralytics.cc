@@ -91,6 +91,7 @@ bool ParseUltralytics(const CleanLine& line, RecordList& out) {
   Progress progress;
   progress.format = "ultralytics";
   SetStep(progress, batch.index ? batch.index : epoch.index);
+  if (!batch.index) progress.step_unit = StepUnit::kEpochs;
   SetLoss(progress, loss);
   progress.epoch = epoch.index.value;
   out.emplace_back(progress);

@@ -19,9 +19,12 @@ constexpr Duration kTogether = Milliseconds(2);
 
 void StepClock::Add(const logs::Progress& progress, Timestamp t, Interval interval) {
   const double previous_step = last_step_;
+  const double previous_epoch = epoch_;
+  unit_ = progress.step_unit;
   if (!progress.step_text.empty() && std::isfinite(progress.step)) {
     if (records_ == 0) first_step_ = progress.step;
     if (progress.step < last_step_) ++restarts_;
+    CountWithinEpoch(progress);
     last_step_ = progress.step;
     if (!(progress.step <= highest_step_)) highest_step_ = progress.step;
   }
@@ -32,9 +35,12 @@ void StepClock::Add(const logs::Progress& progress, Timestamp t, Interval interv
   }
   const std::optional<Duration> known = Since(t, interval);
   const Duration since = known.value_or(Duration{});
-  // Every rank may print the same step: one step, and no interval of its own.
-  const bool repeated =
-      std::isfinite(previous_step) && previous_step == last_step_ && since < Seconds(1);
+  // Every rank may print the same step, or the same epoch where no step is printed: one step, and
+  // no interval of its own.
+  const bool by_step = std::isfinite(previous_step);
+  const bool further = by_step ? last_step_ > previous_step : epoch_ > previous_epoch;
+  const bool same = by_step ? previous_step == last_step_ : previous_epoch == epoch_;
+  const bool repeated = same && since < Seconds(1);
   if (records_ == 0) first_arrival_ = t;
   if (!known) {
     Begin(t, interval);
@@ -46,7 +52,9 @@ void StepClock::Add(const logs::Progress& progress, Timestamp t, Interval interv
       if (++intervals_ > static_cast<int64_t>(kWarmUp))
         longest_ = std::max(longest_, since.seconds());
       const double steps = last_step_ - previous_step;
-      if (!printed_ && std::isfinite(steps) && steps > 0) AddStepSeconds(per_record / steps);
+      const bool counted = std::isfinite(steps) && unit_ == logs::StepUnit::kSteps;
+      if (!printed_ && counted && steps > 0) AddStepSeconds(per_record / steps);
+      if (!counted && further && !interval.disturbed) AddPace(per_record);
       Begin(t, interval);
     } else {
       ++same_arrival_;
@@ -89,6 +97,37 @@ void StepClock::AddStepSeconds(double seconds) {
   if (static_cast<size_t>(timed_++) >= kWarmUp && early_.size() < kEarly) early_.push_back(seconds);
 }
 
+// Counts that fall while the epoch rises begin anew with each epoch; a count that falls alone is a
+// training that goes back to a checkpoint, or another one.
+void StepClock::CountWithinEpoch(const logs::Progress& progress) {
+  if (progress.step < last_step_ && progress.epoch > epoch_) {
+    epochs_before_ += in_epoch_;
+    in_epoch_ = 0;
+  }
+  in_epoch_ = std::max(in_epoch_, progress.step);
+}
+
+void StepClock::AddPace(double seconds) {
+  pace_.Push(seconds);
+  if (static_cast<size_t>(paced_++) >= kPaceWarmUp && early_pace_.size() < kEarlyPaces)
+    early_pace_.push_back(seconds);
+}
+
+double StepClock::MedianPace() const {
+  return pace_.size() < kPaceWarmUp ? logs::kAbsent : Median(pace_.ToVector());
+}
+
+double StepClock::NewestPace() const {
+  if (pace_.size() < kEarlyPaces) return logs::kAbsent;
+  const std::vector<double> paces = pace_.ToVector();
+  return Median(std::span(paces).last(kEarlyPaces));
+}
+
+double StepClock::EarlyPace() const {
+  if (paced_ < static_cast<int64_t>(kPaceWarmUp + 2 * kEarlyPaces)) return logs::kAbsent;
+  return Median(early_pace_);
+}
+
 double StepClock::NewestStepSeconds() const {
   if (step_seconds_.size() < kNewest) return std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> steps = step_seconds_.ToVector();
@@ -103,13 +142,17 @@ double StepClock::EarlyStepSeconds() const {
 }
 
 bool StepClock::steps_known() const {
-  return std::isfinite(highest_step_);
+  return std::isfinite(highest_step_) && unit_ == logs::StepUnit::kSteps;
 }
 
 double StepClock::steps_done() const {
+  if (!steps_known()) return static_cast<double>(records_);
+  return std::max(reached(), epochs_before_ + in_epoch_);
+}
+
+double StepClock::reached() const {
   // A counter that starts at 0 has made one step more than it says.
-  if (steps_known()) return highest_step_ + (first_step_ == 0 ? 1 : 0);
-  return static_cast<double>(records_);
+  return highest_step_ + (first_step_ == 0 ? 1 : 0);
 }
 
 double StepClock::MedianStepSeconds() const {

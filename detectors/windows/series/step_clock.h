@@ -23,6 +23,8 @@ class StepClock {
   static constexpr size_t kWarmUp = 5;  // first timings, left out: compilation, caches
   static constexpr size_t kEarly = 20;  // timings that make the run's own baseline
   static constexpr size_t kNewest = 32;
+  static constexpr size_t kPaceWarmUp = 2;  // of records, which are of many steps
+  static constexpr size_t kEarlyPaces = 8;
 
   // What of the time since the last record is no training.
   struct Interval {
@@ -43,9 +45,14 @@ class StepClock {
   double first_epoch() const { return first_epoch_; }
   // How often the step fell back: a count within epochs does, a count of the training never.
   int64_t restarts() const { return restarts_; }
-  // Largest number of steps the run can be shown to have made: by step number, else by records.
+  // What the newest record's number counts; restarts, first_step and last_step are of that.
+  logs::StepUnit unit() const { return unit_; }
+  // Largest number of steps the run can be shown to have made: by step number, those of the epochs
+  // before included where they are counted within epochs, else by records.
   double steps_done() const;
   bool steps_known() const;  // steps_done rests on a printed step number
+  // The highest number that was printed, whatever it counts, from 1; NaN: none is printed.
+  double reached() const;
 
   Timestamp last_progress() const { return last_arrival_; }
   Timestamp first_progress() const { return first_arrival_; }
@@ -54,6 +61,11 @@ class StepClock {
   double MedianStepSeconds() const;            // NaN: not known
   double NewestStepSeconds() const;            // of the newest kNewest; NaN: fewer have been timed
   double EarlyStepSeconds() const;             // NaN: fewer than kEarly steps have been timed since
+  // The same of whole records, where no step is timed and each record is known to be further than
+  // the one before: an epoch, or an equal share of one. NaN: not known.
+  double MedianPace() const;
+  double NewestPace() const;
+  double EarlyPace() const;
   // A step takes no longer, in a job of `world_size` ranks; NaN: not known.
   double MaxStepSeconds(int32_t world_size) const;
   // Between records, by arrival; NaN: not known. What silence is measured against.
@@ -67,7 +79,9 @@ class StepClock {
   void Fields(A& a) {
     a(records_, first_step_, last_step_, highest_step_, total_steps_, epoch_, first_arrival_,
       last_arrival_, same_arrival_, printed_, buffered_, step_seconds_, record_seconds_, early_,
-      timed_, first_epoch_, restarts_, plain_seconds_, intervals_, longest_, past_, past_ms_);
+      timed_, first_epoch_, restarts_, plain_seconds_, intervals_, longest_, past_, past_ms_, unit_,
+      epochs_before_, in_epoch_, pace_, early_pace_, paced_);
+    if (unit_ > logs::StepUnit::kSamples) unit_ = logs::StepUnit::kSteps;  // damaged bytes
   }
 
  private:
@@ -75,6 +89,8 @@ class StepClock {
   std::optional<Duration> Since(Timestamp t, const Interval& interval) const;
   void Begin(Timestamp t, const Interval& interval);
   void AddStepSeconds(double seconds);
+  void AddPace(double seconds);
+  void CountWithinEpoch(const logs::Progress& progress);
 
   int64_t records_ = 0;
   double first_step_ = std::numeric_limits<double>::quiet_NaN();
@@ -97,6 +113,12 @@ class StepClock {
   int64_t timed_ = 0;
   double first_epoch_ = std::numeric_limits<double>::quiet_NaN();
   int64_t restarts_ = 0;
+  logs::StepUnit unit_ = logs::StepUnit::kSteps;
+  double epochs_before_ = 0;  // steps of the epochs before the newest, where each is counted anew
+  double in_epoch_ = 0;       // and within it
+  Ring<double, 64> pace_;
+  std::vector<double> early_pace_;
+  int64_t paced_ = 0;
 };
 
 }  // namespace rankscope::windows

@@ -34,7 +34,7 @@ features::JobFeatures Training() {
   f.steps_known = true;
   f.usual_record_seconds = 2;
   f.silence_seconds = 1;
-  f.step_seconds = f.early_step_seconds = 0.5;
+  f.step_seconds = f.early_step_seconds = f.pace_seconds = f.early_pace_seconds = 0.5;
   f.stores[proto::STORE_GPU] = Availability::kUp;
   for (int32_t index = 0; index < 2; ++index) {
     features::RunGpu gpu;
@@ -59,7 +59,7 @@ features::JobFeatures Hot() {
   features::RunGpu& gpu = f.gpu.gpus[1];
   gpu.now = gpu.before = {60, 58, 0.9, 0x40, 60};
   gpu.clock = 1.2e9;
-  f.step_seconds = 0.8;
+  f.step_seconds = f.pace_seconds = 0.8;
   return f;
 }
 
@@ -77,7 +77,7 @@ TEST(Throttle, IsHeatThatSlowsTheSteps) {
 
 TEST(Throttle, IsNotSaid) {
   features::JobFeatures f = Hot();
-  f.step_seconds = 0.549;
+  f.step_seconds = f.pace_seconds = 0.549;
   EXPECT_FALSE(gpu_throttle::Evaluate(f).matched) << "the steps do not follow";
   EXPECT_EQ(gpu_throttle::RuleOut(f).state, proto::FamilyState::RULED_OUT);
   f = Hot();
@@ -93,7 +93,7 @@ TEST(Throttle, IsNotSaid) {
   f.gpu.gpus[1].best_clock = f.gpu.gpus[1].peers_clock = 0;
   EXPECT_FALSE(gpu_throttle::Evaluate(f).matched) << "nobody knows what it could do";
   f = Hot();
-  f.step_seconds = f.early_step_seconds = logs::kAbsent;
+  f.step_seconds = f.early_step_seconds = f.pace_seconds = f.early_pace_seconds = logs::kAbsent;
   EXPECT_EQ(gpu_throttle::Evaluate(f).tier, proto::TIER_S) << "what it costs is not known";
 }
 

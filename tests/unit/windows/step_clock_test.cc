@@ -79,6 +79,56 @@ TEST(StepClock, CountersThatBeginAgainEachEpoch) {
   EXPECT_DOUBLE_EQ(clock.MedianStepSeconds(), 0.5) << "a step back is no interval";
 }
 
+TEST(StepClock, StepsOfEachEpochAddUp) {
+  StepClock clock;
+  double second = 0;
+  for (int epoch = 1; epoch <= 3; ++epoch) {
+    for (int batch = 10; batch <= 40; batch += 10) {
+      logs::Progress progress = AtStep(batch);
+      progress.epoch = epoch;
+      clock.Add(progress, Second(++second));
+    }
+  }
+  EXPECT_DOUBLE_EQ(clock.steps_done(), 120);
+  EXPECT_DOUBLE_EQ(clock.reached(), 40);
+}
+
+TEST(StepClock, AStepThatFallsAloneIsNoEpoch) {
+  StepClock clock;
+  for (const double step : {10., 20., 30., 20., 30., 40.}) {
+    logs::Progress progress = AtStep(step);
+    progress.epoch = 1;
+    clock.Add(progress, Second(step));
+  }
+  EXPECT_DOUBLE_EQ(clock.steps_done(), 40) << "it went back to a checkpoint";
+}
+
+TEST(StepClock, EpochsAreNoSteps) {
+  StepClock clock;
+  for (int epoch = 1; epoch <= 20; ++epoch) {
+    logs::Progress progress = AtStep(epoch);
+    progress.step_unit = logs::StepUnit::kEpochs;
+    clock.Add(progress, Second(epoch <= 12 ? 30 * epoch : 60 * epoch - 360));
+  }
+  EXPECT_FALSE(clock.steps_known());
+  EXPECT_TRUE(std::isnan(clock.MedianStepSeconds()));
+  EXPECT_DOUBLE_EQ(clock.EarlyPace(), 30);
+  EXPECT_DOUBLE_EQ(clock.NewestPace(), 60);
+}
+
+TEST(StepClock, SharesOfEpochsHaveAPaceAndRepeatedOnesHaveNone) {
+  StepClock clock, repeated;
+  for (int i = 1; i <= 30; ++i) {
+    logs::Progress progress = AtStep(NAN);
+    progress.epoch = 0.01 * i;
+    clock.Add(progress, Second(5 * i));
+    progress.epoch = 0.5;
+    repeated.Add(progress, Second(5 * i));
+  }
+  EXPECT_DOUBLE_EQ(clock.MedianPace(), 5);
+  EXPECT_TRUE(std::isnan(repeated.MedianPace())) << "nothing says that it went on";
+}
+
 TEST(StepClock, WithoutNumbersRecordsCount) {
   StepClock clock;
   for (int i = 0; i < 7; ++i) clock.Add(AtStep(logs::kAbsent), Second(i));
