@@ -48,8 +48,8 @@ const FaultRow* FindFault(std::string_view code) {
 void NeedNothing(Options&, Plan&, Random&) {}
 
 void NeedPeers(Options& options, Plan& plan, Random& random) {
-  if (plan.ranks == 1 && options.ranks == 0)
-    Resize(plan, random.Pick(std::vector<int>{2, 4, 8, 8}));
+  if (plan.ranks > 1) return;
+  Resize(plan, options.ranks == 0 ? random.Pick(std::vector<int>{2, 4, 8, 8}) : 2);
 }
 
 void NeedSlurm(Options&, Plan& plan, Random& random) {
@@ -63,6 +63,11 @@ void NeedNodes(Options& options, Plan& plan, Random& random) {
   if (plan.nodes == 1 && (options.ranks == 0 || options.ranks > 8)) {
     Resize(plan, random.Pick(std::vector<int>{16, 32, 64}));
     plan.observed_node = random.Chance(0.4) ? random.Int(1, plan.nodes - 1) : 0;
+  } else if (plan.nodes == 1) {
+    // So many as were asked for fit on one node: they are spread over two, or have one each.
+    Resize(plan, std::max(2, plan.ranks));
+    plan.nodes = plan.ranks % 2 == 0 ? 2 : plan.ranks;
+    plan.per_node = plan.ranks / plan.nodes;
   }
   NeedSlurm(options, plan, random);
 }

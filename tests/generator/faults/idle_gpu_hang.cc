@@ -21,7 +21,7 @@ void ApplyC3(World& world, Random& random) {
     world.plan.comm_share = 0;
     world.plan.collectives_per_step = 0;
     world.plan.all_ranks_print = false;
-    world.truth.world = 1;
+    world.truth.world = world.truth.nodes = 1;
     world.truth.observed_node = world.plan.NodeName(0);
   }
   const bool never = random.Chance(0.25);

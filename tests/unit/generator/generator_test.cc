@@ -117,6 +117,24 @@ TEST_P(EveryFamily, IsRecordedWithItsTruth) {
   }
 }
 
+// What a mechanism needs more than was asked for, it takes.
+TEST_P(EveryFamily, IsMadeForEachNumberOfRanks) {
+  for (const int ranks : {1, 2, 4, 8, 16}) {
+    Options options = Of(GetParam(), 13);
+    options.minutes = 4;
+    options.ranks = ranks;
+    std::string bytes;
+    const Truth truth = GenerateRecording(options, bytes);
+    EXPECT_FALSE(Count(bytes).failed) << ranks;
+    EXPECT_EQ(truth.family, GetParam() == "healthy" ? "G1" : GetParam()) << ranks;
+    // One process hangs for itself; several nodes have two ranks at least.
+    const int another = GetParam() == "C3" ? 1 : ranks == 1 ? 2 : ranks;
+    EXPECT_THAT(truth.world, testing::AnyOf(ranks, another));
+    EXPECT_EQ(truth.world % truth.nodes, 0) << ranks;
+    for (const int rank : truth.ranks) EXPECT_LT(rank, truth.world) << ranks;
+  }
+}
+
 std::vector<std::string> Families() {
   std::vector<std::string> families = {"healthy"};
   for (const FaultRow& row : Faults()) families.emplace_back(row.code);
