@@ -107,9 +107,9 @@ class SnapshotBuilder::Impl::GpuSeries {
     constexpr MetricId kMemory = MetricNamed("rankscope_gpu_process_memory_used_bytes");
     if (gpu_.state != GpuState::kUp || !gpu_.reading.compute_processes || !Wanted(kMemory)) return;
     std::map<RankOfJob, double> held;  // a process of several MIG instances stands there twice
-    for (const GpuProcess& process : *gpu_.reading.compute_processes) {
-      const auto rank = ranks.find(process.pid);
-      if (rank != ranks.end() && process.memory_bytes) held[rank->second] += *process.memory_bytes;
+    for (const GpuProcess& holder : *gpu_.reading.compute_processes) {
+      const auto rank = ranks.find(holder.pid);
+      if (rank != ranks.end() && holder.memory_bytes) held[rank->second] += *holder.memory_bytes;
     }
     for (const auto& [rank, bytes] : held) {
       Add(kMemory, {rank.first, std::to_string(rank.second)}, bytes);

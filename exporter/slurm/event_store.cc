@@ -89,7 +89,7 @@ Status EventStore::Open(const std::string& path, DiskThread& disk) {
     break;
   }
   events_ = std::move(events);
-  const Status written = WriteAnew(events_, path_);
+  Status written = WriteAnew(events_, path_);
   if (written) {
     lines_ = events_->size();
   } else {

@@ -70,9 +70,9 @@ void SetMemory(std::string_view value, OwnerOf<kMember>& record) {
 }
 
 template <class Record>
-void SetState(StateWords state, Record& record) {
-  record.state = std::move(state.base);
-  record.state_flags = std::move(state.flags);
+void SetState(const StateWords& state, Record& record) {
+  record.state = state.base;
+  record.state_flags = state.flags;
 }
 
 inline void SetJobState(std::string_view value, SlurmJob& job) {

@@ -49,8 +49,7 @@ Status Calls::Start(exporter::EventLoop& loop, Sink& sink) {
     tracked_->CatchUp();
     object_->Consume();
   };
-  if (const Status adopted = Adopt(loop, std::move(loaded), object_, read); !adopted)
-    return adopted;
+  if (Status adopted = Adopt(loop, std::move(loaded), object_, read); !adopted) return adopted;
   attacher_ = std::make_unique<CallAttacher>(
       loop, "/proc", functions_, CallObject::Programs(object_), via, [this] { OnAttached(); });
   tracked_->set_on_gone(this, [this](const ProcessKey& process) { OnGone(process); });
