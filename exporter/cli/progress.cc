@@ -83,7 +83,7 @@ constexpr std::string_view kEventKinds[] = {
     "load_begin",     "loaded",      "no_checkpoint",  "eval",          "rendezvous_begin",
     "rendezvous_end", "restart",     "launcher_begin", "save_failed",   "eval_begin",
     "fact",           "loss_scale",  "partial_load",   "compile_begin", "compile_end",
-    "metric"};
+    "resume_asked",   "fresh_asked", "metric"};
 static_assert(std::size(kEventKinds) == logs::kMarkerKinds);
 
 void AppendNumber(std::string& out, double value) {
