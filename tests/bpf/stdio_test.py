@@ -216,9 +216,9 @@ os.system("echo grandchild")
         script = "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 /usr/bin/python3 -u train.py | tee copy.log"
         (Path(self.folder) / "train.py").write_text(LOOP.replace("file=sys.stderr", "file=sys.stdout"))
         process = subprocess.Popen(["/bin/bash", "-c", script], stdout=subprocess.PIPE, cwd=self.folder,
-                                   env={**self.environment, "SLURM_JOB_ID": "4711"})
+                                   env={**self.environment, "SLURM_JOB_ID": "4731"})
         out, _ = process.communicate(timeout=PATIENCE)
-        verdict = daemon.verdict("4711")
+        verdict = daemon.verdict("4731")
         heard = self.heard(daemon, verdict)
         self.same(heard, "rank 0 stdout", out)
         self.assertEqual(list(heard), ["rank 0 stdout"], "tee's copy is not heard again")

@@ -260,12 +260,12 @@ class WrappedRun(ServeTest):
         self.let_go()
         for count, attempt in (("0", 1), ("1", 2)):
             self.environment["SLURM_RESTART_COUNT"] = count
-            self.assertEqual(self.train(daemon, "4711").wait(PATIENCE), 1)
+            self.assertEqual(self.train(daemon, "4721").wait(PATIENCE), 1)
             wait_for(f"the verdict of attempt {attempt}",
-                     lambda attempt=attempt: daemon.verdict("4711").get("attempt") == attempt)
+                     lambda attempt=attempt: daemon.verdict("4721").get("attempt") == attempt)
         # A command begun once more in the same attempt is another job of that name.
-        self.assertEqual(self.train(daemon, "4711").wait(PATIENCE), 1)
-        wait_for("the verdict of the new job", lambda: daemon.verdict("4711").get("attempt") == 1)
+        self.assertEqual(self.train(daemon, "4721").wait(PATIENCE), 1)
+        wait_for("the verdict of the new job", lambda: daemon.verdict("4721").get("attempt") == 1)
 
     def test_the_recording_of_the_daemon_replays_to_its_verdict(self):
         daemon = self.daemon()
