@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What words and types of exceptions mean, as tables: the words are those of the libraries' own
-// raise statements. Private to exception_table.cc,
-// prose_shapes.cc and their tests; constants, any thread.
+// raise statements. Private to exception_table.cc, prose_shapes.cc and their tests; constants, any
+// thread.
 #pragma once
 
 #include <span>

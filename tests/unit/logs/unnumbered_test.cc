@@ -48,6 +48,7 @@ TEST(Unnumbered, Records) {
     EXPECT_EQ(row.format, test.format) << test.text;
     EXPECT_EQ(row.step, test.step) << test.text;
     EXPECT_EQ(row.loss, test.loss) << test.text;
+    EXPECT_EQ(row.grad_norm, test.grad_norm) << test.text;
     EXPECT_EQ(row.learning_rate, test.learning_rate) << test.text;
   }
 }
