@@ -321,7 +321,11 @@ const ProcessInfo* Attribution::OnStart(const ProcessStart& start, std::string_v
     Inherit(*parent_info, info);
   }
   // A fork that is told of late says nothing new.
-  if (told.anything() || info.role == ProcessRole::kUnknown) FindRole(told, parent_info, info);
+  if (told.anything() || info.role == ProcessRole::kUnknown) {
+    FindRole(told, parent_info, info);
+    if (const auto known = processes_.find(start.key); known != processes_.end())
+      KeepRole(known->second, info);
+  }
   if (told.anything()) {
     TakeLauncher(told, parent_info, info);
     NoteJob(told, info);
@@ -413,6 +417,7 @@ ProcessInfo& Attribution::Put(ProcessInfo info) {
 void Attribution::Erase(const ProcessKey& key) {
   const auto found = processes_.find(key);
   Unindex(found->second);
+  shown_.erase(key);
   processes_.erase(found);
 }
 
@@ -435,6 +440,7 @@ void Attribution::IndexAll() {
   by_job_.clear();
   // Of damaged bytes.
   std::erase_if(processes_, [](const auto& entry) { return entry.first != entry.second.key; });
+  std::erase_if(shown_, [this](const auto& entry) { return !processes_.contains(entry.first); });
   for (const auto& [key, info] : processes_) Index(info);
 }
 

@@ -8,7 +8,7 @@
 //   parent's job > SLURM_JOB_ID > proc-<8 hex> of boot id and
 //         launcher root, for processes that carry a rank's environment and for that launcher
 //   rank: RANK > OMPI_COMM_WORLD_RANK, PMIX_RANK > SLURM_PROCID (only where nothing below it
-//   carries RANK)
+//   carries RANK) > 0, for the only process that computes on a GPU in a job that numbers nobody
 //
 // A cgroup survives a scrubbed environment and no user can falsify it; an environment that
 // contradicts it loses. An environment alone is not believed to name a job whose cgroup is known to
@@ -16,7 +16,8 @@
 //
 // A process whose parent is already a rank's process is that rank's worker, whatever its
 // environment says: environments are inherited. But a rank by SLURM_PROCID alone may turn out to be
-// the shell that a launcher's ranks are below; it is withdrawn then. Single writer.
+// the shell that a launcher's ranks are below; it is withdrawn then. And where a shell has the
+// number, the program below it that computes takes it over. Single writer.
 //
 // Bounded by kMaxProcesses. Where there is no room, the user with the most processes gives one up:
 // the one that ended first, else the newest; where that is who asks, and all of his live, the new
@@ -37,6 +38,13 @@
 
 namespace rankscope::attribution {
 
+inline constexpr std::string_view kByComputing =
+    "it is the only process of the job that computes on a GPU";
+
+// Whether a process's numbers, or the driver's list of a card's processes, show that it computes.
+bool Computes(const SampleBatch& batch);
+bool Computes(const Event& event);
+
 class Attribution {
  public:
   static constexpr size_t kMaxProcesses = 8192;  // about 2 kB each
@@ -48,6 +56,9 @@ class Attribution {
   // Returns the process that ended; nullptr when unknown. A known status is never replaced by an
   // unknown one.
   const ProcessInfo* OnExit(const ProcessExit& exit, Timestamp t);
+  // A process computes on a GPU. Returns it if that has made it a rank, or has shown which of the
+  // processes with its number is the rank.
+  const ProcessInfo* OnComputes(const ProcessKey& key);
   // The wrapper names its child before any process source has seen it.
   void OnRunBegin(const RunMark& mark, Timestamp t);
   void ForgetJob(std::string_view job_id);
@@ -58,18 +69,24 @@ class Attribution {
   std::vector<const ProcessInfo*> OfJob(std::string_view job_id) const;
   const JobFacts* FindJob(std::string_view job_id) const;
   int64_t dropped() const { return dropped_; }
-  // The ranks that the last OnStart has shown to be none, with the number each had.
+  // The ranks that the last OnStart or OnComputes has shown to be none, with the number each had.
   std::vector<std::pair<ProcessKey, int32_t>> TakeWithdrawn() {
     return std::exchange(withdrawn_, {});
   }
 
   template <class A>
   void Fields(A& a) {
-    a(processes_, dropped_, jobs_);
+    a(processes_, dropped_, jobs_, shown_);
     IndexAll();
   }
 
  private:
+  // What a process's computing has shown, of itself and of those with its number.
+  enum class Shown : uint8_t { kComputes, kGaveNumber };
+  bool HasShown(const ProcessKey& key, Shown what) const {
+    const auto found = shown_.find(key);
+    return found != shown_.end() && found->second == what;
+  }
   // A process in the order in which its user gives it up: the ended ones, then the live ones from
   // the end.
   struct Place {
@@ -82,6 +99,13 @@ class Attribution {
                  std::string_view boot_id, ProcessInfo& info) const;
   void FindRole(const Told& told, const ProcessInfo* parent, ProcessInfo& info);
   void WithdrawTaskRanks(const ProcessInfo* parent);
+  bool GoesBeforeSiblings(const ProcessInfo& info);
+  bool TakesFromShell(ProcessInfo& info);
+  bool IsOnly(ProcessInfo& info);
+  void TakeNumber(ProcessInfo& from);
+  void NumberBelow(const ProcessKey& key, ProcessRole role, int32_t rank);
+  // What its computing has shown of a process stands when its facts are told again.
+  void KeepRole(const ProcessInfo& before, ProcessInfo& info) const;
   // Whether an environment may name this job.
   bool MayName(std::string_view job_id, uint32_t uid) const;
   void NoteJob(const Told& told, const ProcessInfo& info);
@@ -98,6 +122,7 @@ class Attribution {
   std::map<std::string, std::set<ProcessKey>, std::less<>> by_job_;
   int64_t dropped_ = 0;
   std::map<std::string, JobFacts> jobs_;
+  std::map<ProcessKey, Shown> shown_;  // of processes_
   std::vector<std::pair<ProcessKey, int32_t>> withdrawn_;
 };
 

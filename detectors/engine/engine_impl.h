@@ -81,6 +81,8 @@ struct Engine::Impl {
   const attribution::ProcessInfo* JustEnded(int32_t pid, Timestamp t) const;
   void On(const KernelEvent& event, const Observation& observation);
 
+  // A process computes: it may be a rank that nobody has numbered.
+  void NoteComputing(const ProcessKey& key, Timestamp t);
   // Who computes on a card matters to every job that does.
   void OnGpu(const Event& event, const attribution::ProcessInfo* process, Timestamp t);
 

@@ -276,6 +276,16 @@ void Engine::Impl::On(const LogLine& line, const Observation& observation) {
   }
 }
 
+void Engine::Impl::NoteComputing(const ProcessKey& key, Timestamp t) {
+  const attribution::ProcessInfo* const process = processes.OnComputes(key);
+  const auto withdrawn = processes.TakeWithdrawn();
+  if (process == nullptr && withdrawn.empty()) return;
+  Job* const job = FindJob(processes.Find(key)->job_id);
+  if (job == nullptr) return;
+  for (const auto& [other, rank] : withdrawn) job->window.WithdrawRank(other, rank);
+  if (process != nullptr) job->window.OnProcessStart(*process, true, t);
+}
+
 void Engine::Impl::On(const SampleBatch& batch, const Observation& observation) {
   const attribution::ProcessInfo* process = nullptr;
   std::string_view job_id;
@@ -286,6 +296,7 @@ void Engine::Impl::On(const SampleBatch& batch, const Observation& observation) 
       speaker.rank = batch.subject.rank.rank;
       break;
     case Subject::Kind::kProcess:
+      if (attribution::Computes(batch)) NoteComputing(batch.subject.process, observation.t);
       process = processes.Find(batch.subject.process);
       if (process == nullptr) return;
       job_id = process->job_id;
@@ -412,6 +423,7 @@ void Engine::Impl::NoteSchedulerState(Job& job, Timestamp t) {
 void Engine::Impl::On(const Event& event, const Observation& observation) {
   windows::Speaker speaker;
   std::string_view job_id = event.rank.job_id;
+  if (attribution::Computes(event)) NoteComputing(event.process, observation.t);
   const attribution::ProcessInfo* process = processes.Find(event.process);
   if (event.type == WireType(EventType::kGpuIdentity) ||
       event.type == WireType(EventType::kGpuProcess)) {

@@ -34,6 +34,7 @@ struct Visitor {
   std::string operator()(const SignalSent& sent) const { return OfProcess(sent.target); }
   std::string operator()(const KernelEvent& event) const { return OfProcess(event.victim); }
   std::string operator()(const Event& event) const {
+    if (attribution::Computes(event)) attribution.OnComputes(event.process);
     return event.rank.job_id.empty() ? OfProcess(event.process) : event.rank.job_id;
   }
   std::string operator()(const SampleBatch& batch) const {
@@ -41,6 +42,7 @@ struct Visitor {
       case Subject::Kind::kRank:
         return batch.subject.rank.job_id;
       case Subject::Kind::kProcess:
+        if (attribution::Computes(batch)) attribution.OnComputes(batch.subject.process);
         return OfProcess(batch.subject.process);
       case Subject::Kind::kJob:
         return batch.subject.name;
