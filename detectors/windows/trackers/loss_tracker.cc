@@ -106,7 +106,8 @@ void LossTracker::Add(const logs::Progress& progress, uint32_t stream, int64_t o
   const bool zero = progress.loss == 0 && !silent_nan;
   if (zero && trailing_zeros_++ == 0) {
     quote(first_zero_);
-    level_before_zeros_ = level_;
+    // The level follows slowly: one that is learned away still lies far above its last values.
+    level_before_zeros_ = tail_.size() == 0 ? level_ : std::min(level_, tail_.back());
   }
   if (!zero) trailing_zeros_ = 0;
   if (!silent_nan) {

@@ -65,8 +65,9 @@ class LossTracker {
   const CitedPoint& first_silent_nan() const { return first_silent_nan_; }
   const CitedPoint& last_spike() const { return last_spike_; }
   const CitedPoint& highest_grad_norm() const { return highest_grad_norm_; }
-  // Records in a row, at the end, whose loss is printed as exactly 0, the first of them, and the
-  // level of the losses before; and those whose gradient norm is not finite while their loss is.
+  // Records in a row, at the end, whose loss is printed as exactly 0, the first of them, and what
+  // it was just before (the level, or the last one if that is lower); and those whose gradient norm
+  // is not finite while their loss is.
   int64_t trailing_zeros() const { return trailing_zeros_; }
   const CitedPoint& first_zero() const { return first_zero_; }
   double level_before_zeros() const { return level_before_zeros_; }
