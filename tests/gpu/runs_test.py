@@ -12,11 +12,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from card_test import GpuTest, main  # noqa: E402
+from reports_test import free_port  # noqa: E402
 from serve_test import BINARY  # noqa: E402
 
 WORKLOAD = str(Path(__file__).resolve().parent / "workload.py")
+CALLS = str(Path(__file__).resolve().parent / "calls.py")
 PYTHON = os.environ.get("RANKSCOPE_TORCH_PYTHON", sys.executable)  # of the environment where PyTorch is
-LONG = 480  # seconds; families that look at five minutes of a card take as long
+LONG = int(os.environ.get("RANKSCOPE_TEST_LONG", "480"))  # seconds; families that look at five minutes of a card take as long
 
 
 class TorchTest(GpuTest):
@@ -103,6 +105,27 @@ class SaveStorm(TorchTest):
     def test(self):
         self.start("save_storm")
         self.assertEqual(self.becomes("save_storm", "D2")["sub"], "save_storm")
+
+
+class IllegalAddress(TorchTest):
+    def test(self):
+        self.start("illegal")
+        self.becomes("illegal", "X3", final=True)
+
+
+class AssertionOnTheDevice(TorchTest):
+    def test(self):
+        self.start("assertion")
+        self.becomes("assertion", "X3", final=True)
+
+
+class TwoRanksOnOneCard(TorchTest):
+    def test_what_nccl_refuses_is_a_mistake_of_the_configuration(self):
+        self.watcher = self.cards()
+        self.run_wrapped(self.watcher, "shared", PYTHON, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_addr",
+                         "127.0.0.1", "--master_port", str(free_port()), CALLS, "collectives", self.folder)
+        verdict = self.becomes("shared", "A1", final=True)
+        self.assertIn("Duplicate GPU", json.dumps(verdict["shows"]))
 
 
 class SpinReading(TorchTest):

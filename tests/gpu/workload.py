@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 SIZE = 4096
+BEYOND = "extern \"C\" __global__ void beyond(float* p) { p[1ll << 38] = 1; }"
 
 
 def spin_kernels():
@@ -59,6 +60,10 @@ def main():
                 time.sleep(3600)
         if how == "spin" and step == 60:
             spin_kernels()
+        if how == "illegal" and step == 20:
+            torch.cuda._compile_kernel(BEYOND, "beyond")(grid=(1, 1, 1), block=(1, 1, 1), args=[x])
+        if how == "assertion" and step == 20:
+            nn.functional.embedding(torch.tensor([SIZE], device="cuda"), x[:, :8])  # the row after the last
         if how == "save_storm" and step % 2 == 0:
             print(f"saving checkpoint to checkpoint-{step}.pt", flush=True)
             torch.save({"model": model.state_dict(), "kept": torch.zeros(1 << 28)}, f"checkpoint-{step % 4}.pt")
