@@ -188,10 +188,23 @@ void JobRecordings::Accept(const Observation& observation) {
                        std::holds_alternative<KernelEvent>(observation.kind) ||
                        IsOfGpu(observation);
   if (!of_node) return;
+  NoteState(observation);
   for (auto& [id, job] : live_) Add(job, observation);
   // A replay judges when it was judged.
   if (!std::holds_alternative<Tick>(observation.kind)) return;
   for (const std::string& told : told_) Add(resting_.at(told), observation);
+}
+
+// A job that begins later begins with how the sources are then.
+void JobRecordings::NoteState(const Observation& observation) {
+  const auto* const state = std::get_if<SourceState>(&observation.kind);
+  if (state == nullptr) return;
+  for (Observation& each : preamble_) {
+    const auto* const known = std::get_if<SourceState>(&each.kind);
+    if (known == nullptr || known->source != state->source || known->name != state->name) continue;
+    each = observation;
+    return;
+  }
 }
 
 void JobRecordings::Flush() {

@@ -67,7 +67,8 @@ class JobRecordings {
   // Attributes, and appends to the job's recording; what belongs to the node goes to every live
   // one.
   void Accept(const Observation& observation);
-  // What every recording begins with: the clock and the sources' states.
+  // What every recording begins with: the clock and the sources' states. Those that change are
+  // followed.
   void SetPreamble(std::vector<Observation> preamble) { preamble_ = std::move(preamble); }
 
   // Hands over what was accepted, and waits for a moment until the kernel has it: what is said
@@ -135,6 +136,7 @@ class JobRecordings {
   void HandOver(const std::vector<Job*>& jobs);
   // On the thread that writes frames, in order with them.
   void Tell(const Job& job, std::function<void(RecordingWriter&)> what);
+  void NoteState(const Observation& observation);
   void Sync(const Job& job);
   void ShareRoom();
   void Remove(std::vector<RecordingFolder> gone);
