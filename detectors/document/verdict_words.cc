@@ -112,6 +112,9 @@ std::string DispositionWords(const proto::Verdict& verdict) {
   for (const auto& [kind, words] : kWords) {
     if (kind == how.kind()) text = words;
   }
+  // It is not known whose end that was.
+  if (how.kind() == "completed" && verdict.contradicted())
+    return "ended, and its command exited with code 0";
   if (text.empty() || std::ranges::find(kOwnEnds, how.kind()) != std::end(kOwnEnds)) return text;
   const std::string_view before = how.kind() == "killed"        ? " from "
                                   : how.kind() == "by_launcher" ? ", "

@@ -7,12 +7,32 @@
 #include <cmath>
 #include <cstdio>
 
+#include "detectors/families/curve.h"
 #include "detectors/families/standstill.h"
+#include "detectors/features/exit_of_another.h"
 
 namespace rankscope::families {
 
 using features::Cause;
 using features::JobFeatures;
+
+namespace {
+
+// A failure that the command's own exit status denies, where the kernel has not seen the rank
+// itself end with an error.
+void DoubtByStatus(const JobFeatures& f, Finding& finding) {
+  if (!f.exit_known || f.exit_code != 0) return;
+  const bool seen = std::any_of(f.causes.begin(), f.causes.end(), [](const Cause& cause) {
+    return cause.role == Cause::Role::kSupport && cause.candidate->store == proto::STORE_PROCESS &&
+           cause.incident().kind == logs::IncidentKind::kNonZeroExit;
+  });
+  const bool doubtful = features::ExitIsDoubtful(f);
+  if (doubtful && seen) return;
+  finding.contradiction *= 0.5;
+  if (doubtful) Show(f.exit_evidence, finding);
+}
+
+}  // namespace
 
 Finding FromPrimary(const JobFeatures& f) {
   Finding finding;
@@ -85,8 +105,7 @@ Finding FromPrimary(const JobFeatures& f) {
       primary->candidate->store == proto::STORE_KERNEL) {
     finding.tier = proto::TIER_P;
   }
-  // A failure that the command's own exit status denies.
-  if (f.exit_known && f.exit_code == 0) finding.contradiction *= 0.5;
+  DoubtByStatus(f, finding);
   return finding;
 }
 

@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+#include "detectors/features/exit_of_another.h"
+
 namespace rankscope::families {
 
 using features::JobFeatures;
@@ -19,9 +21,12 @@ bool EndedWell(const JobFeatures& f) {
   for (const features::Cause& cause : f.causes) {
     const bool report = cause.incident().kind == logs::IncidentKind::kNonZeroExit ||
                         cause.incident().kind == logs::IncidentKind::kSignalDeath;
-    if (report && cause.role == features::Cause::Role::kWrapper &&
-        !(f.exit_known && f.exit_code == 0))
-      return false;
+    if (!report || cause.role != features::Cause::Role::kWrapper) continue;
+    // The command's own status says that this was survived, unless it is another's.
+    const bool all = f.steps_known && f.total_steps > 0 && f.steps >= f.total_steps;
+    const bool last = cause.candidate->store == proto::STORE_LOG && !f.train_end && !all &&
+                      cause.candidate->progress_before >= f.progress;
+    if (!(f.exit_known && f.exit_code == 0) || (features::ExitIsDoubtful(f) && last)) return false;
   }
   return f.exit_known ? f.exit_code == 0 : true;
 }

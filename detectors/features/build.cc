@@ -9,6 +9,7 @@
 
 #include "detectors/features/causes.h"
 #include "detectors/features/cite.h"
+#include "detectors/features/exit_of_another.h"
 #include "detectors/features/landmarks.h"
 #include "detectors/features/loss_features.h"
 #include "detectors/features/notices.h"
@@ -114,6 +115,7 @@ class Builder {
     if (!earlier_) DescribeNotices(job_, citer_, f_);
     f_.causes = earlier_ ? OrderCausesOf(job_, window_, job_.previous_attempt().ordinal, f_)
                          : OrderCauses(job_, f_);
+    if (!earlier_) NoteDoubtfulExit(job_, f_);
     for (Cause& cause : f_.causes) {
       if (cause.evidence == kNoEvidence) cause.evidence = Add(FromCause(cause));
       for (const logs::Quote& quote : cause.incident().quotes) {

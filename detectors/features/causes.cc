@@ -10,6 +10,7 @@
 
 #include "detectors/features/cause_relations.h"
 #include "detectors/features/earlier_text.h"
+#include "detectors/features/exit_of_another.h"
 #include "detectors/features/gpu_error.h"
 #include "detectors/features/steps.h"
 #include "detectors/model/subs.h"
@@ -85,9 +86,8 @@ class Orderer {
         (incident.kind == IncidentKind::kSignalDeath &&
          (incident.sub == subs::kDataloaderWorker || incident.sub == subs::kBare));
     if (!own_fault) return Role::kInitiating;
-    // An exit status of 0 says that whatever was printed was survived.
-    if (f_.exit_known && f_.exit_code == 0) return Role::kRecovered;
     const int64_t after = ProgressAfter(candidate);
+    if (f_.exit_known && f_.exit_code == 0) return RoleBesideZero(candidate, after);
     // Records behind it show that the run went on, unless a buffer may have held them back: none
     // did where records stand before it, or where too much follows.
     const bool written_at_once =
@@ -100,6 +100,17 @@ class Orderer {
       return EndsTheProgram(candidate) ? Role::kInitiating : Role::kTeardown;
     if (f_.train_end && !f_.exit_known && !AfterTrainEnd(candidate)) return Role::kRecovered;
     return Role::kInitiating;
+  }
+
+  // An exit status of 0 says that whatever was printed was survived, unless it is another's.
+  Role RoleBesideZero(const windows::Candidate& candidate, int64_t after) const {
+    Around around;
+    around.before = HasRecordBefore(candidate, window_.first_progress);
+    around.after = after;
+    around.last = &window_.last_progress;
+    return MayBeOfAnother(job_, f_) && EndedTheProgram(candidate, around, job_, f_)
+               ? Role::kInitiating
+               : Role::kRecovered;
   }
 
   // The command says that it did what it was to do, and so does training.

@@ -11,6 +11,8 @@
 namespace rankscope::logs {
 namespace {
 
+constexpr std::string_view kUncaught = "uncaught";
+
 bool IsUpper(char c) {
   return c >= 'A' && c <= 'Z';
 }
@@ -139,6 +141,33 @@ ExceptionLine ParseExceptionLine(std::string_view text, bool after_frame) {
 
 bool HasOwnRow(std::string_view text) {
   return !ParseExceptionLine(text, false).type.empty() || TrimLeft(text).starts_with("what():");
+}
+
+bool OutlivesChain(const Incident& incident) {
+  switch (incident.kind) {
+    case IncidentKind::kCudaOom:
+    case IncidentKind::kCudaError:
+    case IncidentKind::kHostOom:
+    case IncidentKind::kStorage:
+    case IncidentKind::kSignalDeath:
+    case IncidentKind::kCollectiveTimeout:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void NoteUncaught(std::string_view outermost, Incident& incident) {
+  if (outermost == "<module>" || outermost == "_run_module_as_main")
+    AddField(incident, kUncaught, "yes");
+}
+
+void KeepUncaught(const Incident& other, Incident& incident) {
+  const auto has = [](const Incident& of) {
+    return std::any_of(of.fields.begin(), of.fields.end(),
+                       [](const KeyValue& field) { return field.key == kUncaught; });
+  };
+  if (has(other) && !has(incident)) AddField(incident, kUncaught, "yes");
 }
 
 bool ClassifyText(std::string_view text, Incident& incident) {

@@ -34,6 +34,15 @@ bool HasOwnRow(std::string_view text);
 // applied. Fields are appended.
 bool ClassifyText(std::string_view text, Incident& incident);
 
+// Whether its kind stays true when a vaguer exception is raised in its wake.
+bool OutlivesChain(const Incident& incident);
+
+// Notes in a field that nobody caught it, where the frames begin with the program's first line.
+// What is caught and logged is shown from where that is done.
+void NoteUncaught(std::string_view outermost, Incident& incident);
+// The same of an exception that takes the place of another.
+void KeepUncaught(const Incident& other, Incident& incident);
+
 // FrameKind of the innermost telling frame; frames are outermost first. Also fills file and
 // function of the incident.
 void PlaceFrames(std::span<const TracebackMachine::Frame* const> frames, Incident& incident);

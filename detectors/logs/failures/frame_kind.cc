@@ -417,6 +417,7 @@ void PlaceFrames(std::span<const Frame* const> frames, Incident& incident) {
     if (own == nullptr && !words.library) own = &frame;
   }
   if (trainer >= 0) AddField(incident, "trainer", kTrainers[trainer].framework);
+  NoteUncaught(frames.front()->function, incident);
   const Frame& innermost = *frames.back();
   const Frame& named = own != nullptr ? *own : innermost;
   incident.file = named.file + ":" + std::to_string(named.line);

@@ -45,21 +45,6 @@ void QuoteCause(const Incident& earlier, Incident& last) {
   AddQuote(last, QuoteRole::kCause, earlier.line, earlier.offset);
 }
 
-// Kinds that stay true when a vaguer exception is raised in their wake.
-bool OutlivesChain(const Incident& incident) {
-  switch (incident.kind) {
-    case IncidentKind::kCudaOom:
-    case IncidentKind::kCudaError:
-    case IncidentKind::kHostOom:
-    case IncidentKind::kStorage:
-    case IncidentKind::kSignalDeath:
-    case IncidentKind::kCollectiveTimeout:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 bool TracebackMachine::Feed(const CleanLine& line, RecordList& out) {
@@ -280,6 +265,7 @@ void TracebackMachine::Complete(std::string_view type, std::string_view message,
     if (next.local_rank < 0) next.local_rank = pending_.local_rank;
     next.cause_type = pending_.cause_type;
     next.cause_message = pending_.cause_message;
+    KeepUncaught(pending_, next);
   } else if (has_pending_) {
     Emit(out);
   }
@@ -449,6 +435,7 @@ void TracebackMachine::Emit(RecordList& out) {
   const bool vague =
       !told || pending_.role != Role::kInitiating || pending_.kind == IncidentKind::kNonZeroExit;
   if (has_cause_ && vague) {
+    KeepUncaught(pending_, cause_);
     pending_.kind = cause_.kind;
     pending_.role = cause_.role;
     pending_.sub = std::move(cause_.sub);
