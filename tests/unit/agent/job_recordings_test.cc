@@ -135,40 +135,6 @@ TEST_F(JobRecordingsTest, EachJobHasItsOwnAndTheNodesFactsGoToAll) {
   EXPECT_EQ(recordings->errors(), 0);
 }
 
-TEST_F(JobRecordingsTest, AJobBeginsWithTheStatesThatTheSourcesHaveThen) {
-  const auto state_of = [](int64_t seconds, const std::string& name, Availability availability) {
-    SourceState state;
-    state.source = 5;
-    state.name = name;
-    state.state = availability;
-    return At(seconds, 5, seconds, state);
-  };
-  auto recordings = Opened();
-  recordings->SetPreamble(
-      {state_of(0, "nvml", Availability::kNotApplicable), state_of(0, "kmsg", Availability::kUp)});
-  recordings->Accept(Begin(1, "early", 10));
-  recordings->Accept(state_of(2, "nvml", Availability::kUp));
-  recordings->Accept(Begin(3, "late", 20));
-  Settle(*recordings);
-  const auto states_of = [&](const std::string& job_id) {
-    std::vector<std::pair<std::string, Availability>> states;
-    replay::ReadCallbacks callbacks;
-    callbacks.observation = [&](const Observation& observation) {
-      if (const auto* state = std::get_if<SourceState>(&observation.kind))
-        states.emplace_back(state->name, state->state);
-    };
-    EXPECT_TRUE(replay::ReadRecording(JobDirectory(job_id), callbacks).readable);
-    return states;
-  };
-  using testing::ElementsAre;
-  using testing::Pair;
-  EXPECT_THAT(states_of("early"),
-              ElementsAre(Pair("nvml", Availability::kNotApplicable),
-                          Pair("kmsg", Availability::kUp), Pair("nvml", Availability::kUp)));
-  EXPECT_THAT(states_of("late"),
-              ElementsAre(Pair("nvml", Availability::kUp), Pair("kmsg", Availability::kUp)));
-}
-
 TEST_F(JobRecordingsTest, AfterAKillTheLiveJobsAreReadInOrderAndGoOn) {
   {
     auto recordings = Opened();
