@@ -121,17 +121,19 @@ bool Attribution::IsOnly(ProcessInfo& info) {
 
 // Whom a process has started before its number was known, and whom these have.
 void Attribution::NumberBelow(const ProcessKey& key, ProcessRole role, int32_t rank) {
-  constexpr size_t kMost = 1024;
-  std::vector<ProcessKey> above = {key};
-  const std::set<ProcessKey>& members = by_job_.at(processes_.at(key).job_id);
-  for (size_t i = 0; i < above.size() && above.size() < kMost; ++i) {
-    for (const ProcessKey& member : members) {
-      ProcessInfo& info = processes_.at(member);
-      if (info.parent != above[i] || info.role == ProcessRole::kRank || member == key) continue;
-      info.role = role;
-      info.rank = rank;
-      above.push_back(member);
+  constexpr int kDeepest = 16;
+  for (const ProcessKey& member : by_job_.at(processes_.at(key).job_id)) {
+    ProcessInfo& info = processes_.at(member);
+    if (info.role == ProcessRole::kRank) continue;
+    ProcessKey above = info.parent;
+    for (int depth = 0; above != key && depth < kDeepest; ++depth) {
+      const auto found = processes_.find(above);
+      if (found == processes_.end()) break;
+      above = found->second.parent;
     }
+    if (above != key) continue;
+    info.role = role;
+    info.rank = rank;
   }
 }
 

@@ -114,9 +114,8 @@ std::string Explain(const ProcessInfo& process, const GpuWords& gpus, std::strin
   }
   if (process.rank < 0) {
     text +=
-        "no rank: none of RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, SLURM_PROCID applies to it, and "
-        "it "
-        "is not the only process of the job that computes on a GPU\n";
+        "no rank: none of RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, SLURM_PROCID applies to it, "
+        "and it is not the only process of the job that computes on a GPU\n";
   }
   if (!ras.empty()) text += "nccl ras: " + std::string(ras) + "\n";
   if (gpus.empty()) text += "gpus: none known\n";

@@ -413,45 +413,6 @@ int main(void) {
         self.launched(daemon, process)
 
 
-class Unnumbered(CallsTest):
-    """Programs without a launcher: nothing tells their rank, their launches show which process it is."""
-
-    def wrapped(self, daemon, *command):
-        run = subprocess.Popen([BINARY, "run", "--socket", daemon.socket, "--job-id", "single", "--dir", f"{self.folder}/run", "--",
-                                *command], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                               env={**self.environment, "READY": str(Path(self.folder) / "ready-0")})
-        self.addCleanup(lambda: run.poll() is None and (self.say("end"), run.wait()))
-        return run
-
-    def launches(self, daemon, rank="0"):
-        return daemon.metric(f'rankscope_cuda_kernel_launches_total{{job_id="single",rank="{rank}"}}')
-
-    def test_behind_a_shell_and_beside_a_pipe(self):
-        program = Path(self.folder) / "program.py"
-        program.write_text(RANK + "while not os.path.exists('end'):\n    launch(); time.sleep(0.01)\n")
-        daemon = self.daemon()
-        run = self.wrapped(daemon, "bash", "-c", f"{sys.executable} {program} | tee log")
-        self.say("load")
-        self.say("go")
-        wait_for("its launches", lambda: (self.launches(daemon) or 0) > 100)
-        self.assertIsNotNone(daemon.metric('rankscope_rank_cpu_seconds_total{job_id="single",rank="0"}'))
-        self.say("end")
-        self.assertEqual(run.wait(PATIENCE), 0)
-
-    def test_of_two_at_once_neither_is_rank_zero(self):
-        program = Path(self.folder) / "program.py"
-        program.write_text(RANK + "while not os.path.exists('end'):\n    launch(); time.sleep(0.01)\n")
-        daemon = self.daemon()
-        run = self.wrapped(daemon, "bash", "-c", f"{sys.executable} {program} & {sys.executable} {program}; wait")
-        self.say("load")
-        self.say("go")
-        wait_for("both to compute", lambda: sum(SIGNALS["kernel_launches"] in samples for samples in recording.samples(
-            Path(daemon.state) / "jobs" / "single").values()) == 2)
-        wait_for("no rank with launches", lambda: self.launches(daemon) is None)
-        self.say("end")
-        self.assertEqual(run.wait(PATIENCE), 0)
-
-
 class Calls(CallsTest):
     def test_time_bytes_and_failures(self):
         daemon = self.daemon()
