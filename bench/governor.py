@@ -22,22 +22,29 @@ from verdict_latency import free_port, wait_until_ready
 WARM_UP_S = 8
 
 
+def serve_within(build, folder, budget):
+    """A daemon with this ebpf.budget that is ready, and its port."""
+    port = free_port()
+    config = Path(folder, "config.yaml")
+    config.write_text(f"ebpf: {{budget: {budget}}}\n")
+    with open(os.path.join(folder, "log"), "wb") as log:
+        daemon = subprocess.Popen(
+            [build / "rankscope", "serve", "--config", config, "--web.listen-address", f"127.0.0.1:{port}",
+             "--state.dir", os.path.join(folder, "state"), "--run.socket", os.path.join(folder, "run.sock")],
+            stderr=log, stdout=log)
+    wait_until_ready(port, daemon)
+    return daemon, port
+
+
 def run(build, rate, ranks, seconds, budget):
     steps = (seconds + WARM_UP_S) * 100
     libraries = str(build / "tests/support/stub_gpu/lib")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SLURM_")}
     environment["LD_LIBRARY_PATH"] = libraries
     with tempfile.TemporaryDirectory() as folder:
-        daemon, port = None, free_port()
+        daemon, port = None, None
         if budget:
-            config = Path(folder, "config.yaml")
-            config.write_text(f"ebpf: {{budget: {budget}}}\n")
-            with open(os.path.join(folder, "log"), "wb") as log:
-                daemon = subprocess.Popen(
-                    [build / "rankscope", "serve", "--config", config, "--web.listen-address", f"127.0.0.1:{port}",
-                     "--state.dir", os.path.join(folder, "state"), "--run.socket", os.path.join(folder, "run.sock")],
-                    stderr=log, stdout=log)
-            wait_until_ready(port, daemon)
+            daemon, port = serve_within(build, folder, budget)
         workers = [subprocess.Popen([build / "bench/launch_loop", libraries, str(rate // 100), str(steps)],
                                     stdout=subprocess.PIPE, text=True,
                                     env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks)})

@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from verdict_latency import ask, free_port, wait_until_ready
+from governor import serve_within
+from verdict_latency import ask
 
 RANK = r"""
 import statistics, time, torch
@@ -53,16 +54,9 @@ def run(build, budget):
     python = os.environ.get("RANKSCOPE_TORCH_PYTHON", sys.executable)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SLURM_")} | {"RANK": "0", "WORLD_SIZE": "1"}
     with tempfile.TemporaryDirectory() as folder:
-        daemon, port, probes = None, free_port(), {}
+        daemon, port, probes = None, None, {}
         if budget:
-            config = Path(folder, "config.yaml")
-            config.write_text(f"ebpf: {{budget: {budget}}}\n")
-            with open(os.path.join(folder, "log"), "wb") as log:
-                daemon = subprocess.Popen(
-                    [build / "rankscope", "serve", "--config", config, "--web.listen-address", f"127.0.0.1:{port}",
-                     "--state.dir", os.path.join(folder, "state"), "--run.socket", os.path.join(folder, "run.sock")],
-                    stderr=log, stdout=log)
-            wait_until_ready(port, daemon)
+            daemon, port = serve_within(build, folder, budget)
         said = subprocess.run([python, "-c", RANK], env=environment, capture_output=True, text=True, check=True).stdout
         if daemon:
             text = ask(port, "/metrics")[1].decode()
