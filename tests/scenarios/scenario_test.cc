@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <regex>
 #include <set>
 #include <utility>
@@ -143,33 +144,44 @@ void CheckKey(const std::string& key, const YAML::Node& value, const proto::Verd
   }
 }
 
+// Read, and judged as it is, once for all tests of a scenario that follow each other, as ctest runs
+// them.
 class ScenarioTest : public testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { scenario_ = LoadScenario(GetParam()); }
+  static void TearDownTestSuite() { known_.reset(); }
 
-  // Of the scenario as it is, by time: when it expects something, each few seconds, and at its end.
-  // Judged once for all tests of a scenario that follow each other, as ctest runs them.
+  const Scenario& TheScenario() { return Known().scenario; }
+
+  // By time: when it expects something, each few seconds, and at its end.
   const std::map<double, engine::BuiltVerdict>& Verdicts() {
-    static std::string path;
-    static std::map<double, engine::BuiltVerdict> verdicts;
-    if (path == GetParam()) return verdicts;
+    auto& [path, scenario, verdicts] = Known();
+    if (!verdicts.empty()) return verdicts;
     const double end =
-        static_cast<double>(scenario_.observations.back().t_ns()) * 1e-9 - kStartSeconds;
+        static_cast<double>(scenario.observations.back().t_ns()) * 1e-9 - kStartSeconds;
     constexpr int kCuts = 40;
     std::set<double> when = {INFINITY};
-    for (const Expectation& expectation : scenario_.expectations) when.insert(expectation.at);
+    for (const Expectation& expectation : scenario.expectations) when.insert(expectation.at);
     for (int i = 1; i < kCuts; ++i) when.insert(end * i / kCuts);
     const std::vector<double> times(when.begin(), when.end());
-    std::vector<engine::BuiltVerdict> built = JudgeWithAssertions(scenario_, times);
-    verdicts.clear();
+    std::vector<engine::BuiltVerdict> built = JudgeWithAssertions(scenario, times);
     for (size_t i = 0; i < times.size(); ++i) verdicts.emplace(times[i], std::move(built[i]));
-    path = GetParam();
     return verdicts;
   }
 
   const proto::Verdict& Verdict() { return Verdicts().rbegin()->second.document; }
 
-  Scenario scenario_;
+ private:
+  struct OfOneScenario {
+    std::string path;
+    Scenario scenario;
+    std::map<double, engine::BuiltVerdict> verdicts;  // none before somebody asks
+  };
+  OfOneScenario& Known() {
+    if (!known_ || known_->path != GetParam())
+      known_.emplace(OfOneScenario{GetParam(), LoadScenario(GetParam()), {}});
+    return *known_;
+  }
+  static inline std::optional<OfOneScenario> known_;
 };
 
 using Place = std::pair<std::string, int64_t>;  // stream, offset
@@ -186,7 +198,7 @@ std::map<Place, std::vector<const proto::Evidence*>> ByCitedLine(const proto::Ve
 }
 
 TEST_P(ScenarioTest, JudgesAsExpected) {
-  for (const Expectation& expectation : scenario_.expectations) {
+  for (const Expectation& expectation : TheScenario().expectations) {
     const proto::Verdict& verdict = Verdicts().at(expectation.at).document;
     SCOPED_TRACE("at " + std::to_string(expectation.at) + " s:\n" + VerdictToText(verdict));
     for (const auto& entry : expectation.what) {
@@ -245,18 +257,34 @@ TEST_P(ScenarioTest, ContradictsItselfNowhere) {
 }
 
 TEST_P(ScenarioTest, IsTheSameWhenJudgedAgain) {
-  EXPECT_EQ(VerdictToJson(Verdict()), VerdictToJson(Judge(scenario_)));
+  EXPECT_EQ(VerdictToJson(Verdict()), VerdictToJson(Judge(TheScenario())));
 }
 
 // The observation that a citation quotes, or nullptr: a quoted line must exist, where and as it is
 // quoted.
-proto::LogLine* FindCited(Scenario& scenario, const proto::LogRef& cite) {
-  for (auto& observation : scenario.observations) {
+const proto::LogLine* FindCited(const Scenario& scenario, const proto::LogRef& cite) {
+  for (const auto& observation : scenario.observations) {
     if (!observation.has_line()) continue;
-    auto& line = *observation.mutable_line();
+    const auto& line = observation.line();
     if (line.stream_name() == cite.stream() && line.offset() == cite.offset()) return &line;
   }
   return nullptr;
+}
+
+// The scenario with another text in that line, or without the line where there is no text.
+Scenario WithLine(const Scenario& scenario, const proto::LogLine* line,
+                  const std::optional<std::string>& text) {
+  Scenario changed = scenario;
+  const auto found = std::ranges::find_if(scenario.observations, [&](const auto& observation) {
+    return observation.has_line() && &observation.line() == line;
+  });
+  const auto place = changed.observations.begin() + (found - scenario.observations.begin());
+  if (text) {
+    place->mutable_line()->set_text(*text);
+  } else {
+    changed.observations.erase(place);
+  }
+  return changed;
 }
 
 bool Quotes(const proto::LogRef& cite, const std::string& text) {
@@ -268,7 +296,7 @@ TEST_P(ScenarioTest, CitesWhatIsThere) {
   const proto::Verdict& verdict = Verdict();
   for (const auto& evidence : verdict.shows()) {
     if (!evidence.cite().has_log()) continue;
-    const proto::LogLine* line = FindCited(scenario_, evidence.cite().log());
+    const proto::LogLine* line = FindCited(TheScenario(), evidence.cite().log());
     ASSERT_NE(line, nullptr) << evidence.text() << "\ncites offset "
                              << evidence.cite().log().offset() << " of "
                              << evidence.cite().log().stream();
@@ -284,22 +312,18 @@ TEST_P(ScenarioTest, ClaimsFallWithTheirCitations) {
   const proto::Verdict& before = Verdict();
   for (const auto& [place, claims] : ByCitedLine(before)) {
     const proto::LogRef& cite = claims.front()->cite().log();
-    Scenario without = scenario_;
-    proto::LogLine* cited = FindCited(without, cite);
+    const proto::LogLine* cited = FindCited(TheScenario(), cite);
     if (cited == nullptr) continue;  // CitesWhatIsThere says so
-    const std::string text = cited->text();
-    std::erase_if(without.observations, [&](const auto& observation) {
-      return observation.has_line() && &observation.line() == cited;
-    });
+    const Scenario without = WithLine(TheScenario(), cited, std::nullopt);
     const proto::Verdict after = Judge(without);
     if (after.code() != before.code() || after.confidence() < before.confidence()) continue;
     for (const proto::Evidence* const claim : claims) {
       for (const auto& still : after.shows()) {
         if (still.text() != claim->text() || still.store() != claim->store()) continue;
         ASSERT_TRUE(still.cite().has_log()) << "still said, of nothing: " << still.text();
-        proto::LogLine* other = FindCited(without, still.cite().log());
+        const proto::LogLine* other = FindCited(without, still.cite().log());
         ASSERT_NE(other, nullptr) << "still said, of a line that is gone: " << still.text();
-        EXPECT_TRUE(still.cite().log().line() == cite.line() || other->text() != text)
+        EXPECT_TRUE(still.cite().log().line() == cite.line() || other->text() != cited->text())
             << "still said: " << still.text();
       }
     }
@@ -349,24 +373,23 @@ std::set<std::string> SharedNumbers(const Scenario& scenario, const std::string&
 TEST_P(ScenarioTest, SentencesFollowTheirNumbers) {
   const proto::Verdict& before = Verdict();
   for (const auto& [place, claims] : ByCitedLine(before)) {
-    Scenario changed = scenario_;
-    proto::LogLine* cited = FindCited(changed, claims.front()->cite().log());
+    const proto::LogLine* cited = FindCited(TheScenario(), claims.front()->cite().log());
     if (cited == nullptr) continue;
     std::set<std::string> shared;
     std::set<std::string> told;  // sentences that share one
     for (const proto::Evidence* const claim : claims) {
-      std::set<std::string> numbers = SharedNumbers(scenario_, cited->text(), claim->text());
+      std::set<std::string> numbers = SharedNumbers(TheScenario(), cited->text(), claim->text());
       if (numbers.empty()) continue;
       told.insert(claim->text());
       shared.merge(numbers);
     }
     if (shared.empty()) continue;
-    cited->set_text(ChangeNumbers(cited->text(), shared));
-    const proto::Verdict after = Judge(changed);
+    const std::string other = ChangeNumbers(cited->text(), shared);
+    const proto::Verdict after = Judge(WithLine(TheScenario(), cited, other));
     for (const auto& still : after.shows()) {
       const Place now{still.cite().log().stream(), still.cite().log().offset()};
       EXPECT_FALSE(now == place && told.contains(still.text()))
-          << "said of\n  " << claims.front()->cite().log().line() << "\nand of\n  " << cited->text()
+          << "said of\n  " << claims.front()->cite().log().line() << "\nand of\n  " << other
           << "\nalike: " << still.text();
     }
   }
