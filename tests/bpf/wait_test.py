@@ -90,7 +90,7 @@ class WaitTest(BpfTest):
         self.assertNotIn("which rank did not", self.questions(verdict))
 
 
-class Stopped(WaitTest):
+class StoppedTest(WaitTest):
     def stop_one(self, *flags):
         daemon = self.watched(*flags)
         job = str(FIRST_JOB)
@@ -106,9 +106,13 @@ class Stopped(WaitTest):
         os.kill(pids[1], signal.SIGCONT)
         wait_for("the verdict to fall", lambda: daemon.verdicts()[job]["code"] != "C2")
 
+
+class Stopped(StoppedTest):
     def test_counted_in_the_kernel(self):
         self.stop_one()
 
+
+class StoppedOtherwise(StoppedTest):
     def test_seen_in_proc(self):
         self.stop_one("--ebpf=off")
 

@@ -121,12 +121,13 @@ def changed_lines():
 
 def clang_database():
     """The folder of a compile_commands.json without what only g++ knows, for clang-tidy reads no file whose command it
-    does not, and without the extensions that g++ and clang call by other names."""
+    does not, without the extensions that g++ and clang call by other names, and without headers that g++ has read already:
+    a file must include what it uses."""
     folder = BINARY.parent / "tidy"
     folder.mkdir(exist_ok=True)
     commands = json.loads((BINARY.parent / DATABASE).read_text())
     for entry in commands:
-        entry["command"] = re.sub(r" (-Wpedantic|-m(memcpy|memset)-strategy=\S+)", "", entry["command"])
+        entry["command"] = re.sub(r" (-Wpedantic|-Winvalid-pch|-Wno-(restrict|stringop-overflow)|-include \S+\.hxx|-m(memcpy|memset)-strategy=\S+)", "", entry["command"])
     (folder / DATABASE).write_text(json.dumps(commands))
     return folder
 
