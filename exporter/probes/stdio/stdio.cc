@@ -22,14 +22,8 @@ namespace {
 using Answer = OutputRules::Answer;
 using attribution::ProcessRole;
 
-// A launcher may be quicker to repeat what it has read than the rank to return from its write.
-constexpr Duration kLag = Milliseconds(40);
-
 // The ring holds some 30,000 records at most.
 constexpr int kMostTakes = 8;
-// Worked off at once.
-constexpr size_t kSlice = 2 << 10;
-
 constexpr std::array<std::string_view, 3> kStreamNames = {"", "stdout", "stderr"};
 
 // Nothing of what is no regular file.
@@ -218,80 +212,6 @@ void Stdio::WorkOff(SaidPiece piece) {
   Hear(key, speaker, stream, said.stream, std::move(heard));
 }
 
-void Stdio::Hear(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot,
-                 Waiting piece) {
-  if (stream.answer == Answer::kNot) {
-    refused_ += piece.text.size();
-    return;
-  }
-  if (stream.answer == Answer::kOutput && !stream.launcher && !Awaits(key, stream))
-    return Say(stream, piece);
-  if (stream.waiting_bytes + piece.text.size() > kMaxWaiting) {
-    stream.lost_waiting += piece.lost_before + static_cast<int64_t>(piece.text.size());
-  } else {
-    piece.lost_before += std::exchange(stream.lost_waiting, 0);
-    stream.waiting_bytes += piece.text.size();
-    stream.waiting.push_back(std::move(piece));
-  }
-  if (stream.answer == Answer::kOutput) {
-    any_waiting_ = true;
-  } else {
-    Settle(key, speaker, stream, slot);
-  }
-}
-
-// Asks the rules again; the answer is given once.
-void Stdio::Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot) {
-  if (stream.waiting.empty()) return;
-  if (Awaits(key, stream)) {
-    any_waiting_ = true;
-    return;
-  }
-  if (stream.answer == Answer::kOutput) {
-    const bool fresh = stream.launcher && loop_->Now() - stream.waiting.back().t < kLag;
-    any_waiting_ = any_waiting_ || fresh;
-    if (!fresh) SayWaiting(stream);
-    return;
-  }
-  Written written;
-  written.writer = key;
-  written.file = stream.file;
-  written.input = stream.input;
-  written.text = stream.waiting.front().text;
-  written.first_look = !std::exchange(stream.looked, true);
-  stream.answer = rules_.Decide(written);
-  if (stream.answer == Answer::kLater && loop_->Now() - stream.since > kPatience) {
-    stream.answer = Answer::kNot;  // of no job after all
-  }
-  if (stream.answer == Answer::kLater) {
-    any_waiting_ = true;
-    return;
-  }
-  if (stream.answer == Answer::kNot) return Refuse(key, speaker, stream, slot);
-  if (!Open(key, stream, slot)) {
-    for (const Waiting& piece : stream.waiting) {
-      lost_ += piece.lost_before + static_cast<int64_t>(piece.text.size());
-    }
-    lost_ += stream.lost_waiting;
-    return Refuse(key, speaker, stream, slot);
-  }
-  if (stream.launcher) {
-    any_waiting_ = true;
-  } else {
-    SayWaiting(stream);
-  }
-}
-
-void Stdio::SayWaiting(Stream& stream) {
-  // A full buffer, of 4 KiB at least, goes out in the middle of a line.
-  const bool first = !stream.waiting.empty() && std::exchange(stream.met_late, false);
-  stream.begins_inside |=
-      first && stream.waiting_bytes >= 2 * kSlice && stream.waiting[0].text.size() >= kSlice;
-  stream.waiting_bytes = 0;
-  for (const Waiting& piece : std::exchange(stream.waiting, {})) Say(stream, piece);
-  Lose(stream, std::exchange(stream.lost_waiting, 0));
-}
-
 void Stdio::Refuse(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot) {
   stream.answer = Answer::kNot;
   for (const Waiting& piece : stream.waiting) refused_ += piece.text.size();
@@ -363,12 +283,6 @@ void Stdio::Lose(Stream& stream, int64_t bytes) {
   stream.output->Lose(bytes);
   lost_ += stream.output->lost() - before;
   lost_told_ += stream.output->lost() - before;
-}
-
-void Stdio::SettleWaiting() {
-  for (auto& [key, speaker] : speakers_) {
-    for (auto& [id, stream] : speaker.streams) Settle(key, speaker, stream, id.first);
-  }
 }
 
 // All that was written is heard when a process has ended before the ring was emptied.

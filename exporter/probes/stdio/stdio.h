@@ -49,6 +49,7 @@ class Stdio final : public ProbeSource {
   static constexpr int32_t kMaxHelpers = 1024;
   // What a stream may have said before its job is known.
   static constexpr size_t kMaxWaiting = 256 << 10;
+  static constexpr size_t kSlice = 2 << 10;  // worked off at once
   // Above those of wrappers, which count from 1 by 4.
   static constexpr uint32_t kFirstStream = 1 << 16;
 
@@ -143,7 +144,7 @@ class Stdio final : public ProbeSource {
   bool Open(const ProcessKey& key, Stream& stream, uint32_t slot);
   void Refuse(const ProcessKey& key, Speaker& speaker, Stream& stream, uint32_t slot);
   void Say(Stream& stream, const Waiting& piece);
-  void SayWaiting(Stream& stream);
+  void SayWaiting(Stream& stream, Timestamp until);
   OutputStream::Emit EmitFor(Stream& stream);
   void Lose(Stream& stream, int64_t bytes);
   void SettleWaiting();
