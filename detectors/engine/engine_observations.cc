@@ -429,6 +429,14 @@ void Engine::Impl::On(const Event& event, const Observation& observation) {
       event.type == WireType(EventType::kGpuProcess)) {
     return OnGpu(event, process, observation.t);
   }
+  if (event.type == WireType(EventType::kNodeGap)) {
+    for (auto& [id, other] : jobs) {
+      if (other.window.end().ended) continue;
+      other.window.OnEvent(event, speaker, observation.t);
+      other.dirty = true;
+    }
+    return;
+  }
   if (process != nullptr) {
     job_id = process->job_id;
     speaker = SpeakerOf(*process);

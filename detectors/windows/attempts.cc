@@ -48,6 +48,28 @@ bool IsDeathReport(const Incident& incident) {
          incident.kind == IncidentKind::kUsageError;
 }
 
+void AttemptWindow::OnProgress(const logs::Progress& record, const LogLine& line,
+                               const StepClock::Interval& interval, Timestamp t) {
+  loss.Add(record, line.stream, line.offset, line.text, t);
+  clock.Add(record, t, interval);
+  phase.OnProgress(t);
+  training.Add({record, line.stream, line.offset, line.text, t, progress});
+  reward.Add(record, line.stream, line.offset, line.text, t);
+  printed.Add(record);
+  last_progress.value = record.loss;
+  last_progress.step = record.step;
+  last_progress.index = progress;
+  last_progress.stream = line.stream;
+  last_progress.offset = line.offset;
+  last_progress.t = t;
+  last_progress.line.assign(line.text.substr(0, logs::kCitationCap));
+  if (progress == 0) first_progress = last_progress;
+  ++progress;
+  if (format != record.format) format = record.format;
+  generic = generic && record.generic;
+  reward_seen = reward_seen || std::isfinite(record.reward);
+}
+
 void Attempts::RaiseRestarts(int32_t slurm, int32_t elastic) {
   attempt_.slurm_restart = std::max(attempt_.slurm_restart, slurm);
   attempt_.elastic_restart = std::max(attempt_.elastic_restart, elastic);

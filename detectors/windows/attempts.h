@@ -113,6 +113,10 @@ struct AttemptWindow {
     return markers[static_cast<size_t>(kind)];
   }
 
+  // A record of the training, which `line` says.
+  void OnProgress(const logs::Progress& record, const LogLine& line,
+                  const StepClock::Interval& interval, Timestamp t);
+
   template <class A>
   void Fields(A& a) {
     a(loss, clock, phase, training, loss_scale, reward, printed, kernel, markers, format, framework,

@@ -337,29 +337,13 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
   interval.past = in_past_;
   const Timestamp written = in_past_ ? past_texts_[line.stream].written : Timestamp{};
   const auto add = [&](AttemptWindow& attempt) {
-    attempt.loss.Add(progress, line.stream, line.offset, line.text, t);
     const Timestamp last_progress = attempt.clock.last_progress();
     interval.suspended = suspension_.Within(last_progress, t) + hearing_.Within(last_progress, t);
     interval.disturbed = attempt.training.disturbed();
-    attempt.clock.Add(progress, t, interval);
-    attempt.phase.OnProgress(t);
-    attempt.training.Add({progress, line.stream, line.offset, line.text, t, attempt.progress});
-    attempt.reward.Add(progress, line.stream, line.offset, line.text, t);
-    attempt.printed.Add(progress);
-    CitedPoint& last = attempt.last_progress;
-    last.value = progress.loss;
-    last.step = progress.step;
-    last.index = attempt.progress;
-    last.stream = line.stream;
-    last.offset = line.offset;
-    last.t = t;
-    last.line.assign(line.text.substr(0, logs::kCitationCap));
+    attempt.kernel.stillness.OnStep(progress.step, attempt.clock,
+                                    hearing_.StoppedWithin(last_progress, t), t);
+    attempt.OnProgress(progress, line, interval, t);
     attempt.last_written = written;
-    if (attempt.progress == 0) attempt.first_progress = last;
-    ++attempt.progress;
-    if (attempt.format != progress.format) attempt.format = progress.format;
-    attempt.generic = attempt.generic && progress.generic;
-    attempt.reward_seen = attempt.reward_seen || std::isfinite(progress.reward);
   };
   if (!TakesProgress(progress, line, t)) return;
   StreamWindow& stream = streams_[line.stream];

@@ -15,6 +15,7 @@ void KernelView::OnEvent(const Event& event, const Speaker& speaker, Timestamp t
   checkpoints.OnEvent(event, speaker, t);
   rdma.OnEvent(event, speaker, t);
   gpus.OnEvent(event, speaker, t);
+  stillness.OnEvent(event, t);
 }
 
 void KernelView::OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t) {

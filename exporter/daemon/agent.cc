@@ -304,6 +304,11 @@ void Agent::OnTick() {
     engine_.Accept(observation);
   }
   wall_offset_ns_ = epoch.wall_offset_ns;
+  if (std::optional<Event> gap = node_clock_.Look(ReadNodeCounts())) {
+    const Observation observation = OfAgent(std::move(*gap));
+    recordings_.Accept(observation);
+    engine_.Accept(observation);
+  }
 
   sources_.TellLosses();
   waiting_room_.Release(now);

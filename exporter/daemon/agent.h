@@ -22,6 +22,7 @@
 #include "exporter/daemon/job_summaries.h"
 #include "exporter/daemon/left_runs.h"
 #include "exporter/daemon/memory_budget.h"
+#include "exporter/daemon/node_clock.h"
 #include "exporter/daemon/published_jobs.h"
 #include "exporter/daemon/source_keeper.h"
 #include "exporter/daemon/verdict_store.h"
@@ -106,6 +107,7 @@ class Agent {
   std::string node_;
   std::string boot_id_;
   int64_t wall_offset_ns_ = 0;
+  NodeClock node_clock_;
   double start_wall_seconds_ = 0;
   engine::Engine engine_;
   status::JobStatuses statuses_;  // of its jobs

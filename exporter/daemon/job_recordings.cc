@@ -40,11 +40,13 @@ bool IsSchedulersWord(const Observation& observation) {
   return word || std::holds_alternative<SchedulerRecord>(observation.kind);
 }
 
-// Every job on the node judges by whose GPU it is, and by who else computes there.
-bool IsOfGpu(const Observation& observation) {
+// Every job on the node judges by whose GPU it is, by who else computes there, and by whether the
+// node stood still.
+bool IsOfNode(const Observation& observation) {
   const auto* event = std::get_if<Event>(&observation.kind);
   return event != nullptr && (event->type == WireType(EventType::kGpuIdentity) ||
-                              event->type == WireType(EventType::kGpuProcess));
+                              event->type == WireType(EventType::kGpuProcess) ||
+                              event->type == WireType(EventType::kNodeGap));
 }
 
 // Of the job's owner, if the observation knows him.
@@ -174,7 +176,7 @@ void JobRecordings::Accept(const Observation& observation) {
     attribution_.ForgetJob(job_id);
     return;
   }
-  if (!job_id.empty() && !IsOfGpu(observation)) {
+  if (!job_id.empty() && !IsOfNode(observation)) {
     if (Job* const job = JobWith(job_id, observation)) Add(*job, observation);
     NoteRestart(job_id, observation);
     return;
@@ -186,7 +188,7 @@ void JobRecordings::Accept(const Observation& observation) {
                        std::holds_alternative<Epoch>(observation.kind) ||
                        std::holds_alternative<SourceState>(observation.kind) ||
                        std::holds_alternative<KernelEvent>(observation.kind) ||
-                       IsOfGpu(observation);
+                       IsOfNode(observation);
   if (!of_node) return;
   NoteState(observation);
   for (auto& [id, job] : live_) Add(job, observation);

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "detectors/model/event_types.h"
 #include "detectors/windows/series/sample_find.h"
+#include "detectors/windows/trackers/event_fields.h"
 
 namespace rankscope::windows {
 namespace {
@@ -53,6 +55,31 @@ void StillnessTracker::OnSamples(const SampleBatch& batch, const Speaker& speake
   }
   rank.cpu = *cpu;
   rank.last = t;
+}
+
+void StillnessTracker::OnEvent(const Event& event, Timestamp t) {
+  if (event.type != WireType(EventType::kNodeGap)) return;
+  const auto seconds = [&event](std::string_view key) { return NumberOrNan(event, key) * 1e-3; };
+  node_ = {};
+  node_.end = t;
+  node_.begin = t - rankscope::Seconds(std::max(0.0, seconds("elapsed_ms")));
+  node_.slept = std::max(0.0, seconds("slept_ms"));
+  node_.switches = NumberOrNan(event, "switches");
+  node_.usual = NumberOrNan(event, "usual_switches");
+  node_.stolen = seconds("stolen_ms");
+  node_.waited = seconds("waited_ms");
+}
+
+// What the job wrote meanwhile may come at once, or be lost: a step that is told soon after it says
+// how far it was by then.
+void StillnessTracker::OnStep(double step, const StepClock& clock, Duration stopped, Timestamp t) {
+  if (clock.records() == 0) return;
+  if (stopped >= kLong) {
+    steps_ = {clock.last_progress(), t, clock.last_step(), 0};
+  } else if (!steps_.present() || t - steps_.end > kTogether) {
+    return;
+  }
+  steps_.seconds = std::max(0.0, step - steps_.before) * clock.MedianStepSeconds();
 }
 
 }  // namespace rankscope::windows

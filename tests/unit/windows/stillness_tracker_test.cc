@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "detectors/model/event_types.h"
+
 namespace rankscope::windows {
 namespace {
 
@@ -64,6 +68,44 @@ TEST(StillnessTracker, AnotherProcessOfTheRankBeginsAnew) {
   next.process = {500, 1};
   tracker.OnSamples(Cpu(0), next, At(200));
   EXPECT_FALSE(tracker.newest().present());
+}
+
+TEST(StillnessTracker, TheKernelsWordOfTheNodeIsKept) {
+  StillnessTracker tracker;
+  Event event;
+  event.type = WireType(EventType::kNodeGap);
+  event.num = {{"elapsed_ms", 70000}, {"slept_ms", 2000}, {"switches", 9}};
+  tracker.OnEvent(event, At(100));
+  EXPECT_NEAR(tracker.node().seconds(), 70, 1e-9);
+  EXPECT_NEAR(tracker.node().slept, 2, 1e-9);
+  EXPECT_EQ(tracker.node().switches, 9);
+  EXPECT_TRUE(std::isnan(tracker.node().usual));
+}
+
+// Fifty steps of 2 s, the last one at `end`.
+StepClock Trained(Timestamp end) {
+  StepClock clock;
+  logs::Progress record;
+  for (int step = 1; step <= 50; ++step) {
+    record.step = step;
+    record.step_text = std::to_string(step);
+    clock.Add(record, end - Seconds(2 * (50 - step)));
+  }
+  return clock;
+}
+
+// After a gap all that was written in it comes at once.
+TEST(StillnessTracker, StepsThatWentOnAreCounted) {
+  StillnessTracker tracker;
+  const StepClock clock = Trained(At(200));
+  tracker.OnStep(51, clock, Seconds(1), At(202));
+  EXPECT_FALSE(tracker.steps().present());
+  tracker.OnStep(51, clock, Seconds(60), At(260));
+  EXPECT_EQ(tracker.steps().seconds, 2);
+  tracker.OnStep(80, clock, {}, At(260.1));
+  EXPECT_EQ(tracker.steps().seconds, 60);
+  tracker.OnStep(90, clock, {}, At(270));
+  EXPECT_EQ(tracker.steps().seconds, 60);
 }
 
 }  // namespace
