@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "detectors/families/sender.h"
+#include "detectors/families/training_end.h"
 #include "detectors/model/subs.h"
 
 namespace rankscope::families {
@@ -165,6 +166,10 @@ Disposition DispositionOf(const JobFeatures& f) {
   } else if (f.command_exit_known || f.exit_known || primary != nullptr) {
     out.kind = DispositionKind::kFailed;
     out.reason = f.scheduler.end_state;
+  } else if (const Cause* const reported = ReportedFailure(f)) {
+    out.kind = DispositionKind::kFailed;
+    out.at = reported->incident().t;
+    out.evidence = reported->evidence;
   } else {
     out.kind = DispositionKind::kUnknown;
   }

@@ -12,6 +12,7 @@
 namespace rankscope::families {
 
 using features::JobFeatures;
+using logs::IncidentKind;
 
 bool EndedWell(const JobFeatures& f) {
   if (f.Primary() != nullptr || f.wrapper_lost) return false;
@@ -29,6 +30,20 @@ bool EndedWell(const JobFeatures& f) {
     if (!(f.exit_known && f.exit_code == 0) || (features::ExitIsDoubtful(f) && last)) return false;
   }
   return f.exit_known ? f.exit_code == 0 : true;
+}
+
+const features::Cause* ReportedFailure(const JobFeatures& f) {
+  const features::Cause* last = nullptr;
+  for (const features::Cause& cause : f.causes) {
+    const logs::Incident& incident = cause.incident();
+    const bool failed = incident.kind == IncidentKind::kNonZeroExit
+                            ? incident.exit_code != 0
+                            : incident.kind == IncidentKind::kSignalDeath;
+    if (!failed || cause.role != features::Cause::Role::kWrapper) continue;
+    if (f.train_end || cause.candidate->progress_before < f.progress) continue;
+    if (last == nullptr || cause.candidate->order > last->candidate->order) last = &cause;
+  }
+  return last;
 }
 
 bool ShowsTraining(const JobFeatures& f) {

@@ -9,6 +9,9 @@
 namespace rankscope::families {
 
 bool EndedWell(const features::JobFeatures& f);
+// A launcher's report of a child that failed, behind which nothing was trained; the last one.
+// nullptr: there is none.
+const features::Cause* ReportedFailure(const features::JobFeatures& f);
 
 // Something was trained, by what the output shows, whoever reads it as a record: it prints records,
 // or a loss that changes, saves, evaluates, or says that training is over.

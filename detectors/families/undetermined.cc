@@ -90,9 +90,10 @@ Finding Evaluate(const JobFeatures& f) {
     finding.ranks = first->candidate->ranks;
     finding.onset = first->incident().t;
   }
-  finding.sub = f.wrapper_lost ? "wrapper_lost"
-                : f.exit_known ? "abnormal_exit"
-                               : subs::kNoEvidence;
+  const bool reported = ReportedFailure(f) != nullptr;
+  finding.sub = f.wrapper_lost             ? "wrapper_lost"
+                : f.exit_known || reported ? "abnormal_exit"
+                                           : subs::kNoEvidence;
   const bool failed = f.Primary() != nullptr || (f.exit_known && f.exit_code != 0) ||
                       f.wrapper_lost || !EndedWell(f);
   if (!failed) finding.sub = ShowsWork(f) ? subs::kNoEvidence : subs::kNoTraining;
@@ -124,7 +125,8 @@ Finding Evaluate(const JobFeatures& f) {
   if (finding.sub == subs::kNoTraining) finding.open.push_back(Question::kNotTraining);
   if (finding.sub == subs::kNoTraining && f.exit_known) return finding;
   if (!failed && ShowsTraining(f)) finding.open.push_back(WhetherItLearned(f));
-  finding.open.push_back(f.exit_known ? Question::kWhyExit : Question::kExitStatusUnknown);
+  finding.open.push_back(f.exit_known || reported ? Question::kWhyExit
+                                                  : Question::kExitStatusUnknown);
   return finding;
 }
 

@@ -99,6 +99,7 @@ constexpr Row kRows[] = {
     {kProgram, "", "address already in use", "", "port_held"},
     {kProgram, "", "EADDRINUSE", "", "port_held"},
     {kProgram, "", "Connection refused", "wandb", "tracking_absent"},
+    {kProgram, "", "initialization has timed out", "wandb", "tracking_absent"},
     {kProgram, "", "Connection refused", "mlflow", "tracking_absent"},
     {kProgram, "", "Connection refused", "/api/2.0/", "tracking_absent"},
     {kProgram, "", "Connection refused", "", "server_absent"},

@@ -308,7 +308,7 @@ constexpr ClassRow kOfOthers[] = {
     {"DeepSpeedConfigError", "", kConfig},
     {"MisconfigurationException", "", kConfig},
     {"UsageError", "", kConfig},
-    {"CommError", "", kConfig},
+    {"CommError", "", kAsset},  // wandb's, of a service that does not answer
     {"AuthenticationError", "", kConfig},
     {"ArgumentError", "", kConfig},
     {"ArgumentTypeError", "", kConfig},

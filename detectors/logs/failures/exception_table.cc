@@ -6,6 +6,7 @@
 
 #include "detectors/logs/failures/exception_rows.h"
 #include "detectors/logs/failures/incident_text.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::logs {
 namespace {
@@ -89,6 +90,8 @@ std::string_view FaultOfMissingFile(const Incident& incident, bool in_data) {
 std::string_view ToldFaultClass(const Incident& incident) {
   if (incident.kind == IncidentKind::kHostOom)
     return "config";  // a plan that the host does not fit
+  if (incident.sub == subs::kNoContainer)
+    return incident.frame == FrameKind::kAssetLoad ? "asset" : "env";
   if (const auto value = Lookup(FaultByWords(), incident); !value.empty()) return value;
   if (incident.kind == IncidentKind::kUsageError) return "config";
   const std::string_view type = LastComponent(incident.exception_type);
@@ -156,6 +159,10 @@ std::string_view ExceptionSub(const Incident& incident) {
   if (incident.kind == IncidentKind::kHostOom) return "host_memory";
   if (incident.kind == IncidentKind::kCudaError || incident.kind == IncidentKind::kCudaOom) {
     return "cuda_runtime";
+  }
+  if (incident.sub == subs::kNoContainer) {
+    if (ContainsAny(incident.message, {"nvidia-container-cli", "[[gpu]]"})) return "cuda_runtime";
+    return incident.frame == FrameKind::kAssetLoad ? "asset_unavailable" : "container";
   }
   if (const auto value = Lookup(SubRows(), incident); !value.empty()) return value;
   if (MixesDevices(incident.message)) return "device_mismatch";

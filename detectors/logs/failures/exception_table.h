@@ -36,7 +36,7 @@ bool IsTransient(const Incident& incident);
 //
 // missing_module | file_not_found | permission | bad_data | bad_config | asset_unavailable |
 // host_memory | division_by_zero | device_mismatch | shape_mismatch | assertion | cuda_runtime |
-// key_or_index | other
+// key_or_index | container | other
 std::string_view ExceptionSub(const Incident& incident);
 
 }  // namespace rankscope::logs

@@ -207,6 +207,8 @@ void ParseRay(const CleanLine& line, RecordList& out) {
                                    line, "ray_worker");
   incident.role = Role::kWrapper;
   incident.pid = SmallInt(IntAfter(text, "Worker PID: "));
+  // A type and no status: Ray lost the connection to it.
+  if (!memory) AddField(incident, "how", "SYSTEM_ERROR");
   out.push_back(std::move(incident));
 }
 

@@ -23,6 +23,11 @@ constexpr std::string_view kAbortAnchors[] = {"MPI_ABORT was invoked on rank ",
 constexpr std::string_view kSlotAnchors[] = {"not enough slots available in the system to satisfy",
                                              "requested more processes than allowed"};
 
+constexpr std::string_view kDaemonAnchors[] = {"has lost communication with a remote daemon"};
+
+constexpr std::string_view kStartAnchors[] = {"was unable to reliably start one or more daemons",
+                                              "daemon has unexpectedly failed after launch"};
+
 int32_t SignalIn(std::optional<int64_t> number) {
   return number && *number > 0 && *number < 65 ? static_cast<int32_t>(*number) : 0;
 }
@@ -105,6 +110,22 @@ void ParseSlots(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
+// Open MPI's daemon on another node, or the way to it, is gone, and all ranks with it: ORTE up to
+// version 4, PRTE since.
+void ParseLostDaemon(const CleanLine& line, RecordList& out) {
+  Incident incident = MakeIncident(IncidentKind::kPeerLost, line, "mpi_daemon_lost");
+  incident.rank = -1;
+  out.push_back(std::move(incident));
+}
+
+// Its daemons never came up on some node, or did not find the way back: no rank was started.
+void ParseNoDaemon(const CleanLine& line, RecordList& out) {
+  Incident incident = MakeIncident(IncidentKind::kRendezvous, line, "mpi_no_daemon");
+  incident.rank = -1;
+  incident.sub = "unreachable";
+  out.push_back(std::move(incident));
+}
+
 constexpr ShapeRow kRows[] = {
     {"launcher_stops", "a launcher stops what a failure left over", kStopAnchors, ParseStop,
      "[2024-03-04 05:06:07,010] [INFO] [launch.py:316:sigkill_handler] Killing subprocess 51733"},
@@ -116,6 +137,10 @@ constexpr ShapeRow kRows[] = {
      "MPI_ABORT was invoked on rank 5 in communicator MPI_COMM_WORLD"},
     {"mpi_slots", "Open MPI has fewer slots than ranks", kSlotAnchors, ParseSlots,
      "There are not enough slots available in the system to satisfy the 16"},
+    {"mpi_no_daemon", "Open MPI cannot start its daemon on another node", kStartAnchors,
+     ParseNoDaemon, "ORTE was unable to reliably start one or more daemons."},
+    {"mpi_daemon_lost", "Open MPI lost its daemon on another node", kDaemonAnchors, ParseLostDaemon,
+     "ORTE has lost communication with a remote daemon."},
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace rankscope::logs {
 
 std::span<const ShapeRow> LauncherShapes();      // torchelastic, DeepSpeed, accelerate, mpirun
 std::span<const ShapeRow> MpiShapes();           // MPI's launchers; what launchers stop
+std::span<const ShapeRow> ContainerShapes();     // Pyxis, Apptainer, Docker: what did not start
 std::span<const ShapeRow> MemoryShapes();        // allocators of the device and of the host
 std::span<const ShapeRow> CudaShapes();          // the CUDA runtime
 std::span<const ShapeRow> CollectiveShapes();    // watchdogs, transports, lost peers

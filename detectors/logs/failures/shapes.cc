@@ -12,9 +12,9 @@ std::vector<ShapeRow> JoinGroups() {
   std::vector<ShapeRow> rows;
   for (const std::span<const ShapeRow> group :
        {SlurmShapes(), SchedulerLogShapes(), KernelShapes(), LauncherShapes(), MpiShapes(),
-        MemoryShapes(), CudaShapes(), CollectiveShapes(), RendezvousShapes(), StorageShapes(),
-        ShellShapes(), SignalShapes(), FatalLogShapes(), NoticeShapes(), ErrorFileShapes(),
-        ProseShapes(), TrainingShapes()}) {
+        ContainerShapes(), MemoryShapes(), CudaShapes(), CollectiveShapes(), RendezvousShapes(),
+        StorageShapes(), ShellShapes(), SignalShapes(), FatalLogShapes(), NoticeShapes(),
+        ErrorFileShapes(), ProseShapes(), TrainingShapes()}) {
     rows.insert(rows.end(), group.begin(), group.end());
   }
   return rows;

@@ -35,6 +35,7 @@ constexpr std::string_view kOomAnchors[] = {"oom-kill event",
                                             "exceeded virtual memory limit"};
 constexpr std::string_view kTaskAnchors[] = {": task ", ": tasks "};
 constexpr std::string_view kNodeAnchors[] = {"Node failure on "};
+constexpr std::string_view kLaunchAnchors[] = {"Task launch for "};
 constexpr std::string_view kBatchAnchors[] = {"=>> PBS: job killed", "TERM_RUNLIMIT",
                                               "TERM_MEMLIMIT",       "TERM_OWNER",
                                               "TERM_PREEMPT",        "OOMKilled"};
@@ -130,6 +131,20 @@ void ParseNode(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
+// "srun: error: Task launch for StepId=7.0 failed on node n4: Communication connection failure":
+// what slurmd there refuses (credentials, a working directory) is another matter.
+void ParseLaunch(const CleanLine& line, RecordList& out) {
+  if (!Contains(line.text, "srun: error:")) return;
+  if (!ContainsAny(line.text, {"Communication connection failure", "Socket timed out",
+                               "Zero Bytes were transmitted or received"}))
+    return;
+  Incident incident = MakeIncident(IncidentKind::kSchedulerEnd, line, "srun_launch");
+  incident.sub = subs::kNodeFailure;
+  incident.rank = -1;
+  AddField(incident, "node", Before(LeadingWord(After(line.text, " on node ")), ":"));
+  out.push_back(std::move(incident));
+}
+
 struct BatchRow {
   std::string_view text;
   IncidentKind kind;
@@ -197,6 +212,9 @@ constexpr ShapeRow kRows[] = {
      "srun: error: gpu-03: task 6: Segmentation fault (core dumped)"},
     {"srun_node_failure", "srun lost a node", kNodeAnchors, ParseNode,
      "srun: error: Node failure on gpu-11"},
+    {"srun_launch", "srun reaches no slurmd on a node", kLaunchAnchors, ParseLaunch,
+     "srun: error: Task launch for StepId=71.0 failed on node g7: Communication connection "
+     "failure"},
     {"batch_system", "PBS, LSF or Kubernetes ends a job", kBatchAnchors, ParseBatch,
      "=>> PBS: job killed: walltime 7261 exceeded limit 7200"},
     {"slurm_refusal", "Slurm cannot start what it was asked to", kRefusalAnchors, ParseRefusal,

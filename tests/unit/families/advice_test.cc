@@ -121,6 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
              ""},
         Case{"A1", "wandb.errors.CommError",
              "Failed to reach wandb at http://wandb.local: Connection refused", "tracking_absent"},
+        Case{"X1", "wandb.errors.errors.CommError",
+             "Run initialization has timed out after 90.0 sec.", "tracking_absent"},
         Case{"A1", "_pickle.UnpicklingError",
              "Weights only load failed. This file can still be loaded, to do so you have two "
              "options",

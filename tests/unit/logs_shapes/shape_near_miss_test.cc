@@ -123,6 +123,16 @@ INSTANTIATE_TEST_SUITE_P(
         "tasks 3: done"));
 
 INSTANTIATE_TEST_SUITE_P(
+    Containers, NearMiss,
+    ::testing::Values("pyxis: imported docker image: lab/trainer",
+                      "slurmstepd: error: pyxis:     [INFO] Extracting squashfs filesystem",
+                      "slurmstepd: error: pyxis: printing enroot log file:",
+                      "FATAL:   the database system is starting up", "FATAL: a test of the logger",
+                      "retrying the pull: Error response from daemon: no such image",
+                      "nvidia-container-cli: loading the driver's libraries",
+                      "mpirun has lost communication with a daemon of its own, once"));
+
+INSTANTIATE_TEST_SUITE_P(
     Fatal, NearMiss,
     ::testing::Values(
         "E0305 11:12:13.141592 20331 ring_buffer.cc:88] Check failed: head_ <= tail_ (9 vs. 7)",
