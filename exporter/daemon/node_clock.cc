@@ -3,7 +3,6 @@
 
 #include "exporter/daemon/node_clock.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <sstream>
 
 #include "detectors/model/event_types.h"
+#include "exporter/loop/boot_clock.h"
 #include "exporter/loop/small_file.h"
 
 namespace rankscope::exporter {
@@ -22,12 +22,6 @@ constexpr int kLooksBefore = 10;
 constexpr double kNewShare = 0.05;
 // The line of interrupts has a number for each of some thousand on a large machine.
 constexpr size_t kStatBytes = 256 << 10;
-
-int64_t Read(clockid_t clock) {
-  timespec t{};
-  clock_gettime(clock, &t);
-  return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
-}
 
 int64_t Milliseconds(double seconds) {
   return std::llround(seconds * 1e3);
@@ -64,8 +58,8 @@ NodeCounts ReadNodeCounts(const std::string& proc_root) {
   NodeCounts counts = ParseNodeCounts(ReadSmallFile(proc_root + "/stat", kStatBytes),
                                       ReadSmallFile(proc_root + "/self/schedstat"));
   // In this order: what passes between the two is no sleep.
-  counts.boottime_ns = Read(CLOCK_BOOTTIME);
-  counts.monotonic_ns = Read(CLOCK_MONOTONIC);
+  counts.boottime_ns = ReadClock(CLOCK_BOOTTIME);
+  counts.monotonic_ns = ReadClock(CLOCK_MONOTONIC);
   return counts;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The clock that the kernel counts the starts of processes in (/proc/PID/stat, field 22): who began
-// before a source did may have done things that nobody observed. Any thread.
+// The kernel's clocks, and the one that it counts the starts of processes in (/proc/PID/stat, field
+// 22): who began before a source did may have done things that nobody observed. Any thread.
 #pragma once
 
 #include <time.h>
@@ -11,6 +11,13 @@
 #include <cstdint>
 
 namespace rankscope::exporter {
+
+// Nanoseconds.
+inline int64_t ReadClock(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
 
 // Comparable to ProcessKey::start_ticks.
 inline int64_t TicksSinceBoot() {

@@ -8,30 +8,24 @@
 #include <array>
 #include <cstdio>
 
+#include "exporter/loop/boot_clock.h"
 #include "exporter/run/process_facts.h"
 
 namespace rankscope::run {
-namespace {
 
-int64_t Read(clockid_t clock) {
-  timespec t{};
-  clock_gettime(clock, &t);
-  return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
-}
-
-}  // namespace
+using exporter::ReadClock;
 
 Timestamp MonotonicNow() {
-  return {Read(CLOCK_MONOTONIC)};
+  return {ReadClock(CLOCK_MONOTONIC)};
 }
 int64_t WallNowNs() {
-  return Read(CLOCK_REALTIME);
+  return ReadClock(CLOCK_REALTIME);
 }
 
 Epoch ReadEpoch() {
-  const int64_t before = Read(CLOCK_MONOTONIC);
-  const int64_t wall = Read(CLOCK_REALTIME);
-  const int64_t after = Read(CLOCK_MONOTONIC);
+  const int64_t before = ReadClock(CLOCK_MONOTONIC);
+  const int64_t wall = ReadClock(CLOCK_REALTIME);
+  const int64_t after = ReadClock(CLOCK_MONOTONIC);
   return {wall - (before + after) / 2, after - before, ReadBootId()};
 }
 
