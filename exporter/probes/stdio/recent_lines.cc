@@ -35,10 +35,23 @@ void RecentLines::Note(const std::string& job_id, std::string_view line) {
 }
 
 bool RecentLines::Holds(const std::string& job_id, std::string_view line) const {
-  const std::string_view bare = Bare(line);
   const auto job = jobs_.find(job_id);
-  return !bare.empty() && job != jobs_.end() &&
-         job->second.hashes.contains(std::hash<std::string_view>()(bare));
+  if (job == jobs_.end()) return false;
+  const auto known = [&hashes = job->second.hashes](std::string_view text) {
+    const std::string_view bare = Bare(text);
+    return !bare.empty() && hashes.contains(std::hash<std::string_view>()(bare));
+  };
+  if (known(line)) return true;
+  // Two threads of a launcher may print into each other: "[default0]:step 8 [default1]:step 0 loss
+  // 4.0". What ends in a copy with its prefix is none of the launcher's own.
+  constexpr int kMostPrefixes = 8;
+  size_t at = line.find('[', 1);
+  for (int i = 0; i < kMostPrefixes && at != std::string_view::npos; ++i) {
+    const std::string_view rest = line.substr(at);
+    if (logs::StripLauncherPrefixes(rest).text.size() < rest.size() && known(rest)) return true;
+    at = line.find('[', at + 1);
+  }
+  return false;
 }
 
 }  // namespace rankscope::probes

@@ -115,6 +115,15 @@ TEST(RecentLines, ACopyIsToldByItsText) {
   EXPECT_TRUE(lines.Holds("j", "line 0"));
 }
 
+TEST(RecentLines, ACopyThatTwoThreadsOfALauncherHaveTornIsOne) {
+  RecentLines lines;
+  lines.Note("j", "step 0 loss 4.0 of rank 1");
+  EXPECT_TRUE(lines.Holds("j", "[default0]:step 8 [default1]:step 0 loss 4.0 of rank 1"));
+  EXPECT_TRUE(lines.Holds("j", "[3] of 4 [default1]:step 0 loss 4.0 of rank 1"));
+  EXPECT_FALSE(lines.Holds("j", "[default0]:step 8 [default1]:step 0 loss 4.0"));
+  EXPECT_FALSE(lines.Holds("j", "the launcher says step 0 loss 4.0 of rank 1"));
+}
+
 TEST_F(OutputStreamTest, SecretsAreMaskedAndKeepTheirLength) {
   Hear("token hf_abcdefghijklmnopqrstuvwxyz0123 ok\n");
   ASSERT_EQ(said_.size(), 1u);
