@@ -5,6 +5,7 @@
 // lines may be copies of what ranks are yet to be heard to say.
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "exporter/probes/stdio/stdio.h"
@@ -17,6 +18,8 @@ using Answer = OutputRules::Answer;
 // A launcher may be quicker to repeat what it has read than the rank to return from its write: that
 // wakes the launcher, and on a busy machine the rank waits its turn behind others.
 constexpr Duration kLag = Milliseconds(250);
+// The loop's clock stands while it works, and what is heard meanwhile may be later than that.
+constexpr Timestamp kAll{std::numeric_limits<int64_t>::max()};
 
 }  // namespace
 
@@ -51,7 +54,7 @@ void Stdio::Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint
   }
   if (stream.answer == Answer::kOutput) {
     const bool lags = stream.launcher && Lives(key);
-    return SayWaiting(stream, lags ? loop_->Now() - kLag : loop_->Now());
+    return SayWaiting(stream, lags ? loop_->Now() - kLag : kAll);
   }
   Written written;
   written.writer = key;
@@ -78,7 +81,7 @@ void Stdio::Settle(const ProcessKey& key, Speaker& speaker, Stream& stream, uint
   if (stream.launcher) {
     any_waiting_ = true;
   } else {
-    SayWaiting(stream, loop_->Now());
+    SayWaiting(stream, kAll);
   }
 }
 
