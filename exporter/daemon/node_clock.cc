@@ -3,8 +3,6 @@
 
 #include "exporter/daemon/node_clock.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -29,8 +27,7 @@ int64_t Milliseconds(double seconds) {
 
 }  // namespace
 
-// "cpu  user nice system idle iowait irq softirq steal ...", "cpu0 ...", "ctxt N"; and "on a CPU,
-// waiting for one, ..." in nanoseconds.
+// "ctxt N" among the lines; and "on a CPU, waiting for one, ..." in nanoseconds.
 NodeCounts ParseNodeCounts(const std::string& stat, const std::string& schedstat) {
   NodeCounts counts;
   std::istringstream lines(stat);
@@ -38,16 +35,7 @@ NodeCounts ParseNodeCounts(const std::string& stat, const std::string& schedstat
     std::istringstream words(line);
     std::string name;
     words >> name;
-    if (name == "cpu") {
-      constexpr int kStolen = 8;
-      double ticks = 0;
-      for (int i = 0; i < kStolen; ++i) words >> ticks;
-      if (words) counts.stolen = ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
-    } else if (name.starts_with("cpu")) {
-      ++counts.cpus;
-    } else if (double switches = 0; name == "ctxt" && words >> switches) {
-      counts.switches = switches;
-    }
+    if (double switches = 0; name == "ctxt" && words >> switches) counts.switches = switches;
   }
   double ran = 0, waited = 0;
   if (std::istringstream words(schedstat); words >> ran >> waited) counts.waited = waited * 1e-9;
@@ -90,10 +78,6 @@ std::optional<Event> NodeClock::Look(const NodeCounts& now) {
   if (counted && looks_ >= kLooksBefore) {
     event.num.push_back({"switches", std::llround(switches)});
     event.num.push_back({"usual_switches", std::llround(usual_ * elapsed)});
-  }
-  if (now.stolen && before.stolen && now.cpus > 0) {
-    const double of_each = (*now.stolen - *before.stolen) / static_cast<double>(now.cpus);
-    event.num.push_back({"stolen_ms", Milliseconds(std::max(0.0, of_each))});
   }
   if (now.waited && before.waited)
     event.num.push_back({"waited_ms", Milliseconds(std::max(0.0, *now.waited - *before.waited))});

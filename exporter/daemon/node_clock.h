@@ -19,8 +19,6 @@ struct NodeCounts {
   int64_t monotonic_ns = 0;        // does not run while the node sleeps
   int64_t boottime_ns = 0;         // runs on
   std::optional<double> switches;  // between tasks, of all CPUs, since boot
-  std::optional<double> stolen;    // seconds that a hypervisor gave to others, of all CPUs
-  int64_t cpus = 0;
   std::optional<double> waited;  // seconds that the daemon's main thread wanted a CPU and had none
 };
 

@@ -5,7 +5,6 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,13 +21,13 @@
 #include <utility>
 #include <vector>
 
+#include "exporter/loop/boot_clock.h"
+
 namespace rankscope::exporter {
 namespace {
 
-Timestamp ReadClock() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return {static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec};
+Timestamp ReadNow() {
+  return {ReadClock(CLOCK_MONOTONIC)};
 }
 
 // Marks the wake-up fd among the watched ones.
@@ -135,7 +134,7 @@ EventLoop::EventLoop() : impl_(std::make_unique<Impl>()) {
       epoll_ctl(impl_->epoll_fd, EPOLL_CTL_ADD, impl_->wake_fd, &event) != 0) {
     std::abort();
   }
-  impl_->now = ReadClock();
+  impl_->now = ReadNow();
 }
 
 EventLoop::~EventLoop() {
@@ -217,10 +216,10 @@ void EventLoop::Post(std::function<void()> work) {
 void EventLoop::Run() {
   impl_->running = true;
   while (!impl_->stop.load(std::memory_order_acquire)) {
-    impl_->now = ReadClock();
+    impl_->now = ReadNow();
     std::array<epoll_event, kEventsPerWake> events;
     const int n = epoll_wait(impl_->epoll_fd, events.data(), kEventsPerWake, impl_->WaitMs());
-    impl_->now = ReadClock();
+    impl_->now = ReadNow();
     for (int i = 0; i < n; ++i) {
       const epoll_event& event = events[static_cast<size_t>(i)];
       if (event.data.u64 == kWakeTag) {
@@ -247,7 +246,7 @@ void EventLoop::Stop() {
 }
 
 Timestamp EventLoop::Now() const {
-  return impl_->running ? impl_->now : ReadClock();
+  return impl_->running ? impl_->now : ReadNow();
 }
 
 }  // namespace rankscope::exporter

@@ -66,7 +66,6 @@ void StillnessTracker::OnEvent(const Event& event, Timestamp t) {
   node_.slept = std::max(0.0, seconds("slept_ms"));
   node_.switches = NumberOrNan(event, "switches");
   node_.usual = NumberOrNan(event, "usual_switches");
-  node_.stolen = seconds("stolen_ms");
   node_.waited = seconds("waited_ms");
 }
 

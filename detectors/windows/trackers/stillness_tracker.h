@@ -39,14 +39,13 @@ struct NodeGap {
   double slept = 0;  // seconds for which the node was suspended; `end` - `begin` does not hold them
   double switches = std::numeric_limits<double>::quiet_NaN();  // between tasks
   double usual = std::numeric_limits<double>::quiet_NaN();     // as many are in such a time
-  double stolen = std::numeric_limits<double>::quiet_NaN();    // seconds of each CPU
   double waited = std::numeric_limits<double>::quiet_NaN();    // the daemon wanted a CPU
 
   double seconds() const { return (end - begin).seconds(); }
   bool present() const { return end.ns != 0; }
   template <class A>
   void Fields(A& a) {
-    a(begin, end, slept, switches, usual, stolen, waited);
+    a(begin, end, slept, switches, usual, waited);
   }
 };
 

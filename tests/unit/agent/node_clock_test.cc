@@ -18,8 +18,6 @@ NodeCounts At(double seconds, double slept, double switches) {
   counts.monotonic_ns = static_cast<int64_t>(seconds * 1e9);
   counts.boottime_ns = static_cast<int64_t>((seconds + slept) * 1e9);
   counts.switches = switches;
-  counts.stolen = 0;
-  counts.cpus = 4;
   counts.waited = 0;
   return counts;
 }
@@ -44,12 +42,10 @@ TEST(NodeClock, TextOfTheKernelIsRead) {
       "cpu  1 2 3 4 5 6 7 800 9 10\ncpu0 1 2 3 4 5 6 7 400 0 0\ncpu1 1 2 3 4 5 6 7 400 0 0\n"
       "intr 5 1 2\nctxt 4711\nbtime 1\n",
       "100 2500000000 7\n");
-  EXPECT_EQ(counts.cpus, 2);
   EXPECT_EQ(counts.switches, 4711);
-  EXPECT_NEAR(*counts.stolen, 8, 1e-9);
   EXPECT_NEAR(*counts.waited, 2.5, 1e-9);
   const NodeCounts nothing = ParseNodeCounts("cpu 1 2\n", "");
-  EXPECT_FALSE(nothing.switches || nothing.stolen || nothing.waited);
+  EXPECT_FALSE(nothing.switches || nothing.waited);
 }
 
 TEST(NodeClock, ADaemonThatWasStoppedAloneSeesThatTheNodeWorked) {
@@ -84,7 +80,6 @@ TEST(NodeClock, AYoungDaemonDoesNotKnowWhatIsUsual) {
 
 TEST(NodeClock, ThisMachineTells) {
   const NodeCounts counts = ReadNodeCounts();
-  EXPECT_GT(counts.cpus, 0);
   EXPECT_TRUE(counts.switches);
   EXPECT_GT(counts.monotonic_ns, 0);
 }
