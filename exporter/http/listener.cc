@@ -116,7 +116,8 @@ class Server final : public Listener {
       : max_requests_(std::max(options.max_requests, 1)),
         state_(std::move(state)),
         router_(std::move(router)) {}
-  ~Server() override { Stop(); }
+  // Without memory for a stop, or with a thread that cannot be joined, nothing can go on.
+  ~Server() override { Stop(); }  // NOLINT(bugprone-exception-escape)
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 

@@ -418,7 +418,7 @@ void RunListener::Dispose(const exporter::UserIdentity& who, std::vector<OwnedFd
 }
 
 void RunListener::SubmitDisposal(const std::shared_ptr<Disposal>& disposal) {
-  const auto finish = [this, disposal] {
+  auto finish = [this, disposal] {
     const auto closing = closing_.find(disposal->who.uid);
     if (closing != closing_.end() && (closing->second -= disposal->count) == 0)
       closing_.erase(closing);
