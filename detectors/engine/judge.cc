@@ -158,6 +158,7 @@ Judge::Choice Judge::Hold(Choice choice, const JobFeatures& f, Timestamp now) {
     if (code != raised_) raised_since_ = now;
     raised_ = code;
     raised_seen_ = now;
+    raised_pace_ = f.newest_pace_seconds;
     candidate_.clear();
     if (!f.ended && code == verdict_.code() && IsFainter(verdict_, choice.finding, f))
       choice.family = nullptr;
@@ -180,6 +181,12 @@ Judge::Choice Judge::Hold(Choice choice, const JobFeatures& f, Timestamp now) {
   // have to wait for that.
   constexpr Duration kTrend = Seconds(30);
   if (raised_ == "G1" && choice.finding.sub == subs::kTooEarly) clear = std::max(clear, kTrend);
+  // Who is late by a little comes near the limit and goes: that is over where the steps have become
+  // quicker, or something else explains them.
+  constexpr double kQuicker = 0.95;
+  constexpr Duration kOver = Seconds(60);
+  const bool quicker = f.newest_pace_seconds < kQuicker * raised_pace_;
+  if (quicker || choice.finding.symptom == "slow") clear = std::min(clear, kOver);
   // An event or a hang is no noise, and a fault waits for its own hold: only what is less than what
   // stands waits until that has been absent for long.
   const bool event = choice.family->incident && f.Primary() != nullptr;
@@ -189,6 +196,7 @@ Judge::Choice Judge::Hold(Choice choice, const JobFeatures& f, Timestamp now) {
   if (now - candidate_since_ >= choice.family->hold && cleared) {
     raised_ = code;
     raised_since_ = raised_seen_ = now;
+    raised_pace_ = f.newest_pace_seconds;
     candidate_.clear();
     return choice;
   }

@@ -55,9 +55,9 @@ class Judge {
 
   template <class A>
   void Fields(A& a) {
-    a(verdict_bytes_, attempts_bytes_, raised_, raised_since_, candidate_, candidate_since_,
-      raised_seen_, final_since_, changes_, ailments_, concluded_, judged_, history_bytes_,
-      assertions_);
+    a(verdict_bytes_, attempts_bytes_, raised_, raised_since_, raised_pace_, candidate_,
+      candidate_since_, raised_seen_, final_since_, changes_, ailments_, concluded_, judged_,
+      history_bytes_, assertions_);
   }
   void BeforeSave();    // fills what Fields writes
   bool AfterRestore();  // false: the stored documents cannot be read
@@ -87,8 +87,9 @@ class Judge {
   std::vector<std::string> attempts_bytes_;
   std::string raised_;  // code that stands
   Timestamp raised_since_;
-  Timestamp raised_seen_;  // when the families last agreed with it
-  std::string candidate_;  // code that would replace it
+  double raised_pace_ = 0;  // seconds per step when it was seen last; NaN: not known
+  Timestamp raised_seen_;   // when the families last agreed with it
+  std::string candidate_;   // code that would replace it
   Timestamp candidate_since_;
   Timestamp final_since_;
   int64_t changes_ = 0;

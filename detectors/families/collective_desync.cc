@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // X10: ranks disagree about the collective.
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <utility>
@@ -40,17 +41,53 @@ int64_t Whole(std::string_view text) {
   return value;
 }
 
+// The group whose collective this is. Work prints its rank alone since torch 2.6; what the group's
+// watchdog prints behind it names the group, and the same number. Empty: nobody tells.
+std::string_view GroupOf(const JobFeatures& f, const Cause& cause) {
+  const std::string_view own = Field(cause.incident(), "pg");
+  if (!own.empty()) return own;
+  std::string_view group;
+  for (const Cause& other : f.causes) {
+    const logs::Incident& said = other.incident();
+    const std::string_view named = Field(said, "pg");
+    if (named.empty() || said.kind != IncidentKind::kCollectiveTimeout ||
+        Field(said, "seq") != Field(cause.incident(), "seq") ||
+        !std::ranges::includes(other.candidate->ranks, cause.candidate->ranks))
+      continue;
+    if (!group.empty() && group != named) return {};
+    group = named;
+  }
+  return group;
+}
+
+// A rank whose watchdog names the collective that it waits in.
+struct Word {
+  const Cause* cause = nullptr;
+  std::string_view group;  // empty: not known
+};
+
+std::vector<Word> WordsOf(const JobFeatures& f) {
+  std::vector<Word> words;
+  for (const Cause& cause : f.causes) {
+    if (IsWatchdog(cause)) words.push_back({&cause, GroupOf(f, cause)});
+  }
+  return words;
+}
+
+bool SamePlace(const Word& a, const Word& b) {
+  return a.group == b.group &&
+         Whole(Field(a.cause->incident(), "seq")) == Whole(Field(b.cause->incident(), "seq"));
+}
+
 // In what two ranks' words for the same place of the same group differ. Sequence numbers of
-// different groups have nothing to do with each other, and older releases print no group: there
-// only a large number that several ranks share is believed to be one group's.
-std::string_view Difference(const Cause& a, const Cause& b) {
-  const logs::Incident& x = a.incident();
-  const logs::Incident& y = b.incident();
-  if (Field(x, "pg") != Field(y, "pg")) return {};
-  const int64_t seq = Whole(Field(x, "seq"));
-  if (seq < 0 || seq != Whole(Field(y, "seq"))) return {};
+// different groups have nothing to do with each other: where the group is not known, only a large
+// number that several ranks share is believed to be one group's.
+std::string_view Difference(const Word& a, const Word& b) {
+  const logs::Incident& x = a.cause->incident();
+  const logs::Incident& y = b.cause->incident();
   constexpr int64_t kLarge = 1000;
-  if (Field(x, "pg").empty() && seq < kLarge) return {};
+  const int64_t seq = Whole(Field(x, "seq"));
+  if (seq < 0 || !SamePlace(a, b) || (a.group.empty() && seq < kLarge)) return {};
   if (Field(x, "op") != Field(y, "op")) return "op";
   // All-gathers and scatters of uneven shares are legal, reductions of them are not.
   const bool even = Field(x, "op") == "ALLREDUCE" || Field(x, "op") == "BROADCAST";
@@ -60,32 +97,27 @@ std::string_view Difference(const Cause& a, const Cause& b) {
 
 struct Desync {
   std::string_view sub;  // empty: the ranks agree, as far as they say
-  const Cause* a = nullptr;
-  const Cause* b = nullptr;
+  Word a, b;
 };
 
 // Two ranks that gave up on different collectives at the same place.
-Desync FindDesync(const JobFeatures& f) {
-  for (size_t i = 0; i < f.causes.size(); ++i) {
-    if (!IsWatchdog(f.causes[i])) continue;
-    for (size_t j = i + 1; j < f.causes.size(); ++j) {
-      if (!IsWatchdog(f.causes[j])) continue;
-      const std::string_view sub = Difference(f.causes[i], f.causes[j]);
-      if (!sub.empty()) return {sub, &f.causes[i], &f.causes[j]};
+Desync FindDesync(const std::vector<Word>& words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    for (size_t j = i + 1; j < words.size(); ++j) {
+      const std::string_view sub = Difference(words[i], words[j]);
+      if (!sub.empty()) return {sub, words[i], words[j]};
     }
   }
   return {};
 }
 
 // Ranks whose watchdog stands at the place of this one and names the same operation.
-std::vector<int32_t> Agreeing(const JobFeatures& f, const Cause& with) {
+std::vector<int32_t> Agreeing(const std::vector<Word>& words, const Word& with) {
   std::set<int32_t> ranks;
-  for (const Cause& cause : f.causes) {
-    const logs::Incident& said = cause.incident();
-    if (!IsWatchdog(cause) || Field(said, "pg") != Field(with.incident(), "pg") ||
-        Field(said, "seq") != Field(with.incident(), "seq") || !Difference(cause, with).empty())
-      continue;
-    ranks.insert(cause.candidate->ranks.begin(), cause.candidate->ranks.end());
+  for (const Word& word : words) {
+    const std::vector<int32_t>& speakers = word.cause->candidate->ranks;
+    if (SamePlace(word, with) && Difference(word, with).empty())
+      ranks.insert(speakers.begin(), speakers.end());
   }
   return {ranks.begin(), ranks.end()};
 }
@@ -119,17 +151,17 @@ Finding Evaluate(const JobFeatures& f) {
   const logs::Incident& incident = primary->incident();
   const bool said = incident.sub == subs::kDesync;
   const bool device = incident.sub == subs::kMismatch;
-  const Desync desync = said || device ? Desync{} : FindDesync(f);
+  const std::vector<Word> words = WordsOf(f);
+  const Desync desync = said || device ? Desync{} : FindDesync(words);
   const bool watchdogs = !desync.sub.empty() && incident.kind == IncidentKind::kCollectiveTimeout;
   if (!said && !device && !watchdogs) return {};
   Finding finding = FromPrimary(f);
   finding.sub = said ? SubOfFingerprints(incident.message) : desync.sub;
   if (device) finding.sub = "op";
   if (watchdogs) {
-    Show(desync.a->evidence, finding);
-    Show(desync.b->evidence, finding);
-    finding.root = {desync.a->evidence, desync.b->evidence};
-    std::vector<int32_t> few = Agreeing(f, *desync.a), most = Agreeing(f, *desync.b);
+    finding.root = {desync.a.cause->evidence, desync.b.cause->evidence};
+    for (const features::EvidenceRef evidence : finding.root) Show(evidence, finding);
+    std::vector<int32_t> few = Agreeing(words, desync.a), most = Agreeing(words, desync.b);
     if (few.size() > most.size()) few.swap(most);
     finding.ranks.clear();
     if (few.size() < most.size()) finding.ranks = std::move(few);  // else nobody is the odd one out
@@ -149,8 +181,8 @@ RuledOut RuleOut(const JobFeatures& f) {
                     {{FieldId::kDumps, f.reports.dumps}});
   }
   if (const Cause* cause = FindCause(f, IncidentKind::kCollectiveTimeout)) {
-    if (const Desync desync = FindDesync(f); !desync.sub.empty())
-      return Excluded(Reason::kOtherEvent, {desync.a->evidence, desync.b->evidence});
+    if (const Desync desync = FindDesync(WordsOf(f)); !desync.sub.empty())
+      return Excluded(Reason::kOtherEvent, {desync.a.cause->evidence, desync.b.cause->evidence});
     return NotDecidable(proto::STORE_NCCL, Reason::kSameCollective,
                         {{FieldId::kOp, std::string(Field(cause->incident(), "op"))}});
   }

@@ -51,11 +51,15 @@ bool Saves(const JobFeatures& f) {
   return f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL;
 }
 
-// Steps come, and are of the usual kind.
+// Steps come and are of the usual kind, and did for most of the five minutes of `busiest_minute`: a
+// card idles before the first one, while a program loads and compiles.
 bool TakesSteps(const JobFeatures& f) {
+  constexpr double kMostSeconds = 180;
   // Generation for a reward goes token by token, and a card idles between.
   if (!Runs(f) || Saves(f) || f.reward_objective || !IsWarm(f)) return false;
   if (!f.steps_known && !std::isfinite(f.pace_seconds)) return false;
+  const features::Evidence* const first = f.At(f.first_progress_evidence);
+  if (first != nullptr && (f.now - first->begin).seconds() < kMostSeconds) return false;
   const double usual = std::isfinite(f.usual_record_seconds) ? f.usual_record_seconds : 0;
   return f.silence_seconds <= std::max(10.0, 5 * usual);
 }
@@ -196,7 +200,8 @@ Finding IdlingCards(const JobFeatures& f) {
   Finding finding;
   double most = 0;
   for (const RunGpu& gpu : f.gpu.gpus) {
-    if (!(gpu.busiest_minute <= kDuty)) return {};
+    // Its minutes are those of the clock: the newest is not among them.
+    if (!(gpu.busiest_minute <= kDuty) || gpu.engine > kDuty) return {};
     most = std::max(most, gpu.busiest_minute);
     Show(gpu.activity_evidence, finding);
   }
@@ -232,7 +237,7 @@ features::EvidenceRef HalfIdleCards(const JobFeatures& f) {
   if (!TakesSteps(f)) return features::kNoEvidence;
   const RunGpu* most = nullptr;
   for (const RunGpu& gpu : f.gpu.gpus) {
-    if (!(gpu.busiest_minute <= kHalf)) return features::kNoEvidence;
+    if (!(gpu.busiest_minute <= kHalf) || gpu.engine > kHalf) return features::kNoEvidence;
     if (most == nullptr || gpu.busiest_minute > most->busiest_minute) most = &gpu;
   }
   return most->busiest_minute > kSome ? most->activity_evidence : features::kNoEvidence;

@@ -55,6 +55,13 @@ bool SpeakerIsElsewhere(const JobFeatures& f) {
   return !seen.empty() && static_cast<int32_t>(seen.size()) < f.world_size;
 }
 
+// So many records in which the loss did not fall: the model does not learn, or has nothing left to
+// learn.
+bool IsLongAndFlat(const JobFeatures& f) {
+  constexpr int64_t kLong = 100;
+  return f.recognised && f.loss.points >= kLong && !f.reward_objective && !Learned(f);
+}
+
 // Its records were read from a file after they were written, or came in one piece: none has come
 // after another yet, and nothing else shows that it goes on.
 bool IsQuiet(const JobFeatures& f) {
@@ -103,6 +110,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.sub = subs::kUnverifiable;
     finding.tier = completed || f.train_end ? proto::TIER_S : proto::TIER_W;
     if (SpeakerIsElsewhere(f)) finding.cap = cap::kLookalike;
+    if (IsLongAndFlat(f)) finding.cap = cap::kEvenOdds;
     Show(f.lines_evidence, finding);
     Show(f.steps_evidence, finding);
     ShowCurve(f, finding);

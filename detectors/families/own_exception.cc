@@ -54,15 +54,14 @@ bool InKnownTrainer(const Incident& incident) {
                      [](const KeyValue& field) { return field.key == "trainer"; });
 }
 
-// Another rank prints, on another node: this one has trained by its calls. What a start does in
-// collectives (the first broadcast of the weights, a checkpoint's parts) is over in less than a
-// minute of them, and has frames of its own.
-bool TrainedByItsCalls(const JobFeatures& f, FrameKind frame) {
-  constexpr int32_t kAdvances = 60;  // looks, a second apart
+// Another rank prints, on another node: this one has trained by its calls, for so many looks, a
+// second apart. What a start does in collectives (the first broadcast of the weights, a
+// checkpoint's parts) has frames of its own.
+bool TrainedByItsCalls(const JobFeatures& f, FrameKind frame, int32_t advances) {
   constexpr double kCompleted = 100;
   if (frame != FrameKind::kDataset && BeforeTraining(frame)) return false;
   return f.progress == 0 && f.collectives.completed >= kCompleted &&
-         f.collectives.advances >= kAdvances && f.launches.launches > 0;
+         f.collectives.advances >= advances && f.launches.launches > 0;
 }
 
 }  // namespace
@@ -81,7 +80,10 @@ When Place(const JobFeatures& f, const Cause& cause) {
   // back.
   if (f.recognised && (cause.candidate->progress_before > 0 || f.progress > 0))
     return When::kTraining;
-  if (TrainedByItsCalls(f, incident.frame)) return When::kTraining;
+  // In less than a minute they may still be those of a start.
+  constexpr int32_t kSurely = 60, kPerhaps = 10;
+  if (TrainedByItsCalls(f, incident.frame, kSurely)) return When::kTraining;
+  if (TrainedByItsCalls(f, incident.frame, kPerhaps)) return When::kProbablyStart;
   if (BeforeTraining(incident.frame)) return When::kStart;
   if (f.generic) return When::kUnknown;
   // A framework that announces its training loop, and had not.

@@ -133,6 +133,18 @@ void World::Snapshots(const Interruption& what, double t, double until) {
   }
 }
 
+// The line of ProcessGroupNCCL.cpp behind that of the work, which alone names the group.
+void World::SayGroup(int rank, double t) {
+  const auto sequence = static_cast<long long>(collectives_ + 1);
+  Say(rank, t,
+      Text("[rank%d]:[E%s ProcessGroupNCCL.cpp:2268] [PG ID 0 PG GUID 0(default_pg) Rank %d]  "
+           "failure detected by watchdog at work sequence id: %lld PG status: last enqueued work: "
+           "%lld, last completed work: %lld",
+           rank, Calendar(Wall(t), "%m%d %H:%M:%S.%f000").c_str(), rank, sequence, sequence + 1,
+           sequence - 1),
+      true);
+}
+
 // Each rank that waits ends itself: ProcessGroupNCCL.cpp.
 void World::Watchdog(const Interruption& what, double t) {
   int first = -1;
@@ -150,14 +162,7 @@ void World::Watchdog(const Interruption& what, double t) {
                     "Timeout(ms)=%d) ran for %d milliseconds before timing out.",
                     sequence, milliseconds, milliseconds + 71),
         true);
-    Say(rank, at + 0.01,
-        Text(
-            "[rank%d]:[E%s ProcessGroupNCCL.cpp:2268] [PG ID 0 PG GUID 0(default_pg) Rank %d]  "
-            "failure detected by watchdog at work sequence id: %lld PG status: last enqueued work: "
-            "%lld, last completed work: %lld",
-            rank, Calendar(Wall(at), "%m%d %H:%M:%S.%f000").c_str(), rank, sequence, sequence + 1,
-            sequence - 1),
-        true);
+    SayGroup(rank, at + 0.01);
     Say(rank, at + 1, head + "To avoid data inconsistency, we are taking the entire process down.",
         true);
     Signal(at + 1.1, rank, kAbort, -6, KeyOf(rank), "python3", plan.uid, "");

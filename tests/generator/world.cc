@@ -169,7 +169,7 @@ void World::Kernel(double t, std::string type, std::string text, int rank, int c
   event.text = std::move(text);
   event.code = code;
   if (rank >= 0 && code != 0) event.gpu_bus_id = BusId(rank);
-  if (rank >= 0 && code != 0) event.victim = KeyOf(rank);
+  if (rank >= 0 && event.type != KernelEventType::kPcie) event.victim = KeyOf(rank);
   Tell(t, Source::kKmsg, std::move(event));
 }
 

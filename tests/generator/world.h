@@ -197,6 +197,7 @@ class World {
 
   void Tell(double t, Source source, decltype(Observation::kind) kind);
   void Say(int rank, double t, std::string text, bool error = false);  // -1: the launcher
+  void SayGroup(int rank, double t);  // which group's collective its watchdog has given up
   void SayScheduler(double t, std::string text);  // slurmstepd and srun, in the job's output
   void Kernel(double t, std::string type, std::string text, int rank = -1, int code = 0);
   void Fact(double t, const std::string& field, const std::string& value,

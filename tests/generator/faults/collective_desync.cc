@@ -18,6 +18,7 @@ void ApplyX10(World& world, Random& random) {
   const double onset = world.Onset(0.1, 0.5);
   const int rank = world.PickRank();
   world.Blame({rank}, onset);
+  if (world.plan.ranks == 2) world.truth.ranks.clear();  // of two neither is the odd one
   world.plan.watchdog = true;
   world.plan.nccl_timeout = random.Pick(std::vector<double>{120, 300, 600});
   world.Reserve(onset, world.plan.nccl_timeout + 60);
@@ -57,6 +58,7 @@ void ApplyX10(World& world, Random& random) {
                static_cast<long long>(of.collectives() + 1), op ? "BROADCAST" : "ALLREDUCE",
                op ? 25165824 : 7340032, op ? 25165824 : 7340032, milliseconds, milliseconds + 40),
           true);
+      of.SayGroup(who, at + 0.01);
     }
   };
   world.interruptions.push_back(hang);

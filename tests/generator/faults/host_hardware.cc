@@ -29,13 +29,14 @@ void ApplyX15(World& world, Random& random) {
     of.Kernel(t - 0.25, "memory",
               Text("EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 "
                    "slot:0 page:0x3a1c2 offset:0x0 grain:32 syndrome:0x0)"));
-    of.Kernel(t - 0.05, "memory",
+    of.Kernel(t - 0.05, "machine_check",
               kill ? Text("Memory failure: 0x3a1c2: forcibly killing python3:%d because of failure "
                           "to unmap corrupted page",
                           pid)
                    : Text("Memory failure: 0x3a1c2: Sending SIGBUS to python3:%d due to hardware "
                           "memory corruption",
-                          pid));
+                          pid),
+              who);
     of.Signal(t, who, kill ? 9 : 7, kill ? 0x80 : 4, of.KeyOf(who), "python3", of.plan.uid, "");
   };
   world.interruptions.push_back(crash);
