@@ -123,9 +123,8 @@ void Judge::CountTime(const JobFeatures& f, Timestamp now) {
   const double seconds = judged_.ns == 0 ? 0 : (now - judged_).seconds();
   const bool observed = f.running && seconds <= kMaxTickSeconds;
   judged_ = now;
-  const double still = StillSeconds(f);
   if (has_judged() && verdict_.state() == proto::LIVE && !concluded_)
-    ailments_.Stood(verdict_, observed ? seconds : 0, std::isfinite(still) ? still : 0);
+    ailments_.Stood(verdict_, observed ? seconds : 0, StillSeconds(f));
 }
 
 const Ailment* Judge::Conclude(const Choice& end, const JobFeatures& f) {

@@ -172,7 +172,7 @@ void World::KillAll(double t, int signo, bool escalate, const ProcessKey& sender
                     const std::string& comm, int uid, const std::string& cgroup) {
   std::vector<int> left;
   for (const auto& [rank, index] : life_of_) left.push_back(rank);
-  const int code = signo == 2 ? 0x80 : 0;  // from the terminal: SI_KERNEL
+  const int code = signo == kInterrupt ? 0x80 : 0;  // from the terminal: SI_KERNEL
   Signal(t, -1, signo, code, sender, comm, uid, cgroup);
   double gone = t;
   for (const int rank : left) {
@@ -183,7 +183,12 @@ void World::KillAll(double t, int signo, bool escalate, const ProcessKey& sender
     const double at =
         t + (slow && escalate ? kKillWait + random.Between(0.1, 1.5) : random.Between(0.05, 2));
     life->Do(last, t, at);
-    if (slow) Signal(at - 0.05, rank, kKill, 0, sender, comm, uid, cgroup);
+    // The terminal asks once; whom that does not end the launcher kills.
+    if (slow && signo == kInterrupt) {
+      Signal(at - 0.05, rank, kKill, 0, launcher_, "torchrun", plan.uid, "");
+    } else if (slow) {
+      Signal(at - 0.05, rank, kKill, 0, sender, comm, uid, cgroup);
+    }
     Die(at, rank, slow ? kKill : signo);
     gone = std::max(gone, at);
   }
@@ -239,7 +244,7 @@ void World::StopBy(double t, Ending how) {
     return by_slurm(head + " ***", "CANCELLED", "0:15", "None", std::to_string(plan.uid),
                     "cancelled");
   // Ctrl-C goes to the whole process group, from the terminal.
-  KillAll(t, 2, false, {}, "", 0, "");
+  KillAll(t, kInterrupt, true, {}, "", 0, "");
   EndWrapper(t_, 2);
   Finish(t_);
   End(t_, "cancelled");

@@ -77,7 +77,7 @@ struct HostSecond {
 };
 
 inline constexpr double kKillWait = 30;  // slurm.conf
-inline constexpr int kAbort = 6, kKill = 9, kTerminate = 15;
+inline constexpr int kInterrupt = 2, kAbort = 6, kKill = 9, kTerminate = 15;
 
 enum class Phase : uint8_t { kImport, kRendezvous, kLoad, kCompile, kTrain, kSave, kEval };
 
