@@ -123,8 +123,14 @@ void Judge::CountTime(const JobFeatures& f, Timestamp now) {
   const double seconds = judged_.ns == 0 ? 0 : (now - judged_).seconds();
   const bool observed = f.running && seconds <= kMaxTickSeconds;
   judged_ = now;
+  double still = StillSeconds(f);
+  // What was never seen to move may be moving now, unless somebody is about to end it.
+  const bool ending = std::any_of(f.causes.begin(), f.causes.end(), [](const auto& cause) {
+    return cause.event == features::CauseClass::kStopRequest;
+  });
+  if (!std::isfinite(still) && !ending) still = 0;
   if (has_judged() && verdict_.state() == proto::LIVE && !concluded_)
-    ailments_.Stood(verdict_, observed ? seconds : 0, StillSeconds(f));
+    ailments_.Stood(verdict_, observed ? seconds : 0, still);
 }
 
 const Ailment* Judge::Conclude(const Choice& end, const JobFeatures& f) {

@@ -18,7 +18,10 @@ void ApplyX10(World& world, Random& random) {
   const double onset = world.Onset(0.1, 0.5);
   const int rank = world.PickRank();
   world.Blame({rank}, onset);
-  if (world.plan.ranks == 2) world.truth.ranks.clear();  // of two neither is the odd one
+  if (world.plan.ranks == 2) {  // of two neither is the odd one
+    world.truth.ranks.clear();
+    world.truth.gpus.clear();
+  }
   world.plan.watchdog = true;
   world.plan.nccl_timeout = random.Pick(std::vector<double>{120, 300, 600});
   world.Reserve(onset, world.plan.nccl_timeout + 60);
