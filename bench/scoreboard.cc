@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How right the verdicts are on generated jobs (tests/generator), as a table. Seeds below 1,000,000
-// are for development, those from 1,000,000 on are held out.
+// How right the verdicts are on generated jobs (tests/generator), as a table. Seeds below 2,000,000
+// are for development, those from 2,000,000 on are held out.
 //
 //   scoreboard [--first N] [--count N] [--family CODE]... [--without STORE]... [--late] [--outage]
 //              [--minutes M] [--ranks N] [--widen F] [--second CODE] [--each] [--classifier CMD]
