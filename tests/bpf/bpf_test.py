@@ -242,7 +242,12 @@ class Crash(BpfTest):
     def crash(self, text, core):
         limit = resource.RLIM_INFINITY if core else 0
         daemon = self.daemon()
-        process = self.python(text, before=lambda: resource.setrlimit(resource.RLIMIT_CORE, (limit, limit)))
+        # On a busy machine it would end before it was looked at.
+        known = Path(self.folder) / "known"
+        process = self.python(f"import os, time\nwhile not os.path.exists({str(known)!r}): time.sleep(0.01)\n{text}",
+                              before=lambda: resource.setrlimit(resource.RLIMIT_CORE, (limit, limit)))
+        self.job_of(daemon, process.pid)
+        known.touch()
         status = process.wait(PATIENCE)
         verdict = self.the_verdict(daemon, process)
         exits = [e for e in recording.exits(self.recorded(daemon, verdict)) if e.pid == process.pid]
