@@ -160,10 +160,14 @@ void Judge::NoteChange(const proto::Verdict& next, int64_t wall_ns) {
 Judge::Choice Judge::Hold(Choice choice, const JobFeatures& f, Timestamp now) {
   const std::string code(choice.family->code);
   if (raised_.empty() || f.ended || code == raised_) {
-    if (code != raised_) raised_since_ = now;
+    if (code != raised_) {
+      raised_since_ = now;
+      raised_pace_ = std::numeric_limits<double>::quiet_NaN();
+    }
     raised_ = code;
     raised_seen_ = now;
-    raised_pace_ = f.newest_pace_seconds;
+    // The measures are those of a minute, and agree for a while after the steps have recovered.
+    raised_pace_ = std::fmax(raised_pace_, f.newest_pace_seconds);
     candidate_.clear();
     if (!f.ended && code == verdict_.code() && IsFainter(verdict_, choice.finding, f))
       choice.family = nullptr;

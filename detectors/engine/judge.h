@@ -87,7 +87,7 @@ class Judge {
   std::vector<std::string> attempts_bytes_;
   std::string raised_;  // code that stands
   Timestamp raised_since_;
-  double raised_pace_ = 0;  // seconds per step when it was seen last; NaN: not known
+  double raised_pace_ = 0;  // longest seconds per step while it was seen; NaN: not known
   Timestamp raised_seen_;   // when the families last agreed with it
   std::string candidate_;   // code that would replace it
   Timestamp candidate_since_;
