@@ -15,7 +15,7 @@ using features::kNoEvidence;
 bool Learned(const JobFeatures& f) {
   const features::LossFeatures& loss = f.loss;
   if (loss.points < kShapePoints || loss.trailing_nonfinite > 0) return false;
-  const double noise = std::max(loss.noise, 0.002 * std::abs(loss.start));
+  const double noise = std::max({loss.noise, loss.swing, 0.002 * std::abs(loss.start)});
   return loss.end < loss.start - noise && loss.slope_per_point < 0 && loss.trend_z < -kTrendZ;
 }
 

@@ -81,6 +81,17 @@ bool MayWaitForAUser(const JobFeatures& f) {
          l.stall_seconds >= kHalf * l.host_share * l.window_seconds;
 }
 
+// Most of the idle time is a pause or two, far longer than the time between two records: something
+// happened (an evaluation, a server that did not answer), and before and after it the GPU works.
+bool StoodOnce(const JobFeatures& f) {
+  constexpr int32_t kOften = 3;
+  constexpr double kHalf = 0.5, kIntervals = 3;
+  const LaunchFeatures& l = f.launches;
+  return l.stalls > 0 && l.stalls < kOften &&
+         l.stall_seconds >= kHalf * l.host_share * l.window_seconds &&
+         l.stall_seconds > kIntervals * l.stalls * f.usual_record_seconds;
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -96,6 +107,7 @@ Finding Evaluate(const JobFeatures& f) {
   const features::EvidenceRef half_idle = WaitsForInput(f) ? HalfIdleCards(f) : kNoEvidence;
   const bool idle = l.host_share >= kIdle || half_idle != kNoEvidence;
   if (!idle && !PausesForInput(f)) return {};
+  if (StoodOnce(f)) return {};
   const bool in_turns = MayWaitForAUser(f);
   if (in_turns && !TakesTurns(f)) return {};
   // The driver says that the cards are at work: hosts that run ahead of them block in no call.

@@ -26,7 +26,10 @@ constexpr int64_t kShortest = 3;
 // have settled. By this step it is over.
 constexpr double kPastBeginning = 100;
 
-constexpr double kTenPercent = 0.1, kTwentyPercent = 0.18;  // in logarithms
+constexpr double kTenPercent = 0.1;  // in logarithms
+
+// Losses that differ by a fifth of themselves and more, as those of adversaries do, hide any trend.
+constexpr double kLoud = 0.2;
 
 bool IsNotFinite(const JobFeatures& f) {
   const LossFeatures& loss = f.loss;
@@ -85,7 +88,16 @@ bool EndsOnARise(const JobFeatures& f) {
          std::log(loss.last / loss.first) > kTwice && std::log(loss.last / loss.end) > kTwice;
 }
 
-std::string_view LongDivergence(const LossFeatures& loss) {
+// It has come down from as high before, and more than once.
+bool Swings(const LossFeatures& loss) {
+  constexpr double kHigher = 1.5;
+  constexpr int64_t kLonger = 3;
+  return std::log(loss.end / loss.lowest) < kHigher * loss.log_swing &&
+         loss.points_above < kLonger * loss.points_of_swing;
+}
+
+std::string_view LongDivergence(const JobFeatures& f) {
+  const LossFeatures& loss = f.loss;
   if (loss.start <= 0 || loss.end <= 0 || loss.lowest <= 0) return {};
   if (loss.log_noise <= 0 && loss.noise <= 0) return {};
   const double sigma = loss.log_noise > 0 ? loss.log_noise : loss.noise / std::abs(loss.start);
@@ -100,9 +112,18 @@ std::string_view LongDivergence(const LossFeatures& loss) {
   const double regained = std::log(loss.end / loss.lowest);
   const double gained = std::log(loss.start / loss.lowest);
   const bool up = regained > kSigmas * error(loss.lowest_points, loss.end_points) && StaysUp(loss);
-  if (!up) return {};
-  if (std::log(loss.end / loss.start) > std::max(kTenPercent, kSigmas * rise_error))
-    return subs::kRose;
+  if (!up || Swings(loss)) return {};
+  // Few records are of many steps each; while more may come, a handful of them is no plateau.
+  const int64_t few = f.running ? 20 : 5;
+  const bool for_long = loss.points_above >= std::max<int64_t>(50, loss.points / 20) ||
+                        loss.points_above >= std::max<int64_t>(few, loss.points / 4);
+  const double risen = std::log(loss.end / loss.start);
+  // A run that goes on may come back from less than twice the loss.
+  constexpr double kTwice = 0.69;
+  if (f.running && risen < kTwice && !for_long) return {};
+  // Where one batch differs from the next by a fifth, levels wander as well.
+  if (risen < kTwice && sigma >= kLoud) return {};
+  if (risen > std::max(kTenPercent, kSigmas * rise_error)) return subs::kRose;
   // Against the very first records too: an early spike makes the first points a poor yardstick.
   const double first_error = error(std::min<int64_t>(loss.points, 3), loss.end_points);
   if (loss.first_three > 0 &&
@@ -110,21 +131,25 @@ std::string_view LongDivergence(const LossFeatures& loss) {
     return subs::kRose;
   }
   constexpr double kGaveBack = 0.3;  // of what had been learned
-  const bool for_long =
-      loss.points_above >= std::max<int64_t>(50, loss.points / 20) ||
-      loss.points_above >=
-          std::max<int64_t>(5, loss.points / 4);  // few records: of many steps each
-  if (gained > kSigmas * rise_error && regained > std::max(kTwentyPercent, kGaveBack * gained) &&
+  if (gained > kSigmas * rise_error && regained > std::max(kTenPercent, kGaveBack * gained) &&
       for_long) {
     return subs::kPlateau;
   }
   return {};
 }
 
+// The loss of a run of some length shows no trend.
+bool IsFlat(const LossFeatures& loss) {
+  constexpr int64_t kLong = 200;
+  if (loss.points < kLong || loss.start <= 0) return false;
+  if (std::max(loss.noise, loss.swing) >= kLoud * loss.start) return false;
+  return std::abs(loss.start - loss.end) < std::max(0.01 * loss.start, 2 * loss.noise) &&
+         std::abs(loss.trend_z) < kTrendZ;
+}
+
 // Flat for long, with a reason that the log itself shows.
 std::string_view NotLearning(const JobFeatures& f) {
   const LossFeatures& loss = f.loss;
-  constexpr int64_t kLong = 200;
   constexpr int64_t kDead = 50;
   constexpr double kAnything = 0.01;  // below it a loss is rounded, not dead
   if (!LossMustFall(f) || loss.start <= 0) return {};
@@ -133,21 +158,14 @@ std::string_view NotLearning(const JobFeatures& f) {
       loss.last > kAnything && loss.end >= 0.99 * loss.first) {
     return subs::kFrozen;
   }
-  if (loss.points < kLong) return {};
-  // Losses that swing by a fifth of themselves and more, as those of adversaries do, hide any
-  // trend.
-  constexpr double kSwings = 0.2;
-  if (loss.noise >= kSwings * loss.start) return {};
-  const bool flat = std::abs(loss.start - loss.end) < std::max(0.01 * loss.start, 2 * loss.noise) &&
-                    std::abs(loss.trend_z) < kTrendZ;
-  if (!flat) return {};
+  if (!IsFlat(loss)) return {};
   // Many schedules end on a rate of 0: only a row of them keeps a run from learning.
   if (loss.trailing_zero_rates >= loss.points / 2) return subs::kLrZero;
   if (std::isfinite(loss.late_grad_norm) && std::isfinite(loss.early_grad_norm) &&
       loss.late_grad_norm < 0.01 * loss.early_grad_norm) {
     return subs::kFrozen;
   }
-  return subs::kFlat;
+  return {};
 }
 
 // The gradient norm has left its own order of magnitude together with the loss.
@@ -228,9 +246,13 @@ std::string_view Divergence(const JobFeatures& f) {
   if (loss.points < kShapePoints) return ShortDivergence(f);
   const Explosion explosion = Exploded(f);
   if (explosion.by_rate) return subs::kExploded;
-  if (const std::string_view sub = LongDivergence(loss); !sub.empty()) return sub;
+  if (const std::string_view sub = LongDivergence(f); !sub.empty()) return sub;
   if (explosion.found) return subs::kExploded;
   return EndsOnARise(f) ? subs::kRose : std::string_view();
+}
+
+bool HasNotMoved(const JobFeatures& f) {
+  return LossMustFall(f) && Divergence(f).empty() && NotLearning(f).empty() && IsFlat(f.loss);
 }
 
 namespace loss_divergence {
@@ -244,13 +266,11 @@ Finding Evaluate(const JobFeatures& f) {
   if (primary != nullptr && !nan_text) return {};
   std::string_view sub = Divergence(f);
   // A handful of records, of a short run or at the end of a long one, is little to go by.
-  bool weak =
-      sub == subs::kRose && (f.loss.points < kShapePoints || LongDivergence(f.loss).empty());
+  bool weak = sub == subs::kRose && (f.loss.points < kShapePoints || LongDivergence(f).empty());
   Ground cap = proto::GROUND_RECORD;
   if (nan_text && sub.empty()) sub = subs::kNonfinite;
   if (sub.empty()) {
     sub = NotLearning(f);
-    weak = sub == subs::kFlat;
     if (sub == subs::kFrozen) cap = cap::kLookalike;
   }
   if (sub.empty()) return {};

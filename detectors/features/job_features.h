@@ -73,6 +73,11 @@ struct LossFeatures {
   double last = logs::kAbsent;               // of the last record
   double highest = logs::kAbsent;            // of all records
   double peak_after_lowest = logs::kAbsent;  // highest median of a window behind the lowest one
+  // The second largest of its rises that were followed by a fall to less than half of it, between
+  // medians of a window, and the second longest: what this curve does and comes back from.
+  double swing = 0;
+  double log_swing = 0;
+  int64_t points_of_swing = 0;
   int64_t points_above = 0;  // at the end, in a row, that are nearer to the end than to the lowest
   int64_t points_climbing = 0;  // at the end, in a row, above twice the median of the last points
   int64_t points_still = 0;     // at the end, in a row, within half a per cent of the last

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "detectors/windows/series/statistics.h"
 
@@ -43,6 +45,93 @@ int64_t Trailing(std::span<const double> values, auto holds) {
   return count;
 }
 
+// Rises of a level that came back. One is an event; what happens twice is what the curve does, as
+// the losses of adversaries, of cyclic rates and of data that come in turns do.
+class Swings {
+ public:
+  explicit Swings(double noise) : least_(kSigmas * noise) {}
+
+  void Add(double level) {
+    ++at_;
+    if (at_ == 1 || level < low_) {
+      Begin(level);
+    } else if (level > peak_) {
+      peak_ = level;
+    } else if (level < (low_ + peak_) / 2) {
+      if (peak_ - low_ > least_) {
+        heights_.push_back(peak_ - low_);
+        log_heights_.push_back(low_ > 0 ? std::log(peak_ / low_) : 0);
+        lengths_.push_back(static_cast<double>(at_ - since_));
+      }
+      Begin(level);
+    }
+  }
+
+  double height() const { return Second(heights_); }
+  double log_height() const { return Second(log_heights_); }
+  double length() const { return Second(lengths_); }  // in levels
+
+ private:
+  void Begin(double level) {
+    low_ = peak_ = level;
+    since_ = at_;
+  }
+
+  static double Second(std::vector<double> values) {
+    if (values.size() < 2) return 0;
+    std::nth_element(values.begin(), values.begin() + 1, values.end(), std::greater<>());
+    return values[1];
+  }
+
+  // Between medians of twenty values and more, whose difference has 0.4 of the noise of one.
+  static constexpr double kSigmas = 2;
+
+  double least_;
+  int64_t at_ = 0, since_ = 0;
+  double low_ = 0, peak_ = 0;
+  std::vector<double> heights_, log_heights_, lengths_;
+};
+
+void NoteSwings(std::span<const double> curve, LossFeatures& f) {
+  const size_t n = curve.size();
+  const size_t width = EndPoints(n), stride = std::max<size_t>(1, width / 2);
+  Swings swings(f.noise);
+  for (size_t i = 0; i + width <= n; i += stride)
+    swings.Add(windows::Median(curve.subspan(i, width)));
+  f.swing = swings.height();
+  f.log_swing = swings.log_height();
+  f.points_of_swing =
+      static_cast<int64_t>(swings.length() * static_cast<double>(stride)) * f.stride;
+}
+
+// The lowest median of a window, so that one lucky batch is no plateau to fall from, and the
+// highest behind it. The window does not grow with the run, and what the curve has forgotten the
+// tracker knows: what was learned in two dozen records stays learned in the eyes of the thousandth.
+void NoteLowest(const windows::LossTracker& tracker, LossFeatures& f) {
+  const std::span<const double> curve(f.curve);
+  const size_t n = curve.size();
+  const size_t width = std::max<size_t>(1, std::min(windows::LossTracker::kLevel, n / 4));
+  const size_t step = std::max<size_t>(1, width / 2);
+  f.lowest = f.start;
+  f.lowest_points = static_cast<int64_t>(width);
+  size_t at = 0;
+  for (size_t i = 0; i + width <= n; i += step) {
+    const double level = windows::Median(curve.subspan(i, width));
+    if (level < f.lowest) {
+      f.lowest = level;
+      at = i;
+    }
+  }
+  if (f.stride > 1 && tracker.lowest_level() < f.lowest) {
+    f.lowest = tracker.lowest_level();
+    at = static_cast<size_t>(tracker.lowest_level_at() / f.stride);
+  }
+  f.points_since_lowest = static_cast<int64_t>(n - std::min(n, at)) * f.stride;
+  f.peak_after_lowest = f.end;
+  for (size_t i = at; i + width <= n; i += step)
+    f.peak_after_lowest = std::max(f.peak_after_lowest, windows::Median(curve.subspan(i, width)));
+}
+
 }  // namespace
 
 LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
@@ -77,13 +166,15 @@ LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
   const std::span<const double> curve(f.curve);
   if (curve.empty()) return f;
   const size_t n = curve.size();
-  f.start = windows::Median(curve.first(StartPoints(n)));
-  // The exact tail, not its decimation, speaks for the end.
+  // The exact beginning and end, not their decimation, speak for both.
+  const std::span<const double> head(tracker.head());
+  const size_t start_points = std::min(head.size(), StartPoints(n));
+  f.start = windows::Median(head.first(start_points));
   const std::vector<double> tail = tracker.Tail();
   const size_t end_points = std::min(tail.size(), EndPoints(n));
   f.end = windows::Median(std::span(tail).last(end_points));
   f.noise = windows::NoiseSigma(curve);
-  f.start_points = static_cast<int64_t>(StartPoints(n));
+  f.start_points = static_cast<int64_t>(start_points);
   f.end_points = static_cast<int64_t>(end_points);
   if (std::all_of(curve.begin(), curve.end(), [](double loss) { return loss > 0; })) {
     std::vector<double> logs(n);
@@ -91,25 +182,11 @@ LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
                    [](double loss) { return std::log(loss); });
     f.log_noise = windows::NoiseSigma(logs);
   }
-  // Lowest median of a window, so that one lucky batch is no plateau to fall from.
-  const size_t width = std::max<size_t>(1, std::min<size_t>(EndPoints(n), n / 4));
-  f.lowest = f.start;
-  f.lowest_points = static_cast<int64_t>(width);
-  size_t lowest_at = 0;
-  for (size_t i = 0; i + width <= n; i += std::max<size_t>(1, width / 2)) {
-    const double level = windows::Median(curve.subspan(i, width));
-    if (level < f.lowest) {
-      f.lowest = level;
-      lowest_at = i;
-    }
-  }
-  f.points_since_lowest = static_cast<int64_t>(n - lowest_at) * f.stride;
+  NoteLowest(tracker, f);
+  NoteSwings(curve, f);
   f.first = curve.front();
-  f.first_three = windows::Median(curve.first(std::min<size_t>(n, 3)));
+  f.first_three = windows::Median(head.first(std::min<size_t>(head.size(), 3)));
   f.last = tail.back();
-  f.peak_after_lowest = f.end;
-  for (size_t i = lowest_at; i + width <= n; i += std::max<size_t>(1, width / 2))
-    f.peak_after_lowest = std::max(f.peak_after_lowest, windows::Median(curve.subspan(i, width)));
   const double halfway = (f.lowest + f.end) / 2;
   f.points_above = Trailing(curve, [halfway](double loss) { return loss > halfway; }) * f.stride;
   f.points_climbing = Trailing(tail, [&f](double loss) { return loss > 2 * f.end; });

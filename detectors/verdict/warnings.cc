@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "detectors/families/curve.h"
 #include "detectors/families/gpu.h"
 #include "detectors/families/gpu_peers.h"
 #include "detectors/families/standstill.h"
@@ -188,6 +189,10 @@ class Writer {
     }
     if (f_.loss.nonfinite > 0 && f_.loss.trailing_nonfinite == 0)
       Cited("loss_nonfinite_recovered", f_.loss.nonfinite_evidence);
+    if (verdict_.code() != "E1" && families::HasNotMoved(f_)) {
+      Cited("loss_flat", f_.loss.end_evidence,
+            {{FieldId::kLossStart, f_.loss.start}, {FieldId::kPoints, f_.loss.points}});
+    }
   }
 
   void AddGradients() {

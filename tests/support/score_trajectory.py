@@ -32,7 +32,7 @@ def trajectory(verdict):
     """The shape of the curve as the verdict tells it; None where another event is the answer."""
     code, sub = verdict["code"], verdict.get("sub")
     if code == "E1":
-        return {"nonfinite": "nan", "silent_nan": "nan", "flat": "flat", "frozen": "flat", "lr_zero": "flat"}.get(sub, "diverging")
+        return {"nonfinite": "nan", "silent_nan": "nan", "frozen": "flat", "lr_zero": "flat"}.get(sub, "diverging")
     reason = family_state(verdict, "E1")
     if reason.startswith("the loss fell"):
         return "decreasing"

@@ -4,6 +4,7 @@
 #include "detectors/windows/trackers/loss_tracker.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 
@@ -142,7 +143,15 @@ void LossTracker::AddFinite(double loss) {
       stride_ *= 2;
     }
   }
+  if (head_.size() < kLevel) head_.push_back(loss);
   ++finite_;
+  if (finite_ < static_cast<int64_t>(kLevel) || finite_ % (kLevel / 2) != 0) return;
+  std::array<double, kLevel> newest;
+  for (size_t i = 0; i < kLevel; ++i) newest[i] = tail_[tail_.size() - kLevel + i];
+  if (const double level = Median(newest); !(level >= lowest_level_)) {
+    lowest_level_ = level;
+    lowest_level_at_ = finite_;
+  }
 }
 
 }  // namespace rankscope::windows

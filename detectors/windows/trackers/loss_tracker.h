@@ -37,6 +37,7 @@ class LossTracker {
  public:
   static constexpr size_t kCurve = 512;  // decimated points of the whole curve: 512 x 8 B
   static constexpr size_t kTail = 128;   // exact points at the end
+  static constexpr size_t kLevel = 10;   // points whose median is a level: one lucky batch is none
 
   // One record; `line` is cited when the record is a landmark.
   void Add(const logs::Progress& progress, uint32_t stream, int64_t offset, std::string_view line,
@@ -53,6 +54,11 @@ class LossTracker {
   const std::vector<double>& curve() const { return curve_; }
   int64_t curve_stride() const { return stride_; }
   std::vector<double> Tail() const { return tail_.ToVector(); }
+  // The first kLevel of them, and the lowest level of any kLevel in a row (looked at each kLevel /
+  // 2; absent before there were as many), with its place among the finite values.
+  const std::vector<double>& head() const { return head_; }
+  double lowest_level() const { return lowest_level_; }
+  int64_t lowest_level_at() const { return lowest_level_at_; }
   std::vector<double> GradNorms() const { return grad_norms_.ToVector(); }
   std::vector<double> LearningRates() const { return learning_rates_.ToVector(); }
   double early_grad_norm() const { return early_grad_norm_; }  // median of the first ten
@@ -83,7 +89,8 @@ class LossTracker {
       curve_, tail_, grad_norms_, learning_rates_, early_grads_, early_grad_norm_, first_, last_,
       lowest_, highest_, first_nonfinite_, first_silent_nan_, last_spike_, level_, deviation_,
       highest_grad_norm_, trailing_zero_rates_, keyless_, trailing_zeros_, first_zero_,
-      level_before_zeros_, trailing_bad_grads_, first_bad_grad_, level_at_bad_grads_);
+      level_before_zeros_, trailing_bad_grads_, first_bad_grad_, level_at_bad_grads_, head_,
+      lowest_level_, lowest_level_at_);
     if (stride_ < 1) stride_ = 1;  // restored from damaged bytes
   }
 
@@ -98,7 +105,9 @@ class LossTracker {
   int64_t trailing_silent_nan_ = 0;
   int64_t spikes_ = 0;
   int64_t stride_ = 1;
-  std::vector<double> curve_;
+  std::vector<double> curve_, head_;
+  double lowest_level_ = std::numeric_limits<double>::quiet_NaN();
+  int64_t lowest_level_at_ = 0;
   Ring<double, kTail> tail_;
   Ring<double, 64> grad_norms_;
   Ring<double, 64> learning_rates_;
