@@ -273,6 +273,8 @@ void DescribeTarget(const windows::Targets& targets, const windows::AttemptWindo
   evidence.values = {{FieldId::kMeasure, std::string(measure.substr(0, measure.find('_')))},
                      {FieldId::kShare, found.reached / found.target},
                      {FieldId::kRecords, found.records}};
+  if (!targets.partition().empty())
+    evidence.values.Set(FieldId::kBy, "partition " + targets.partition());
   found.evidence = citer.Add(std::move(evidence));
 }
 

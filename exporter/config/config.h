@@ -50,12 +50,13 @@ struct Config {
   } metrics;
   std::vector<SourceSettings> sources;  // in the order of sources.cc
   struct Slurm {
-    std::string role = "node";      // node | controller | off
-    std::string controller_url;     // of the instance whose role is controller; empty = none
-    std::string restd_url;          // of slurmrestd, with the version; empty = Slurm's commands
-    std::string restd_curl_config;  // options of requests to it; empty = none
-    std::string conf;               // SLURM_CONF of Slurm's commands; empty = their default
-    std::string mapping_dir;        // of a prolog's files; empty = none
+    std::string role = "node";         // node | controller | off
+    std::string controller_url;        // of the instance whose role is controller; empty = none
+    std::string restd_url;             // of slurmrestd, with the version; empty = Slurm's commands
+    std::string restd_curl_config;     // options of requests to it; empty = none
+    std::string conf;                  // SLURM_CONF of Slurm's commands; empty = their default
+    std::string mapping_dir;           // of a prolog's files; empty = none
+    std::vector<std::string> targets;  // PARTITION:WHAT=N
   } slurm;
   struct Fleet {
     std::string prometheus;

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "detectors/model/speeds.h"
 #include "exporter/loop/http_url.h"
 
 namespace rankscope::exporter {
@@ -209,6 +210,16 @@ Status CheckHostName(std::string_view text) {
                "' is not a host name; write it like node7.example, without a port"};
 }
 
+Status CheckTargetOfPartition(std::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon != std::string_view::npos && colon > 0 && ReadTarget(text.substr(colon + 1))) return {};
+  std::string names;
+  for (const std::string_view name : kSpeedNames)
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  return Error{"'" + std::string(text.substr(0, 60)) +
+               "' is not PARTITION:WHAT=N with a number above 0 and WHAT one of " + names};
+}
+
 Key NodeNameKey(std::string& value) {
   return {"node.name",
           "Name of this node in verdicts, metrics and recordings; empty: the host name. Where "
@@ -298,6 +309,10 @@ std::vector<Key> Bind(Config& c) {
       PathOrNoneKey("slurm.mapping_dir", c.slurm.mapping_dir,
                     "Directory in which a prolog maps GPUs to jobs, as for dcgm-exporter's "
                     "--hpc-job-mapping-dir; empty: none."),
+      ListKey("slurm.targets", c.slurm.targets,
+              "What the jobs of a partition should reach where their user names no target, as "
+              "PARTITION:WHAT=N: gpu:tokens_per_second=12000, gpu:mfu=0.35.",
+              CheckTargetOfPartition),
       UrlKey("fleet.prometheus", c.fleet.prometheus,
              "URL of a Prometheus that scrapes the other nodes. This build does not use it; "
              "`check` reports that."),

@@ -12,6 +12,7 @@
 
 #include "detectors/attribution/cgroup_path.h"
 #include "detectors/document/verdict_json.h"
+#include "exporter/daemon/site_targets.h"
 #include "exporter/daemon/sources.h"
 #include "exporter/loop/start_thread.h"
 #include "exporter/output/heard_files.h"
@@ -273,6 +274,13 @@ void Agent::Record(const Observation& observation) {
   // The engine first: of a job that it does not take there is no recording.
   engine_.Accept(observation);
   recordings_.Accept(observation);
+  if (const auto* record = std::get_if<SchedulerRecord>(&observation.kind)) {
+    for (Event& target : TargetsOf(*record, config_.slurm.targets)) {
+      const Observation told = OfAgent(std::move(target));
+      engine_.Accept(told);
+      recordings_.Accept(told);
+    }
+  }
   if (engine_.jobs() >= jobs_measured_ + kJobsUnmeasured) CheckMemory();
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -67,16 +66,7 @@ bool SetPrint(std::string_view value, Options& options) {
 }
 
 bool AddTarget(std::string_view value, Options& options) {
-  const size_t equals = value.find('=');
-  if (equals == std::string_view::npos) return false;
-  const std::string_view name = value.substr(0, equals);
-  const std::string_view number = value.substr(equals + 1);
-  if (std::find(kSpeedNames.begin(), kSpeedNames.end(), name) == kSpeedNames.end()) return false;
-  double target = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), target);
-  if (error != std::errc() || end != number.data() + number.size()) return false;
-  const bool share = name == kSpeedNames[static_cast<size_t>(Speed::kMfu)];
-  if (!(target > 0) || !std::isfinite(target) || (share && target > 1)) return false;
+  if (!ReadTarget(value)) return false;
   options.targets.emplace_back(value);
   return true;
 }

@@ -88,6 +88,19 @@ TEST(Config, ANodesNameIsAName) {
   }
 }
 
+TEST(Config, ATargetNamesPartitionMeasureAndNumber) {
+  const auto good =
+      Parse("slurm: {targets: [\"gpu:tokens_per_second=12000\", \"gpu-debug:mfu=0.35\"]}\n");
+  EXPECT_TRUE(good.problems.empty());
+  for (const char* target :
+       {"tokens_per_second=1", ":mfu=0.3", "gpu:mfu=1.5", "gpu:mfu", "gpu:speed=3", "gpu:mfu=0.3x",
+        "gpu:tokens_per_second=-1", "gpu:mfu=nan"}) {
+    const auto outcome = Parse("slurm: {targets: [\"" + std::string(target) + "\"]}\n");
+    ASSERT_EQ(outcome.problems.size(), 1u) << target;
+    EXPECT_THAT(outcome.problems[0], HasSubstr("is not PARTITION:WHAT=N")) << target;
+  }
+}
+
 TEST(Config, TheDefaultsAreTheEngines) {
   const Config c = DefaultConfig(kSources);
   const engine::Config engine;
