@@ -138,8 +138,10 @@ const Ailment* Judge::Conclude(const Choice& end, const JobFeatures& f) {
   if (replaced && !concluded_ && verdict_.state() == proto::LIVE)
     ailments_.Keep(verdict_, assertions_);
   const families::EndKind kind = families::KindOfEnd(end.family->code, end.finding, f);
-  // While it runs, only who is being ended is concluded: a family that falls has its own clearing.
-  if (f.running && kind != families::EndKind::kForced) return nullptr;
+  // While it runs, only who is being ended is concluded, or ends itself one rank after the other: a
+  // family that falls has its own clearing.
+  const bool ends = kind == families::EndKind::kForced || kind == families::EndKind::kUnclear;
+  if (f.running && !ends) return nullptr;
   const Ailment* const ailment = ailments_.Conclude(kind);
   // The same family at the end has the newer evidence.
   return ailment != nullptr && ailment->code == end.family->code ? nullptr : ailment;

@@ -67,30 +67,6 @@ std::string_view Sub(const logs::Incident& incident) {
   return subs::kPlan;
 }
 
-// No word of it, but the card refused an allocation, this rank launched nothing after it, and the
-// command failed within a minute.
-bool DiedRefused(const JobFeatures& f) {
-  constexpr double kSoon = 60;
-  const features::LaunchFeatures& l = f.launches;
-  const bool failed =
-      f.exit_known ? f.exit_code != 0 : FindCause(f, IncidentKind::kNonZeroExit) != nullptr;
-  return f.Primary() == nullptr && f.ended && failed && l.allocation_failures > 0 &&
-         l.launches_since_failure <= 0 && l.seconds_since_failure <= kSoon;
-}
-
-Finding Refused(const JobFeatures& f) {
-  Finding finding;
-  finding.matched = true;
-  finding.sub = subs::kRefused;
-  finding.tier = proto::TIER_S;
-  finding.cap = cap::kOneSource;  // it may have been caught, and the end be another's doing
-  finding.ranks = {f.launches.failed_rank};
-  finding.shows = {f.launches.allocation_evidence, f.exit_evidence};
-  finding.root = {f.launches.allocation_evidence};
-  finding.onset = f.At(f.launches.allocation_evidence)->begin;
-  return finding;
-}
-
 // The card's own refusal beside the allocator's words for it: of a rank that the text names, if
 // any.
 void ShowRefusal(const JobFeatures& f, Finding& finding) {
@@ -124,7 +100,9 @@ void AddRanksThatRanOut(const JobFeatures& f, Finding& finding) {
 Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (DiedRefused(f)) {
+    if (OthersHeldIt(f)) return {};
     Finding finding = Refused(f);
+    finding.sub = subs::kRefused;
     finding.domain = proto::DOMAIN_WORKLOAD;
     finding.component = "gpu_memory";
     finding.open.push_back(Question::kMemoryKnob);

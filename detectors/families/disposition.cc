@@ -189,7 +189,7 @@ EndKind KindOfEnd(std::string_view code, const Finding& finding, const JobFeatur
   if (code != "A2" || finding.sub == subs::kHostOom) return EndKind::kCause;
   const Cause* const primary = f.Primary();
   const Cause* const sent = primary == nullptr ? nullptr : FindSender(f, *primary);
-  if (sent != nullptr) {
+  if (sent != nullptr && FieldOf(*sent, "sent_by") != "itself") {
     return RowOfSender(FieldOf(*sent, "sent_by")) != nullptr ? EndKind::kForced : EndKind::kCause;
   }
   // Who hangs is killed by whoever noticed, or aborts itself once its watchdog has.

@@ -24,6 +24,7 @@ namespace rankscope::families {
 enum class Question : uint8_t {
   kWhoKilled,          // who sent the signal, or which limit was hit
   kNativeCrashSite,    // which library crashed
+  kWhoseAbort,         // whether NCCL's watchdog or another library aborted the process
   kMemoryKnob,         // which setting to change
   kRendezvousTrigger,  // coordinator, firewall or DNS
   kHangTrigger,        // why the rank never arrived

@@ -15,15 +15,24 @@ using logs::IncidentKind;
 
 Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
-  if (primary == nullptr || primary->incident().kind != IncidentKind::kCudaOom) return {};
-  if (!IsCrowdedOut(f, primary->incident())) return {};
-  const double foreign = ForeignBytes(f, primary->incident());
-  Finding finding = FromPrimary(f);
+  Finding finding;
+  double foreign = 0;
+  int32_t rank = f.launches.failed_rank;
+  if (DiedRefused(f) && OthersHeldIt(f)) {
+    finding = Refused(f);
+    foreign = SharedCard(f, rank)->foreign_bytes;
+  } else {
+    if (primary == nullptr || primary->incident().kind != IncidentKind::kCudaOom) return {};
+    if (!IsCrowdedOut(f, primary->incident())) return {};
+    finding = FromPrimary(f);
+    foreign = ForeignBytes(f, primary->incident());
+    rank = primary->incident().rank;
+  }
   finding.sub = "co_tenant";
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "gpu_memory";
   finding.values.Set(FieldId::kForeign, foreign);
-  if (const features::RunGpu* const shared = SharedCard(f, primary->incident().rank))
+  if (const features::RunGpu* const shared = SharedCard(f, rank))
     Show(shared->foreign_evidence, finding);
   finding.open.push_back(Question::kMemoryKnob);
   return finding;

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "detectors/families/gpu.h"
+#include "detectors/families/rows.h"
 
 namespace rankscope::families {
 
@@ -82,6 +83,35 @@ bool IsCrowdedOut(const JobFeatures& f, const logs::Incident& incident) {
   const auto requested = Field(incident, "requested");
   const auto free = Field(incident, "free");
   return !requested || !free || *requested <= *free + foreign;
+}
+
+// No word of it, but the card refused an allocation, this rank launched nothing after it, and the
+// command failed within a minute.
+bool DiedRefused(const JobFeatures& f) {
+  constexpr double kSoon = 60;
+  const features::LaunchFeatures& l = f.launches;
+  const bool failed =
+      f.exit_known ? f.exit_code != 0 : FindCause(f, IncidentKind::kNonZeroExit) != nullptr;
+  return f.Primary() == nullptr && f.ended && failed && l.allocation_failures > 0 &&
+         l.launches_since_failure <= 0 && l.seconds_since_failure <= kSoon;
+}
+
+Finding Refused(const JobFeatures& f) {
+  Finding finding;
+  finding.matched = true;
+  finding.tier = proto::TIER_S;
+  finding.cap = cap::kOneSource;  // it may have been caught, and the end be another's doing
+  finding.ranks = {f.launches.failed_rank};
+  finding.shows = {f.launches.allocation_evidence, f.exit_evidence};
+  finding.root = {f.launches.allocation_evidence};
+  finding.onset = f.At(f.launches.allocation_evidence)->begin;
+  return finding;
+}
+
+bool OthersHeldIt(const JobFeatures& f) {
+  const features::RunGpu* const shared = SharedCard(f, f.launches.failed_rank);
+  return shared != nullptr && shared->foreign_bytes >= kGiB &&
+         !(f.launches.last_failed_bytes > shared->foreign_bytes);
 }
 
 }  // namespace rankscope::families

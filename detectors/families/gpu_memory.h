@@ -21,4 +21,11 @@ double ForeignBytes(const features::JobFeatures& f, const logs::Incident& incide
 // does not tell what was asked for, or what was free, it is taken to.
 bool IsCrowdedOut(const features::JobFeatures& f, const logs::Incident& incident);
 
+// No word of it, but the card refused an allocation, this rank launched nothing after it, and the
+// command failed within a minute.
+bool DiedRefused(const features::JobFeatures& f);
+Finding Refused(const features::JobFeatures& f);
+// ... and the driver lists so much of others on that card that it would have fitted in their place.
+bool OthersHeldIt(const features::JobFeatures& f);
+
 }  // namespace rankscope::families

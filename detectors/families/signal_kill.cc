@@ -22,6 +22,14 @@ using logs::IncidentKind;
 
 namespace {
 
+// NCCL's watchdog ends its process by abort(), for a peer or a port that is gone as well as for its
+// own timeout, and only text tells which. One rank alone has nobody to wait for.
+bool MayBeOfTheWatchdog(const JobFeatures& f, const Cause& abort) {
+  return abort.incident().signal == SIGABRT && abort.candidate->store != proto::STORE_LOG &&
+         f.lines == 0 && f.world_size > 1 &&
+         (f.collectives.entered > 0 || f.store(proto::STORE_NCCL) != Availability::kUp);
+}
+
 bool IsMine(const Cause& cause) {
   const logs::Incident& incident = cause.incident();
   if (incident.kind == IncidentKind::kHostOom) return !logs::RefusesHostMemory(incident);
@@ -133,7 +141,9 @@ Finding Evaluate(const JobFeatures& f) {
   } else {
     finding.domain = proto::DOMAIN_WORKLOAD;
     finding.component = "native_code";
-    finding.open.push_back(Question::kNativeCrashSite);
+    const bool watchdog = MayBeOfTheWatchdog(f, *primary);
+    if (watchdog) finding.cap = std::min(finding.cap, cap::kEvenOdds);
+    finding.open.push_back(watchdog ? Question::kWhoseAbort : Question::kNativeCrashSite);
   }
   // A lone "Killed" may have been printed by anything.
   if (primary->incident().sub == subs::kBare && finding.tier == proto::TIER_S)

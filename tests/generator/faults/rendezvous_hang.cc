@@ -36,6 +36,8 @@ void ApplyC1(World& world, Random& random) {
   stand.crash = gives_up;
   for (int i = 0; i < world.plan.locals(); ++i) stand.ranks.push_back(world.plan.first_local() + i);
   if (gives_up) world.plan.rendezvous_seconds = timeout;
+  // c10d's socket.cpp tries again, of a name as of a connection, until its timeout.
+  const double until = gives_up ? onset + timeout : world.horizon();
   const std::string address = remote ? "10.1.0.1" : "127.0.0.1";
   world.on_launch.push_back([=](World& of, int, double) {
     for (int i = 0; i < of.plan.locals(); ++i) {
@@ -53,14 +55,14 @@ void ApplyC1(World& world, Random& random) {
       if (waits) {
         tell(onset + 1, "connected", 0, 1, 1);
       } else if (variant == 0) {
-        for (int k = 0; k < 6; ++k) tell(onset + 1 + 5 * k, "refused", 111, 5, 1);
+        for (double t = onset + 1; t < until; t += 5) tell(t, "refused", 111, 5, 1);
       } else if (variant == 1) {
-        for (int k = 1; k < 5; ++k) tell(onset + 31 * k, "no_answer", 110, 5, 31000);
+        for (double t = onset + 31; t < until; t += 31) tell(t, "no_answer", 110, 5, 31000);
       } else if (variant == 4) {
-        for (int k = 0; k < 6; ++k) tell(onset + 2 + 6 * k, "unreachable", 113, 2, 3000);
+        for (double t = onset + 2; t < until; t += 6) tell(t, "unreachable", 113, 2, 3000);
       } else {
-        for (int k = 0; k < 4; ++k)
-          of.Happen(onset + 1 + 5 * k, Source::kNetwork, EventType::kResolve, rank,
+        for (double t = onset + 1; t < until; t += 5)
+          of.Happen(t, Source::kNetwork, EventType::kResolve, rank,
                     {{"name", master}, {"outcome", "no_such_name"}},
                     {{"code", -2}, {"attempts", 1}, {"milliseconds", 12}});
       }
