@@ -62,6 +62,14 @@ bool IsLongAndFlat(const JobFeatures& f) {
   return f.recognised && f.loss.points >= kLong && !f.reward_objective && !Learned(f);
 }
 
+// It goes on, and so many records say neither that it learns nor that it does not: that it is too
+// early is not true of it any more.
+bool RunsForLong(const JobFeatures& f) {
+  constexpr int64_t kLong = 200;
+  return f.recognised && f.loss.points >= kLong && f.loss.trailing_nonfinite == 0 &&
+         !SpeaksAgainstLearning(f);
+}
+
 // Its records were read from a file after they were written, or came in one piece: none has come
 // after another yet, and nothing else shows that it goes on.
 bool IsQuiet(const JobFeatures& f) {
@@ -104,7 +112,7 @@ Finding Evaluate(const JobFeatures& f) {
     Show(f.steps_evidence, finding);
   } else {
     if (f.text_unseen && !completed && !f.train_end) return {};
-    if (f.running) return {};  // too early to say anything; U0 says so
+    if (f.running && !RunsForLong(f)) return {};  // too early to say anything; U0 says so
     if (completed ? !ShowsWork(f) : !ShowsTraining(f)) return {};
     if (!completed && !f.train_end && SpeaksAgainstLearning(f)) return {};
     finding.sub = subs::kUnverifiable;
