@@ -106,7 +106,7 @@ void NoteSwings(std::span<const double> curve, LossFeatures& f) {
 
 // The lowest median of a window, so that one lucky batch is no plateau to fall from, and the
 // highest behind it. The window does not grow with the run, and what the curve has forgotten the
-// tracker knows: what was learned in two dozen records stays learned in the eyes of the thousandth.
+// tracker knows: what was learned in a few records stays learned in the eyes of the thousandth.
 void NoteLowest(const windows::LossTracker& tracker, LossFeatures& f) {
   const std::span<const double> curve(f.curve);
   const size_t n = curve.size();

@@ -143,7 +143,7 @@ void LossTracker::AddFinite(double loss) {
       stride_ *= 2;
     }
   }
-  if (head_.size() < kLevel) head_.push_back(loss);
+  if (head_.size() < kHead) head_.push_back(loss);
   ++finite_;
   if (finite_ < static_cast<int64_t>(kLevel) || finite_ % (kLevel / 2) != 0) return;
   std::array<double, kLevel> newest;

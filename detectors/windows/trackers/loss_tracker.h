@@ -37,7 +37,8 @@ class LossTracker {
  public:
   static constexpr size_t kCurve = 512;  // decimated points of the whole curve: 512 x 8 B
   static constexpr size_t kTail = 128;   // exact points at the end
-  static constexpr size_t kLevel = 10;   // points whose median is a level: one lucky batch is none
+  static constexpr size_t kHead = 10;    // exact points at the beginning
+  static constexpr size_t kLevel = 6;    // points whose median is a level: one lucky batch is none
 
   // One record; `line` is cited when the record is a landmark.
   void Add(const logs::Progress& progress, uint32_t stream, int64_t offset, std::string_view line,
@@ -54,7 +55,7 @@ class LossTracker {
   const std::vector<double>& curve() const { return curve_; }
   int64_t curve_stride() const { return stride_; }
   std::vector<double> Tail() const { return tail_.ToVector(); }
-  // The first kLevel of them, and the lowest level of any kLevel in a row (looked at each kLevel /
+  // The first kHead of them, and the lowest level of any kLevel in a row (looked at each kLevel /
   // 2; absent before there were as many), with its place among the finite values.
   const std::vector<double>& head() const { return head_; }
   double lowest_level() const { return lowest_level_; }
