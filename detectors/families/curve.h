@@ -21,8 +21,8 @@ bool LossMustFall(const features::JobFeatures& f);
 // E1's sub where the curve itself is wrong; empty: it is not.
 std::string_view Divergence(const features::JobFeatures& f);
 
-// Whether hundreds of losses show no trend, and nothing says why: a warning, for a model that knows its
-// task already and one that learns slowly show the same.
+// Whether hundreds of losses show no trend, and nothing says why: a warning, for a model that knows
+// its task already and one that learns slowly show the same.
 bool HasNotMoved(const features::JobFeatures& f);
 bool Learned(const features::JobFeatures& f);
 // Of reinforcement learning, whose loss may do anything: the reward is finite and fell by a tenth

@@ -234,6 +234,33 @@ Key NodeNameKey(std::string& value) {
           [&value] { return Quoted(value); }};
 }
 
+std::vector<Key> SlurmKeys(Config::Slurm& slurm) {
+  return {
+      ChoiceKey(
+          "slurm.role", slurm.role, {"node", "controller", "off"},
+          "node: asks Slurm once when a job begins and once when it ends badly. controller: polls "
+          "all jobs and nodes; for the one instance beside slurmctld. off: never asks."),
+      PageKey("slurm.controller_url", slurm.controller_url,
+              "With role node: http://HOST:PORT of the instance with role controller, whose "
+              "/events is read instead of asking Slurm."),
+      UrlKey("slurm.restd_url", slurm.restd_url,
+             "With role controller: http://HOST:PORT/slurm/v0.0.NN of slurmrestd, which is used "
+             "instead of scontrol, sdiag and sacct."),
+      PathOrNoneKey("slurm.restd_curl_config", slurm.restd_curl_config,
+                    "File with options for requests to slurmrestd, in the format of a curl "
+                    "configuration file: the header with a token, a socket, certificates."),
+      PathOrNoneKey("slurm.conf", slurm.conf,
+                    "SLURM_CONF for Slurm's commands; empty: their default."),
+      PathOrNoneKey("slurm.mapping_dir", slurm.mapping_dir,
+                    "Directory in which a prolog maps GPUs to jobs, as for dcgm-exporter's "
+                    "--hpc-job-mapping-dir; empty: none."),
+      ListKey("slurm.targets", slurm.targets,
+              "What the jobs of a partition should reach where their user names no target, as "
+              "PARTITION:WHAT=N: gpu:tokens_per_second=12000, gpu:mfu=0.35.",
+              CheckTargetOfPartition),
+  };
+}
+
 }  // namespace
 
 std::vector<Key> Bind(Config& c) {
@@ -276,7 +303,10 @@ std::vector<Key> Bind(Config& c) {
     if (source.interval.ns > 0)
       keys.push_back(DurationKey(path + ".interval", source.interval, Milliseconds(100), {}));
   }
-  std::vector<Key> rest = {
+  const auto append = [&keys](std::vector<Key> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(keys));
+  };
+  append({
       ChoiceKey("ebpf.mode", c.ebpf.mode, {"auto", "off", "force"},
                 "Whether programs are loaded into the kernel. auto: on kernels that are known to "
                 "support them; off: never; force: on every kernel that accepts them. `check` "
@@ -291,28 +321,9 @@ std::vector<Key> Bind(Config& c) {
               "Output that is captured at once beyond that average."),
       PageKey("gpu.dcgm_url", c.gpu.dcgm_url,
               "URL of the node's dcgm-exporter, for GPUs whose units the driver does not count."),
-      ChoiceKey(
-          "slurm.role", c.slurm.role, {"node", "controller", "off"},
-          "node: asks Slurm once when a job begins and once when it ends badly. controller: polls "
-          "all jobs and nodes; for the one instance beside slurmctld. off: never asks."),
-      PageKey("slurm.controller_url", c.slurm.controller_url,
-              "With role node: http://HOST:PORT of the instance with role controller, whose "
-              "/events is read instead of asking Slurm."),
-      UrlKey("slurm.restd_url", c.slurm.restd_url,
-             "With role controller: http://HOST:PORT/slurm/v0.0.NN of slurmrestd, which is used "
-             "instead of scontrol, sdiag and sacct."),
-      PathOrNoneKey("slurm.restd_curl_config", c.slurm.restd_curl_config,
-                    "File with options for requests to slurmrestd, in the format of a curl "
-                    "configuration file: the header with a token, a socket, certificates."),
-      PathOrNoneKey("slurm.conf", c.slurm.conf,
-                    "SLURM_CONF for Slurm's commands; empty: their default."),
-      PathOrNoneKey("slurm.mapping_dir", c.slurm.mapping_dir,
-                    "Directory in which a prolog maps GPUs to jobs, as for dcgm-exporter's "
-                    "--hpc-job-mapping-dir; empty: none."),
-      ListKey("slurm.targets", c.slurm.targets,
-              "What the jobs of a partition should reach where their user names no target, as "
-              "PARTITION:WHAT=N: gpu:tokens_per_second=12000, gpu:mfu=0.35.",
-              CheckTargetOfPartition),
+  });
+  append(SlurmKeys(c.slurm));
+  append({
       UrlKey("fleet.prometheus", c.fleet.prometheus,
              "URL of a Prometheus that scrapes the other nodes. This build does not use it; "
              "`check` reports that."),
@@ -326,8 +337,7 @@ std::vector<Key> Bind(Config& c) {
                 "Log level: debug, info, warn or error."),
       ChoiceKey("log.format", c.log.format, {"logfmt", "json"},
                 "Log format on stderr: logfmt or json."),
-  };
-  std::move(rest.begin(), rest.end(), std::back_inserter(keys));
+  });
   return keys;
 }
 
