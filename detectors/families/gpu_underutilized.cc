@@ -74,7 +74,7 @@ bool Launching(const JobFeatures& f) {
 // Nobody prints steps, and most of the idle time is a few long pauses: a notebook, or whoever else
 // waits for a user. A loop that waits for its input does so in each turn.
 bool MayWaitForAUser(const JobFeatures& f) {
-  constexpr int32_t kTurns = 10;
+  constexpr int32_t kTurns = 30;  // of 300 s: no user answers more often
   constexpr double kHalf = 0.5;
   const LaunchFeatures& l = f.launches;
   return !f.steps_known && l.stalls < kTurns &&

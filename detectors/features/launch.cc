@@ -71,6 +71,15 @@ class LaunchDescriber {
       if (piece.index >= now - kWindowPieces && piece.wall_seconds > 0 && piece.timed_share >= 1)
         pieces.push_back(piece);
     }
+    // Before its first launch a rank loads and prepares; that is no part of how it feeds its GPU.
+    double launches = static_cast<double>(calls.current().launches);
+    for (const LaunchPiece& piece : pieces) launches += static_cast<double>(piece.launches);
+    constexpr double kRounded = 1e-6;  // sums of single precision
+    if (launches >= calls.launches() * (1 - kRounded)) {
+      const auto first = std::find_if(pieces.begin(), pieces.end(),
+                                      [](const LaunchPiece& piece) { return piece.launches > 0; });
+      pieces.erase(pieces.begin(), first);
+    }
     return pieces;
   }
 
