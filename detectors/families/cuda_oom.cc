@@ -131,6 +131,10 @@ RuledOut RuleOut(const JobFeatures& f) {
     }
     return Excluded(Reason::kConsequence, {oom->evidence}, {{FieldId::kWhat, "allocation"}});
   }
+  if (DiedRefused(f)) {
+    return Excluded(Reason::kConsequence, {f.launches.allocation_evidence},
+                    {{FieldId::kWhat, "allocation"}});
+  }
   if (f.launches.allocation_failures > 0 && f.launches.launches_since_failure > 0) {
     return Excluded(Reason::kWentOn, {f.launches.allocation_evidence},
                     {{FieldId::kFailed, f.launches.allocation_failures}});

@@ -270,7 +270,7 @@ TEST(Underutilised, WantsAWholeWindowOfAnIdleHost) {
   f.storage.save_share = 0;
   f.steps_known = false;
   EXPECT_FALSE(gpu_underutilized::Evaluate(f).matched) << "of a notebook, perhaps";
-  f.launches.stalls = 12;
+  f.launches.stalls = 32;
   EXPECT_TRUE(gpu_underutilized::Evaluate(f).matched);
   f.steps_known = true;
   f.steps = 49;
