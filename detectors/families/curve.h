@@ -20,7 +20,6 @@ inline constexpr double kTrendZ = 1.96;
 bool LossMustFall(const features::JobFeatures& f);
 // E1's sub where the curve itself is wrong; empty: it is not.
 std::string_view Divergence(const features::JobFeatures& f);
-
 // Whether hundreds of losses show no trend, and nothing says why: a warning, for a model that knows
 // its task already and one that learns slowly show the same.
 bool HasNotMoved(const features::JobFeatures& f);

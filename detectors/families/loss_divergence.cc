@@ -26,7 +26,7 @@ constexpr int64_t kShortest = 3;
 // have settled. By this step it is over.
 constexpr double kPastBeginning = 100;
 
-constexpr double kTenPercent = 0.1;  // in logarithms
+constexpr double kTenPercent = 0.1, kTwice = 0.69;  // in logarithms
 
 // Losses that differ by a fifth of themselves and more, as those of adversaries do, hide any trend.
 constexpr double kLoud = 0.2;
@@ -83,7 +83,6 @@ std::string_view ShortDivergence(const JobFeatures& f) {
 bool EndsOnARise(const JobFeatures& f) {
   const LossFeatures& loss = f.loss;
   constexpr int64_t kRecords = 3;
-  constexpr double kTwice = 0.69;  // in logarithms
   return !f.running && loss.points_climbing >= kRecords && loss.first > 0 && loss.end > 0 &&
          std::log(loss.last / loss.first) > kTwice && std::log(loss.last / loss.end) > kTwice;
 }
@@ -119,7 +118,6 @@ std::string_view LongDivergence(const JobFeatures& f) {
                         loss.points_above >= std::max<int64_t>(few, loss.points / 4);
   const double risen = std::log(loss.end / loss.start);
   // A run that goes on may come back from less than twice the loss.
-  constexpr double kTwice = 0.69;
   if (f.running && risen < kTwice && !for_long) return {};
   // Where one batch differs from the next by a fifth, levels wander as well.
   if (risen < kTwice && sigma >= kLoud) return {};

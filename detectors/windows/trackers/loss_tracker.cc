@@ -145,7 +145,7 @@ void LossTracker::AddFinite(double loss) {
   }
   if (head_.size() < kHead) head_.push_back(loss);
   ++finite_;
-  if (finite_ < static_cast<int64_t>(kLevel) || finite_ % (kLevel / 2) != 0) return;
+  if (tail_.size() < kLevel || finite_ % (kLevel / 2) != 0) return;
   std::array<double, kLevel> newest;
   for (size_t i = 0; i < kLevel; ++i) newest[i] = tail_[tail_.size() - kLevel + i];
   if (const double level = Median(newest); !(level >= lowest_level_)) {

@@ -92,7 +92,10 @@ class LossTracker {
       highest_grad_norm_, trailing_zero_rates_, keyless_, trailing_zeros_, first_zero_,
       level_before_zeros_, trailing_bad_grads_, first_bad_grad_, level_at_bad_grads_, head_,
       lowest_level_, lowest_level_at_);
-    if (stride_ < 1) stride_ = 1;  // restored from damaged bytes
+    // Restored from damaged bytes.
+    if (stride_ < 1) stride_ = 1;
+    if (head_.size() > kHead) head_.resize(kHead);
+    if (lowest_level_at_ < 0) lowest_level_at_ = 0;
   }
 
  private:
