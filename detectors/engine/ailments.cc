@@ -25,6 +25,12 @@ namespace {
 constexpr double kLargePart = 0.5;
 constexpr double kLargePartStanding = 0.25;
 
+// From its onset until it was named.
+double SecondsUnnamed(const proto::Verdict& verdict) {
+  if (verdict.onset_ns() == 0 || verdict.detected_ns() <= verdict.onset_ns()) return 0;
+  return Duration{verdict.detected_ns() - verdict.onset_ns()}.seconds();
+}
+
 // Slurm's KillWait is 30 s, and the record of the end comes some seconds later.
 constexpr double kLongestEnd = 60;
 
@@ -67,9 +73,12 @@ void Ailments::Stood(const proto::Verdict& verdict, double seconds, double still
     known = &all_.emplace_back();
     known->code = verdict.code();
   }
-  known->seconds += seconds;
   known->slow = verdict.triage().symptom() == "slow";
+  // It takes minutes before a run is known to be slow, and it was slow in them.
+  if (known->slow && known->seconds <= 0) known->seconds = SecondsUnnamed(verdict);
+  known->seconds = std::min(known->seconds + seconds, seconds_);
   known->hang = verdict.triage().symptom() == "hang";
+  known->wrong = verdict.triage().symptom() == "wrong_result";
 }
 
 void Ailments::Keep(const proto::Verdict& verdict, const std::vector<Assertion>& assertions) {
@@ -89,9 +98,11 @@ const Ailment* Ailments::Conclude(EndKind end) const {
     const bool standing = ailment.code == standing_;
     if (standing && end != EndKind::kQuiet) return &ailment;
     // What was over before the end, and what it came to a good end with, it survived, unless it was
-    // slow for much of its time.
+    // slow for much of its time, or its curve was wrong for much of it and to its end: the last
+    // records of a run are as noisy as any others.
     const double large = standing ? kLargePartStanding : kLargePart;
-    if (!ailment.slow || ailment.seconds < large * seconds_) continue;
+    const bool lasts = ailment.slow || (ailment.wrong && standing);
+    if (!lasts || ailment.seconds < large * seconds_) continue;
     if (longest == nullptr || ailment.seconds > longest->seconds) longest = &ailment;
   }
   return longest;

@@ -20,15 +20,16 @@ namespace rankscope::engine {
 
 struct Ailment {
   std::string code;
-  double seconds = 0;    // that it stood, without what nobody observed
+  double seconds = 0;    // that it stood, without what nobody observed; a slowness, from its onset
   bool slow = false;     // the run went on with it
   bool hang = false;     // nothing of the run moved
+  bool wrong = false;    // what it learned, or did not
   std::string document;  // the verdict that stood last, serialised; empty = it stands now
   std::vector<Assertion> assertions;  // of the document
 
   template <class A>
   void Fields(A& a) {
-    a(code, seconds, slow, hang, document, assertions);
+    a(code, seconds, slow, hang, wrong, document, assertions);
   }
 };
 

@@ -48,6 +48,7 @@ enum class Question : uint8_t {
   kRewardCause,         // reward function, sampling or policy
   kCompilerAlive,       // whether the compiler, or whoever holds its lock, still works
   kWaitOrSmallKernels,  // whether cards wait in collectives, or run kernels that do not fill them
+  kTransportCost,       // how long the cards wait for a transport that is known to be slow
   kStragglerCause,      // why one card does more, or less, than its peers
   kWhyNodeFailed,
   kNodeOrDaemon,    // whether the node itself went down

@@ -204,10 +204,18 @@ void AddWaitingCards(const JobFeatures& f, Finding& finding) {
 
 namespace {
 
-double EngineOf(const features::Evidence& evidence) {
-  const FieldValue* const engine = evidence.values.Find(FieldId::kEngine);
-  const double* const number = engine == nullptr ? nullptr : std::get_if<double>(&engine->value);
+double NumberOf(const features::Evidence& evidence, FieldId id) {
+  const FieldValue* const value = evidence.values.Find(id);
+  const double* const number = value == nullptr ? nullptr : std::get_if<double>(&value->value);
   return number == nullptr ? RunGpu::kNone : *number;
+}
+
+// An optimizer's step draws as much less than the rest of a step as a wait may, and tells nothing
+// without more.
+bool IsFaintly(const features::Evidence& waits) {
+  constexpr double kWaits = 0.6;
+  return waits.values.Text(FieldId::kWhat) == "work_power" &&
+         !(NumberOf(waits, FieldId::kRatio) < kWaits);
 }
 
 // The GPUs work and wait by turns, and wait for most of the time; where they are all of the job's
@@ -222,14 +230,26 @@ const features::Evidence* MostlyWaits(const JobFeatures& f) {
                evidence.values.Text(FieldId::kWhat).starts_with("work_");
       });
   if (found == f.evidence.end() || f.reward_objective) return nullptr;
-  if (!(EngineOf(*found) >= kPinned)) return nullptr;
+  if (!(NumberOf(*found, FieldId::kEngine) >= kPinned)) return nullptr;
   if (f.leads.late.rank < 0 || f.leads.late.lead >= kLate || !WaitForEachOther(f)) return nullptr;
   const bool all_here = static_cast<int32_t>(found->ranks.size()) >= f.world_size;
-  if (!all_here && SlowTransport(f) == nullptr) return nullptr;
+  if ((!all_here || IsFaintly(*found)) && SlowTransport(f) == nullptr) return nullptr;
   return *found->observed <= (all_here ? kAllHere : kElsewhere) ? &*found : nullptr;
 }
 
 }  // namespace
+
+void CapByUnmeasuredTransport(const JobFeatures& f, Finding& finding) {
+  if (SlowTransport(f) == nullptr || f.world_size <= 1) return;
+  const auto& gpus = f.gpu.gpus;
+  if (!gpus.empty() && std::all_of(gpus.begin(), gpus.end(), [](const RunGpu& gpu) {
+        return std::isfinite(gpu.sm);
+      }))
+    return;
+  finding.cap = std::min(finding.cap, cap::kEvenOdds);
+  finding.open.push_back(Question::kTransportCost);
+  Show(f.network.transport_evidence, finding);
+}
 
 Finding WaitingOnTheFabric(const JobFeatures& f) {
   if (!RunsWithPeers(f) || !GoesOn(f) || !IsSettled(f)) return {};
@@ -246,10 +266,10 @@ Finding WaitingOnTheFabric(const JobFeatures& f) {
     finding.advice = "waiting";
     Show(static_cast<features::EvidenceRef>(waits - f.evidence.data()), finding);
   }
-  if (SlowTransport(f) != nullptr) {
+  Show(f.network.transport_evidence, finding);
+  if (SlowTransport(f) != nullptr && (waits == nullptr || !IsFaintly(*waits))) {
     finding.tier = proto::TIER_C;
     finding.cap = cap::kInferred;
-    Show(f.network.transport_evidence, finding);
   } else {
     // Kernels too small for the card look the same, without any collective.
     finding.cap = cap::kEvenOdds;
@@ -261,7 +281,7 @@ Finding WaitingOnTheFabric(const JobFeatures& f) {
   Show(f.step_time_evidence, finding);
   finding.values = {{FieldId::kEngine, f.gpu.engine_floor}, {FieldId::kSm, f.gpu.sm_ceiling}};
   if (waits != nullptr)
-    finding.values = {{FieldId::kEngine, EngineOf(*waits)}, {FieldId::kShare, *waits->observed}};
+    finding.values = {{FieldId::kEngine, NumberOf(*waits, FieldId::kEngine)}, {FieldId::kShare, *waits->observed}};
   return finding;
 }
 

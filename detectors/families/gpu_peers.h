@@ -21,6 +21,10 @@ void AddWaitingCards(const features::JobFeatures& f, Finding& finding);
 // D2: the cards of all ranks mostly wait, and collectives or steps go on.
 Finding WaitingOnTheFabric(const features::JobFeatures& f);
 
+// What NCCL moves its bytes with is known to be slow, and no counter of the GPUs says what that
+// costs: that the run goes on does not say that it goes on as fast as it should.
+void CapByUnmeasuredTransport(const features::JobFeatures& f, Finding& finding);
+
 // D3: one card works while its peers wait inside collectives, or has gaps while they do.
 Finding OddCard(const features::JobFeatures& f);
 // The same by how much less than its peers it waits, over a hundred steps: features/leads.cc.

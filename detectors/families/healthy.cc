@@ -7,6 +7,7 @@
 #include <set>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/gpu_peers.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/standstill.h"
 #include "detectors/families/target.h"
@@ -70,6 +71,19 @@ bool RunsForLong(const JobFeatures& f) {
          !SpeaksAgainstLearning(f);
 }
 
+// The rank that prints is on another node, and for many minutes all ranks here have entered
+// collectives and every GPU here was at work: whoever waits for a rank elsewhere would not.
+bool WorksUnseen(const JobFeatures& f) {
+  constexpr double kMinutes = 600, kBusy = 0.5;
+  if (!f.running || !f.timed || !SpeakerIsElsewhere(f) || f.suspension.now) return false;
+  if ((f.now - f.begin).seconds() < kMinutes || f.collectives.entered <= 0 || !Advances(f))
+    return false;
+  const auto& gpus = f.gpu.gpus;
+  return f.gpu.work_evidence != features::kNoEvidence &&
+         std::all_of(gpus.begin(), gpus.end(),
+                     [](const features::RunGpu& gpu) { return gpu.engine >= kBusy; });
+}
+
 // Its records were read from a file after they were written, or came in one piece: none has come
 // after another yet, and nothing else shows that it goes on.
 bool IsQuiet(const JobFeatures& f) {
@@ -81,7 +95,8 @@ bool IsQuiet(const JobFeatures& f) {
 
 Finding Evaluate(const JobFeatures& f) {
   if (!EndedWell(f)) return {};
-  if (f.running && (f.lines == 0 || Stalls(f) || IsQuiet(f))) return {};
+  const bool unseen = WorksUnseen(f);
+  if (f.running && ((f.lines == 0 && !unseen) || Stalls(f) || IsQuiet(f))) return {};
   Finding finding;
   finding.matched = true;
   finding.symptom = "healthy";
@@ -112,13 +127,13 @@ Finding Evaluate(const JobFeatures& f) {
     Show(f.steps_evidence, finding);
   } else {
     if (f.text_unseen && !completed && !f.train_end) return {};
-    if (f.running && !RunsForLong(f)) return {};  // too early to say anything; U0 says so
-    if (completed ? !ShowsWork(f) : !ShowsTraining(f)) return {};
+    if (f.running && !unseen && !RunsForLong(f)) return {};  // too early to say anything; U0 says so
+    if (completed || unseen ? !ShowsWork(f) : !ShowsTraining(f)) return {};
     if (!completed && !f.train_end && SpeaksAgainstLearning(f)) return {};
     finding.sub = subs::kUnverifiable;
-    finding.tier = completed || f.train_end ? proto::TIER_S : proto::TIER_W;
+    finding.tier = completed || f.train_end || unseen ? proto::TIER_S : proto::TIER_W;
     if (SpeakerIsElsewhere(f)) finding.cap = cap::kLookalike;
-    if (IsLongAndFlat(f)) finding.cap = cap::kEvenOdds;
+    if (IsLongAndFlat(f) || unseen) finding.cap = cap::kEvenOdds;
     Show(f.lines_evidence, finding);
     Show(f.steps_evidence, finding);
     ShowCurve(f, finding);
@@ -126,6 +141,8 @@ Finding Evaluate(const JobFeatures& f) {
     Show(f.loss.highest_evidence, finding);
     finding.open.push_back(WhetherItLearned(f));
   }
+  if (unseen) Show(f.collectives.advance_evidence, finding);
+  CapByUnmeasuredTransport(f, finding);
   if (f.generic) finding.cap = std::min(finding.cap, cap::kLookalike);
   // One that was slow before we came runs as steadily as one that never was faster.
   if (f.running && f.beginning_unread) finding.cap = std::min(finding.cap, cap::kLookalike);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "detectors/families/curve.h"
+#include "detectors/families/gpu_peers.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/scheduler.h"
 #include "detectors/families/standstill.h"
@@ -94,6 +95,7 @@ Finding Evaluate(const JobFeatures& f) {
   AddNeed(f, finding);
   AddLostWork(f, finding);
   CapByWhatWasSeen(f, finding);
+  if (finding.sub == "slow") CapByUnmeasuredTransport(f, finding);
   return finding;
 }
 

@@ -310,29 +310,35 @@ class Describer {
   // Of a GPU that works and waits by turns, each for a second and more, what it waits with is its
   // low level and what it works with its high one: between them, its mean is the share of the time
   // in which it works. NaN: it has no two such levels, or the low one is no busy-wait's.
-  double WorkingShare(const GpuWindow& gpu, bool watts) const {
+  struct Levels {
+    double share = RunGpu::kNone;
+    double apart = RunGpu::kNone;  // the low level as a part of the high one
+  };
+
+  Levels LevelsOf(const GpuWindow& gpu, bool watts) const {
     constexpr double kChannels = 0.27, kTensor = 0.02, kDram = 0.05;
-    constexpr double kWaitingSm = 0.5, kWaitingWatts = 0.6;  // of the high level, at most
+    constexpr double kWaitingSm = 0.5, kWaitingWatts = 0.7;  // of the high level, at most
     const Spread spread = SpreadOf(gpu, watts ? &GpuSecond::power : &GpuSecond::sm);
-    if (!(spread.low < (watts ? kWaitingWatts : kWaitingSm) * spread.high)) return RunGpu::kNone;
+    if (!(spread.low < (watts ? kWaitingWatts : kWaitingSm) * spread.high)) return {};
     if (!watts) {
       const double tensor = SpreadOf(gpu, &GpuSecond::tensor).low;
       const double dram = SpreadOf(gpu, &GpuSecond::dram).low;
-      if (spread.low > kChannels || tensor >= kTensor || dram >= kDram) return RunGpu::kNone;
+      if (spread.low > kChannels || tensor >= kTensor || dram >= kDram) return {};
     }
-    return (spread.mean - spread.low) / (spread.high - spread.low);
+    return {(spread.mean - spread.low) / (spread.high - spread.low), spread.low / spread.high};
   }
 
   // Of the GPU that works most.
   void DescribeWorkingShare() {
     const bool watts = std::none_of(out_.gpus.begin(), out_.gpus.end(),
                                     [](const RunGpu& gpu) { return std::isfinite(gpu.sm); });
-    double most = 0, engine = std::numeric_limits<double>::infinity();
+    double most = 0, apart = 0, engine = std::numeric_limits<double>::infinity();
     std::vector<int32_t> ranks;
     for (size_t i = 0; i < windows_.size(); ++i) {
-      const double share = WorkingShare(*windows_[i], watts);
-      if (!std::isfinite(share) || !std::isfinite(out_.gpus[i].calmest_engine)) return;
-      most = std::max(most, share);
+      const Levels levels = LevelsOf(*windows_[i], watts);
+      if (!std::isfinite(levels.share) || !std::isfinite(out_.gpus[i].calmest_engine)) return;
+      most = std::max(most, levels.share);
+      apart = std::max(apart, levels.apart);
       engine = std::min(engine, out_.gpus[i].calmest_engine);
       Join(out_.gpus[i].ranks, ranks);
     }
@@ -342,7 +348,7 @@ class Describer {
     evidence.unit = "ratio";
     evidence.ranks = std::move(ranks);
     evidence.times = static_cast<int64_t>(out_.gpus.size());
-    evidence.values.Set(FieldId::kEngine, engine);
+    evidence.values.Set(FieldId::kEngine, engine).Set(FieldId::kRatio, apart);
     citer_.Add(std::move(evidence));
   }
 

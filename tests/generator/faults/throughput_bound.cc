@@ -32,7 +32,9 @@ void Interconnect(World& world, Random& random) {
   const double base = world.plan.step_seconds;
   world.on_comm.push_back([=](int, double, double& seconds) { seconds += base * factor; });
   if (random.Chance(0.5)) {
-    world.extra_environment.push_back("NCCL_IB_DISABLE=1");
+    // Within a node nothing goes over InfiniBand.
+    world.extra_environment.push_back(world.plan.nodes > 1 ? "NCCL_IB_DISABLE=1"
+                                                           : "NCCL_P2P_DISABLE=1");
   } else if (world.plan.nodes > 1) {
     world.on_load.push_back([](World& of, double t) {
       of.Say(of.plan.first_local(), t,

@@ -138,6 +138,46 @@ TEST(Memory, AHangIsNotOverBecauseItsProcessesAreEnded) {
   EXPECT_FALSE(concluded(90, 360)) << "longer than an end takes";
 }
 
+// A straggler is named after five minutes in which it was late, and the run ends two minutes later.
+TEST(Memory, ARunWasSlowBeforeItWasKnownToBe) {
+  proto::Verdict slow;
+  slow.set_code("D3");
+  slow.mutable_triage()->set_symptom("slow");
+  proto::Verdict well;
+  well.set_code("G1");
+  const auto concluded = [&](int64_t unnamed_seconds) {
+    slow.set_onset_ns(1'000'000'000'000);
+    slow.set_detected_ns(slow.onset_ns() + unnamed_seconds * 1'000'000'000);
+    Ailments ailments;
+    ailments.Stood(well, 800, 0);
+    ailments.Stood(slow, 140, 0);
+    ailments.Keep(slow, {});
+    return ailments.Conclude(families::EndKind::kQuiet) != nullptr;
+  };
+  EXPECT_TRUE(concluded(300));
+  EXPECT_FALSE(concluded(30)) << "for a sixth of its time";
+}
+
+// The last records before a good end are as noisy as any others.
+TEST(Memory, ACurveThatWasWrongToTheEndStaysWrong) {
+  proto::Verdict wrong;
+  wrong.set_code("E1");
+  wrong.mutable_triage()->set_symptom("wrong_result");
+  proto::Verdict well;
+  well.set_code("G1");
+  const auto concluded = [&](double seconds, double seconds_well_after) {
+    Ailments ailments;
+    ailments.Stood(well, 600, 0);
+    ailments.Stood(wrong, seconds, 0);
+    ailments.Keep(wrong, {});
+    if (seconds_well_after > 0) ailments.Stood(well, seconds_well_after, 0);
+    return ailments.Conclude(families::EndKind::kQuiet) != nullptr;
+  };
+  EXPECT_TRUE(concluded(1500, 0));
+  EXPECT_FALSE(concluded(60, 0)) << "for a tenth of its time";
+  EXPECT_FALSE(concluded(1500, 30)) << "it came back";
+}
+
 TEST(Memory, TheSameEndOfAHealthyRunIsACancel) {
   Tape tape = Silent(0);
   tape.End(61.5, 15);
