@@ -242,9 +242,8 @@ const features::Evidence* MostlyWaits(const JobFeatures& f) {
 void CapByUnmeasuredTransport(const JobFeatures& f, Finding& finding) {
   if (SlowTransport(f) == nullptr || f.world_size <= 1) return;
   const auto& gpus = f.gpu.gpus;
-  if (!gpus.empty() && std::all_of(gpus.begin(), gpus.end(), [](const RunGpu& gpu) {
-        return std::isfinite(gpu.sm);
-      }))
+  if (!gpus.empty() && std::all_of(gpus.begin(), gpus.end(),
+                                   [](const RunGpu& gpu) { return std::isfinite(gpu.sm); }))
     return;
   finding.cap = std::min(finding.cap, cap::kEvenOdds);
   finding.open.push_back(Question::kTransportCost);
@@ -281,7 +280,8 @@ Finding WaitingOnTheFabric(const JobFeatures& f) {
   Show(f.step_time_evidence, finding);
   finding.values = {{FieldId::kEngine, f.gpu.engine_floor}, {FieldId::kSm, f.gpu.sm_ceiling}};
   if (waits != nullptr)
-    finding.values = {{FieldId::kEngine, NumberOf(*waits, FieldId::kEngine)}, {FieldId::kShare, *waits->observed}};
+    finding.values = {{FieldId::kEngine, NumberOf(*waits, FieldId::kEngine)},
+                      {FieldId::kShare, *waits->observed}};
   return finding;
 }
 

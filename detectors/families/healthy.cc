@@ -107,7 +107,7 @@ Finding Evaluate(const JobFeatures& f) {
   const bool seen_to_its_end = !f.text_unseen || f.train_end;
   const bool reward = f.recognised && RewardHolds(f);
   if (IsRead(f) && (LearnsForGood(f) || reward) && seen_to_its_end) {
-    finding.sub = BecameSlow(f) || MissesTarget(f) ? "slow" : "healthy";
+    finding.sub = BecameSlow(f) || MissesTarget(f) ? subs::kSlow : "healthy";
     Show(f.target.evidence, finding);
     if (reward) {
       finding.advice = "reward";
@@ -127,7 +127,8 @@ Finding Evaluate(const JobFeatures& f) {
     Show(f.steps_evidence, finding);
   } else {
     if (f.text_unseen && !completed && !f.train_end) return {};
-    if (f.running && !unseen && !RunsForLong(f)) return {};  // too early to say anything; U0 says so
+    if (f.running && !unseen && !RunsForLong(f))
+      return {};  // too early to say anything; U0 says so
     if (completed || unseen ? !ShowsWork(f) : !ShowsTraining(f)) return {};
     if (!completed && !f.train_end && SpeaksAgainstLearning(f)) return {};
     finding.sub = subs::kUnverifiable;

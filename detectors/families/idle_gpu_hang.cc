@@ -33,8 +33,8 @@ Finding StandingRank(const JobFeatures& f) {
   const ThreadCause cause = CauseOfRank(f, rank);
   const bool unheard = f.progress < kProgressForSilence && !f.train_end;
   const bool silent = Silent(f);
-  // An NFS client over TCP asks again after 60 s (timeo=600 in nfs(5)): one packet that was lost, or
-  // a server that fails over, costs a run that long and no more.
+  // An NFS client over TCP asks again after 60 s (timeo=600 in nfs(5)): one packet that was lost,
+  // or a server that fails over, costs a run that long and no more.
   constexpr double kAskedAgain = 120;
   if (rank.main == WaitClass::kNetworkFile && f.silence_seconds < kAskedAgain) return {};
   Finding finding;

@@ -57,7 +57,7 @@ void JudgeByText(const JobFeatures& f, Finding& finding) {
     // Else the kernel has answered it.
     if (!f.lost.save_cut) finding.open.push_back(Question::kLastCheckpoint);
   } else if (f.silence_seconds <= MovingSeconds(f) || advances) {
-    finding.sub = "slow";
+    finding.sub = subs::kSlow;
   } else {
     finding.open.push_back(Question::kHungOrSlow);
     finding.values.Set(FieldId::kSilence, f.silence_seconds);
@@ -75,11 +75,11 @@ Finding Evaluate(const JobFeatures& f) {
     JudgeByText(f, finding);
   } else if (CallsCounted(f)) {
     // No word of it, but its calls say whether it still moved.
-    finding.sub = Advances(f) ? "slow" : subs::kStalled;
+    finding.sub = Advances(f) ? subs::kSlow : subs::kStalled;
     Show(f.collectives.advance_evidence, finding);
     Show(f.launches.idle_evidence, finding);
   } else {
-    if (f.progress > 0) finding.sub = "slow";
+    if (f.progress > 0) finding.sub = subs::kSlow;
     finding.open.push_back(Question::kHungOrSlow);
     finding.values.Set(FieldId::kUntimed, "yes");
   }
@@ -95,7 +95,7 @@ Finding Evaluate(const JobFeatures& f) {
   AddNeed(f, finding);
   AddLostWork(f, finding);
   CapByWhatWasSeen(f, finding);
-  if (finding.sub == "slow") CapByUnmeasuredTransport(f, finding);
+  if (finding.sub == subs::kSlow) CapByUnmeasuredTransport(f, finding);
   return finding;
 }
 
