@@ -116,13 +116,26 @@ bool StandsForItself(const JobFeatures& f, const RankWait& rank) {
   return !peers_elsewhere || rank.main != WaitClass::kSocket;
 }
 
+// It prints on another node; its calls say that it got on, and that it does so no more.
+bool FellSilent(const JobFeatures& f, double seconds) {
+  if (f.progress > 0 || f.train_end) return false;
+  if (f.store(proto::STORE_CUDA) != Availability::kUp) return false;
+  constexpr double kCollectives = 20, kUsual = 10, kLongest = 3;
+  const features::CollectiveFeatures& c = f.collectives;
+  if (c.entered < kCollectives) return false;
+  const double limit = std::max({seconds, kUsual * c.usual_pause, kLongest * c.longest_pause});
+  return c.seconds_since_advance >= limit && f.launches.seconds_since_launch >= limit;
+}
+
 // All ranks of this node stand still, with idle GPUs, and nobody waits in a collective for the
 // others: C2 does not explain it.
 Finding StandingRanks(const JobFeatures& f) {
   constexpr double kSeconds = 300;  // what a program may prepare between two steps
   if (!Watched(f) || f.world_size <= 1 || f.waits.ranks.size() < 2 || f.suspension.now) return {};
   if (f.phase == proto::PHASE_SAVE || f.phase == proto::PHASE_EVAL) return {};
-  if (!Silent(f) || f.silence_seconds < kSeconds || !NobodyWaits(f) || Advances(f)) return {};
+  const bool silent = Silent(f) && f.silence_seconds >= kSeconds;
+  if (!silent && !FellSilent(f, kSeconds)) return {};
+  if (!NobodyWaits(f) || (silent && Advances(f))) return {};
   if (!std::all_of(f.waits.ranks.begin(), f.waits.ranks.end(),
                    [&f](const RankWait& rank) { return StandsForItself(f, rank); }))
     return {};
@@ -142,11 +155,13 @@ Finding StandingRanks(const JobFeatures& f) {
     Show(rank.evidence, finding);
   }
   finding.root = finding.shows;
-  Show(f.silence_evidence, finding);
+  if (silent) Show(f.silence_evidence, finding);
+  if (!silent) Show(f.launches.idle_evidence, finding);
   Show(f.collectives.advance_evidence, finding);
-  finding.values = {{FieldId::kSeconds, std::round(f.silence_seconds)},
+  const double seconds = silent ? f.silence_seconds : f.collectives.seconds_since_advance;
+  finding.values = {{FieldId::kSeconds, std::round(seconds)},
                     {FieldId::kTrigger, "holds GPU memory, but nothing runs on its GPU"}};
-  finding.onset = f.now - Seconds(f.silence_seconds);
+  finding.onset = f.now - Seconds(seconds);
   finding.open = {Question::kHangTrigger};
   return finding;
 }
