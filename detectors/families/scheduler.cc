@@ -91,7 +91,7 @@ Finding NoticeFinding(const JobFeatures& f, std::string_view sub, const Cause& n
 }
 
 void CapByWhatWasSeen(const JobFeatures& f, Finding& finding) {
-  if (f.progress == 0) finding.cap = std::min(finding.cap, cap::kUnseenSide);
+  if (f.progress == 0) finding.cap = std::min(finding.cap, cap::kLookalike);
 }
 
 namespace {

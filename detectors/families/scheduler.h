@@ -23,7 +23,7 @@ Finding NoticeFinding(const features::JobFeatures& f, std::string_view sub,
                       const features::Cause& notice);
 
 // Who ended a run says nothing of what ailed it before. Where no training record was read, nobody
-// saw whether it trained.
+// saw whether it trained, and it may well have been ended because it did not.
 void CapByWhatWasSeen(const features::JobFeatures& f, Finding& finding);
 
 RuledOut NoSchedulerText(const features::JobFeatures& f, std::string_view what);
