@@ -55,7 +55,7 @@ void AddRuns(JobFeatures& f, int64_t recent) {
 // Without a training record nobody saw whether it was well before it was ended.
 TEST(ExternalCancel, SaysLessOfARunThatNobodySawTrain) {
   Ended run("cancelled");
-  EXPECT_EQ(external_cancel::Evaluate(run.f).cap, cap::kUnseenSide);
+  EXPECT_EQ(external_cancel::Evaluate(run.f).cap, cap::kLookalike);
   run.f.progress = 5;
   EXPECT_EQ(external_cancel::Evaluate(run.f).cap, proto::GROUND_RECORD);
 }

@@ -157,7 +157,7 @@ TEST(Fabric, IsNotWhereOneCardWorksOrNothingGoesOn) {
 }
 
 // By turns the GPUs work and wait, and they work for `share` of the time.
-features::JobFeatures ByTurns(std::string_view what, double share) {
+features::JobFeatures ByTurns(std::string_view what, double share, double apart = 0.4) {
   features::JobFeatures f = Waiting();
   f.gpu.sm_ceiling = what == "work_sm" ? 0.4 : features::RunGpu::kNone;
   f.leads.late.rank = 1;
@@ -166,7 +166,8 @@ features::JobFeatures ByTurns(std::string_view what, double share) {
   evidence.kind = features::EvidenceKind::kGpuWaits;
   evidence.observed = share;
   evidence.ranks = {0, 1, 2, 3};
-  evidence.values = {{FieldId::kWhat, std::string(what)}, {FieldId::kEngine, 0.98}};
+  evidence.values = {
+      {FieldId::kWhat, std::string(what)}, {FieldId::kEngine, 0.98}, {FieldId::kRatio, apart}};
   f.evidence.push_back(evidence);
   return f;
 }
@@ -180,6 +181,17 @@ TEST(Fabric, IsSuspectedOfCardsThatWaitForMostOfEachStep) {
     EXPECT_LE(finding.cap, cap::kEvenOdds);
     EXPECT_FALSE(WaitingOnTheFabric(ByTurns(what, 0.6)).matched) << "a usual share";
   }
+}
+
+// The low level of the power is two thirds of the high one: an optimizer's step looks the same.
+TEST(Fabric, IsFaintWhereTheCardsDrawTwoThirds) {
+  features::JobFeatures f = ByTurns("work_power", 0.3, 0.65);
+  EXPECT_FALSE(WaitingOnTheFabric(f).matched);
+  f.network.transport_evidence = Cite(f, features::EvidenceKind::kTransport);
+  const Finding finding = WaitingOnTheFabric(f);
+  EXPECT_TRUE(finding.matched);
+  EXPECT_EQ(finding.cap, cap::kEvenOdds);
+  EXPECT_THAT(finding.open, Contains(Question::kWaitOrSmallKernels));
 }
 
 TEST(Fabric, IsNotWhereTheyMayWaitForAnotherRank) {
