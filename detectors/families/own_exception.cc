@@ -64,6 +64,16 @@ bool TrainedByItsCalls(const JobFeatures& f, FrameKind frame, int32_t advances) 
          f.collectives.advances >= advances && f.launches.launches > 0;
 }
 
+// The same where a step takes seconds and few collectives: weights are made, moved and broadcast by
+// some thousand kernels.
+bool TrainedSlowly(const JobFeatures& f, FrameKind frame) {
+  constexpr double kCompleted = 20, kKernels = 10'000;
+  constexpr int32_t kAdvances = 10;
+  if (frame != FrameKind::kDataset && BeforeTraining(frame)) return false;
+  return f.progress == 0 && f.collectives.completed >= kCompleted &&
+         f.collectives.advances >= kAdvances && f.launches.launches >= kKernels;
+}
+
 }  // namespace
 
 bool IsMine(const Cause& cause) {
@@ -82,7 +92,8 @@ When Place(const JobFeatures& f, const Cause& cause) {
     return When::kTraining;
   // In less than a minute they may still be those of a start.
   constexpr int32_t kSurely = 60, kPerhaps = 10;
-  if (TrainedByItsCalls(f, incident.frame, kSurely)) return When::kTraining;
+  if (TrainedByItsCalls(f, incident.frame, kSurely) || TrainedSlowly(f, incident.frame))
+    return When::kTraining;
   if (TrainedByItsCalls(f, incident.frame, kPerhaps)) return When::kProbablyStart;
   if (BeforeTraining(incident.frame)) return When::kStart;
   if (f.generic) return When::kUnknown;
