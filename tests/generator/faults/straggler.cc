@@ -39,8 +39,10 @@ void ApplyD3(World& world, Random& random) {
     });
   }
   EndSomehow(world, random, onset);
-  // So little is a warning at most: decisions of what counts as caught are the scoreboard's.
-  if (slower < 0.1) world.truth.accepted = {"G1"};
+  // So little of a step, which is not computation alone, is a warning at most: decisions of what
+  // counts as caught are the scoreboard's.
+  const double share = 1 - world.plan.comm_share - world.plan.data_share;
+  if (slower * share < 0.1) world.truth.accepted = {"G1"};
   world.decided_by = {{Witness::kCulprit, Witness::kUnits}, {Witness::kCulprit, Witness::kCalls}};
 }
 
