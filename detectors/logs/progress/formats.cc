@@ -29,6 +29,7 @@ constexpr Anchors kTorchtitan[] = {"tps: ", "wps: "};
 constexpr Anchors kMaxText[] = {"completed step: "};
 // Memory and the first part of the loss, in columns of ten or eleven.
 constexpr Anchors kUltralytics[] = {"G    ", " epochs completed in "};
+constexpr Anchors kRllib[] = {"Result for "};
 constexpr Anchors kStableBaselines3[] = {"| rollout/ ", "| time/ ", "| train/ ", "| eval/ "};
 constexpr Anchors kVerl[] = {" - critic/"};
 constexpr Anchors kKeras[] = {"- loss: ", "Epoch "};
@@ -123,6 +124,10 @@ constexpr FormatRow kDialects[] = {
      &kOlmoBlock},
     {"composer", "composer", kComposer, SpansLines,
      "[epoch=1][batch=12/900]:\n\t Train loss/train/total: 2.375", &kComposerBlock},
+    {"rllib", "rllib", kRllib, SpansLines,
+     "Result for PPO_CartPole-v1_1a2b3_00000:\n  episode_reward_mean: 21.5\n  training_iteration: "
+     "3",
+     &kRllibBlock},
     {"stable_baselines3", "stable_baselines3", kStableBaselines3, SpansLines,
      "| rollout/           |          |\n|    ep_rew_mean     | 21.5     |\n| time/              | "
      "  "

@@ -27,13 +27,11 @@ struct Dict {
   bool foreign = false;    // another dialect's
   bool companion = false;  // a key besides loss that only a training record has
 
-  bool IsRecord() const {
-    return loss_is_number && companion && !has_eval && !has_runtime && !foreign;
-  }
+  bool IsRecord() const { return loss_is_number && companion && !has_eval && !foreign; }
   // TRL's PPO prints its losses by part and no loss of the whole.
-  bool IsReward() const {
-    return progress.reward == progress.reward && companion && !has_eval && !has_runtime;
-  }
+  bool IsReward() const { return progress.reward == progress.reward && companion && !has_eval; }
+  // With include_num_input_tokens_seen, Trainer.log adds the time so far to each record.
+  bool IsSummary() const { return has_runtime && !loss_is_number && !IsReward(); }
 };
 
 void TakePosition(std::string_view value, Progress& progress) {  // '350/1881'
@@ -203,7 +201,7 @@ bool ParseHfTrainer(const CleanLine& line, RecordList& out) {
   Dict dict;
   size_t brace = 0;
   if (!ReadDict(line, dict, brace)) return false;
-  if (dict.has_runtime) {
+  if (dict.IsSummary()) {
     // The number of steps is not printed, but its factors are (to three decimals: good for small
     // counts).
     const double steps = std::round(dict.runtime_s * dict.steps_per_second);

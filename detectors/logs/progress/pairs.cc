@@ -75,6 +75,11 @@ bool MayBeClock(Key key) {
   return key == Key::kOther || key == Key::kElapsed || key == Key::kTime || key == Key::kStepTime;
 }
 
+// "val: n/a": what was not measured is written so.
+bool SaysNothing(std::string_view value) {
+  return value == "n/a" || value == "N/A" || value == "None" || value == "null";
+}
+
 // ":02:03" or ":02" at `i`, behind the hours or minutes `first`: takes it and returns the seconds;
 // 0 parts taken where it is none.
 double TakeClock(std::string_view text, size_t& i, double first) {
@@ -205,6 +210,8 @@ PairList::PairList(std::string_view text) {
       while (end > i + 1 && (text[end - 1] == '.' || text[end - 1] == '-')) --end;
       if (key_end != key_begin && marks == 0 && blanks == 1) {
         key_end = end;  // another word of the same key
+      } else if (key_end != key_begin && marks > 0 && SaysNothing(text.substr(i, end - i))) {
+        key_begin = key_end = 0;  // neither the key nor the word tells of anything
       } else {
         drop_key();
         key_begin = i;

@@ -226,6 +226,14 @@ TEST(Formats, WhatElseARecordSays) {
   EXPECT_EQ(One("Epoch 3/10, Step 100/500, Loss: 0.5").epoch, 3);
   EXPECT_TRUE(std::isnan(One("Epoch 3/10, Step 100/500, Loss: 0.5").total_steps));
   EXPECT_EQ(One("Step 100/500, Loss: 0.5").total_steps, 500);
+  EXPECT_EQ(One("Epoch 1 | iter 4 step 7 | loss train: 2.4, val: n/a | iter time: 41.5 ms").loss,
+            2.4);
+  // Trainer.log with include_num_input_tokens_seen: the time so far ends nothing.
+  EXPECT_EQ(
+      One("{'loss': 0.5, 'learning_rate': 1e-05, 'epoch': 0.2, 'num_input_tokens_seen': 8192, "
+          "'train_runtime': 12.5, 'train_tokens_per_second': 655.4}")
+          .loss,
+      0.5);
 }
 
 TEST(Formats, Markers) {

@@ -35,6 +35,11 @@ TEST(Unnumbered, Records) {
       {"12:\tlearn: 0.5000000\ttest: 0.6250000\tbest: 0.6250000 (12)\ttotal: 600ms\tremaining: "
        "4.4s",
        "catboost", "12", "", "", ""},
+      // Ray Tune's result of an iteration; what is indented more is of an evaluation
+      {"Result for PPO_CartPole-v1_1a2b3_00000:\n  date: 2026-02-03_04-05-06\n  "
+       "episode_reward_mean: 21.5\n  evaluation:\n    loss: 9.5\n  loss: 6.25\n  "
+       "training_iteration: 3\n  trial_id: 1a2b3_00000\n",
+       "rllib", "3", "6.25", "", ""},
       // No step: a share, tokens, samples
       {"training 12.0% | loss 0.5", "generic", "", "0.5", "", ""},
       {"tokens: 6.50M | loss: 0.5 | tok/s: 52312", "generic", "", "0.5", "", ""},
