@@ -6,6 +6,7 @@
 #
 #   deploy/packages.sh build          install what a build needs and is missing
 #   deploy/packages.sh build test     ... and what the tests need
+#   deploy/packages.sh nightly        what only the nightly tests need; the target `packages` needs rpm and python3 of it
 #   deploy/packages.sh --list SET...  print the names, install nothing
 #
 # Needs root only when something is missing. Installing starts no daemon.
@@ -31,6 +32,9 @@ test_packages=(
   nftables strace                                                # packets dropped; a second opinion on system calls
   python3-fusepy                                                 # slow files, and files that fail
   slurm-wlm slurmdbd slurmrestd munge mariadb-server             # a real Slurm with accounting
+)
+nightly_packages=(
+  lintian rpm mmdebstrap python3 systemd                         # packages: built, judged, installed in a fresh root
 )
 
 die() {
@@ -67,10 +71,11 @@ for set in "$@"; do
     --list) list_only=true ;;
     build) names+=("${build_packages[@]}") ;;
     test) names+=("${test_packages[@]}") ;;
-    *) die "unknown set '$set'; the sets are build and test" ;;
+    nightly) names+=("${nightly_packages[@]}") ;;
+    *) die "unknown set '$set'; the sets are build, test and nightly" ;;
   esac
 done
-((${#names[@]} > 0)) || die "name a set: build, test or both"
+((${#names[@]} > 0)) || die "name a set: build, test, nightly or several"
 if $list_only; then
   printf '%s\n' "${names[@]}"
   exit 0

@@ -17,6 +17,8 @@ namespace rankscope::cli {
 namespace {
 
 constexpr char kCompanion[] = "rankscope-serve";
+// From the folder of `rankscope`: where it is built and unpacked, and where packages put it.
+constexpr const char* kPlaces[] = {"", "../lib/rankscope/"};
 
 }  // namespace
 
@@ -34,16 +36,24 @@ int CompanionCommand(int argc, char** argv) {
                  argv[0], std::strerror(errno), kCompanion);
     return 1;
   }
-  std::string path = self.data();
-  path.replace(path.rfind('/') + 1, std::string::npos, kCompanion);
+  std::string folder = self.data();
+  folder.resize(folder.rfind('/') + 1);
   char name[] = "rankscope";
   std::vector<char*> arguments = {name};
   arguments.insert(arguments.end(), argv, argv + argc);
   arguments.push_back(nullptr);
-  execv(path.c_str(), arguments.data());
+  int error = 0;
+  for (const char* place : kPlaces) {
+    const std::string path = folder + place + kCompanion;
+    execv(path.c_str(), arguments.data());
+    // What is there and cannot be started says more than what is not there.
+    if (error == 0 || errno != ENOENT) error = errno;
+  }
   std::fprintf(stderr,
-               "rankscope %s: %s: %s; keep rankscope and rankscope_serve in one directory\n",
-               argv[0], path.c_str(), std::strerror(errno));
+               "rankscope %s: %s is neither in %s nor in %s%s, or cannot be executed: %s; keep it "
+               "beside rankscope\n",
+               argv[0], kCompanion, folder.c_str(), folder.c_str(), kPlaces[1],
+               std::strerror(error));
   return 1;
 }
 

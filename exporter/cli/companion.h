@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The program is two files. `rankscope`, which users start, is linked statically, because whatever
-// it loads is paid by every wrapped command; `rankscope-serve` beside it holds the commands that
-// need the daemon's libraries (HTTP, YAML, metrics, the resolver). Main thread, before any other.
+// it loads is paid by every wrapped command; `rankscope-serve`, beside it or in ../lib/rankscope,
+// holds the commands that need the daemon's libraries (HTTP, YAML, metrics, the resolver). Main
+// thread, before any other.
 #pragma once
 
 #include <span>

@@ -19,6 +19,7 @@
 #include "exporter/cli/config_options.h"
 #include "exporter/daemon/agent.h"
 #include "exporter/daemon/privileges.h"
+#include "exporter/daemon/service_manager.h"
 #include "exporter/loop/user_threads.h"
 #include "exporter/probes/attach/kernel_gate.h"
 #include "exporter/probes/attach/syscall_tracepoints.h"
@@ -55,6 +56,7 @@ void RaiseFileLimit() {
 
 int Serve(const exporter::Config& config) {
   exporter::Logger log(config.log.level, config.log.format);
+  const exporter::ServiceManager manager;
   const int signals = OpenSignals();
   RaiseFileLimit();
   if (config.ebpf.mode != "off") probes::SyscallTracepoints();  // while there are rights to read it
@@ -82,7 +84,10 @@ int Serve(const exporter::Config& config) {
         log.Info("listening", {{"address", address.substr(0, address.rfind(':') + 1) +
                                                std::to_string(ports[i])}});
       }
+      manager.KeepAlive(loop);
+      manager.Tell("READY=1\nSTATUS=watching this node");
       loop.Run();
+      manager.Tell("STOPPING=1");
       log.Info("stopping");
       // What hangs in the kernel cannot be waited for, and must not be taken apart while it hangs.
       if (!agent.Stop()) _exit(status);
