@@ -129,22 +129,25 @@ struct Reader::State {
   KerasContext keras;
   BlockContext block;
   HeadedTable table;
+  uint32_t relayed = 0;      // width of a logger's prefix before each line of a traceback; 0 = none
   int32_t strength = 0;      // of the strongest dialect so far
   PlainReader plain_reader;  // learns again after a restart
   RecordList records;
   RowSet anchored = RowSet(tables.words);  // rows of which the line holds an anchor
   std::string plain;                       // the line without ANSI sequences
+  std::string unwrapped;                   // of a record of Docker
   std::string number_text;  // numbers without their thousands separators; views point into it
 
   template <class A>
   void Fields(A& a) {
-    a(speakers, keras, block, table, strength);
+    a(speakers, keras, block, table, relayed, strength);
   }
 
   Speaker* FindSpeaker(const CleanLine& line);
   Speaker& NeedSpeaker(const CleanLine& line);
   bool FeedMachines(const CleanLine& line, const RowSet& rows);
   bool FeedFrame(const CleanLine& line);
+  std::string_view Unrelayed(std::string_view text);
   bool ParsePlain(std::string_view text);
   bool ParseSpanning(const CleanLine& line, const RowSet& rows);
   bool AdoptFrom(const CleanLine& line, size_t from);
@@ -204,6 +207,24 @@ bool Reader::State::FeedMachines(const CleanLine& line, const RowSet& rows) {
   }
   speaker->foreign_records = 0;
   return speaker->traceback.Feed(line, records);
+}
+
+// A logger that relays what another process prints puts its prefix before each line of a traceback.
+// That of the first one is taken off those that follow, and leaves their indentation.
+std::string_view Reader::State::Unrelayed(std::string_view text) {
+  constexpr std::string_view kTitle = "Traceback (most recent call last):";
+  if (text.ends_with(kTitle)) {
+    relayed =
+        StripLoggerPrefix(text) == kTitle ? static_cast<uint32_t>(text.size() - kTitle.size()) : 0;
+    return text.substr(relayed);
+  }
+  if (relayed == 0) return text;
+  const bool open = std::any_of(speakers.begin(), speakers.end(),
+                                [](const Speaker& speaker) { return speaker.traceback.open(); });
+  const bool prefixed =
+      text.size() >= relayed && StripLoggerPrefix(text).data() >= text.data() + relayed;
+  if (!open || !prefixed) relayed = 0;
+  return text.substr(relayed);
 }
 
 // A frame of an open traceback, and the source line below it, are nothing else: they need not be
@@ -337,12 +358,17 @@ std::span<const Record> Reader::Feed(const LogLine& line, Timestamp t) {
   if (state.ParsePlain(line.text)) return state.records;
   state.records.clear();
   state.number_text.clear();
-  std::string_view text = line.text;
+  std::string_view text = UnwrapDockerLine(line.text, state.unwrapped);
   if (!text.empty() && std::memchr(text.data(), 0x1b, text.size()) != nullptr)
     text = StripAnsi(text, state.plain);
   const Unprefixed unprefixed = StripLauncherPrefixes(text);
-  const CleanLine clean = {
-      unprefixed.text, line.text, line.offset, unprefixed.rank, unprefixed.local_rank, line.end, t};
+  const CleanLine clean = {state.Unrelayed(unprefixed.text),
+                           line.text,
+                           line.offset,
+                           unprefixed.rank,
+                           unprefixed.local_rank,
+                           line.end,
+                           t};
   if (state.FeedFrame(clean)) return state.records;
   RowSet& rows = state.anchored;
   std::fill(rows.begin(), rows.end(), 0);
@@ -394,6 +420,7 @@ bool Reader::Restore(std::string_view bytes) {
   state_->keras = std::move(restored.keras);
   state_->block = std::move(restored.block);
   state_->table = std::move(restored.table);
+  state_->relayed = restored.relayed;
   state_->strength = restored.strength;
   return true;
 }

@@ -18,9 +18,9 @@ bool OpenRllib(std::string_view text, Block&) {
 // What is indented more belongs to an evaluation, a policy or a timer. The record is made at the
 // line of its iteration, behind which nothing of interest comes.
 BlockLine FeedRllib(std::string_view text, Block& block, RecordList& out) {
-  constexpr std::string_view kIndent = "  ";
-  if (!text.starts_with(kIndent)) return BlockLine::kForeign;
-  text.remove_prefix(kIndent.size());
+  // A launcher's prefix may have taken one of the two blanks.
+  if (text.empty() || !IsBlank(text[0])) return BlockLine::kForeign;
+  text.remove_prefix(text.starts_with("  ") ? 2 : 1);
   if (text.empty() || IsBlank(text[0])) return BlockLine::kTaken;
   const size_t colon = text.find(": ");
   if (colon == std::string_view::npos) return BlockLine::kTaken;  // a list, a mapping

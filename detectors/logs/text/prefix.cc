@@ -47,31 +47,38 @@ bool StripSrun(Unprefixed& line) {
   return true;
 }
 
-// "[default3]:" and "[rank3]:" (torchrun and its log module), "[1,3]<stderr>:" (mpirun: job, global
-// rank).
+// "[1,3]<stderr>:" and "[1,mpirank:3,algo-1]<stderr>:" (mpirun, SageMaker's mpirun): job, global
+// rank.
+bool StripMpi(Unprefixed& line) {
+  constexpr std::string_view kNamed = "mpirank:";
+  std::string_view text = line.text.substr(0, 3 * kMaxPrefixName);
+  size_t i = 1;
+  if (TakeRank(text, i) < 0 || i >= text.size() || text[i] != ',') return false;
+  const bool named = text.substr(++i).starts_with(kNamed);
+  if (named) i += kNamed.size();
+  const int32_t rank = TakeRank(text, i);
+  if (rank < 0) return false;
+  const size_t close = named ? text.find(']', i) : i;
+  if (close == std::string_view::npos) return false;
+  for (const std::string_view stream : {"]<stdout>:", "]<stderr>:", "]<stddiag>:"}) {
+    if (!text.substr(close).starts_with(stream)) continue;
+    line = {line.text.substr(close + stream.size()), rank, false};
+    return true;
+  }
+  return false;
+}
+
+// "[default3]:" and "[rank3]:" (torchrun, for whom a role may have another name, and its log
+// module).
 bool StripBracket(Unprefixed& line) {
   const std::string_view text = line.text;
+  if (text.size() > 5 && IsDigit(text[1])) return StripMpi(line);
   size_t i = 0;
-  bool local = false;
-  if (text.starts_with("[default")) {
-    i = 8;
-    local = true;
-  } else if (text.starts_with("[rank")) {
-    i = 5;
-  } else if (text.size() > 5 && IsDigit(text[1])) {
-    i = 1;
-    if (TakeRank(text, i) < 0 || i >= text.size() || text[i] != ',') return false;
-    const int32_t rank = TakeRank(text, ++i);
-    const std::string_view rest = text.substr(i);
-    if (rank < 0 || !(rest.starts_with("]<stdout>:") || rest.starts_with("]<stderr>:") ||
-                      rest.starts_with("]<stddiag>:"))) {
-      return false;
-    }
-    line = {rest.substr(rest.find(':') + 1), rank, false};
-    return true;
-  } else {
-    return false;
+  for (const std::string_view name : {"[rank", "[default", "[trainer"}) {
+    if (text.starts_with(name)) i = name.size();
   }
+  if (i == 0) return false;
+  const bool local = text[1] != 'r';
   const int32_t rank = TakeRank(text, i);
   if (rank < 0 || i + 1 >= text.size() || text[i] != ']' || text[i + 1] != ':') return false;
   line = {Behind(text, i + 2), rank, local};
@@ -124,14 +131,115 @@ bool StripHost(Unprefixed& line) {
   return false;
 }
 
+// The end of a time as RFC 3339 writes it, with a date, a T and a zone, at the start of `text`; 0
+// where there is none. Loggers of Python and slurmctld write no zone.
+size_t EndOfZonedTime(std::string_view text) {
+  constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd";
+  if (text.size() <= kShape.size()) return 0;
+  for (size_t i = 0; i < kShape.size(); ++i) {
+    if (kShape[i] == 'd' ? !IsDigit(text[i]) : text[i] != kShape[i]) return 0;
+  }
+  size_t i = kShape.size();
+  if (text[i] == '.') {
+    while (++i < text.size() && IsDigit(text[i])) continue;
+  }
+  if (i < text.size() && text[i] == 'Z') return i + 1;
+  constexpr size_t kZone = 6;  // "+01:00"
+  const bool zone = i + kZone <= text.size() && (text[i] == '+' || text[i] == '-') &&
+                    IsDigit(text[i + 1]) && text[i + 3] == ':';
+  return zone ? i + kZone : 0;
+}
+
+// "2026-02-03T04:05:06.789012345Z text": what ships a container's lines (docker logs -t, kubectl
+// logs --timestamps, a CI's runner). A container runtime's own file has the stream and whether the
+// line is whole behind it ("stdout F ").
+bool StripShippedTime(Unprefixed& line) {
+  const size_t end = EndOfZonedTime(line.text);
+  if (end == 0 || (end < line.text.size() && line.text[end] != ' ')) return false;
+  line.text = Behind(line.text, end);
+  for (const std::string_view stream : {"stdout F ", "stderr F ", "stdout P ", "stderr P "}) {
+    if (line.text.starts_with(stream)) line.text.remove_prefix(stream.size());
+  }
+  return true;
+}
+
+// "[pod/trainer-0/pytorch] text" (kubectl logs --prefix), and "[2026-02-03T04:05:06.789Z] 1a2b3c4d
+// [rank=3] || text" (Determined's task logs).
+bool StripShipped(Unprefixed& line) {
+  constexpr size_t kFar = 3 * kMaxPrefixName;
+  const std::string_view head = line.text.substr(0, kFar);
+  if (head.starts_with("[pod/")) {
+    const size_t close = head.find("] ");
+    if (close == std::string_view::npos) return false;
+    line.text = Behind(line.text, close + 1);
+    return true;
+  }
+  if (EndOfZonedTime(head.substr(1)) == 0) return false;
+  const size_t bars = head.find(" || ");
+  if (bars == std::string_view::npos) return false;
+  const size_t rank = head.substr(0, bars).find("[rank=");
+  if (rank != std::string_view::npos) {
+    size_t i = rank + 6;
+    line.rank = TakeRank(head, i);
+  }
+  line.text.remove_prefix(bars + 4);
+  return true;
+}
+
+// "trainer-1  | text": docker compose pads the name by two blanks at least.
+bool StripCompose(Unprefixed& line) {
+  const std::string_view head = line.text.substr(0, kMaxPrefixName + 4);
+  const size_t end = head.find("  ");
+  if (end == std::string_view::npos || end < 3 || !IsDigit(head[end - 1])) return false;
+  const size_t dash = head.substr(0, end).find_last_not_of("0123456789");
+  if (dash == std::string_view::npos || (head[dash] != '-' && head[dash] != '_')) return false;
+  for (const char c : head.substr(0, end)) {
+    if (!IsWordByte(c) && c != '-' && c != '.') return false;
+  }
+  const size_t bar = SkipBlanks(head, end);
+  if (bar + 1 >= head.size() || head[bar] != '|' || head[bar + 1] != ' ') return false;
+  line.text = Behind(line.text, bar + 1);
+  return true;
+}
+
+// "Feb 03 04:05:06 node7 python3[4123]: text": the journal of a unit or container. What the node's
+// own daemons say keeps their name, by which it is known.
+bool StripJournal(Unprefixed& line) {
+  constexpr std::string_view kShape = "Aaa dd dd:dd:dd ";
+  const std::string_view head = line.text.substr(0, kShape.size() + 2 * kMaxPrefixName);
+  if (head.size() < kShape.size()) return false;
+  for (size_t i = 0; i < kShape.size(); ++i) {
+    const char c = head[i];
+    const bool fits = kShape[i] == 'd'      ? IsDigit(c) || (i == 4 && c == ' ')
+                      : IsLetter(kShape[i]) ? IsLetter(c)
+                                            : c == kShape[i];
+    if (!fits) return false;
+  }
+  const size_t host = head.find(' ', kShape.size());
+  if (host == std::string_view::npos) return false;
+  const size_t open = head.find('[', host);
+  const size_t close = head.find("]: ", host);
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open)
+    return false;
+  const std::string_view name = head.substr(host + 1, open - host - 1);
+  if (name.find(' ') != std::string_view::npos) return false;
+  for (const std::string_view daemon :
+       {"systemd", "slurm", "nv", "earlyoom", "rasdaemon", "mcelog", "kubelet", "containerd"}) {
+    if (name.starts_with(daemon)) return false;
+  }
+  line.text = line.text.substr(close + 3);
+  return true;
+}
+
 bool StripOne(Unprefixed& line) {
   if (line.text.size() < 2) return false;
   const char first = line.text.front();
-  if (first == '[') return StripBracket(line);
+  if (first == '[') return StripBracket(line) || StripShipped(line);
   if (first == '(') return StripRay(line);
+  if (IsDigit(first) && StripShippedTime(line)) return true;
   if (IsDigit(first) || IsBlank(first)) return StripSrun(line);
   if (first == 's' && StripStream(line)) return true;
-  return IsLetter(first) && StripHost(line);
+  return IsLetter(first) && (StripHost(line) || StripCompose(line) || StripJournal(line));
 }
 
 bool IsLevel(std::string_view word) {
@@ -263,6 +371,55 @@ std::string_view StripLoggerPrefix(std::string_view text) {
     break;
   }
   return (level || time) ? LeftTrimmed(rest) : LeftTrimmed(text);
+}
+
+namespace {
+
+// The four digits of "\\u001b" at `text`; -1 where there are none.
+int32_t HexDigits(std::string_view text) {
+  if (text.size() < 4) return -1;
+  int32_t value = 0;
+  for (const char c : text.substr(0, 4)) {
+    const int digit = IsDigit(c)             ? c - '0'
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                             : -1;
+    if (digit < 0) return -1;
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+}  // namespace
+
+std::string_view UnwrapDockerLine(std::string_view text, std::string& buffer) {
+  constexpr std::string_view kLog = "{\"log\":\"";
+  if (!text.starts_with(kLog)) return text;
+  buffer.clear();
+  for (size_t i = kLog.size(); i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') {
+      while (!buffer.empty() && (buffer.back() == '\n' || buffer.back() == '\r')) buffer.pop_back();
+      return buffer;
+    }
+    if (c != '\\' || ++i == text.size()) {
+      buffer.push_back(c);
+      continue;
+    }
+    const char escaped = text[i];
+    if (escaped == 'u') {
+      const int32_t value = HexDigits(text.substr(i + 1));
+      if (value < 0) return text;
+      buffer.push_back(value < 0x80 ? static_cast<char>(value) : '?');
+      i += 4;
+    } else {
+      buffer.push_back(escaped == 'n'   ? '\n'
+                       : escaped == 't' ? '\t'
+                       : escaped == 'r' ? '\r'
+                                        : escaped);
+    }
+  }
+  return text;  // cut off
 }
 
 std::string_view StripAnsi(std::string_view text, std::string& buffer) {

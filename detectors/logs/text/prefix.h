@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What stands before a program's own words: launchers' prefixes (srun -l, torchrun, accelerate,
-// Ray, pdsh, mpirun), which may name the rank, and loggers' prefixes (time, level, module), which
-// dialects that begin a line anywhere need gone. Stateless; any thread.
+// What stands before a program's own words: prefixes of launchers (srun -l, torchrun, accelerate,
+// Ray, pdsh, mpirun), which may name the rank, and of what ships the lines (docker, kubectl, the
+// journal); and loggers' prefixes (time, level, module), which dialects that begin a line anywhere
+// need gone. Stateless; any thread.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,10 @@ Unprefixed StripLauncherPrefixes(std::string_view line);
 // Takes one logger's prefix off: "2024-01-02 03:04:05,678 - INFO - name - ", "[INFO|trainer.py:9]
 // ... >> ", "INFO:root:", "I0102 03:04:05.6 12 file.py:3] ". Text that is no such prefix stays.
 std::string_view StripLoggerPrefix(std::string_view text);
+
+// The line in a record of Docker's json-file driver, {"log":"text\\n","stream":"stdout",...},
+// written into `buffer`; any other text stays.
+std::string_view UnwrapDockerLine(std::string_view text, std::string& buffer);
 
 // `text` without ANSI control sequences, written into `buffer` (whose capacity is reused). Call
 // only where an ESC is in it.

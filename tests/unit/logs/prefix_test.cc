@@ -39,11 +39,67 @@ TEST(Prefix, LaunchersAreTakenOffAndNameTheRank) {
   }
 }
 
-TEST(Prefix, ProgramsOwnWordsStay) {
+TEST(Prefix, WhatShipsLinesIsTakenOff) {
+  const struct {
+    std::string_view line;
+    int32_t rank;
+  } cases[] = {
+      {"2026-02-03T04:05:06.789012345Z   loss", -1},
+      {"2026-02-03T04:05:06+01:00   loss", -1},
+      {"2026-02-03T04:05:06.789012345Z stderr F   loss", -1},
+      {"[pod/trainer-0/pytorch]   loss", -1},
+      {"[2026-02-03T04:05:06.789012Z] 1a2b3c4d [rank=3] ||   loss", 3},
+      {"trainer-1  |   loss", -1},
+      {"my_job_12    |   loss", -1},
+      {"Feb 03 04:05:06 node7 python3[4123]:   loss", -1},
+      {"Feb  3 04:05:06 node7 torchrun[4123]:   loss", -1},
+      {"[1,mpirank:3,algo-1]<stderr>:  loss", 3},
+      {"[trainer3]:   loss", 3},
+  };
+  for (const auto& test : cases) {
+    const Unprefixed got = StripLauncherPrefixes(test.line);
+    EXPECT_EQ(got.text, "  loss") << test.line;
+    EXPECT_EQ(got.rank, test.rank) << test.line;
+  }
+}
+
+TEST(Prefix, RecordsOfDockerAreUnwrapped) {
+  std::string buffer;
+  EXPECT_EQ(
+      UnwrapDockerLine(R"({"log":"  \"a\"\t\u001b[1mb\\\n","stream":"stdout","time":"x"})", buffer),
+      "  \"a\"\t\x1b[1mb\\");
   for (const std::string_view line :
-       {"", ":", "12:30:01 step 5", "step5: loss 3", "epoch3: loss", "[default] starting",
-        "[rank]: x", "[1, 2000] loss: 3", "[3]: x", "(a) b", "(pid=3) x", "1234567890: x",
-        "loss: 3", "stderr:x", "[default3] x", "iter 3: loss"}) {
+       {R"({"log":"cut off)", R"({"log":"bad \u00)", R"({"loss": 0.5, "log": "x"})", ""}) {
+    EXPECT_EQ(UnwrapDockerLine(line, buffer), line);
+  }
+}
+
+TEST(Prefix, ProgramsOwnWordsStay) {
+  for (const std::string_view line : {"",
+                                      ":",
+                                      "12:30:01 step 5",
+                                      "step5: loss 3",
+                                      "epoch3: loss",
+                                      "[default] starting",
+                                      "[rank]: x",
+                                      "[1, 2000] loss: 3",
+                                      "[3]: x",
+                                      "(a) b",
+                                      "(pid=3) x",
+                                      "1234567890: x",
+                                      "loss: 3",
+                                      "stderr:x",
+                                      "[default3] x",
+                                      "iter 3: loss",
+                                      "2026-02-03T04:05:06 loss: 3",
+                                      "[2026-02-03T04:05:06.789] error: x",
+                                      "resnet-50 | loss",
+                                      "step-12 loss | 3",
+                                      "[worker3]: x",
+                                      "Feb 03 04:05:06 node7 slurmd[4123]: x",
+                                      "Feb 03 04:05:06 node7 kernel: x",
+                                      "[pod/trainer",
+                                      "May 12 steps"}) {
     const Unprefixed got = StripLauncherPrefixes(line);
     EXPECT_EQ(got.text, line);
     EXPECT_EQ(got.rank, -1) << line;
