@@ -9,33 +9,31 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "detectors/document/json_writer.h"
+#include "exporter/cli/check_finding.h"
 #include "exporter/cli/commands.h"
 #include "exporter/cli/config_options.h"
 #include "exporter/daemon/privileges.h"
 #include "exporter/daemon/sources.h"
 #include "exporter/probes/attach/kernel_gate.h"
+#include "exporter/probes/attach/syscall_tracepoints.h"
 #include "exporter/processes/pressure.h"
-#include "exporter/slurm/commands.h"
 
 namespace rankscope::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Finding {
-  std::string name;
-  std::string state;  // yes | partly | no | off
-  std::string text;
-};
 
 bool Readable(const char* path) {
   return access(path, R_OK) == 0;
@@ -151,31 +149,45 @@ Finding CheckKmsg() {
               "; needs root; without it only Xids are known, from the NVIDIA library"};
 }
 
-Finding CheckGpu() {
-  constexpr char kDriver[] = "/proc/driver/nvidia/version";
-  if (Readable(kDriver)) return {"gpu", "yes", "an NVIDIA driver is loaded; nvml reads its GPUs"};
-  return {"gpu", "no",
-          std::string(kDriver) + ": " + std::strerror(errno) +
-              "; no NVIDIA driver; GPU evidence is not applicable"};
+// A device on the bus that no driver serves is a gap; a node without one has nothing to observe.
+bool HasNvidiaDevice() {
+  std::error_code error;
+  for (const fs::directory_entry& device : fs::directory_iterator("/sys/bus/pci/devices", error)) {
+    std::ifstream vendor(device.path() / "vendor"), kind(device.path() / "class");
+    std::string number, code;
+    // 0x03: display controllers.
+    if (vendor >> number && number == "0x10de" && kind >> code && code.starts_with("0x03"))
+      return true;
+  }
+  return false;
 }
 
-Finding CheckSlurm(const exporter::Config& config) {
-  const exporter::Config::Slurm& slurm = config.slurm;
-  if (slurm.role == "off") return {"slurm", "off", "slurm.role is off"};
-  exporter::slurm::RestService rest;
-  if (slurm.role == "controller") rest.url = slurm.restd_url;
-  exporter::slurm::Commands commands(exporter::slurm::CommandFolders(), {}, rest);
-  const Status found = commands.Find();
-  if (slurm.role == "controller") {
-    if (!found) return {"slurm", "no", found.error()};
-    return {"slurm", "yes",
-            "role controller: polls all jobs and nodes every 30 s or more; serves /events"};
-  }
-  if (!slurm.controller_url.empty())
-    return {"slurm", "yes", "events of the node's jobs from " + slurm.controller_url};
-  if (!found)
-    return {"slurm", "no", found.error() + "; jobs and ranks come from cgroups and SLURM_*"};
-  return {"slurm", "yes", "asked once when a job begins and once when a job ends badly"};
+Finding CheckGpu() {
+  constexpr char kDriver[] = "/proc/driver/nvidia/version";
+  Finding finding{"gpu", "yes", "an NVIDIA driver is loaded; nvml reads its GPUs", "nvml"};
+  if (Readable(kDriver)) return finding;
+  finding.text = std::string(kDriver) + ": " + std::strerror(errno) + "; ";
+  const bool there = HasNvidiaDevice();
+  finding.state = there ? "no" : "n/a";
+  finding.text += there ? "an NVIDIA device is on the PCI bus, and no driver is loaded"
+                        : "no NVIDIA driver; GPU evidence is not applicable";
+  return finding;
+}
+
+Finding CheckInfiniband() {
+  std::error_code error;
+  const bool any =
+      fs::directory_iterator("/sys/class/infiniband", error) != fs::directory_iterator();
+  return {"infiniband", any ? "yes" : "n/a",
+          any ? "counters of the node's ports" : "no InfiniBand, RoCE or EFA device on this node"};
+}
+
+Finding CheckMapping(const exporter::Config& config) {
+  const std::string& folder = config.slurm.mapping_dir;
+  if (folder.empty()) return {"job_mapping", "off", "slurm.mapping_dir is empty"};
+  if (access(folder.c_str(), R_OK | X_OK) == 0)
+    return {"job_mapping", "yes", "GPUs of jobs from " + folder};
+  return {"job_mapping", "no", folder + ": " + std::strerror(errno)};
 }
 
 // What the kernel allows of eBPF, and what `ebpf.mode` makes of it.
@@ -201,8 +213,15 @@ void AddKernel(const exporter::Config& config, std::vector<Finding>& findings) {
       "; stdout_tail reads the job's output files");
   add("wait", tracepoints, "programs in the kernel count why threads do not run",
       "; /proc is sampled every second");
-  add("network", tracepoints, "programs in the kernel observe connections and name lookups", "");
-  add("io", tracepoints, "programs in the kernel observe file operations: bytes, time, errors", "");
+  std::optional<probes::Capability> system_calls = tracepoints;
+  if (!system_calls && config.ebpf.mode != "off" && probes::SyscallTracepoints().empty()) {
+    system_calls = {"ebpf.tracefs", "no",
+                    "the tracepoints of system calls are not readable; mount tracefs at "
+                    "/sys/kernel/tracing"};
+  }
+  add("network", system_calls, "programs in the kernel observe connections and name lookups", "");
+  add("io", system_calls, "programs in the kernel observe file operations: bytes, time, errors",
+      "");
   const auto calls = probes::ObstacleForUprobes(rows);
   add("cuda", calls, "programs at the CUDA calls of ranks, within ebpf.budget", "");
   add("nccl", calls, "programs at the NCCL calls of ranks", "");
@@ -221,6 +240,47 @@ Finding CheckWeb(const exporter::Config& config) {
               "on 127.0.0.1 behind a proxy that authenticates"};
 }
 
+// Of a gap in a source: what the source would have told, and what it needs, from its table.
+void Complete(const exporter::Config& config, Finding& finding) {
+  if (finding.source.empty()) finding.source = finding.name;
+  const exporter::SourceSettings* settings = config.FindSource(finding.source);
+  if (settings == nullptr) return;
+  if (!settings->enabled) {
+    finding = {finding.name, "off", "sources." + finding.source + ".enabled is false"};
+    return;
+  }
+  finding.wanted = true;
+  for (const exporter::SourceRow& row : exporter::SourceTable()) {
+    if (row.name != finding.source) continue;
+    if (finding.lost.empty()) finding.lost = row.what;
+    if (finding.needs.empty()) finding.needs = row.needs;
+  }
+}
+
+// Where another source reports all that this one would, a gap in this one is none.
+void ForgiveSuperseded(std::vector<Finding>& findings) {
+  for (const exporter::SourceRow& row : exporter::SourceTable()) {
+    const auto works = [&](const Finding& other) {
+      return other.source == row.superseded_by && other.state == "yes";
+    };
+    if (row.superseded_by.empty() || std::ranges::none_of(findings, works)) continue;
+    for (Finding& finding : findings) {
+      if (finding.source == row.name) finding.wanted = false;
+    }
+  }
+}
+
+Finding CheckCapabilities(const exporter::Config& config) {
+  std::string kept;
+  const bool old_kernel = !probes::HasMultiAttach(probes::ReadKernel());
+  for (const std::string& name : exporter::NeededCapabilities(config, old_kernel)) {
+    kept += ' ' + name;
+  }
+  return {"capabilities", "yes",
+          (kept.empty() ? "serve keeps none" : "serve keeps" + kept + " and gives up the rest") +
+              "; one thread keeps setuid and setgid, to start readers with their users' rights"};
+}
+
 std::vector<Finding> Look(const exporter::Config& config) {
   std::vector<Finding> findings = {
       CheckSocket(config.run.socket),
@@ -228,52 +288,94 @@ std::vector<Finding> Look(const exporter::Config& config) {
       CheckConnector(),
   };
   AddKernel(config, findings);
-  for (Finding& finding : findings) {
-    const exporter::SourceSettings* settings = config.FindSource(finding.name);
-    if (settings != nullptr && !settings->enabled) {
-      finding = {finding.name, "off", "sources." + finding.name + ".enabled is false"};
-    }
-  }
-  std::string kept;
-  const bool old_kernel = !probes::HasMultiAttach(probes::ReadKernel());
-  for (const std::string& name : exporter::NeededCapabilities(config, old_kernel)) {
-    kept += ' ' + name;
-  }
-  findings.push_back(
-      {"capabilities", "yes",
-       (kept.empty() ? "serve keeps none" : "serve keeps" + kept + " and gives up the rest") +
-           "; one thread keeps setuid and setgid, to start readers with their users' rights"});
+  findings.push_back(CheckCapabilities(config));
   findings.push_back(CheckWeb(config));
   findings.push_back(
       CheckDirectory("state", config.state.dir, "recordings and verdicts",
                      "nothing would survive a restart; choose another with --state.dir"));
+  findings.back().wanted = true;
   findings.push_back(CheckCgroup());
   findings.push_back(CheckKmsg());
   findings.push_back(CheckPressure());
   findings.push_back(CheckGpu());
+  findings.push_back(CheckDcgm(config));
+  findings.push_back(CheckInfiniband());
+  findings.push_back(CheckMapping(config));
   findings.push_back(CheckSlurm(config));
-  findings.push_back({"fleet", config.fleet.prometheus.empty() ? "off" : "no",
-                      "this build queries no Prometheus; verdicts cover this node only"});
+  findings.push_back(CheckFleet(config));
+  findings.push_back(CheckClock());
+  for (Finding& finding : findings) Complete(config, finding);
+  ForgiveSuperseded(findings);
   return findings;
+}
+
+bool IsGap(const Finding& finding) {
+  return finding.state == "no" || finding.state == "partly";
+}
+
+void PrintText(const std::vector<Finding>& findings) {
+  std::puts("configuration: ok");
+  for (const Finding& finding : findings) {
+    std::printf("%-16s %-7s %s\n", finding.name.c_str(), finding.state.c_str(),
+                finding.text.c_str());
+    if (!IsGap(finding)) continue;
+    if (!finding.lost.empty()) std::printf("%24s lost: %s\n", "", finding.lost.c_str());
+    if (!finding.needs.empty()) std::printf("%24s needs: %s\n", "", finding.needs.c_str());
+  }
+}
+
+void PrintJson(const std::vector<Finding>& findings) {
+  JsonWriter out;
+  out.Open('{');
+  out.Text("configuration", "ok");
+  out.Key("checks");
+  out.Open('[');
+  for (const Finding& finding : findings) {
+    out.Open('{');
+    out.Text("name", finding.name);
+    out.Text("state", finding.state);
+    out.Bool("wanted", finding.wanted);
+    out.Text("text", finding.text);
+    out.TextOrNull("lost", IsGap(finding) ? finding.lost : "");
+    out.TextOrNull("needs", IsGap(finding) ? finding.needs : "");
+    out.Close('}');
+  }
+  out.Close(']');
+  out.Close('}');
+  std::puts(out.Take().c_str());
 }
 
 }  // namespace
 
 int CheckCommand(int argc, char** argv) {
   CLI::App app(
-      "Validate the configuration and report what can be observed on this machine. Exit status: 0, "
-      "or 2 for an error in the configuration or usage.",
+      "Validate the configuration and report what can be observed on this machine; for each gap, "
+      "what is lost and what it needs. Exit status: 0; 1 with --strict, if something that the "
+      "configuration asks for does not work; 2 for an error in the configuration or usage.",
       "rankscope check");
   ConfigOptions options(app);
+  bool strict = false;
+  std::string format = "text";
+  app.add_flag("--strict", strict,
+               "Exit with 1 if a source that is enabled does not work or works in part");
+  app.add_option("--format", format, "Output format: text or json")
+      ->check(CLI::IsMember({"text", "json"}));
   const std::variant<exporter::Config, int> settled = options.Settle(argc, argv);
   if (const int* status = std::get_if<int>(&settled)) return *status;
   const exporter::Config& config = std::get<exporter::Config>(settled);
-  std::puts("configuration: ok");
-  for (const Finding& finding : Look(config)) {
-    std::printf("%-16s %-7s %s\n", finding.name.c_str(), finding.state.c_str(),
-                finding.text.c_str());
+  const std::vector<Finding> findings = Look(config);
+  if (format == "json") {
+    PrintJson(findings);
+  } else {
+    PrintText(findings);
   }
-  return 0;
+  int status = 0;
+  for (const Finding& finding : findings) {
+    if (!strict || !finding.wanted || !IsGap(finding)) continue;
+    std::fprintf(stderr, "rankscope check: %s: %s\n", finding.name.c_str(), finding.text.c_str());
+    status = 1;
+  }
+  return status;
 }
 
 }  // namespace rankscope::cli

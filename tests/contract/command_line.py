@@ -178,5 +178,39 @@ def test_bad_configuration_names_every_mistake():
     return findings
 
 
+def check_of(config):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "c.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(config.format(folder=folder))
+        result = rankscope("check", "--strict", "--format", "json", "--config", path)
+    document = json.loads(result.stdout)
+    return result, {row["name"]: row for row in document["checks"]}
+
+
+def test_check_as_a_document():
+    """Strict: what the configuration asks for and does not get is an error; what nobody asked for is none."""
+    findings = []
+    sources = re.findall(r"^\| `(\w+)` ", rankscope("list", "sources").stdout, re.M)
+    off = "sources: {{" + ", ".join(f"{name}: {{{{enabled: false}}}}" for name in sources if name != "slurm") + "}}\n" + \
+        "state: {{dir: {folder}}}\nebpf: {{mode: \"off\"}}\n"
+    result, rows = check_of(off + "slurm: {{role: \"off\"}}\n")
+    expect(findings, "nothing asked for: exit 0", result.returncode == 0, f"was {result.returncode}: {result.stderr}")
+    expect(findings, "every row has all keys", all(set(row) == {"name", "state", "wanted", "text", "lost", "needs"} for row in rows.values()))
+    expect(findings, "states", {row["state"] for row in rows.values()} <= {"yes", "partly", "no", "off", "n/a"})
+    refused = "http://127.0.0.1:9"
+    for wish, name in ((f"slurm: {{{{role: controller, restd_url: \"{refused}/slurm/v0.0.41\"}}}}\n", "slurm"),
+                       (f"slurm: {{{{controller_url: \"{refused}\"}}}}\n", "slurm"),
+                       (f"slurm: {{{{role: \"off\"}}}}\nfleet: {{{{prometheus: \"{refused}\"}}}}\n", "fleet")):
+        result, rows = check_of(off + wish)
+        row = rows[name]
+        expect(findings, f"{wish.strip()}: exit 1", result.returncode == 1, f"was {result.returncode}")
+        expect(findings, f"{wish.strip()}: a wanted gap, with what is lost and needed",
+               row["state"] == "no" and row["wanted"] and row["lost"] and row["needs"], str(row))
+        expect(findings, f"{wish.strip()}: named on stderr", f"rankscope check: {name}: " in result.stderr, result.stderr)
+        expect(findings, f"{wish.strip()}: nothing else", result.stderr.count("\n") == 1, result.stderr)
+    return findings
+
+
 if __name__ == "__main__":
     main(globals())

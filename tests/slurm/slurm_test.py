@@ -179,6 +179,15 @@ for row in EXPECTED:
     setattr(Cases, "test_" + re.sub(r"\W+", "_", row), lambda self, name=row: self.look_at(name))
 
 
+class Check(unittest.TestCase):
+    def test_slurmctld_answers(self):
+        checked = subprocess.run([BINARY, "check", "--format", "json", "--config", str(folder / "config.yaml")], capture_output=True,
+                                 text=True, check=True).stdout
+        row = next(row for row in json.loads(checked)["checks"] if row["name"] == "slurm")
+        self.assertEqual((row["state"], row["wanted"]), ("yes", True), row)
+        self.assertIn(" is UP", row["text"])
+
+
 class MoreThanTheFamily(unittest.TestCase):
     def verdict(self, name):
         return daemon.verdict(runner.jobs[name])
