@@ -65,13 +65,14 @@ bool TrainedByItsCalls(const JobFeatures& f, FrameKind frame, int32_t advances) 
 }
 
 // The same where a step takes seconds and few collectives: weights are made, moved and broadcast by
-// some thousand kernels.
+// some thousand kernels, within half a minute.
 bool TrainedSlowly(const JobFeatures& f, FrameKind frame) {
-  constexpr double kCompleted = 20, kKernels = 10'000;
+  constexpr double kCompleted = 20, kKernels = 10'000, kSeconds = 40;
   constexpr int32_t kAdvances = 10;
   if (frame != FrameKind::kDataset && BeforeTraining(frame)) return false;
   return f.progress == 0 && f.collectives.completed >= kCompleted &&
-         f.collectives.advances >= kAdvances && f.launches.launches >= kKernels;
+         f.collectives.advances >= kAdvances && f.launches.launches >= kKernels &&
+         f.collectives.advances * f.collectives.usual_pause >= kSeconds;
 }
 
 }  // namespace
