@@ -34,7 +34,7 @@ test_packages=(
   slurm-wlm slurmdbd slurmrestd munge mariadb-server             # a real Slurm with accounting
 )
 nightly_packages=(
-  lintian rpm mmdebstrap python3 systemd                         # packages: built, judged, installed in a fresh root
+  lintian rpm mmdebstrap python3 systemd binutils patchelf       # packages: built, judged, installed in a fresh root
 )
 
 die() {

@@ -35,10 +35,12 @@ int OpenSyscalls() {
     const std::string path = std::string(root) + "/events/syscalls";
     if (const int fd = open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); fd >= 0) return fd;
   }
-  const OwnedFd context(fsopen("tracefs", FSOPEN_CLOEXEC));
+  // By number: glibc has had functions for these since 2.36 only.
+  const OwnedFd context(static_cast<int>(syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC)));
   if (!context) return -1;
-  if (fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) return -1;
-  const OwnedFd mounted(fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
+  if (syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
+    return -1;
+  const OwnedFd mounted(static_cast<int>(syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, 0)));
   if (!mounted) return -1;
   return openat(mounted.get(), "events/syscalls", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
