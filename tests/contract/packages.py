@@ -130,5 +130,15 @@ def test_what_a_unit_leaves_open_has_its_reason():
     return findings
 
 
+def test_the_page_is_shell():
+    """tests/package/page_test.py executes it at night; an error of its syntax shows at once."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", read("deploy/README.md"), re.M | re.S)
+    findings = [] if len([block for block in blocks if not block.startswith("# by hand")]) >= 6 else [f"{len(blocks)} blocks were read"]
+    for block in blocks:
+        read_it = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
+        findings += [f"deploy/README.md: {read_it.stderr.strip()}"] if read_it.returncode else []
+    return findings
+
+
 if __name__ == "__main__":
     main(globals())
