@@ -11,16 +11,11 @@
 #include <utility>
 
 #include "exporter/config/config_keys.h"
+#include "exporter/config/yaml_shape.h"
 
 namespace rankscope::exporter {
 namespace {
 
-// A configuration is below 4 KiB; what is larger is not one. The others bound what the YAML reader
-// recurses over.
-constexpr size_t kMaxConfigBytes = 256 * 1024;
-constexpr size_t kMaxLineBytes = 4096;
-constexpr int kMaxFlowDepth = 16;
-constexpr size_t kMaxIndent = 64;
 // Beyond, a file is not a configuration with mistakes but something else.
 constexpr size_t kMaxProblems = 50;
 
@@ -58,7 +53,7 @@ class Reader {
       : config_(config), name_(std::move(name)), keys_(Bind(config)) {}
 
   void Read(std::string_view text) {
-    if (!CheckShape(text)) return;
+    if (const auto problem = CheckYamlShape(text)) return Add(problem->line, "", problem->what);
     try {
       const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
       if (documents.size() > 1) {
@@ -88,43 +83,6 @@ class Reader {
   void Add(int line, const std::string& path, const std::string& what) {
     const std::string where = line < 0 ? name_ : name_ + ':' + std::to_string(line + 1);
     problems_.emplace_back(line, where + ": " + (path.empty() ? "" : path + ": ") + what);
-  }
-
-  // Whether the reader of YAML may see this text: it recurses, and its errors say little about
-  // binary data.
-  bool CheckShape(std::string_view text) {
-    if (text.size() > kMaxConfigBytes) {
-      Add(-1, "",
-          std::to_string(text.size()) + " bytes; a configuration has at most " +
-              std::to_string(kMaxConfigBytes));
-      return false;
-    }
-    int line = 0;
-    int depth = 0;
-    size_t start = 0;
-    for (size_t i = 0; i <= text.size(); ++i) {
-      const char c = i < text.size() ? text[i] : '\n';
-      if (c == '\0') {
-        Add(line, "", "a NUL byte, so this is not a text file");
-        return false;
-      }
-      if (c == '[' || c == '{') ++depth;
-      if ((c == ']' || c == '}') && depth > 0) --depth;
-      if (depth > kMaxFlowDepth) {
-        Add(line, "", "nested too deep; at most " + std::to_string(kMaxFlowDepth) + " brackets");
-        return false;
-      }
-      if (c != '\n') continue;
-      const std::string_view row = text.substr(start, i - start);
-      const size_t indent = std::min(row.find_first_not_of(" -?"), row.size());
-      if (row.size() > kMaxLineBytes || indent > kMaxIndent) {
-        Add(line, "", "a line too long or indented too far for a configuration");
-        return false;
-      }
-      start = i + 1;
-      ++line;
-    }
-    return true;
   }
 
   bool IsSection(const std::string& path) const {

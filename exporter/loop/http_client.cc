@@ -3,8 +3,6 @@
 
 #include "exporter/loop/http_client.h"
 
-#include <curl/curl.h>
-#include <dlfcn.h>
 #include <strings.h>
 
 #include <algorithm>
@@ -13,62 +11,12 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
-#include <type_traits>
 #include <utility>
+
+#include "exporter/loop/curl_library.h"
 
 namespace rankscope::exporter {
 namespace {
-
-constexpr char kLibrary[] = "libcurl.so.4";
-
-// The functions of libcurl that are called, and why there are none.
-struct Library {
-  decltype(&::curl_global_init) global_init = nullptr;
-  decltype(&::curl_easy_init) easy_init = nullptr;
-  decltype(&::curl_easy_setopt) easy_setopt = nullptr;
-  decltype(&::curl_easy_perform) easy_perform = nullptr;
-  decltype(&::curl_easy_getinfo) easy_getinfo = nullptr;
-  decltype(&::curl_easy_cleanup) easy_cleanup = nullptr;
-  decltype(&::curl_easy_strerror) easy_strerror = nullptr;
-  decltype(&::curl_slist_append) slist_append = nullptr;
-  decltype(&::curl_slist_free_all) slist_free_all = nullptr;
-  std::string error;
-};
-
-Library Load() {
-  Library library;
-  void* const handle = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* const why = dlerror();
-    library.error =
-        std::string("cannot be asked: ") + (why != nullptr ? why : kLibrary) + "; install libcurl4";
-    return library;
-  }
-  bool whole = true;
-  const auto find = [handle, &whole](const char* name, auto& function) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
-    whole = whole && function != nullptr;
-  };
-  find("curl_global_init", library.global_init);
-  find("curl_easy_init", library.easy_init);
-  find("curl_easy_setopt", library.easy_setopt);
-  find("curl_easy_perform", library.easy_perform);
-  find("curl_easy_getinfo", library.easy_getinfo);
-  find("curl_easy_cleanup", library.easy_cleanup);
-  find("curl_easy_strerror", library.easy_strerror);
-  find("curl_slist_append", library.slist_append);
-  find("curl_slist_free_all", library.slist_free_all);
-  if (!whole || library.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-    library.error = std::string("cannot be asked: ") + kLibrary +
-                    " does not start; install libcurl4 7.87 or later";
-  return library;
-}
-
-// Loaded once, and never unloaded: a worker that was left behind may be inside.
-const Library& TheLibrary() {
-  static const Library* const library = new Library(Load());
-  return *library;
-}
 
 struct Receiver {
   HttpAnswer* answer;
@@ -107,19 +55,20 @@ size_t OnHead(char* data, size_t size, size_t count, void* context) {
 // One request of one thread.
 class Transfer {
  public:
-  explicit Transfer(const Library& library)
+  explicit Transfer(const CurlLibrary& library)
       : library_(library), handle_(library.easy_init(), library.easy_cleanup) {}
   ~Transfer() { library_.slist_free_all(headers_); }
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  HttpAnswer Run(const HttpRequest& request) {
+  HttpAnswer Run(const HttpRequest& request, const HttpBody* body) {
     HttpAnswer answer;
     Receiver receiver{&answer, request.max_bytes};
     answer.body.reserve(std::min(request.expected_bytes, request.max_bytes));
     if (handle_ != nullptr) {
       SetLimits(request);
-      SetIdentity(request);
+      SetIdentity(request, body);
+      if (body != nullptr) SetBody(*body);
       Set(CURLOPT_WRITEFUNCTION, &OnBody);
       Set(CURLOPT_WRITEDATA, static_cast<void*>(&receiver));
       Set(CURLOPT_HEADERFUNCTION, &OnHead);
@@ -128,7 +77,7 @@ class Transfer {
     if (handle_ == nullptr || refused_ != CURLE_OK) {
       answer.end = HttpAnswer::End::kNotLoaded;
       answer.error =
-          std::string("cannot be asked: ") + kLibrary + ": " + library_.easy_strerror(refused_);
+          std::string("cannot be asked: ") + kCurlLibrary + ": " + library_.easy_strerror(refused_);
       return answer;
     }
     const CURLcode code = library_.easy_perform(handle_.get());
@@ -176,9 +125,19 @@ class Transfer {
     Set(CURLOPT_FORBID_REUSE, 1L);
   }
 
-  void SetIdentity(const HttpRequest& request) {
+  void SetBody(const HttpBody& body) {
+    Set(CURLOPT_POST, 1L);
+    Set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.text.size()));
+    Set(CURLOPT_POSTFIELDS, body.text.data());  // not copied: the caller's, until the answer
+  }
+
+  void SetIdentity(const HttpRequest& request, const HttpBody* body) {
     const HttpOptions& options = request.options;
     AddHeader("Accept: " + request.accept);
+    if (body != nullptr) {
+      AddHeader("Content-Type: " + body->content_type);
+      AddHeader("Expect:");  // a body is small: no server is asked first whether it wants it
+    }
     for (const std::string& line : options.headers) AddHeader(line);
     Set(CURLOPT_HTTPHEADER, headers_);
     Set(CURLOPT_HEADEROPT, static_cast<long>(CURLHEADER_SEPARATE));  // none of these to a proxy
@@ -244,7 +203,7 @@ class Transfer {
     return said_[0] != '\0' ? said_.data() : library_.easy_strerror(code);
   }
 
-  const Library& library_;
+  const CurlLibrary& library_;
   std::array<char, CURL_ERROR_SIZE> said_{};
   std::unique_ptr<CURL, decltype(&::curl_easy_cleanup)> handle_;
   curl_slist* headers_ = nullptr;
@@ -253,13 +212,25 @@ class Transfer {
 
 }  // namespace
 
-HttpAnswer HttpGet(const HttpRequest& request) {
-  const Library& library = TheLibrary();
-  if (library.error.empty()) return Transfer(library).Run(request);
+namespace {
+
+HttpAnswer Ask(const HttpRequest& request, const HttpBody* body) {
+  const CurlLibrary& library = TheCurlLibrary();
+  if (library.error.empty()) return Transfer(library).Run(request, body);
   HttpAnswer answer;
   answer.end = HttpAnswer::End::kNotLoaded;
   answer.error = library.error;
   return answer;
+}
+
+}  // namespace
+
+HttpAnswer HttpGet(const HttpRequest& request) {
+  return Ask(request, nullptr);
+}
+
+HttpAnswer HttpPost(const HttpRequest& request, const HttpBody& body) {
+  return Ask(request, &body);
 }
 
 }  // namespace rankscope::exporter

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The one HTTP client: what another server answers to a GET, within a deadline and a size. It is
-// libcurl, which is loaded by the first request: its 33 libraries would delay the start of every
-// command. HTTP/1.1 with or without TLS; no redirects, no proxy unless it is configured, nothing of
-// the environment, no signals. Blocks: a worker's thread or a command's. Any number of threads.
+// The one HTTP client: what another server answers to a GET, or to a POST of what somebody is told,
+// within a deadline and a size. It is libcurl, loaded by the first request (curl_library.h).
+// HTTP/1.1 with or without TLS; no redirects, no proxy unless it is configured, nothing of the
+// environment, no signals. Blocks: a worker's thread or a command's. Any number of threads.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +41,12 @@ struct HttpAnswer {
   std::string error;  // one phrase after the server's name; empty: kAnswered with a 2xx status
 };
 
+struct HttpBody {
+  std::string content_type;
+  std::string text;
+};
+
 HttpAnswer HttpGet(const HttpRequest& request);
+HttpAnswer HttpPost(const HttpRequest& request, const HttpBody& body);
 
 }  // namespace rankscope::exporter

@@ -71,7 +71,8 @@ def frozen():
 
 
 def present():
-    lines = proto_lines("detectors/proto/recording.proto") + proto_lines("detectors/proto/verdict.proto") + signal_lines() + event_lines()
+    lines = proto_lines("detectors/proto/recording.proto") + proto_lines("detectors/proto/verdict.proto") \
+        + proto_lines("exporter/proto/notification.proto") + signal_lines() + event_lines()
     return lines
 
 
@@ -83,7 +84,7 @@ def differences(now, prefixes):
 
 
 def test_tags_and_signals():
-    return differences(present(), ("recording.proto", "verdict.proto", "signal", "event"))
+    return differences(present(), ("recording.proto", "verdict.proto", "notification.proto", "signal", "event"))
 
 
 def test_tags_are_used_once():

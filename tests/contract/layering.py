@@ -51,9 +51,10 @@ ROOMS = {
     "exporter/metrics": "detectors/proto model families sentences/template.h engine status document exporter/proto",
     "exporter/web": "model families status document metrics",
     "exporter/http": "model status document config slurm metrics web",
+    "exporter/notify": "detectors/proto model families status document config loop exporter/proto",
     "exporter/daemon": "version.h source.h model logs/text attribution recording engine status document loop config processes output gpu nccl kernel_log "
                        "infiniband probes/attach probes/calls probes/stdio probes/wait probes/network probes/io probes/process slurm replay "
-                       "run metrics http",
+                       "run metrics http notify exporter/proto",
     "exporter/cli": "version.h model logs logs/text logs/progress families verdict engine document loop config processes probes/attach slurm replay run metrics http daemon",
     "exporter": "model cli",
 }
@@ -73,7 +74,7 @@ LIBRARIES = [
     (r"(boost/|openssl/)", ["exporter/http/"]),
     (r"prometheus/", ["exporter/metrics/"]),
     (r"zlib\.h", ["exporter/http/compression", "exporter/daemon/kept_file"]),
-    (r"curl/", ["exporter/loop/http_client"]),
+    (r"curl/", ["exporter/loop/curl_library"]),
     (r"(spdlog|fmt)/", ["exporter/loop/logger"]),
     (r"re2/", ["detectors/logs/"]),
     (r"CLI/", ["exporter/cli/", "exporter/main.cc"]),

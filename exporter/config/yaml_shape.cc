@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/config/yaml_shape.h"
+
+#include <algorithm>
+
+namespace rankscope::exporter {
+namespace {
+
+// What the reader of YAML recurses over is bounded.
+constexpr size_t kMaxLineBytes = 4096;
+constexpr int kMaxFlowDepth = 16;
+constexpr size_t kMaxIndent = 64;
+
+}  // namespace
+
+std::optional<ShapeProblem> CheckYamlShape(std::string_view text) {
+  if (text.size() > kMaxConfigBytes) {
+    return ShapeProblem{-1, std::to_string(text.size()) + " bytes; a configuration has at most " +
+                                std::to_string(kMaxConfigBytes)};
+  }
+  int line = 0;
+  int depth = 0;
+  size_t start = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    const char c = i < text.size() ? text[i] : '\n';
+    if (c == '\0') return ShapeProblem{line, "a NUL byte, so this is not a text file"};
+    if (c == '[' || c == '{') ++depth;
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+    if (depth > kMaxFlowDepth) {
+      return ShapeProblem{
+          line, "nested too deep; at most " + std::to_string(kMaxFlowDepth) + " brackets"};
+    }
+    if (c != '\n') continue;
+    const std::string_view row = text.substr(start, i - start);
+    const size_t indent = std::min(row.find_first_not_of(" -?"), row.size());
+    if (row.size() > kMaxLineBytes || indent > kMaxIndent) {
+      return ShapeProblem{line, "a line too long or indented too far for a configuration"};
+    }
+    start = i + 1;
+    ++line;
+  }
+  return std::nullopt;
+}
+
+}  // namespace rankscope::exporter
