@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: The rankscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a kustomize base for a DaemonSet on every GPU node.
+
+    base.py --binary build/rankscope --image registry.example/rankscope FOLDER
+
+Rules, dashboards and configuration are those of the tree: kustomize reads no file outside its folder, so they are put into it.
+"""
+import argparse
+import shutil
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+KUSTOMIZATION = """\
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+namespace: rankscope
+resources: [namespace.yaml, daemonset.yaml, podmonitor.yaml, prometheusrule.yaml]
+images: [{{name: rankscope, newName: {image}, newTag: "{version}"}}]
+configMapGenerator:
+  - name: rankscope-config
+    files: [config.yaml]
+  - name: rankscope-dashboards
+    files: [rankscope_jobs.json]
+    options: {{disableNameSuffixHash: true, labels: {{grafana_dashboard: "1"}}}}  # what Grafana's sidecar looks for
+"""
+NAMESPACE = """\
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: rankscope
+  labels: {pod-security.kubernetes.io/enforce: privileged}  # hostPID, hostPath
+"""
+RULE = """\
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: rankscope
+  labels: {app.kubernetes.io/name: rankscope}
+spec:
+"""
+
+
+def without_comments(text):
+    return "".join(line + "\n" for line in text.splitlines() if not line.startswith("#"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--image", default="rankscope")
+    parser.add_argument("folder", type=Path)
+    arguments = parser.parse_args()
+    version = subprocess.run([arguments.binary, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    config = (ROOT / "deploy/config.yaml").read_text(encoding="utf-8")
+    changed = config.replace('listen: ["127.0.0.1:10177"]', 'listen: ["0.0.0.0:10177"]').replace(
+        'mapping_dir: ""', "mapping_dir: /run/rankscope/job-mapping")
+    rules = without_comments((ROOT / "alerts/rankscope_alerts.yaml").read_text(encoding="utf-8"))
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (("kustomization.yaml", KUSTOMIZATION.format(image=arguments.image, version=version)), ("namespace.yaml", NAMESPACE),
+                       ("config.yaml", changed), ("prometheusrule.yaml", RULE + "".join(f"  {line}\n" for line in rules.splitlines()))):
+        (arguments.folder / name).write_text(text, encoding="utf-8")
+    for path in (HERE / "daemonset.yaml", HERE / "podmonitor.yaml", ROOT / "dashboards/rankscope_jobs.json"):
+        shutil.copy(path, arguments.folder)
+
+
+if __name__ == "__main__":
+    main()
