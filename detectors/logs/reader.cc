@@ -213,7 +213,7 @@ bool Reader::State::FeedMachines(const CleanLine& line, const RowSet& rows) {
 // That of the first one is taken off those that follow, and leaves their indentation.
 std::string_view Reader::State::Unrelayed(std::string_view text) {
   constexpr std::string_view kTitle = "Traceback (most recent call last):";
-  if (text.ends_with(kTitle)) {
+  if (!text.empty() && text.back() == ':' && text.ends_with(kTitle)) {
     relayed =
         StripLoggerPrefix(text) == kTitle ? static_cast<uint32_t>(text.size() - kTitle.size()) : 0;
     return text.substr(relayed);

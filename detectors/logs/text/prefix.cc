@@ -189,13 +189,12 @@ bool StripShipped(Unprefixed& line) {
 // "trainer-1  | text": docker compose pads the name by two blanks at least.
 bool StripCompose(Unprefixed& line) {
   const std::string_view head = line.text.substr(0, kMaxPrefixName + 4);
-  const size_t end = head.find("  ");
-  if (end == std::string_view::npos || end < 3 || !IsDigit(head[end - 1])) return false;
+  size_t end = 0;
+  while (end < head.size() && (IsWordByte(head[end]) || head[end] == '-' || head[end] == '.'))
+    ++end;
+  if (end < 3 || !IsDigit(head[end - 1]) || !head.substr(end).starts_with("  ")) return false;
   const size_t dash = head.substr(0, end).find_last_not_of("0123456789");
   if (dash == std::string_view::npos || (head[dash] != '-' && head[dash] != '_')) return false;
-  for (const char c : head.substr(0, end)) {
-    if (!IsWordByte(c) && c != '-' && c != '.') return false;
-  }
   const size_t bar = SkipBlanks(head, end);
   if (bar + 1 >= head.size() || head[bar] != '|' || head[bar + 1] != ' ') return false;
   line.text = Behind(line.text, bar + 1);
@@ -207,7 +206,7 @@ bool StripCompose(Unprefixed& line) {
 bool StripJournal(Unprefixed& line) {
   constexpr std::string_view kShape = "Aaa dd dd:dd:dd ";
   const std::string_view head = line.text.substr(0, kShape.size() + 2 * kMaxPrefixName);
-  if (head.size() < kShape.size()) return false;
+  if (head.size() < kShape.size() || head[3] != ' ' || head[6] != ' ') return false;
   for (size_t i = 0; i < kShape.size(); ++i) {
     const char c = head[i];
     const bool fits = kShape[i] == 'd'      ? IsDigit(c) || (i == 4 && c == ' ')
