@@ -51,14 +51,29 @@ bool Denies(std::string_view lower) {
                 {"not ", "n't ", "fail", "error", "incomplete", "unsuccess", "warn", "will "});
 }
 
+// "wed mar  4 10:11:12 utc 2026": date(1), so the words are those of a script around the program,
+// which goes on whatever became of it.
+bool IsDatedByAScript(std::string_view lower) {
+  for (const std::string_view day : {"mon ", "tue ", "wed ", "thu ", "fri ", "sat ", "sun "}) {
+    const size_t at = lower.find(day);
+    constexpr size_t kClock = 11;  // behind "wed mar  4 "
+    if (at == std::string_view::npos || lower.size() < at + kClock + 8) continue;
+    const std::string_view clock = lower.substr(at + kClock, 8);
+    if (clock[2] == ':' && clock[5] == ':' && HasDigit(clock)) return true;
+  }
+  return false;
+}
+
 bool SaysDone(std::string_view lower) {
-  return HasAnyWord(lower, {"complete", "completed", "finished", "done", "success", "successful",
+  return !IsDatedByAScript(lower) &&
+         HasAnyWord(lower, {"complete", "completed", "finished", "done", "success", "successful",
                             "successfully"}) &&
          !Denies(lower);
 }
 
+// A frame of a traceback is none, whatever its file is called.
 bool IsResult(std::string_view lower) {
-  return HasDigit(lower) &&
+  return HasDigit(lower) && lower.find("file \"") == std::string_view::npos &&
          HasAnyWord(lower, {"loss", "losses", "accuracy", "acc", "metrics", "metric", "perplexity",
                             "ppl", "bleu", "rouge", "auc", "map", "wer", "score", "reward"}) &&
          !HasAny(lower, {"warn", "error", "saving", "saved"});
