@@ -174,7 +174,7 @@ class Configuration(ServeTest):
     def test_check_says_what_can_be_seen(self):
         result = subprocess.run([BINARY, "check", "--state.dir", self.folder], capture_output=True, text=True, check=True)
         for name in ("procfs", "proc_connector", "memory_cgroup", "gpu", "slurm"):
-            self.assertRegex(result.stdout, rf"(?m)^{name}\s+(yes|partly|no|off)\s+\S")
+            self.assertRegex(result.stdout, rf"(?m)^{name}\s+(yes|partly|no|off|n/a)\s+\S")
 
     def test_check_knows_the_socket_of_a_daemon_that_runs(self):
         path = self.folder + "/run.sock"
