@@ -55,7 +55,7 @@ void ShowCurve(const JobFeatures& f, Finding& finding) {
 void ShowLeave(const JobFeatures& f, Finding& finding) {
   const features::LeaveFeatures& leave = f.leave;
   for (const EvidenceRef ref : {leave.evaluation, leave.save, leave.train_result, leave.result,
-                                leave.done, leave.last_line}) {
+                                leave.done, leave.failure, leave.last_line}) {
     // The same line may be several landmarks; one quote of it is enough.
     const features::Evidence* evidence = f.At(ref);
     if (evidence == nullptr) continue;

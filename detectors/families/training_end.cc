@@ -18,6 +18,8 @@ bool EndedWell(const JobFeatures& f) {
   if (f.Primary() != nullptr || f.wrapper_lost) return false;
   // What happened while nobody listened is not known to be good.
   if (f.end_unseen && !f.train_end) return false;
+  // Nobody says how it exited, and its own last word is an error.
+  if (!f.exit_known && f.leave.failure != features::kNoEvidence && !f.train_end) return false;
   // A launcher that reports a failed child denies a good end, even when nobody says why.
   for (const features::Cause& cause : f.causes) {
     const bool report = cause.incident().kind == logs::IncidentKind::kNonZeroExit ||

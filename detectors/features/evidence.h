@@ -63,8 +63,9 @@ enum class EvidenceKind : uint8_t {
   kFirstProgress,
   kLastSave,
   kLastEvaluation,
-  kResult,    // a metric in the last lines of the output
-  kSaidDone,  // the program's word that it completed
+  kResult,      // a metric in the last lines of the output
+  kSaidDone,    // the program's word that it completed
+  kSaidFailed,  // its word, at a level of errors, behind its last record
   kLastLine,
   kResumeFlag,      // the command asks to go on from a checkpoint
   kCheckpointRead,  // the program says that it reads or has read one

@@ -110,6 +110,7 @@ struct LeaveFeatures {
   EvidenceRef result = kNoEvidence;        // the newest metric among its last lines
   EvidenceRef train_result = kNoEvidence;  // and the newest that speaks of the training loss
   EvidenceRef done = kNoEvidence;
+  EvidenceRef failure = kNoEvidence;  // what it says behind its last record, as an error
   EvidenceRef last_line = kNoEvidence;
 };
 

@@ -45,6 +45,19 @@ bool HasAnyWord(std::string_view text, std::initializer_list<std::string_view> w
                      [text](std::string_view word) { return HasWord(text, word); });
 }
 
+// The same of words in capitals.
+bool HasAnyUpperWord(std::string_view text, std::initializer_list<std::string_view> words) {
+  const auto letter = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+  };
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    const size_t at = text.find(word);
+    if (at == std::string_view::npos) return false;
+    const size_t end = at + word.size();
+    return (at == 0 || !letter(text[at - 1])) && (end == text.size() || !letter(text[end]));
+  });
+}
+
 // A denial, or somebody else's business.
 bool Denies(std::string_view lower) {
   return HasAny(lower,
@@ -69,6 +82,16 @@ bool SaysDone(std::string_view lower) {
          HasAnyWord(lower, {"complete", "completed", "finished", "done", "success", "successful",
                             "successfully"}) &&
          !Denies(lower);
+}
+
+// At a level of errors, in words that no shape knows: "ERROR: LoadError: ...", "2026-02-03 04:05:06
+// FATAL ...", "panic: ...". What is tried again or ignored is no end.
+bool SaysFailed(std::string_view text, std::string_view lower) {
+  constexpr size_t kHead = 80;  // a logger's prefix and its name
+  if (HasAny(lower, {"ignor", "retry", "again", "skipp", "continu", "warn", "0 error"}))
+    return false;
+  if (lower.starts_with("panic: ") || lower.starts_with("fatal: ")) return true;
+  return HasAnyUpperWord(text.substr(0, kHead), {"ERROR", "FATAL", "CRITICAL"});
 }
 
 // A frame of a traceback is none, whatever its file is called.
@@ -152,9 +175,11 @@ void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& 
     evidence.values = {{FieldId::kSaid, Squeezed(line.text.substr(begin)).substr(0, kQuoted)}};
     return citer.Add(std::move(evidence));
   };
+  bool behind_records = true;
   for (size_t age = 0; age < LastWords::kLines; ++age) {
     const SaidLine& line = job.last_words().At(age);
     if (line.offset < 0) break;
+    behind_records = behind_records && !line.record;
     if (line.record) continue;
     if (f.leave.last_line == kNoEvidence && !IsAfterword(line.text))
       f.leave.last_line = quote(EvidenceKind::kLastLine, line);
@@ -162,6 +187,9 @@ void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& 
     const std::string lower = LowerAscii(line.text);
     if (f.leave.done == kNoEvidence && SaysDone(lower))
       f.leave.done = quote(EvidenceKind::kSaidDone, line);
+    if (behind_records && f.leave.failure == kNoEvidence && f.leave.done == kNoEvidence &&
+        !IsAfterword(line.text) && SaysFailed(line.text, lower))
+      f.leave.failure = quote(EvidenceKind::kSaidFailed, line);
     if (!IsResult(lower)) continue;
     if (f.leave.result == kNoEvidence) f.leave.result = quote(EvidenceKind::kResult, line);
     if (f.leave.train_result == kNoEvidence && HasWord(lower, "train") && HasWord(lower, "loss"))

@@ -67,7 +67,7 @@ bool ParseMetric(const CleanLine& line, RecordList& out);         // metric.cc
 // Dialects whose records span lines.
 extern const BlockDialect kOlmoBlock;      // olmo.cc: OLMo and OLMo-core, metrics indented
 extern const BlockDialect kComposerBlock;  // composer.cc: composer and LLM Foundry, the same
-extern const BlockDialect kRllibBlock;             // rllib.cc: YAML of an iteration
+extern const BlockDialect kRllibBlock;     // rllib.cc: YAML of an iteration
 extern const BlockDialect kStableBaselines3Block;  // stable_baselines3.cc: a table, reward and step
 extern const BlockDialect kTfDictBlock;            // tensorflow.cc: the TensorFlow models, a dict
 

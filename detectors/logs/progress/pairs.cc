@@ -136,6 +136,17 @@ void PairList::TakeLastWord(Pair& pair) {
   pair.meaning = meaning;
 }
 
+// "53.1ms" and "53.1 ms"; "200/2983 batches".
+void TakeUnit(std::string_view text, size_t& i, Pair& pair) {
+  size_t j = i;
+  if (j < text.size() && text[j] == ' ') ++j;
+  size_t unit = j;
+  while (unit < text.size() && (IsLetter(text[unit]) || text[unit] == '/')) ++unit;
+  pair.unit = text.substr(j, unit - j);
+  pair.percent = j < text.size() && text[j] == '%';
+  if (j == i) i = unit;  // a glued unit is no key of what follows
+}
+
 PairList::PairList(std::string_view text) {
   size_t i = 0;
   size_t key_begin = 0;
@@ -192,14 +203,7 @@ PairList::PairList(std::string_view text) {
           i = j + total.text.size();
         }
       }
-      // "53.1ms" and "53.1 ms"; "200/2983 batches".
-      j = i;
-      if (j < text.size() && text[j] == ' ') ++j;
-      size_t unit = j;
-      while (unit < text.size() && (IsLetter(text[unit]) || text[unit] == '/')) ++unit;
-      pair.unit = text.substr(j, unit - j);
-      pair.percent = j < text.size() && text[j] == '%';
-      if (j == i) i = unit;  // a glued unit is no key of what follows
+      TakeUnit(text, i, pair);
       Add(pair);
       continue;
     }
