@@ -17,7 +17,7 @@ build_packages=(
   build-essential cmake ninja-build pkg-config git ca-certificates
   clang-14 llvm-14 bpftool libbpf-dev libelf-dev zlib1g-dev libcap-dev  # programs in the kernel
   protobuf-compiler libprotobuf-dev                              # recordings and verdicts
-  prometheus-cpp-dev libboost1.81-dev libcurl4-openssl-dev       # metrics and HTTP
+  prometheus-cpp-dev libboost1.81-dev libssl-dev libcrypt-dev libcurl4-openssl-dev  # metrics and HTTP
   libspdlog-dev libfmt-dev libyaml-cpp-dev libre2-dev libcli11-dev libsimdjson-dev
   curl                                                           # deploy/run asks the daemon with it
 )

@@ -26,6 +26,7 @@
 #include "exporter/cli/config_options.h"
 #include "exporter/daemon/privileges.h"
 #include "exporter/daemon/sources.h"
+#include "exporter/http/web_files.h"
 #include "exporter/probes/attach/kernel_gate.h"
 #include "exporter/probes/attach/syscall_tracepoints.h"
 #include "exporter/processes/pressure.h"
@@ -228,7 +229,21 @@ void AddKernel(const exporter::Config& config, std::vector<Finding>& findings) {
   for (const probes::Capability& row : rows) findings.push_back({row.name, row.state, row.text});
 }
 
+// "TLS, client certificates, 3 users".
+std::string AccessOf(const http::WebConfig& web) {
+  const bool certificates = web.tls && web.tls->client_auth != http::ClientAuth::kNone;
+  std::string text = web.tls ? "TLS" : "no TLS";
+  if (certificates) text += ", client certificates";
+  if (!web.users.empty()) text += ", " + std::to_string(web.users.size()) + " users";
+  return certificates || !web.users.empty() ? text : text + ", no authentication";
+}
+
 Finding CheckWeb(const exporter::Config& config) {
+  if (!config.web.config_file.empty()) {
+    const auto web = http::ReadWebFiles(config.web.config_file);
+    if (!web) return {"web", "no", "serve would not start: " + web.error()};
+    return {"web", "yes", AccessOf((*web)->config) + ", by " + config.web.config_file};
+  }
   std::string beyond;
   for (const std::string& address : exporter::BeyondLoopback(config)) {
     beyond += (beyond.empty() ? "" : ", ") + address;
@@ -236,8 +251,8 @@ Finding CheckWeb(const exporter::Config& config) {
   if (beyond.empty()) return {"web", "yes", "reachable by the users of this machine only"};
   return {"web", "partly",
           "reachable from the network at " + beyond +
-              " without authentication, so no text of logs is served there; to change that, listen "
-              "on 127.0.0.1 behind a proxy that authenticates"};
+              " without authentication, so no text of logs is served there; to change that, name "
+              "users or certificates in a web.config_file"};
 }
 
 // Of a gap in a source: what the source would have told, and what it needs, from its table.
@@ -290,6 +305,7 @@ std::vector<Finding> Look(const exporter::Config& config) {
   AddKernel(config, findings);
   findings.push_back(CheckCapabilities(config));
   findings.push_back(CheckWeb(config));
+  findings.back().wanted = !config.web.config_file.empty();
   findings.push_back(
       CheckDirectory("state", config.state.dir, "recordings and verdicts",
                      "nothing would survive a restart; choose another with --state.dir"));

@@ -28,12 +28,15 @@ ConfigOptions::ConfigOptions(CLI::App& app) : app_(app) {
        "one"},
       {"--run.socket", "run.socket", "Socket on which the daemon listens for `rankscope run`"},
       {"--metrics.max-series", "metrics.max_series", "Maximum number of series on /metrics"},
+      {"--web.config.file", "web.config_file",
+       "File with TLS, client certificates and users, in the web-config format of Prometheus's "
+       "exporters"},
       {"--web.max-requests", "web.max_requests", "Maximum number of requests served at once"},
   };
   app.add_option("--config.file,--config", file_, "Configuration file, in YAML");
   app.add_flag("--print-config", print_config_, "Print the effective configuration and exit");
   app.add_option("--web.listen-address", listen_,
-                 "Address to listen on, IPv4:PORT; may be given several times")
+                 "Address to listen on, IPv4:PORT or [IPv6]:PORT; may be given several times")
       ->take_all();
   flags_.reserve(std::size(kFlags));
   for (const Flag& flag : kFlags) {

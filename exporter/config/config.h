@@ -30,7 +30,11 @@ struct Config {
   struct Web {
     std::vector<std::string> listen = {"127.0.0.1:10177"};
     int64_t max_requests = 40;
-    std::vector<std::string> hosts;  // names that are served besides the machine's own
+    std::vector<std::string> hosts;       // names that are served besides the machine's own
+    std::string config_file;              // of Prometheus's exporters: TLS and users; empty = none
+    bool plain_loopback = false;          // addresses on loopback stay without what that file says
+    std::vector<std::string> open_paths;  // that need no authentication
+    std::vector<std::string> roles;       // user:NAME=ROLE, san:NAME=ROLE
   } web;
   struct State {
     std::string dir = "/var/lib/rankscope";
@@ -119,7 +123,7 @@ Result<int64_t> ParseSize(std::string_view text);
 std::string FormatSize(int64_t bytes);
 // Those of web.listen that more than this machine's users reach.
 std::vector<std::string> BeyondLoopback(const Config& config);
-// IPv4:PORT, or :PORT for all addresses.
+// IPv4:PORT or [IPv6]:PORT.
 Status CheckListenAddress(std::string_view text);
 
 }  // namespace rankscope::exporter

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "detectors/model/speeds.h"
+#include "exporter/config/web_roles.h"
 #include "exporter/loop/http_url.h"
 
 namespace rankscope::exporter {
@@ -210,6 +211,20 @@ Status CheckHostName(std::string_view text) {
                "' is not a host name; write it like node7.example, without a port"};
 }
 
+Status CheckRole(std::string_view text) {
+  const Result<http::RoleRow> row = http::ParseRole(text);
+  return row ? Status() : Status(Error{row.error()});
+}
+
+// What tells nothing of a job's content. A balancer or a kubelet has no password to send.
+Status CheckOpenPath(std::string_view text) {
+  for (const std::string_view path : {"/-/healthy", "/-/ready", "/health", "/metrics"}) {
+    if (text == path) return {};
+  }
+  return Error{"'" + std::string(text.substr(0, 60)) +
+               "' is not one of /-/healthy, /-/ready, /health, /metrics"};
+}
+
 Status CheckTargetOfPartition(std::string_view text) {
   const size_t colon = text.find(':');
   if (colon != std::string_view::npos && colon > 0 && ReadTarget(text.substr(colon + 1))) return {};
@@ -261,19 +276,43 @@ std::vector<Key> SlurmKeys(Config::Slurm& slurm) {
   };
 }
 
-}  // namespace
-
-std::vector<Key> Bind(Config& c) {
-  std::vector<Key> keys = {
-      NodeNameKey(c.node.name),
-      ListenKey("web.listen", c.web.listen,
-                "Addresses that serve /metrics, /verdict and the status page: IPv4:PORT."),
-      NumberKey("web.max_requests", c.web.max_requests, 1, 1000,
+std::vector<Key> WebKeys(Config::Web& web) {
+  return {
+      ListenKey("web.listen", web.listen,
+                "Addresses that serve /metrics, /verdict and the status page: IPv4:PORT or "
+                "[IPv6]:PORT."),
+      NumberKey("web.max_requests", web.max_requests, 1, 1000,
                 "Maximum number of requests served at once; more are answered with 503."),
-      ListKey("web.hosts", c.web.hosts,
+      ListKey("web.hosts", web.hosts,
               "Further host names that clients may use. localhost is always accepted; beyond "
               "loopback, IP addresses and the node's name are too.",
               CheckHostName),
+      PathOrNoneKey("web.config_file", web.config_file,
+                    "File with TLS, client certificates, users and headers, in the format of "
+                    "Prometheus's exporters (web-config); empty: none."),
+      FlagKey("web.plain_loopback", web.plain_loopback,
+              "Whether addresses of web.listen on loopback stay plain HTTP without authentication, "
+              "even if there is a web.config_file."),
+      ListKey("web.open_paths", web.open_paths,
+              "Paths that need no user and password: /-/healthy, /-/ready, /health, /metrics.",
+              CheckOpenPath),
+      ListKey("web.roles", web.roles,
+              "What users (user:NAME=ROLE) and verified client certificates (san:NAME=ROLE) may "
+              "see: metrics, verdict (without text of logs) or log. Empty: all see everything; "
+              "otherwise others than those named see metrics.",
+              CheckRole),
+  };
+}
+
+}  // namespace
+
+std::vector<Key> Bind(Config& c) {
+  std::vector<Key> keys = {NodeNameKey(c.node.name)};
+  const auto append = [&keys](std::vector<Key> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(keys));
+  };
+  append(WebKeys(c.web));
+  append({
       PathKey("state.dir", c.state.dir, "Directory of recordings and final verdicts; mode 0700."),
       SizeKey("state.job_bytes", c.state.job_bytes, int64_t{1} << 20,
               "Maximum size of the recording of one job."),
@@ -296,16 +335,13 @@ std::vector<Key> Bind(Config& c) {
                 "Maximum number of series on /metrics; dropped series are counted."),
       FlagKey("metrics.dcgm_names", c.metrics.dcgm_names,
               "Whether GPU metrics are also exported under dcgm-exporter's names (DCGM_FI_*)."),
-  };
+  });
   for (SourceSettings& source : c.sources) {
     const std::string path = "sources." + source.name;
     keys.push_back(FlagKey(path + ".enabled", source.enabled, {}));
     if (source.interval.ns > 0)
       keys.push_back(DurationKey(path + ".interval", source.interval, Milliseconds(100), {}));
   }
-  const auto append = [&keys](std::vector<Key> more) {
-    std::move(more.begin(), more.end(), std::back_inserter(keys));
-  };
   append({
       ChoiceKey("ebpf.mode", c.ebpf.mode, {"auto", "off", "force"},
                 "Whether programs are loaded into the kernel. auto: on kernels that are known to "

@@ -141,7 +141,8 @@ std::string FormatShare(double share) {
 std::vector<std::string> BeyondLoopback(const Config& config) {
   std::vector<std::string> beyond;
   for (const std::string& address : config.web.listen) {
-    if (!address.starts_with("127.")) beyond.push_back(address);
+    const Result<http::ListenAddress> parsed = http::ParseListenAddress(address);
+    if (!parsed || !parsed->loopback) beyond.push_back(address);
   }
   return beyond;
 }

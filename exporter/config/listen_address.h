@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// An address to listen on, as text and as the kernel takes it. Pure; any thread.
+// An address to listen on, as text and as numbers. Pure; any thread.
 #pragma once
 
-#include <netinet/in.h>
-
+#include <cstdint>
 #include <string>
 
 #include "detectors/model/result.h"
@@ -14,14 +13,14 @@ namespace rankscope::http {
 
 struct ListenAddress {
   std::string text;
-  sockaddr_in socket{};
+  std::string host;  // the address alone, without brackets
+  uint16_t port = 0;
+  bool ipv6 = false;
+  bool loopback = false;  // only this machine's users reach it
 };
 
-// IPv4:PORT. The error says how to write it.
+// IPv4:PORT or [IPv6]:PORT. The error says how to write it.
 Result<ListenAddress> ParseListenAddress(const std::string& text);
-
-// Whether only this machine's users reach it.
-bool IsLoopback(const ListenAddress& address);
 
 // What to do when binding fails with this errno.
 std::string Remedy(int error, const ListenAddress& address);

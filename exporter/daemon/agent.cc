@@ -119,17 +119,13 @@ Status Agent::Start() {
   http::ListenerOptions options;
   options.addresses = config_.web.listen;
   options.max_requests = static_cast<int>(config_.web.max_requests);
+  SetAccess(options);
   http::RouterOptions router;
   router.explain = [this](int32_t pid, Duration deadline) { return Explain(pid, deadline); };
   router.now = run::MonotonicNow;
   router.names = {run::ReadHostName(), config_.web.hosts};
   router.names.hosts.push_back(node_);
-  for (const std::string& address : BeyondLoopback(config_)) {
-    log_.Warn(
-        "other hosts can reach this address of web.listen without authentication: text of logs is "
-        "not served there; listen on 127.0.0.1 behind a proxy that authenticates",
-        {{"address", address}});
-  }
+  router.open_paths = config_.web.open_paths;
   Publish(loop_.Now(), 0);
   auto listener = http::Listener::Start(
       options, [this] { return state_.Current(); }, http::Router(std::move(router)));

@@ -66,6 +66,8 @@ class Agent {
 
  private:
   void Restore();
+  // Who may come in, and what the log says of that.
+  void SetAccess(http::ListenerOptions& options);
   void NoteAway(Timestamp since);
   void StartSources();
   void GiveUpWrappers();

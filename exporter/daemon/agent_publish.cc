@@ -80,6 +80,7 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   agent.version = kVersionText;
   agent.node = node_;
   agent.start_wall_seconds = start_wall_seconds_;
+  agent.config.good_wall_seconds = start_wall_seconds_;  // read right before
   agent.ready = ready_;
   if (!ready_) agent.not_ready_reason = "starting: the recordings of running jobs are being read";
   agent.sources = sources_.Status(wall_offset_ns_);
@@ -96,7 +97,10 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   agent.documents_damaged = verdicts_.damaged() + summaries_.damaged();
   const Duration behind = std::max(recording_disk_.behind(), documents_disk_.behind());
   agent.disk_behind_seconds = static_cast<double>(behind.ns) * 1e-9;
-  if (listener_ != nullptr) agent.http = listener_->Counts();
+  if (listener_ != nullptr) {
+    agent.http = listener_->Counts();
+    agent.web_config = listener_->WebReading();
+  }
   agent.tick_seconds = tick_seconds;
 
   PublishedJobs::Notes notes;
@@ -108,6 +112,26 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   auto exposition = std::make_shared<const http::Exposition>(snapshots_.Build(*published));
   state_.Publish(std::make_shared<const http::State>(std::move(published), std::move(exposition),
                                                      state_.Current().get()));
+}
+
+void Agent::SetAccess(http::ListenerOptions& options) {
+  options.web_config = config_.web.config_file;
+  options.plain_loopback = config_.web.plain_loopback;
+  for (const std::string& text : config_.web.roles) {
+    if (const auto row = http::ParseRole(text)) options.roles.push_back(*row);
+  }
+  options.on_web_config = [this](const Status& reading) {
+    if (reading) return log_.Info("web.config_file and its certificates were read again");
+    log_.Warn("web.config_file or a certificate is broken: what was read before stays in force",
+              {{"reason", reading.error()}});
+  };
+  if (!options.web_config.empty()) return;
+  for (const std::string& address : BeyondLoopback(config_)) {
+    log_.Warn(
+        "other hosts can reach this address of web.listen without authentication: text of logs is "
+        "not served there; name users or certificates in a web.config_file",
+        {{"address", address}});
+  }
 }
 
 std::optional<std::string> Agent::Explain(int32_t pid, Duration deadline) {

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Plain HTTP over IPv4 in front of the router: Boost.Asio's sockets and Boost.Beast's parser. One
-// thread talks to all clients and never waits for one; probes are answered there, whole pages of
-// metrics by a second thread, everything else by a few more. Whoever stalls costs a connection and
-// no thread, has a deadline, and gives way to who comes next when there are too many. Started and
-// stopped by the agent's thread; requests read only what `state` hands out.
+// HTTP with or without TLS in front of the router: Boost.Asio's sockets, Boost.Beast's parser and
+// OpenSSL. One thread talks to all clients and never waits for one; probes are answered there,
+// whole pages of metrics by a second thread, passwords by a third, everything else by a few more.
+// Whoever stalls costs a connection and no thread, has a deadline, and gives way to who comes next
+// when there are too many. Started and stopped by the agent's thread; requests read only what
+// `state` hands out.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,20 @@
 #include "detectors/model/result.h"
 #include "exporter/http/router.h"
 #include "exporter/http/state.h"
+#include "exporter/http/web_files.h"
 
 namespace rankscope::http {
 
 struct ListenerOptions {
-  std::vector<std::string> addresses = {"127.0.0.1:10177"};  // IPv4:PORT; port 0 = any free one
+  std::vector<std::string> addresses = {"127.0.0.1:10177"};  // IP:PORT; port 0 = any free one
   // At once, until their answers are written; beyond, 503. Probes and whole pages of metrics do not
   // count.
   int max_requests = 40;
+  // A file of TLS, users and headers, in force on every address; empty: none.
+  std::string web_config = {};
+  WebFiles::Tell on_web_config = [](const Status&) {};  // what later readings of it came to
+  bool plain_loopback = false;                          // but for addresses on loopback
+  std::vector<RoleRow> roles = {};
 };
 
 // The longest waiting gives way to the next. A head and its parser are some 2 kB; what the kernel
@@ -48,6 +55,9 @@ class Listener {
 
   // What has been answered since the start. Any thread.
   virtual metrics::HttpStatus Counts() const = 0;
+
+  // The last reading of the file. Any thread.
+  virtual metrics::ReloadStatus WebReading() const = 0;
 
   // Why its threads may do more than they need to; empty: they may not.
   virtual std::string trouble() const = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "detectors/model/time.h"
+#include "exporter/config/web_roles.h"
 #include "exporter/http/exposition.h"
 #include "exporter/metrics/format.h"
 
@@ -27,6 +28,7 @@ struct Request {
   std::vector<Header> headers;
   Duration deadline = Seconds(5);  // what the client will wait, from now
   bool beyond_loopback = false;    // came in where more than this machine's users reach it
+  Role role = Role::kLog;          // what the client may see
 
   // The first header of this name, any case; empty when there is none.
   std::string_view HeaderValue(std::string_view name) const;

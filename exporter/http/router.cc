@@ -50,7 +50,7 @@ Response Verdict(const Question& question) {
 
 // A job as this client may see it.
 JobStatus Seen(const Question& question, const JobDocument& document) {
-  return question.request.beyond_loopback ? WithoutLogText(document.job()) : document.job();
+  return question.request.role == Role::kLog ? document.job() : WithoutLogText(document.job());
 }
 
 Response OfOneJob(const Question& question, std::string (*document)(const JobStatus&)) {
@@ -172,7 +172,7 @@ Response Ready(const Question& question) {
 
 Response StatusPage(const Question& question) {
   Response response = Answer("text/html; charset=utf-8", "");
-  const Parts parts = {question.state.status_pages().Page(!question.request.beyond_loopback)};
+  const Parts parts = {question.state.status_pages().Page(question.request.role == Role::kLog)};
   if (WantsGzip(question.request.JoinedHeader("Accept-Encoding")))
     response.pages = CompressedPages(parts);
   if (response.pages.empty()) {
@@ -189,14 +189,22 @@ Response StatusPage(const Question& question) {
 struct Route {
   std::string_view path;
   Response (*answer)(const Question&);
+  Role least = Role::kVerdict;
   bool by_accept = false;  // what is answered depends on Accept
 };
 
 constexpr Route kRoutes[] = {
-    {"/", StatusPage},           {"/-/healthy", Healthy},     {"/-/ready", Ready},
-    {"/digest", Digest},         {"/events", Events},         {"/evidence", Evidence},
-    {"/explain", Explain},       {"/health", Healthy},        {"/metrics", Metrics, true},
-    {"/summary", Summary, true}, {"/verdict", Verdict, true},
+    {"/", StatusPage},
+    {"/-/healthy", Healthy, Role::kMetrics},
+    {"/-/ready", Ready, Role::kMetrics},
+    {"/digest", Digest},
+    {"/events", Events},
+    {"/evidence", Evidence},
+    {"/explain", Explain},
+    {"/health", Healthy, Role::kMetrics},
+    {"/metrics", Metrics, Role::kMetrics, true},
+    {"/summary", Summary, Role::kVerdict, true},
+    {"/verdict", Verdict, Role::kVerdict, true},
 };
 
 // Compresses for whoever asks.
@@ -225,6 +233,24 @@ Response WrongName(std::string_view host) {
                           "itself), or add the name to web.hosts");
 }
 
+// Who has not said who it is learns nothing, not even which paths there are.
+std::optional<Response> Unauthenticated(const Request& request, const std::string& path,
+                                        const RouterOptions& options) {
+  const auto& open = options.open_paths;
+  if (request.role != Role::kNone || std::find(open.begin(), open.end(), path) != open.end())
+    return std::nullopt;
+  Response response = Refusal(401, "this server wants a user and a password");
+  response.headers.push_back({"WWW-Authenticate", "Basic realm=\"rankscope\", charset=\"UTF-8\""});
+  return response;
+}
+
+std::optional<Response> Forbidden(const Request& request, Role least) {
+  if (std::max(request.role, Role::kMetrics) >= least) return std::nullopt;  // kNone: an open path
+  return Refusal(403, "this needs the role " + std::string(RoleName(least)) +
+                          " and this client has " + std::string(RoleName(request.role)) +
+                          "; see web.roles");
+}
+
 Response Dispatch(const Request& request, const State& state, const RouterOptions& options) {
   if (request.path.size() + request.query.size() > kMaxTargetBytes) {
     return Refusal(414,
@@ -232,6 +258,7 @@ Response Dispatch(const Request& request, const State& state, const RouterOption
   }
   const Result<std::string> path = DecodePath(request.path);
   if (!path) return Refusal(400, path.error());
+  if (auto refused = Unauthenticated(request, *path, options)) return *std::move(refused);
   const auto route = std::find_if(std::begin(kRoutes), std::end(kRoutes),
                                   [&](const Route& r) { return r.path == *path; });
   if (route == std::end(kRoutes)) {
@@ -239,6 +266,7 @@ Response Dispatch(const Request& request, const State& state, const RouterOption
   }
   const std::string_view wrong = WrongHost(request, options.names);
   if (!wrong.empty() && !AnyNameWillDo(request, *path)) return WrongName(wrong);
+  if (auto refused = Forbidden(request, route->least)) return *std::move(refused);
   if (request.method != "GET" && request.method != "HEAD") {
     Response response = Refusal(405, "only GET and HEAD are answered");
     response.headers.push_back({"Allow", "GET, HEAD"});

@@ -19,6 +19,8 @@
 //   /-/ready           503 while it starts, and when nothing has been judged for kReadyAge
 //   /                  the status page
 //
+// Who has not authenticated and must gets 401, and who has a role too small for a path 403. Text of
+// logs is for the role log alone.
 // Errors about a job's documents are application/problem+json, all others a line of text. Answers
 // that are worth it are compressed for whoever asks.
 #pragma once
@@ -28,6 +30,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "detectors/model/time.h"
 #include "exporter/http/host.h"
@@ -44,6 +47,7 @@ struct RouterOptions {
   // The clock of the published ticks, for the probes; null: the age of a tick is not looked at.
   std::function<Timestamp()> now = nullptr;
   HostNames names{};
+  std::vector<std::string> open_paths{};  // answered to who has not authenticated, too
 };
 
 class Router {

@@ -176,7 +176,7 @@ Response VerdictPage(const Request& request, const Parameters& parameters, const
   constexpr std::array<Offer, 3> kOffers = {
       {{"application/json"}, {"text/plain"}, {"application/x-protobuf"}}};
   const Served& served = kServed[Choose(request.JoinedHeader("Accept"), kOffers).offer];
-  const bool log_text = !request.beyond_loopback;
+  const bool log_text = request.role == Role::kLog;
   const Result<std::optional<std::string>> job_id = JobIdOf(parameters);
   if (!job_id) return Problem(400, job_id.error());
   if (*job_id) {
@@ -205,7 +205,7 @@ Response DigestPage(const Request& request, const Parameters& parameters, const 
   const proto::Verdict& verdict = job->job().verdict;
   return Answer(
       kPlainText,
-      VerdictToDigest(request.beyond_loopback ? WithoutLogText(verdict) : verdict) + "\n");
+      VerdictToDigest(request.role == Role::kLog ? verdict : WithoutLogText(verdict)) + "\n");
 }
 
 }  // namespace rankscope::http

@@ -63,4 +63,14 @@ std::string HeadOf(const Response& response, bool keep_alive) {
   return out;
 }
 
+void SetHeaders(const std::vector<std::pair<std::string, std::string>>& headers,
+                Response& response) {
+  for (const auto& [name, value] : headers) {
+    std::erase_if(response.headers, [&](const Header& header) {
+      return strcasecmp(header.name.c_str(), name.c_str()) == 0;
+    });
+    response.headers.push_back({name, value});
+  }
+}
+
 }  // namespace rankscope::http

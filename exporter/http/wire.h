@@ -6,6 +6,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "exporter/http/message.h"
 
@@ -26,5 +28,9 @@ Lane LaneOf(const Request& request);
 
 // Status line and headers, with the empty line.
 std::string HeadOf(const Response& response, bool keep_alive);
+
+// In place of those of the same names.
+void SetHeaders(const std::vector<std::pair<std::string, std::string>>& headers,
+                Response& response);
 
 }  // namespace rankscope::http

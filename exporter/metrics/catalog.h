@@ -75,6 +75,15 @@ inline constexpr std::array kNodeRows = {
               "Rank-seconds of training that a failure now would lose: seconds since the newest "
               "complete checkpoint was begun, times the number of ranks.",
               "job_id", Keep::kTraining},
+    MetricRow{"rankscope_config_last_reload_success_timestamp_seconds", MetricType::kGauge,
+              "seconds",
+              "Time at which the configuration was last read without a mistake, in seconds since "
+              "the Unix epoch.",
+              ""},
+    MetricRow{"rankscope_config_last_reload_successful", MetricType::kGauge, "",
+              "Whether the last attempt to read the configuration succeeded; if not, the previous "
+              "one is in effect.",
+              ""},
     MetricRow{"rankscope_cuda_attached", MetricType::kGauge, "",
               "Whether the rank uses a GPU through CUDA: it has mapped the CUDA driver, and has a "
               "GPU device open or has already launched a kernel, copied or allocated GPU memory.",
@@ -103,11 +112,18 @@ inline constexpr std::array kNodeRows = {
         "rankscope_http_evicted_total", MetricType::kCounter, "",
         "Number of HTTP connections that were closed because they stalled while others waited.", "",
         Keep::kAlways, Profile::kDefault, Since::kStart},
+    MetricRow{"rankscope_http_handshakes_failed_total", MetricType::kCounter, "",
+              "Number of TLS connections that ended before a request: no or a wrong certificate of "
+              "the client, or none that both sides accept.",
+              "", Keep::kAlways, Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_http_responses_total", MetricType::kCounter, "",
               "Number of HTTP responses sent, by status class.", "status", Keep::kAlways,
               Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_http_scrapes_total", MetricType::kCounter, "",
               "Number of /metrics pages served, by exposition format.", "format", Keep::kAlways,
+              Profile::kDefault, Since::kStart},
+    MetricRow{"rankscope_http_unauthenticated_total", MetricType::kCounter, "",
+              "Number of HTTP requests with a wrong user or password.", "", Keep::kAlways,
               Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_infiniband_errors_total", MetricType::kCounter, "",
               "Number of errors and other link events that the node's RDMA ports counted since the "
@@ -284,6 +300,15 @@ inline constexpr std::array kNodeRows = {
               "Whether the warning is active for the job; once raised, its series remains, with 0, "
               "as long as the job is shown.",
               "job_id,warning", Keep::kJob},
+    MetricRow{
+        "rankscope_web_config_last_reload_success_timestamp_seconds", MetricType::kGauge, "seconds",
+        "Time at which web.config_file and its certificates were last read without a mistake, "
+        "in seconds since the Unix epoch; absent without such a file.",
+        ""},
+    MetricRow{"rankscope_web_config_last_reload_successful", MetricType::kGauge, "",
+              "Whether the last attempt to read web.config_file and its certificates succeeded; if "
+              "not, the previous ones are in effect.",
+              ""},
 };
 
 template <size_t N, size_t M>

@@ -68,6 +68,14 @@ struct HttpStatus {
   std::array<int64_t, kStatusClasses.size()> responses{};
   std::array<int64_t, kFormatNames.size()> scrapes{};  // pages of metrics, by Format
   int64_t evicted = 0;  // connections that stalled and gave way to others
+  int64_t handshakes_failed = 0;
+  int64_t unauthenticated = 0;  // requests whose user or password was wrong
+};
+
+// What was read from a file, and may be read again.
+struct ReloadStatus {
+  bool good = true;                     // the last reading
+  double good_wall_seconds = kUnknown;  // of the last good one; kUnknown: there is no such file
 };
 
 struct AgentStatus {
@@ -82,6 +90,7 @@ struct AgentStatus {
   int64_t memory_limit_bytes = 0;  // 0 = none
   int64_t memory_used_bytes = 0;
   HttpStatus http;
+  ReloadStatus config, web_config;
   int64_t recorder_write_errors = 0;
   int64_t recorder_bytes = 0;
   int64_t recorder_lost = 0;

@@ -86,6 +86,20 @@ void SnapshotBuilder::Impl::Forget(const std::vector<ShownJob>& shown) {
   agent_labels.Sweep();
 }
 
+void SnapshotBuilder::Impl::AddReloads(const AgentStatus& agent) {
+  if (!std::isnan(agent.config.good_wall_seconds)) {
+    Add(MetricNamed("rankscope_config_last_reload_successful"), nullptr, agent.config.good ? 1 : 0);
+    Add(MetricNamed("rankscope_config_last_reload_success_timestamp_seconds"), nullptr,
+        agent.config.good_wall_seconds);
+  }
+  if (!std::isnan(agent.web_config.good_wall_seconds)) {
+    Add(MetricNamed("rankscope_web_config_last_reload_successful"), nullptr,
+        agent.web_config.good ? 1 : 0);
+    Add(MetricNamed("rankscope_web_config_last_reload_success_timestamp_seconds"), nullptr,
+        agent.web_config.good_wall_seconds);
+  }
+}
+
 void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_seconds) {
   own_node = agent.node;
   for (size_t i = 0; i < agent.http.responses.size(); ++i) {
@@ -97,6 +111,11 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
     Add(MetricNamed("rankscope_http_scrapes_total"), agent_labels.Get("format", {kFormatNames[i]}),
         Count(agent.http.scrapes[i]));
   }
+  Add(MetricNamed("rankscope_http_handshakes_failed_total"), nullptr,
+      Count(agent.http.handshakes_failed));
+  Add(MetricNamed("rankscope_http_unauthenticated_total"), nullptr,
+      Count(agent.http.unauthenticated));
+  AddReloads(agent);
   Add(MetricNamed("rankscope_disk_behind_seconds"), nullptr, agent.disk_behind_seconds);
   Add(MetricNamed("rankscope_documents_damaged_total"), nullptr, Count(agent.documents_damaged));
   Add(MetricNamed("rankscope_documents_waiting"), nullptr, Count(agent.documents_waiting));

@@ -54,6 +54,7 @@ struct SnapshotBuilder::Impl {
   std::shared_ptr<const Snapshot> Build(const Published& published);
 
   void Begin(const Published& published);
+  void AddReloads(const AgentStatus& agent);
   void AddAgent(const AgentStatus& agent, double wall_seconds);
   void AddProbe(const std::string& source, const ProbeStatus& probe);
   void AddVerdict(const JobStatus& job);

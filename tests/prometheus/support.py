@@ -112,13 +112,13 @@ class Proxy:
 
 
 class Prometheus:
-    """Scrapes `address` every `interval`; retries with another port when somebody takes the one it found."""
+    """Scrapes `address`, or what `jobs` (scrape_configs) say, every `interval`; retries with another port when somebody takes the one it found."""
 
-    def __init__(self, folder, address, rules=(), flags=(), interval="200ms"):
+    def __init__(self, folder, address, rules=(), flags=(), interval="200ms", jobs=None):
         config = {
             "global": {"scrape_interval": interval, "scrape_timeout": interval, "evaluation_interval": interval},
             "rule_files": list(rules),
-            "scrape_configs": [{"job_name": "rankscope", "static_configs": [{"targets": [address]}]}],
+            "scrape_configs": jobs or [{"job_name": "rankscope", "static_configs": [{"targets": [address]}]}],
         }
         path = os.path.join(folder, "prometheus.yml")
         with open(path, "w", encoding="utf-8") as out:

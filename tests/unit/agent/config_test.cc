@@ -208,16 +208,25 @@ TEST(ParseSize, TakesBinaryUnitsOnly) {
   EXPECT_EQ(FormatSize(1000), "1000");
 }
 
-TEST(CheckListenAddress, WantsIpv4AndPort) {
-  for (const char* good : {"127.0.0.1:10177", "127.0.0.1:0", "0.0.0.0:65535"}) {
+TEST(CheckListenAddress, WantsAnAddressAndAPort) {
+  for (const char* good : {"127.0.0.1:10177", "127.0.0.1:0", "0.0.0.0:65535", "[::]:10177",
+                           "[::1]:0", "[2001:db8::7]:1"}) {
     EXPECT_TRUE(CheckListenAddress(good).ok()) << good;
   }
-  for (const char* bad : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "[::]:1",
-                          "localhost:1", "256.0.0.1:1", "127.0.0.1:1 ", ":10177"}) {
+  for (const char* bad :
+       {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "[::]", "::1:1", "[]:1",
+        "[::1:1", "[127.0.0.1]:1", "[::ffff:127.0.0.1]:1", "[fe80::1%lo]:1", "localhost:1",
+        "256.0.0.1:1", "127.0.0.1:1 ", ":10177"}) {
     EXPECT_FALSE(CheckListenAddress(bad).ok()) << bad;
   }
-  EXPECT_THAT(CheckListenAddress("[::1]:1").error(), HasSubstr("IPv6"));
+  EXPECT_THAT(CheckListenAddress("::1:1").error(), HasSubstr("brackets"));
   EXPECT_THAT(CheckListenAddress(":10177").error(), HasSubstr("0.0.0.0"));
+}
+
+TEST(BeyondLoopback, NamesWhatOthersReach) {
+  Config config;
+  config.web.listen = {"127.9.9.9:1", "[::1]:2", "[::]:3", "10.0.0.1:4"};
+  EXPECT_THAT(BeyondLoopback(config), ElementsAre("[::]:3", "10.0.0.1:4"));
 }
 
 }  // namespace

@@ -315,6 +315,23 @@ TEST_F(ListenerTest, ListensOnSeveralAddresses) {
   }
 }
 
+TEST_F(ListenerTest, ListensOnIpv6AndIpv4Alike) {
+  auto started = Listener::Start(
+      {.addresses = {"[::1]:0", "[::]:0"}}, [this] { return holder_.Current(); },
+      Router({.names = {"", {"n"}}}));
+  ASSERT_TRUE(started) << started.error();
+  Client client((*started)->ports().at(1));  // by IPv4
+  client.Send(kScrape);
+  EXPECT_THAT(client.Answer(), StartsWith("HTTP/1.1 200"));
+  // Both families on one port are two sockets.
+  const std::string port = std::to_string(port_ = (*started)->ports().at(1));
+  started->reset();
+  auto both = Listener::Start(
+      {.addresses = {"0.0.0.0:" + port, "[::]:" + port}}, [this] { return holder_.Current(); },
+      Router());
+  EXPECT_TRUE(both) << both.error();
+}
+
 TEST_F(ListenerTest, BindErrorsNameTheAddressAndTheRemedy) {
   Start();
   const auto error = [this](const std::string& address) {
@@ -326,7 +343,7 @@ TEST_F(ListenerTest, BindErrorsNameTheAddressAndTheRemedy) {
   EXPECT_THAT(error(taken), StartsWith("cannot listen on " + taken + ": port in use; "));
   EXPECT_THAT(error("203.0.113.7:10177"), HasSubstr("no interface of this host has this address"));
   for (const char* bad : {"", "10177", ":10177", "localhost:10177", "127.0.0.1:", "127.0.0.1:99999",
-                          "127.0.0.1:1x", "[::1]:10177", "127.0.0.1:80s,1"}) {
+                          "127.0.0.1:1x", "::1:10177", "127.0.0.1:80s,1"}) {
     EXPECT_THAT(error(bad), HasSubstr("write it like 127.0.0.1:10177")) << bad;
   }
 }

@@ -25,7 +25,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 using Json = nlohmann::json;
-
 std::shared_ptr<const State> StateOf(metrics::Published published, const State* before = nullptr) {
   metrics::SnapshotBuilder builder;
   auto exposition = std::make_shared<const Exposition>(builder.Build(published));
@@ -45,6 +44,7 @@ class RouterTest : public testing::Test {
     if (mark != std::string::npos) request.query = target.substr(mark + 1);
     request.headers = std::move(headers);
     request.beyond_loopback = beyond_loopback_;
+    request.role = beyond_loopback_ ? Role::kVerdict : Role::kLog;
     Response response = router_.Handle(request, *state_);
     response.body = response.Content();
     response.pages.clear();

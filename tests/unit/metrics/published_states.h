@@ -287,6 +287,8 @@ inline metrics::Published OnNode(std::vector<JobStatus> jobs) {
   published.agent.node = "n1";
   published.agent.start_wall_seconds = kWallSeconds - 1000;
   published.agent.ready = true;
+  published.agent.config.good_wall_seconds = kWallSeconds - 1000;
+  published.agent.web_config = {false, kWallSeconds - 500};
   published.agent.max_jobs = 256;
   published.agent.memory_limit_bytes = 96 << 20;
   published.agent.memory_used_bytes = 40 << 20;
