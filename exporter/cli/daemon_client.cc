@@ -4,10 +4,15 @@
 #include "exporter/cli/daemon_client.h"
 
 #include <cstddef>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "exporter/loop/http_client.h"
+#include "exporter/loop/http_options.h"
+#include "exporter/loop/http_url.h"
 
 namespace rankscope::cli {
 namespace {
@@ -33,14 +38,40 @@ Result<std::string> PlaceOf(const std::string& address) {
   return host + address.substr(colon);
 }
 
+// The URL of an address, without a path.
+Result<std::string> BaseOf(const std::string& address) {
+  if (address.starts_with("http://") || address.starts_with("https://")) {
+    if (const Status url = exporter::CheckHttpUrl(address); !url) return Error{url.error()};
+    return address.substr(0, address.find_last_not_of('/') + 1);
+  }
+  const Result<std::string> place = PlaceOf(address);
+  if (!place) return Error{place.error()};
+  return "http://" + *place;
+}
+
+// What the user keeps in a file: authorities, a certificate, a password.
+Result<exporter::HttpOptions> OptionsOf(const char* path) {
+  if (path == nullptr || *path == '\0') return exporter::HttpOptions();
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return Error{std::string(path) + " of RANKSCOPE_CLIENT_CONFIG cannot be read"};
+  Result<exporter::HttpOptions> options = exporter::ReadHttpOptions(text.str());
+  if (!options) return Error{std::string(path) + ": " + options.error()};
+  return options;
+}
+
 }  // namespace
 
 Result<DaemonAnswer> AskDaemon(const std::string& address, const std::string& target,
                                const std::string& accept) {
-  const Result<std::string> place = PlaceOf(address);
-  if (!place) return Error{place.error()};
+  const Result<std::string> base = BaseOf(address);
+  if (!base) return Error{base.error()};
+  Result<exporter::HttpOptions> options = OptionsOf(std::getenv("RANKSCOPE_CLIENT_CONFIG"));
+  if (!options) return Error{options.error()};
   exporter::HttpRequest request;
-  request.url = "http://" + *place + target;
+  request.url = *base + target;
+  request.options = *std::move(options);
   request.accept = accept;
   request.timeout = kTimeout;
   request.max_bytes = kMaxAnswer;

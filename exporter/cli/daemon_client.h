@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Asks a running daemon one thing over plain HTTP and waits for the answer: for `verdict` and
+// Asks a running daemon one thing over HTTP or HTTPS and waits for the answer: for `verdict` and
 // `explain`. Blocks, with a deadline. Any thread.
 #pragma once
 
@@ -19,7 +19,8 @@ struct DaemonAnswer {
   std::string next;  // target of the next page, from the Link header; empty: none
 };
 
-// `address`: HOST:PORT. `target`: path and query. An error names the address and the remedy.
+// `address`: HOST:PORT or a URL. RANKSCOPE_CLIENT_CONFIG may name a file of curl's options:
+// cacert, cert, key, user. `target`: path and query. An error names the address and the remedy.
 Result<DaemonAnswer> AskDaemon(const std::string& address, const std::string& target,
                                const std::string& accept);
 

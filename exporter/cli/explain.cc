@@ -22,7 +22,8 @@ int ExplainCommand(int argc, char** argv) {
   std::string address = kDefaultAddress;
   constexpr int kPidMax = 1 << 22;  // PID_MAX_LIMIT of 64-bit kernels
   app.add_option("PID", pid, "Id of the process")->required()->check(CLI::Range(1, kPidMax));
-  app.add_option("--address", address, "Address of the daemon, HOST:PORT")->capture_default_str();
+  app.add_option("--address", address, "Address of the daemon, HOST:PORT or https://HOST:PORT")
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -66,7 +66,8 @@ int VerdictCommand(int argc, char** argv) {
   app.add_option("JOB", job, "Job id; without it, all known jobs");
   bool all = false;
   app.add_flag("--all", all, "In text, print all evidence and each reason");
-  app.add_option("--address", address, "Address of the daemon, HOST:PORT")->capture_default_str();
+  app.add_option("--address", address, "Address of the daemon, HOST:PORT or https://HOST:PORT")
+      ->capture_default_str();
   app.add_option("--format", format, "Output format: text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
