@@ -25,9 +25,10 @@ class ConfigOptions {
   // nothing left to do (usage, every mistake reported on stderr, `--print-config` done).
   std::variant<exporter::Config, int> Settle(int argc, char** argv);
 
- private:
+  // The same file and flags once more, as they are now.
   exporter::ConfigOutcome Load() const;
 
+ private:
   CLI::App& app_;
   std::string file_;
   bool print_config_ = false;

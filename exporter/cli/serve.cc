@@ -11,7 +11,9 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -30,18 +32,18 @@ namespace {
 
 constexpr int kReturned = 4 << 20;  // bytes
 
-// Termination comes as a readable descriptor: blocked here, before any thread exists, and so in
-// every thread.
+// Termination and SIGHUP come as a readable descriptor: blocked here, before any thread exists, and
+// so in every thread.
 int OpenSignals() {
   sigset_t terminate;
   sigemptyset(&terminate);
   sigaddset(&terminate, SIGTERM);
   sigaddset(&terminate, SIGINT);
+  sigaddset(&terminate, SIGHUP);  // reads the configuration again
   sigprocmask(SIG_BLOCK, &terminate, nullptr);
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, nullptr);  // clients go away
-  sigaction(SIGHUP, &ignore, nullptr);   // a closed terminal is no reason to stop watching
   sigaction(SIGXFSZ, &ignore, nullptr);  // `ulimit -f` shows as a write error instead
   return signalfd(-1, &terminate, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -54,7 +56,16 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int Serve(const exporter::Config& config) {
+// Whether all signals that came were SIGHUP.
+bool OnlyHangups(int signals) {
+  signalfd_siginfo signal{};
+  bool only = true;
+  while (read(signals, &signal, sizeof signal) == sizeof signal)
+    only = only && signal.ssi_signo == SIGHUP;
+  return only;
+}
+
+int Serve(const exporter::Config& config, exporter::Agent::LoadConfig load) {
   exporter::Logger log(config.log.level, config.log.format);
   const exporter::ServiceManager manager;
   const int signals = OpenSignals();
@@ -68,14 +79,18 @@ int Serve(const exporter::Config& config) {
              {{"reason", dropped.error()}});
   }
   exporter::EventLoop loop;
-  if (const Status watched = loop.Watch(signals, EPOLLIN, [&loop](uint32_t) { loop.Stop(); });
-      !watched.ok()) {
+  std::function<void()> reload;  // once the agent runs
+  const auto on_signal = [&](uint32_t) {
+    if (!OnlyHangups(signals)) return loop.Stop();
+    if (reload) reload();
+  };
+  if (const Status watched = loop.Watch(signals, EPOLLIN, on_signal); !watched.ok()) {
     log.Error("cannot start", {{"reason", watched.error()}});
     return 1;
   }
   int status = 0;
   {
-    exporter::Agent agent(config, loop, log);
+    exporter::Agent agent(config, loop, log, std::move(load));
     log.Info("starting", {{"version", kVersionText}, {"state_dir", config.state.dir}});
     if (const Status started = agent.Start(); started.ok()) {
       const auto ports = agent.ports();
@@ -86,7 +101,12 @@ int Serve(const exporter::Config& config) {
       }
       manager.KeepAlive(loop);
       manager.Tell("READY=1\nSTATUS=watching this node");
+      reload = [&agent, &manager] {
+        manager.Tell("RELOADING=1");
+        agent.Reload([&manager](const Status&) { manager.Tell("READY=1"); });
+      };
       loop.Run();
+      reload = nullptr;
       manager.Tell("STOPPING=1");
       log.Info("stopping");
       // What hangs in the kernel cannot be waited for, and must not be taken apart while it hangs.
@@ -116,7 +136,7 @@ int ServeCommand(int argc, char** argv) {
   // heap's end stays, as it does where glibc chooses: pages of metrics come and go there.
   mallopt(M_MMAP_THRESHOLD, kReturned);
   mallopt(M_TRIM_THRESHOLD, 2 * kReturned);
-  return Serve(config);
+  return Serve(config, [&options] { return options.Load(); });
 }
 
 }  // namespace rankscope::cli

@@ -35,6 +35,7 @@ struct Config {
     bool plain_loopback = false;          // addresses on loopback stay without what that file says
     std::vector<std::string> open_paths;  // that need no authentication
     std::vector<std::string> roles;       // user:NAME=ROLE, san:NAME=ROLE
+    bool enable_lifecycle = false;
   } web;
   struct State {
     std::string dir = "/var/lib/rankscope";

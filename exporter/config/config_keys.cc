@@ -301,6 +301,10 @@ std::vector<Key> WebKeys(Config::Web& web) {
               "see: metrics, verdict (without text of logs) or log. Empty: all see everything; "
               "otherwise others than those named see metrics.",
               CheckRole),
+      FlagKey(
+          "web.enable_lifecycle", web.enable_lifecycle,
+          "Whether POST /-/reload, by a client with the role log, reads this file again. SIGHUP "
+          "always does."),
   };
 }
 

@@ -12,6 +12,7 @@
 
 #include "detectors/attribution/cgroup_path.h"
 #include "detectors/document/verdict_json.h"
+#include "exporter/daemon/reload.h"
 #include "exporter/daemon/site_targets.h"
 #include "exporter/daemon/sources.h"
 #include "exporter/loop/start_thread.h"
@@ -71,8 +72,9 @@ engine::Config Agent::EngineConfig(const Config& config) {
   return engine;
 }
 
-Agent::Agent(Config config, EventLoop& loop, Logger& log)
+Agent::Agent(Config config, EventLoop& loop, Logger& log, LoadConfig load)
     : config_(std::move(config)),
+      load_(std::move(load)),
       loop_(loop),
       log_(log),
       node_(config_.node.name.empty() ? run::ReadHostName() : config_.node.name),
@@ -114,6 +116,7 @@ Status Agent::Start() {
   const Epoch epoch = run::ReadEpoch();
   wall_offset_ns_ = epoch.wall_offset_ns;
   start_wall_seconds_ = static_cast<double>(run::WallNowNs()) * 1e-9;
+  config_read_.good_wall_seconds = start_wall_seconds_;  // read right before
 
   // The address first: when it is taken, nothing else may have been touched.
   http::ListenerOptions options;
@@ -126,6 +129,11 @@ Status Agent::Start() {
   router.names = {run::ReadHostName(), config_.web.hosts};
   router.names.hosts.push_back(node_);
   router.open_paths = config_.web.open_paths;
+  router.config = [this](Duration deadline) {
+    return OnLoop([this] { return WithoutSecrets(PrintConfig(config_)); }, deadline);
+  };
+  if (config_.web.enable_lifecycle)
+    router.reload = [this](Duration deadline) { return ReloadFrom(deadline); };
   Publish(loop_.Now(), 0);
   auto listener = http::Listener::Start(
       options, [this] { return state_.Current(); }, http::Router(std::move(router)));

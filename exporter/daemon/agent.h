@@ -52,7 +52,10 @@ namespace rankscope::exporter {
 
 class Agent {
  public:
-  Agent(Config config, EventLoop& loop, Logger& log);
+  // Reads the configuration as it is now. On another thread than the loop's.
+  using LoadConfig = std::function<ConfigOutcome()>;
+
+  Agent(Config config, EventLoop& loop, Logger& log, LoadConfig load = {});
   ~Agent();
 
   // An error is one that nothing can be done without: a listen address that cannot be taken.
@@ -60,6 +63,10 @@ class Agent {
   // Ends everything, within less than a second. False: something hangs and was left behind, and the
   // process can only end without waiting for it.
   bool Stop();
+
+  // Reads the configuration again and takes over what can change; `done` may be empty. A mistake
+  // changes nothing.
+  void Reload(std::function<void(const Status&)> done);
 
   // In the order of web.listen.
   std::vector<uint16_t> ports() const { return listener_->ports(); }
@@ -100,10 +107,16 @@ class Agent {
   std::shared_ptr<JobStatus> NoteRecording(const JobStatus& job) const;
   bool StopListener();
   std::optional<std::string> Explain(int32_t pid, Duration deadline);
+  // What `ask` says on the loop thread; for HTTP threads.
+  std::optional<std::string> OnLoop(std::function<std::string()> ask, Duration deadline);
+  Status ReloadFrom(Duration deadline);  // an HTTP thread
+  Status Apply(const ConfigOutcome& read);
   static engine::Config EngineConfig(const Config& config);
   Observation OfAgent(decltype(Observation::kind) kind);
 
   Config config_;
+  const LoadConfig load_;
+  metrics::ReloadStatus config_read_;
   EventLoop& loop_;
   Logger& log_;
   std::string node_;

@@ -80,7 +80,7 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   agent.version = kVersionText;
   agent.node = node_;
   agent.start_wall_seconds = start_wall_seconds_;
-  agent.config.good_wall_seconds = start_wall_seconds_;  // read right before
+  agent.config = config_read_;
   agent.ready = ready_;
   if (!ready_) agent.not_ready_reason = "starting: the recordings of running jobs are being read";
   agent.sources = sources_.Status(wall_offset_ns_);
@@ -134,15 +134,18 @@ void Agent::SetAccess(http::ListenerOptions& options) {
   }
 }
 
-std::optional<std::string> Agent::Explain(int32_t pid, Duration deadline) {
+std::optional<std::string> Agent::OnLoop(std::function<std::string()> ask, Duration deadline) {
   const auto answer = std::make_shared<std::promise<std::string>>();
   auto future = answer->get_future();
-  loop_.Post([this, pid, answer] { answer->set_value(engine_.Explain(pid)); });
+  loop_.Post([ask = std::move(ask), answer] { answer->set_value(ask()); });
   const Duration timeout = std::min(deadline, kExplainTimeout);
-  if (future.wait_for(std::chrono::nanoseconds(timeout.ns)) != std::future_status::ready) {
+  if (future.wait_for(std::chrono::nanoseconds(timeout.ns)) != std::future_status::ready)
     return std::nullopt;
-  }
   return future.get();
+}
+
+std::optional<std::string> Agent::Explain(int32_t pid, Duration deadline) {
+  return OnLoop([this, pid] { return engine_.Explain(pid); }, deadline);
 }
 
 }  // namespace rankscope::exporter

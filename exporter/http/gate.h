@@ -70,6 +70,8 @@ class Gate {
   // Takes 45 ms with a usual bcrypt cost of 10. Any thread.
   static bool Matches(const Credentials& credentials);
 
+  void SetRoles(std::vector<RoleRow> roles) { roles_ = std::move(roles); }
+
   int64_t wrong() const { return wrong_; }
 
  private:
@@ -80,7 +82,7 @@ class Gate {
   // A place for one more guess from there.
   bool TakeGuess(uint64_t network, GateTime now);
 
-  const std::vector<RoleRow> roles_;
+  std::vector<RoleRow> roles_;
   Digest salt_{};
   // Of passwords that matched, the oldest first: nothing of the memory tells what they are.
   std::set<Digest> matched_;

@@ -101,6 +101,9 @@ class Server final : public Listener, public ConnectionOwner {
     return files_ == nullptr ? metrics::ReloadStatus() : files_->Reading();
   }
   std::string trouble() const override { return trouble_; }
+  void SetRoles(std::vector<RoleRow> roles) override {
+    asio::post(io_, [this, roles = std::move(roles)] { gate_.SetRoles(roles); });
+  }
 
   // For connections, on the I/O thread.
   void Answer(const std::shared_ptr<Connection>& connection, Request request) override;

@@ -56,6 +56,9 @@ class Listener {
   // What has been answered since the start. Any thread.
   virtual metrics::HttpStatus Counts() const = 0;
 
+  // From now on. Any thread.
+  virtual void SetRoles(std::vector<RoleRow> roles) = 0;
+
   // The last reading of the file. Any thread.
   virtual metrics::ReloadStatus WebReading() const = 0;
 

@@ -186,17 +186,39 @@ Response StatusPage(const Question& question) {
   return response;
 }
 
+Response Configuration(const Question& question) {
+  if (!question.options.config) return Problem(404, "this process has no configuration");
+  const std::optional<std::string> text = question.options.config(question.request.deadline);
+  if (!text) return Problem(503, "the event loop did not answer in time; try again");
+  return Answer("application/yaml; charset=utf-8", *text);
+}
+
+// A page of another site can send this, too: a browser says then where it comes from.
+Response Reload(const Question& question) {
+  if (!question.options.reload) {
+    return Refusal(403, "web.enable_lifecycle is false; send SIGHUP to the daemon instead");
+  }
+  if (!question.request.HeaderValue("Origin").empty())
+    return Refusal(403, "a page in a browser may not do this");
+  const Status read = question.options.reload(question.request.deadline);
+  if (!read) return Refusal(500, "the configuration stays as it was: " + read.error());
+  return Answer(kPlainText, "the configuration was read again\n");
+}
+
 struct Route {
   std::string_view path;
   Response (*answer)(const Question&);
   Role least = Role::kVerdict;
   bool by_accept = false;  // what is answered depends on Accept
+  bool acts = false;       // answers POST and nothing else
 };
 
 constexpr Route kRoutes[] = {
     {"/", StatusPage},
     {"/-/healthy", Healthy, Role::kMetrics},
     {"/-/ready", Ready, Role::kMetrics},
+    {"/-/reload", Reload, Role::kLog, false, true},
+    {"/config", Configuration, Role::kLog},
     {"/digest", Digest},
     {"/events", Events},
     {"/evidence", Evidence},
@@ -267,9 +289,11 @@ Response Dispatch(const Request& request, const State& state, const RouterOption
   const std::string_view wrong = WrongHost(request, options.names);
   if (!wrong.empty() && !AnyNameWillDo(request, *path)) return WrongName(wrong);
   if (auto refused = Forbidden(request, route->least)) return *std::move(refused);
-  if (request.method != "GET" && request.method != "HEAD") {
-    Response response = Refusal(405, "only GET and HEAD are answered");
-    response.headers.push_back({"Allow", "GET, HEAD"});
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (route->acts ? request.method != "POST" : !reads) {
+    const std::string_view allowed = route->acts ? "POST" : "GET, HEAD";
+    Response response = Refusal(405, "the methods that are answered here: " + std::string(allowed));
+    response.headers.push_back({"Allow", std::string(allowed)});
     return response;
   }
   const Result<Parameters> parameters = ParseQuery(request.query);

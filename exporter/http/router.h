@@ -14,6 +14,8 @@
 //                      beside Slurm's controller also its events, of all jobs and nodes where none
 //                      is named; ?since= time, ?after= number of the last event known
 //   /explain?pid=      how a process came to its job and rank, text
+//   /config            the configuration in effect, YAML without secrets; for the role log
+//   /-/reload          POST: reads the configuration again; for the role log
 //   /-/healthy         503 when nothing has been judged for kHealthyAge; a daemon that starts is
 //                      healthy; /health is the same
 //   /-/ready           503 while it starts, and when nothing has been judged for kReadyAge
@@ -32,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+#include "detectors/model/result.h"
 #include "detectors/model/time.h"
 #include "exporter/http/host.h"
 #include "exporter/http/message.h"
@@ -47,6 +50,10 @@ struct RouterOptions {
   // The clock of the published ticks, for the probes; null: the age of a tick is not looked at.
   std::function<Timestamp()> now = nullptr;
   HostNames names{};
+  // What /config shows, without secrets; nullopt: no answer before the deadline. May be null: 404.
+  std::function<std::optional<std::string>(Duration deadline)> config = nullptr;
+  // Reads the configuration again; the error is what is wrong with it. Null: /-/reload is 403.
+  std::function<Status(Duration deadline)> reload = nullptr;
   std::vector<std::string> open_paths{};  // answered to who has not authenticated, too
 };
 

@@ -44,7 +44,8 @@ Duration DeadlineOf(const Request& request) {
 }
 
 Lane LaneOf(const Request& request) {
-  if (request.path.starts_with("/-/") || request.path == "/health") return Lane::kProbe;
+  const std::string& path = request.path;
+  if (path == "/-/healthy" || path == "/-/ready" || path == "/health") return Lane::kProbe;
   return request.path == "/metrics" && request.query.empty() ? Lane::kScrape : Lane::kGeneral;
 }
 

@@ -67,6 +67,10 @@ std::string Logger::Body(std::string_view message, std::initializer_list<Field> 
   return body;
 }
 
+void Logger::SetLevel(const std::string& level) {
+  logger_->set_level(spdlog::level::from_str(level));
+}
+
 void Logger::Debug(std::string_view message, std::initializer_list<Field> fields) {
   if (logger_->should_log(spdlog::level::debug)) logger_->debug("{}", Body(message, fields));
 }

@@ -28,6 +28,8 @@ class Logger {
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
+  void SetLevel(const std::string& level);
+
   void Debug(std::string_view message, std::initializer_list<Field> fields = {});
   void Info(std::string_view message, std::initializer_list<Field> fields = {});
   void Warn(std::string_view message, std::initializer_list<Field> fields = {});

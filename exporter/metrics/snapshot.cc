@@ -446,6 +446,10 @@ std::shared_ptr<const Snapshot> SnapshotBuilder::Impl::Build(const Published& pu
 
 SnapshotBuilder::SnapshotBuilder(SnapshotOptions options)
     : impl_(std::make_unique<Impl>(std::move(options))) {}
+void SnapshotBuilder::SetMaxSeries(int32_t max_series) {
+  impl_->options.max_series = max_series;
+}
+
 SnapshotBuilder::~SnapshotBuilder() = default;
 
 std::shared_ptr<const Snapshot> SnapshotBuilder::Build(const Published& published) {

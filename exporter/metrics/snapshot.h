@@ -76,6 +76,7 @@ class SnapshotBuilder {
   SnapshotBuilder& operator=(const SnapshotBuilder&) = delete;
 
   std::shared_ptr<const Snapshot> Build(const Published& published);
+  void SetMaxSeries(int32_t max_series);  // from the next on
 
  private:
   struct Impl;

@@ -64,7 +64,7 @@ bool Names(const Request& request, std::string_view type) {
 }
 
 void CheckAnswer(const Request& request, const Response& response) {
-  constexpr std::array kStatuses = {200, 304, 400, 404, 405, 414, 421, 503};
+  constexpr std::array kStatuses = {200, 304, 400, 403, 404, 405, 414, 421, 503};
   Check(std::find(kStatuses.begin(), kStatuses.end(), response.status) != kStatuses.end());
   for (const Header& header : response.headers) {
     Check(std::none_of(header.value.begin(), header.value.end(),

@@ -11,11 +11,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from pathlib import Path
 
@@ -59,7 +61,7 @@ class Authority:
 
 class Daemon:
     def __init__(self, binary, folder, config, listen):
-        Path(f"{folder}/rankscope.yaml").write_text(json.dumps(config))  # JSON is YAML
+        write(f"{folder}/rankscope.yaml", config)
         self._log = Path(folder) / "serve.log"
         arguments = [word for address in listen for word in ("--web.listen-address", address)]
         with open(self._log, "wb") as log:
@@ -127,6 +129,7 @@ def job(name, port, authority, certificate=None, user=None, password=None):
 
 
 def write(path, document):
+    """JSON is YAML."""
     Path(path + ".new").write_text(json.dumps(document))
     os.replace(path + ".new", path)
 
@@ -242,6 +245,10 @@ def check_tls(binary, folder):
     config = {"web": {"config_file": path, "open_paths": ["/-/healthy"], "roles": ["user:ann=log", "user:bob=metrics"],
                       "plain_loopback": False}}
     with contextlib.closing(Daemon(binary, folder, config, ["127.0.0.1:0"])) as daemon:
+        for path, code in (("/config", 200), ("/-/reload", 403)):  # of which the second is not switched on
+            method = "GET" if code == 200 else "POST"
+            assert status(daemon.ports[0], path, client(authority, good), basic("ann", PASSWORD), method=method) == code, path
+            assert status(daemon.ports[0], path, client(authority, good), basic("bob", PASSWORD), method=method) == 403, path
         check_clients(folder, daemon.ports[0], authority, good, other, stranger)
         check_prometheus(folder, daemon.ports[0], authority, authority, good, stranger, web, path)
         assert "msg=listening" in daemon.log() and PASSWORD not in daemon.log()
@@ -264,6 +271,44 @@ def check_plain_loopback(binary, folder):
         assert status(everywhere, "/verdict", headers=basic("ann", PASSWORD)) == 200, "who is known goes on"
 
 
+def check_reload(binary, folder):
+    """SIGHUP and /-/reload take over what can change; a broken file changes nothing; /config has no secret."""
+    path = f"{folder}/rankscope.yaml"
+    config = {"web": {"enable_lifecycle": True, "max_requests": 40}, "log": {"level": "info"},
+              "slurm": {"role": "off", "restd_url": "http://me:hidden@localhost/slurm/v0.0.41"}}
+    with contextlib.closing(Daemon(binary, folder, config, ["127.0.0.1:0"])) as daemon:
+        port = daemon.ports[0]
+
+        def metric(name):
+            return float(re.search(rf"^rankscope_config_last_reload_{name} (\S+)$", ask(port, "/metrics")[2], re.M)[1])
+
+        text = ask(port, "/config")[2]
+        assert "hidden" not in text and "http://<secret>@localhost/" in text and "max_requests: 40" in text, text
+        first = metric("success_timestamp_seconds")
+        assert metric("successful") == 1 and abs(first - time.time()) < 120
+        config["slurm"]["targets"], config["web"]["max_requests"], config["log"]["level"] = ["gpu:mfu=0.4"], 41, "warn"
+        write(path, config)
+        assert status(port, "/-/reload") == 405
+        assert status(port, "/-/reload", headers={"Origin": "http://evil.example"}, method="POST") == 403
+        code, _, answer = ask(port, "/-/reload", method="POST")
+        assert code == 200, answer
+        text = ask(port, "/config")[2]
+        assert "gpu:mfu=0.4" in text and "level: warn" in text and "max_requests: 40" in text, text
+        assert re.search("only after a restart.*web.max_requests", daemon.log()), daemon.log()
+        wait_for("the time of the reading", lambda: metric("success_timestamp_seconds") > first)
+        Path(path).write_text("slurm: {targts: []}\nlog: {level: debug}\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for("the mistake", lambda: metric("successful") == 0)
+        code, _, answer = ask(port, "/-/reload", method="POST")
+        assert code == 500 and "rankscope.yaml:1" in answer and "slurm.targets" in answer, answer
+        assert "gpu:mfu=0.4" in ask(port, "/config")[2]
+        config["log"]["level"] = "info"
+        write(path, config)
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for("the correction", lambda: metric("successful") == 1)
+        assert "level: info" in ask(port, "/config")[2]
+
+
 def check_refusals(binary, folder):
     """A file with mistakes keeps the daemon from starting, and check says them."""
     path = f"{folder}/web.yaml"
@@ -281,7 +326,7 @@ def main():
     if not shutil.which("openssl"):
         print("SKIPPED: openssl is not installed")
         sys.exit(77)
-    for check in (check_refusals, check_against_promtool, check_plain_loopback, check_tls):
+    for check in (check_reload, check_refusals, check_against_promtool, check_plain_loopback, check_tls):
         with tempfile.TemporaryDirectory() as folder:
             check(sys.argv[1], folder)
             print(check.__name__, "ok", flush=True)
