@@ -10,7 +10,7 @@ namespace rankscope::attribution {
 namespace {
 
 // Sorted, for the binary search.
-constexpr std::array<std::string_view, 87> kKeys = {
+constexpr std::array<std::string_view, 88> kKeys = {
     "CUDA_DEVICE_MAX_CONNECTIONS",
     "CUDA_DEVICE_ORDER",
     "CUDA_LAUNCH_BLOCKING",
@@ -42,6 +42,7 @@ constexpr std::array<std::string_view, 87> kKeys = {
     "PYTHONFAULTHANDLER",
     "PYTHONUNBUFFERED",
     "RANK",
+    "RANKSCOPE_NOTIFY",
     "ROCR_VISIBLE_DEVICES",
     "ROLE_NAME",
     "ROLE_RANK",

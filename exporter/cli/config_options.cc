@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "exporter/config/notify_config.h"
 #include "exporter/daemon/sources.h"
 
 namespace rankscope::cli {
@@ -76,6 +77,10 @@ exporter::ConfigOutcome ConfigOptions::Load() const {
   if (!addresses.empty()) set("web.listen", addresses);
   for (const auto& [key, value] : flags_) {
     if (!value.empty()) set(key, value);
+  }
+  if (const std::string& notify = outcome.config.notify.file; !notify.empty()) {
+    for (std::string& problem : exporter::LoadNotifyConfig(notify).problems)
+      outcome.problems.push_back(std::move(problem));
   }
   return outcome;
 }

@@ -82,6 +82,9 @@ struct Config {
     Duration rendezvous_suspect = Seconds(120);
     Duration rendezvous_fire = Seconds(300);
   } families;
+  struct Notify {
+    std::string file;  // of channels and rules; empty = nobody is told
+  } notify;
   struct Log {
     std::string level = "info";
     std::string format = "logfmt";

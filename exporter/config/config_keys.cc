@@ -373,6 +373,10 @@ std::vector<Key> Bind(Config& c) {
                   "Silence in rendezvous after which C1 is the verdict."),
       DurationKey("families.collective_hang.hang_floor", c.families.hang_floor, Seconds(5),
                   "Minimum silence before a hang is the verdict, however short the steps are."),
+      PathOrNoneKey(
+          "notify.file", c.notify.file,
+          "File of the channels and rules for notifications about failed and hanging jobs, "
+          "by mail, Alertmanager, webhook, Slack or Teams; empty: none are sent."),
       ChoiceKey("log.level", c.log.level, {"debug", "info", "warn", "error"},
                 "Log level: debug, info, warn or error."),
       ChoiceKey("log.format", c.log.format, {"logfmt", "json"},

@@ -84,7 +84,10 @@ Agent::Agent(Config config, EventLoop& loop, Logger& log, LoadConfig load)
       recording_disk_(loop),
       documents_disk_(loop),
       verdicts_(loop, documents_disk_,
-                [this](const std::string& job_id) { recordings_.MarkFinished(job_id); }),
+                [this](const std::string& job_id) {
+                  recordings_.MarkFinished(job_id);
+                  if (notifier_) notifier_->Kept(job_id);
+                }),
       summaries_(loop, documents_disk_),
       recordings_({config_.state.dir, config_.state.job_bytes, config_.state.total_bytes,
                    RecordingHeader(node_, boot_id_),
@@ -154,6 +157,7 @@ Status Agent::Start() {
   if (recordings.ok() && !summaries.ok())
     log_.Warn("stored job summaries were not all read", {{"reason", summaries.error()}});
   CheckTrouble();
+  if (Status notifier = StartNotifier(); !notifier.ok()) return notifier;
 
   engine_.Accept(OfAgent(epoch));
   recordings_.SetPreamble({OfAgent(epoch)});
@@ -273,11 +277,14 @@ void Agent::Pass(const Observation& observation) {
 }
 
 void Agent::Record(const Observation& observation) {
-  if (const auto* line = std::get_if<LogLine>(&observation.kind))
+  if (const auto* line = std::get_if<LogLine>(&observation.kind)) {
     files_heard_->Note(*line, observation.t);
+    if (notifier_) notifier_->Heard(*line);
+  }
   // The engine first: of a job that it does not take there is no recording.
   engine_.Accept(observation);
   recordings_.Accept(observation);
+  if (const auto* start = std::get_if<ProcessStart>(&observation.kind)) NoteWish(*start);
   if (const auto* record = std::get_if<SchedulerRecord>(&observation.kind)) {
     for (Event& target : TargetsOf(*record, config_.slurm.targets)) {
       const Observation told = OfAgent(std::move(target));
@@ -331,6 +338,7 @@ void Agent::OnTick() {
     recordings_.EnforceTotal();
   }
   CheckTrouble();
+  if (notifier_) notifier_->Tick(now.ns + wall_offset_ns_);
   Publish(now, static_cast<double>(run::MonotonicNow().ns - now.ns) * 1e-9);
 }
 
@@ -346,6 +354,10 @@ void Agent::Handle(const engine::Output& output) {
                {"sub", verdict.sub()},
                {"state", proto::State_Name(verdict.state())},
                {"confidence", std::to_string(verdict.confidence()).substr(0, 4)}});
+    if (notifier_) {
+      notifier_->Judged(*job, engine_.Summarize(job_id, loop_.Now()),
+                        loop_.Now().ns + wall_offset_ns_);
+    }
     if (verdict.state() == proto::FINAL) {
       const std::shared_ptr<const JobStatus> noted = NoteRecording(*job);
       verdicts_.Put(noted != nullptr ? *noted : *job, loop_.Now().ns + wall_offset_ns_);
@@ -367,6 +379,7 @@ void Agent::Handle(const engine::Output& output) {
   for (const std::string& job_id : output.ended) {
     recordings_.Forget(job_id);
     files_heard_->ForgetJob(job_id);
+    if (notifier_) notifier_->Ended(job_id);
   }
   for (const engine::Request& request : output.requests) {
     switch (request.what) {
@@ -467,7 +480,8 @@ bool Agent::Stop() {
   recordings_.Flush();
   recording_disk_.Stop(kDiskPatience);
   documents_disk_.Stop(kDiskPatience);
-  return StopListener();
+  const bool sender_ended = notifier_ == nullptr || notifier_->Stop();
+  return StopListener() && sender_ended;
 }
 
 }  // namespace rankscope::exporter

@@ -23,6 +23,7 @@
 #include "exporter/daemon/left_runs.h"
 #include "exporter/daemon/memory_budget.h"
 #include "exporter/daemon/node_clock.h"
+#include "exporter/daemon/notifier.h"
 #include "exporter/daemon/published_jobs.h"
 #include "exporter/daemon/source_keeper.h"
 #include "exporter/daemon/verdict_store.h"
@@ -72,6 +73,7 @@ class Agent {
   std::vector<uint16_t> ports() const { return listener_->ports(); }
 
  private:
+  Status StartNotifier();
   void Restore();
   // Who may come in, and what the log says of that.
   void SetAccess(http::ListenerOptions& options);
@@ -83,6 +85,7 @@ class Agent {
   void LoseWrapper(const std::string& job_id);
   std::optional<run::JobOwner> OwnerOf(const std::string& job_id) const;
   void NoteOwner(const ProcessStart& start);
+  void NoteWish(const ProcessStart& start);
   void Pass(const Observation& observation);
   void Record(const Observation& observation);
   void OnTick();
@@ -132,6 +135,7 @@ class Agent {
   DiskThread recording_disk_;  // frames of recordings, and nothing that is slow
   DiskThread documents_disk_;  // verdicts and what else is synced and may wait
   VerdictStore verdicts_;
+  std::unique_ptr<Notifier> notifier_;  // null: nobody is told
   PublishedJobs published_jobs_;
   JobSummaries summaries_;
   std::vector<engine::Request> parents_asked_;  // of Slurm's source, and not answered yet

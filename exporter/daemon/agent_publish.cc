@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "exporter/daemon/agent.h"
+#include "exporter/run/clock.h"
 #include "exporter/version.h"
 
 namespace rankscope::exporter {
@@ -17,6 +18,9 @@ namespace {
 
 // How long an HTTP thread may wait for the loop: less than the daemon has to end in.
 constexpr Duration kExplainTimeout = Milliseconds(500);
+// A restart after that is none that somebody waits for; whoever asks for messages the first time
+// does not want those of the whole day.
+constexpr int64_t kUntoldNs = int64_t{600} * 1'000'000'000;
 
 }  // namespace
 
@@ -41,6 +45,36 @@ void Agent::CheckTrouble() {
   } else {
     log_.Warn("recordings cannot be written; verdicts and metrics are still served",
               {{"reason", trouble}});
+  }
+}
+
+// Without channels there is nobody to tell.
+Status Agent::StartNotifier() {
+  if (config_.notify.file.empty()) return {};
+  NotifyOutcome outcome = LoadNotifyConfig(config_.notify.file);
+  if (!outcome.problems.empty()) return Error{outcome.problems.front()};
+  notifier_ = std::make_unique<Notifier>(loop_, log_, std::move(outcome.config),
+                                         Notifier::Place{config_.state.dir + "/notify", node_});
+  const Status opened = notifier_->Open(run::WallNowNs(), config_.state.keep);
+  if (!opened.ok()) log_.Warn("notifications cannot be kept", {{"reason", opened.error()}});
+  // Whose verdict was on the disk, and whose message was not, when the daemon was killed.
+  const int64_t now = run::WallNowNs();
+  for (const std::shared_ptr<const JobStatus>& job : verdicts_.Jobs()) {
+    if (job->verdict.updated_ns() + kUntoldNs < now) continue;
+    notifier_->Judged(*job, ReadJobSummary(summaries_.Find(job->job_id)), now);
+    notifier_->Kept(job->job_id);
+  }
+  return {};
+}
+
+// Once attribution knows whose it is.
+void Agent::NoteWish(const ProcessStart& start) {
+  if (!notifier_) return;
+  for (const KeyValue& entry : start.env) {
+    const attribution::ProcessInfo* process =
+        entry.key == "RANKSCOPE_NOTIFY" ? recordings_.Find(start.key) : nullptr;
+    if (process != nullptr && !process->job_id.empty())
+      notifier_->Wished(process->job_id, process->uid, entry.value);
   }
 }
 
@@ -101,6 +135,7 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
     agent.http = listener_->Counts();
     agent.web_config = listener_->WebReading();
   }
+  if (notifier_ != nullptr) agent.notify = notifier_->status();
   agent.tick_seconds = tick_seconds;
 
   PublishedJobs::Notes notes;

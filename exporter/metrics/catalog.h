@@ -191,6 +191,22 @@ inline constexpr std::array kNodeRows = {
               "Memory of the exporter in bytes that counts towards rankscope_memory_limit_bytes, "
               "without pages that the kernel can reclaim.",
               ""},
+    MetricRow{
+        "rankscope_notifications_dropped_total", MetricType::kCounter, "",
+        "Number of notifications that will not be sent, by reason: their file was damaged, the "
+        "disk refused them, their channel took none for a day, too many were waiting, or the "
+        "server refused them.",
+        "reason", Keep::kAlways, Profile::kDefault, Since::kStart},
+    MetricRow{"rankscope_notifications_failed_total", MetricType::kCounter, "",
+              "Number of attempts to send a notification that failed, by kind of channel; most are "
+              "repeated.",
+              "channel_kind", Keep::kAlways, Profile::kDefault, Since::kStart},
+    MetricRow{"rankscope_notifications_pending", MetricType::kGauge, "",
+              "Number of notifications that wait to be sent, by kind of channel.", "channel_kind"},
+    MetricRow{"rankscope_notifications_sent_total", MetricType::kCounter, "",
+              "Number of messages that a server has taken, by kind of channel; a message may tell "
+              "of several jobs.",
+              "channel_kind", Keep::kAlways, Profile::kDefault, Since::kStart},
     MetricRow{"rankscope_nvswitch_sxid_errors_total", MetricType::kCounter, "",
               "Number of SXid errors that the node's NVSwitches reported in the kernel log since "
               "the exporter started, by code and by whether the switch calls them fatal; absent "

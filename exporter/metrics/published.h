@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,6 +79,17 @@ struct ReloadStatus {
   double good_wall_seconds = kUnknown;  // of the last good one; kUnknown: there is no such file
 };
 
+// By which channels somebody is told, and why a message is not sent.
+inline constexpr std::array<std::string_view, 5> kNotifyKinds = {"email", "alertmanager", "webhook",
+                                                                 "slack", "teams"};
+inline constexpr std::array<std::string_view, 5> kNotifyLosses = {"damaged", "disk", "expired",
+                                                                  "full", "refused"};
+
+struct NotifyStatus {
+  std::array<int64_t, kNotifyKinds.size()> sent{}, failed{}, pending{};
+  std::array<int64_t, kNotifyLosses.size()> dropped{};
+};
+
 struct AgentStatus {
   std::string version;
   std::string node;
@@ -91,6 +103,7 @@ struct AgentStatus {
   int64_t memory_used_bytes = 0;
   HttpStatus http;
   ReloadStatus config, web_config;
+  std::optional<NotifyStatus> notify = {};  // nullopt: nobody is told
   int64_t recorder_write_errors = 0;
   int64_t recorder_bytes = 0;
   int64_t recorder_lost = 0;

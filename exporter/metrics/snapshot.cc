@@ -100,6 +100,18 @@ void SnapshotBuilder::Impl::AddReloads(const AgentStatus& agent) {
   }
 }
 
+void SnapshotBuilder::Impl::AddNotifications(const NotifyStatus& notify) {
+  for (size_t i = 0; i < kNotifyKinds.size(); ++i) {
+    const LabelPointer& kind = agent_labels.Get("channel_kind", {kNotifyKinds[i]});
+    Add(MetricNamed("rankscope_notifications_failed_total"), kind, Count(notify.failed[i]));
+    Add(MetricNamed("rankscope_notifications_pending"), kind, Count(notify.pending[i]));
+    Add(MetricNamed("rankscope_notifications_sent_total"), kind, Count(notify.sent[i]));
+  }
+  for (size_t i = 0; i < kNotifyLosses.size(); ++i)
+    Add(MetricNamed("rankscope_notifications_dropped_total"),
+        agent_labels.Get("reason", {kNotifyLosses[i]}), Count(notify.dropped[i]));
+}
+
 void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_seconds) {
   own_node = agent.node;
   for (size_t i = 0; i < agent.http.responses.size(); ++i) {
@@ -116,6 +128,7 @@ void SnapshotBuilder::Impl::AddAgent(const AgentStatus& agent, double wall_secon
   Add(MetricNamed("rankscope_http_unauthenticated_total"), nullptr,
       Count(agent.http.unauthenticated));
   AddReloads(agent);
+  if (agent.notify) AddNotifications(*agent.notify);
   Add(MetricNamed("rankscope_disk_behind_seconds"), nullptr, agent.disk_behind_seconds);
   Add(MetricNamed("rankscope_documents_damaged_total"), nullptr, Count(agent.documents_damaged));
   Add(MetricNamed("rankscope_documents_waiting"), nullptr, Count(agent.documents_waiting));

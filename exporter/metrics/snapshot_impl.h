@@ -55,6 +55,7 @@ struct SnapshotBuilder::Impl {
 
   void Begin(const Published& published);
   void AddReloads(const AgentStatus& agent);
+  void AddNotifications(const NotifyStatus& notify);
   void AddAgent(const AgentStatus& agent, double wall_seconds);
   void AddProbe(const std::string& source, const ProbeStatus& probe);
   void AddVerdict(const JobStatus& job);

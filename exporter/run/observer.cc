@@ -81,8 +81,14 @@ void Observer::Begin() {
                  {"value", target.substr(std::min(equals + 1, target.size()))}};
     EmitKind(std::move(event), facts_.started);
   }
-  EmitKind(DescribeChild(facts_.child, facts_.job_id, facts_.argv, facts_.environment),
-           facts_.started);
+  ProcessStart child = DescribeChild(facts_.child, facts_.job_id, facts_.argv, facts_.environment);
+  if (!facts_.notify.empty()) {
+    // As if the command had it in its environment, which stays as it was.
+    constexpr std::string_view kKey = "RANKSCOPE_NOTIFY";
+    std::erase_if(child.env, [kKey](const KeyValue& entry) { return entry.key == kKey; });
+    child.env.push_back({std::string(kKey), facts_.notify});
+  }
+  EmitKind(std::move(child), facts_.started);
   next_tick_ = NextOnGrid(last_t_, kTickInterval);
 }
 

@@ -44,6 +44,7 @@ class Observer {
     std::string note;  // what could not be done as asked, so far
     std::array<std::string, kStreams> stream_names = {"stdout", "stderr"};
     std::vector<std::string> targets = {};  // as in Options
+    std::string notify = {};                // the same
   };
 
   Observer(Facts facts, Queue& queue, const Tap& tap, DaemonLink& link, MakeConsumer make_consumer);

@@ -35,6 +35,10 @@ const char kUsage[] =
     "  --target WHAT=N  the throughput that CMD should reach: tokens_per_second, "
     "samples_per_second,\n"
     "                   steps_per_second or mfu (0 to 1), as CMD prints it; may be given for each\n"
+    "  --notify LIST    who is notified of a failure or a hang, besides the rules of the daemon:\n"
+    "                   its channels and mail addresses, with commas; with the word completed,\n"
+    "                   of success as well\n"
+    "                   [RANKSCOPE_NOTIFY]\n"
     "  --pty WHEN       auto (CMD gets a terminal if rankscope writes to one), never [auto]\n"
     "  --verdict WHERE  auto (stderr if it is a terminal), stderr, json (on stderr), none [auto]\n"
     "  --help\n";
@@ -71,7 +75,7 @@ bool AddTarget(std::string_view value, Options& options) {
   return true;
 }
 
-constexpr std::array<Flag, 7> kFlags = {
+constexpr std::array<Flag, 8> kFlags = {
     Flag{"--dir",
          [](std::string_view value, Options& options) {
            options.run_directory = value;
@@ -100,6 +104,13 @@ constexpr std::array<Flag, 7> kFlags = {
     Flag{"--target", AddTarget,
          "tokens_per_second, samples_per_second or steps_per_second = a number above 0, or mfu = 0 "
          "to 1"},
+    Flag{"--notify",
+         [](std::string_view value, Options& options) {
+           options.notify = value;
+           const auto plain = [](char c) { return c > 0x20 && c < 0x7F && c != '/'; };
+           return !value.empty() && value.size() <= 1024 && std::ranges::all_of(value, plain);
+         },
+         "channels of the daemon and mail addresses with commas, without blanks; no URL"},
     Flag{"--pty",
          [](std::string_view value, Options& options) {
            options.ptys = value == "auto";

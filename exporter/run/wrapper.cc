@@ -260,6 +260,7 @@ class Run {
         started_,        place_.note,   {"stdout", "stderr"}};
     if (!place_.run.log) facts.log_path.clear();
     facts.targets = options_.targets;
+    facts.notify = options_.notify;
     if (streams_.merged) facts.stream_names[kStdout] = "output";
     // Without a recording there is nothing for the daemon to follow.
     link_.emplace(recording && passed.life_read ? options_.socket_path : std::string(),

@@ -112,6 +112,8 @@ Snapshot Everything() {
                                    .proc_stat = (kFolder / "proc/stat").string()};
   Published published = test::OnNode({test::HealthyJob(), std::move(gpu)});
   published.agent.http = {{420, 3, 2, 0}, {14, 380, 9}, 5};
+  published.agent.notify =
+      metrics::NotifyStatus{{7, 2, 1, 0, 0}, {1, 0, 0, 0, 0}, {0, 3, 0, 0, 0}, {1, 0, 2, 0, 4}};
   published.agent.sources.push_back(test::GpuSource({test::UpGpu(0), test::LostGpu(1)}));
   published.agent.sources.back().library_calls = {
       {"nvmlDeviceGetPowerUsage", {1000, 20, 3, 0, 0, 0, 1}, 31.5, {{"gpu_is_lost", 2}}}};

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exporter/daemon/notifier.h"
+
+#include <pwd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "exporter/notify/describe.h"
+#include "exporter/notify/rules.h"
+
+namespace rankscope::exporter {
+namespace {
+
+static_assert(std::equal(std::begin(kChannelKinds), std::end(kChannelKinds),
+                         metrics::kNotifyKinds.begin(), metrics::kNotifyKinds.end()));
+
+constexpr size_t kMostRefused = 256;  // that wait for a disk
+constexpr int64_t kRetryNs = int64_t{5} * 1'000'000'000;
+constexpr Duration kPatience = Milliseconds(150);
+
+// May ask a directory: not on the loop.
+std::string NameOf(int64_t uid) {
+  if (uid < 0) return {};
+  std::vector<char> buffer(16 << 10);
+  passwd entry{};
+  passwd* found = nullptr;
+  getpwuid_r(static_cast<uid_t>(uid), &entry, buffer.data(), buffer.size(), &found);
+  return found != nullptr ? found->pw_name : std::string();
+}
+
+}  // namespace
+
+struct Notifier::Desk {
+  std::shared_ptr<const NotifyConfig> config;
+  NotifySpool spool;
+  std::map<std::string, proto::ToldJob> told;  // that somebody was told of, by job
+
+  // The error of the disk; `full`: there is no room. Nothing is written where nobody is to know.
+  std::string Put(const News& news, int64_t wall_ns, bool& full);
+};
+
+std::string Notifier::Desk::Put(const News& news, int64_t wall_ns, bool& full) {
+  proto::SpooledNotification message;
+  notify::Notification& notification = *message.mutable_notification();
+  notification = news.notification;
+  const auto before = told.find(notification.job_id());
+  const proto::ToldJob* known = before == told.end() ? nullptr : &before->second;
+  if (known != nullptr) notify::Follow(*known, notification);
+  const std::string name = NameOf(notification.uid());
+  if (!name.empty()) notification.set_user(name);
+  const std::vector<proto::Delivery> deliveries =
+      notify::DeliveriesOf(*config, notification,
+                           {.user_name = name, .own = news.own, .told = known, .wish = news.wish});
+  if (deliveries.empty()) return {};
+  for (const proto::Delivery& delivery : deliveries) *message.add_deliveries() = delivery;
+  message.set_spooled_ns(wall_ns);
+  proto::ToldJob after = notify::ToldAfter(notification, known);
+  *after.mutable_deliveries() = message.deliveries();
+  const auto put = spool.Put(message, after);
+  if (!put) return put.error();
+  full = !*put;
+  if (full) return {};
+  if (known == nullptr && told.size() >= NotifySpool::kMostTold) told.erase(told.begin());
+  told[notification.job_id()] = std::move(after);
+  return {};
+}
+
+Notifier::Notifier(EventLoop& loop, Logger& log, NotifyConfig config, Place place)
+    : loop_(loop),
+      log_(log),
+      config_(std::make_shared<const NotifyConfig>(std::move(config))),
+      place_(std::move(place)),
+      desk_(std::make_shared<Desk>(Desk{config_, NotifySpool(place_.folder), {}})),
+      disk_(loop),
+      self_(std::make_shared<Notifier*>(this)) {
+  for (const NotifyChannel& channel : config_->channels) quotes_log_ |= channel.log;
+}
+
+Notifier::~Notifier() {
+  *self_ = nullptr;
+}
+
+Status Notifier::Open(int64_t wall_ns, Duration keep) {
+  keep_ns_ = keep.ns;
+  const Status opened = desk_->spool.Open();
+  if (opened.ok()) {
+    for (proto::ToldJob& told : desk_->spool.Told(wall_ns, keep_ns_)) {
+      const std::string job_id = told.job_id();
+      seen_[job_id] = {told, wall_ns};
+      desk_->told[job_id] = std::move(told);
+    }
+  }
+  sender_ = std::make_unique<NotifySender>(config_, place_.folder);
+  return opened;
+}
+
+void Notifier::Heard(const LogLine& line) {
+  if (quotes_log_) tails_.Note(line);
+}
+
+void Notifier::Wished(const std::string& job_id, int64_t uid, std::string wish) {
+  constexpr size_t kMostWishes = 4096;
+  if (wishes_.size() < kMostWishes || wishes_.contains(job_id))
+    wishes_[job_id] = {uid, std::move(wish)};
+}
+
+void Notifier::Judged(const JobStatus& job, const std::optional<JobSummary>& summary,
+                      int64_t wall_ns) {
+  if (!job.watched) return;
+  const auto seen = seen_.find(job.job_id);
+  const proto::ToldJob* told = seen == seen_.end() ? nullptr : &seen->second.told;
+  const std::optional<notify::News> news = notify::NewsOf(job.verdict, told, job.uid);
+  if (!news) return;
+  News out;
+  out.notification = notify::Describe(job, {*news, summary, tails_.Of(job), place_.node, wall_ns});
+  out.own = news->own;
+  if (const auto wish = wishes_.find(job.job_id);
+      wish != wishes_.end() && wish->second.uid == job.uid) {
+    out.wish = wish->second.text;
+  }
+  seen_[job.job_id] = {notify::ToldAfter(out.notification, told), wall_ns};
+  if (job.verdict.state() == rankscope::proto::FINAL) {
+    held_[job.job_id] = std::move(out);
+  } else {
+    Spool(std::move(out));
+  }
+}
+
+void Notifier::Kept(const std::string& job_id) {
+  const auto found = held_.find(job_id);
+  if (found == held_.end()) return;
+  News news = std::move(found->second);
+  held_.erase(found);
+  Spool(std::move(news));
+}
+
+void Notifier::Ended(const std::string& job_id) {
+  tails_.Forget(job_id);
+  wishes_.erase(job_id);
+}
+
+void Notifier::Spool(News news) {
+  auto shared = std::make_shared<const News>(std::move(news));
+  const int64_t wall_ns = shared->notification.at_ns();
+  auto job = [desk = desk_, shared, wall_ns, self = self_]() -> std::function<void()> {
+    bool full = false;
+    const std::string error = desk->Put(*shared, wall_ns, full);
+    return [shared, self, error, full] {
+      if (*self == nullptr) return;
+      Notifier& notifier = **self;
+      if (!error.empty()) notifier.refused_.push_back(*shared);
+      notifier.OnSpooled(error, full);
+    };
+  };
+  if (!disk_.Submit(std::move(job), shared->notification.ByteSizeLong())) {
+    refused_.push_back(*shared);
+    OnSpooled("the queue is full", false);
+  }
+}
+
+void Notifier::OnSpooled(const std::string& error, bool full) {
+  lost_full_ += full ? 1 : 0;
+  while (refused_.size() > kMostRefused) {
+    refused_.pop_front();
+    ++lost_disk_;
+  }
+  if (error.empty() && !full && sender_ != nullptr) sender_->Wake();
+}
+
+void Notifier::Tick(int64_t wall_ns) {
+  Say();
+  if (wall_ns < retry_ns_) return;
+  retry_ns_ = wall_ns + kRetryNs;
+  for (News& news : std::exchange(refused_, {})) Spool(std::move(news));
+  std::erase_if(seen_, [&](const auto& entry) {
+    return entry.second.told.final() && entry.second.wall_ns + keep_ns_ < wall_ns;
+  });
+}
+
+void Notifier::Say() {
+  const std::string trouble = sender_ != nullptr ? sender_->counts().trouble : std::string();
+  if (trouble == trouble_) return;
+  trouble_ = trouble;
+  if (trouble.empty()) {
+    log_.Info("notifications are sent again");
+  } else {
+    log_.Warn("a notification cannot be sent and is tried again", {{"reason", trouble}});
+  }
+}
+
+metrics::NotifyStatus Notifier::status() const {
+  metrics::NotifyStatus status;
+  NotifyCounts counts;
+  if (sender_ != nullptr) counts = sender_->counts();
+  status.sent = counts.sent;
+  status.failed = counts.failed;
+  status.pending = counts.pending;
+  // In the order of kNotifyLosses.
+  status.dropped = {counts.damaged, lost_disk_, counts.given_up, lost_full_, counts.refused};
+  return status;
+}
+
+bool Notifier::Stop() {
+  *self_ = nullptr;
+  disk_.Stop(kPatience);
+  return sender_ == nullptr || sender_->Stop(kPatience);
+}
+
+}  // namespace rankscope::exporter

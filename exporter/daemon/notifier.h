@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Tells people of jobs: decides on the loop what is news, lets a thread of its own find the
+// addressees and write it to the spool, and another one send it. An end is told when its verdict is
+// on the disk, so that whoever reads the mail finds it. Loop thread only.
+//
+//   loop: verdict -> news -> disk thread: addressees, spool -> sender: message by message
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "detectors/model/job_summary.h"
+#include "detectors/model/observation.h"
+#include "detectors/status/job_status.h"
+#include "exporter/config/notify_config.h"
+#include "exporter/daemon/log_tails.h"
+#include "exporter/daemon/notify_sender.h"
+#include "exporter/daemon/notify_spool.h"
+#include "exporter/loop/disk_thread.h"
+#include "exporter/loop/event_loop.h"
+#include "exporter/loop/logger.h"
+#include "exporter/metrics/published.h"
+
+namespace rankscope::exporter {
+
+class Notifier {
+ public:
+  struct Place {
+    std::string folder;  // notify/ of the state directory
+    std::string node;
+  };
+
+  Notifier(EventLoop& loop, Logger& log, NotifyConfig config, Place place);
+  ~Notifier();
+  Notifier(const Notifier&) = delete;
+  Notifier& operator=(const Notifier&) = delete;
+
+  // Reads what was told before, at once, and begins to send what was left.
+  Status Open(int64_t wall_ns, Duration keep);
+
+  void Heard(const LogLine& line);
+  // What a user asks for; the last one counts, and that of another user than the job's does not.
+  void Wished(const std::string& job_id, int64_t uid, std::string wish);
+  // The job's verdict has changed.
+  void Judged(const JobStatus& job, const std::optional<JobSummary>& summary, int64_t wall_ns);
+  // Its final verdict is on the disk.
+  void Kept(const std::string& job_id);
+  // No more comes of the job.
+  void Ended(const std::string& job_id);
+  // Once a second or so: what the disk has refused is tried again; failures are logged.
+  void Tick(int64_t wall_ns);
+
+  metrics::NotifyStatus status() const;
+  // False: something was left behind.
+  bool Stop();
+
+ private:
+  struct Desk;  // of the disk thread
+  struct News {
+    notify::Notification notification;
+    bool own = false;
+    std::string wish;
+  };
+  void Spool(News news);
+  void OnSpooled(const std::string& error, bool full);
+  void Say();
+
+  EventLoop& loop_;
+  Logger& log_;
+  const std::shared_ptr<const NotifyConfig> config_;
+  const Place place_;
+  std::shared_ptr<Desk> desk_;
+  DiskThread disk_;
+  std::unique_ptr<NotifySender> sender_;
+  LogTails tails_;
+  bool quotes_log_ = false;
+  struct Seen {
+    proto::ToldJob told;  // whether or not anybody wanted to know
+    int64_t wall_ns = 0;
+  };
+  std::map<std::string, Seen> seen_;
+  std::map<std::string, News> held_;  // ends whose verdicts are not on the disk yet
+  struct Wish {
+    int64_t uid = -1;
+    std::string text;
+  };
+  std::map<std::string, Wish> wishes_;
+  std::deque<News> refused_;  // by the disk
+  int64_t lost_disk_ = 0, lost_full_ = 0;
+  int64_t keep_ns_ = 0;
+  int64_t retry_ns_ = 0;  // wall time
+  std::string trouble_;   // as last logged
+  std::shared_ptr<Notifier*> self_;
+};
+
+}  // namespace rankscope::exporter
