@@ -3,7 +3,11 @@
 
 #include "exporter/config/yaml_shape.h"
 
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
 #include <algorithm>
+#include <sstream>
 
 namespace rankscope::exporter {
 namespace {
@@ -12,6 +16,37 @@ namespace {
 constexpr size_t kMaxLineBytes = 4096;
 constexpr int kMaxFlowDepth = 16;
 constexpr size_t kMaxIndent = 64;
+
+// Where the documents of a text begin.
+class Documents final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override { line = mark.line; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+  int line = -1;
+};
+
+// yaml-cpp 0.7 finds documents without end in a text such as ",": no more than two are looked for.
+std::optional<ShapeProblem> CheckOneDocument(std::string_view text) try {
+  std::stringstream stream{std::string(text)};
+  YAML::Parser parser(stream);
+  Documents documents;
+  if (!parser.HandleNextDocument(documents) || !parser.HandleNextDocument(documents))
+    return std::nullopt;
+  return ShapeProblem{documents.line, "a second YAML document; a configuration has one"};
+} catch (const YAML::Exception& error) {
+  return ShapeProblem{error.mark.line, "not valid YAML: " + error.msg};
+}
 
 }  // namespace
 
@@ -41,7 +76,7 @@ std::optional<ShapeProblem> CheckYamlShape(std::string_view text) {
     start = i + 1;
     ++line;
   }
-  return std::nullopt;
+  return CheckOneDocument(text);
 }
 
 }  // namespace rankscope::exporter

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether the reader of YAML may see a text: it recurses, and its errors say little about binary
-// data. Pure; any thread.
+// Whether the reader of YAML may see a text: it recurses, its errors say little about binary data,
+// and some texts that are no YAML keep it busy for ever. Pure; any thread.
 #pragma once
 
 #include <cstddef>

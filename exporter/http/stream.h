@@ -21,6 +21,9 @@ class Stream {
   using executor_type = Socket::executor_type;
 
   explicit Stream(Socket socket) : socket_(std::move(socket)) {}
+  ~Stream() {
+    if (tls_) TlsContext::KeepSession(tls_->native_handle());
+  }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 

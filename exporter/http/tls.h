@@ -37,6 +37,10 @@ class TlsContext {
   // Names in the certificate of the client at the other end: DNS, e-mail, URI, IP. Empty where it
   // has not been verified.
   std::vector<std::string> NamesOfClient(const ssl_st* connection) const;
+  // Before a connection is freed: that its client did not say good-bye is no reason to make it
+  // prove itself anew (RFC 5246, 7.2.1).
+  static void KeepSession(ssl_st* connection);
+
   // That it has sent one, and it was verified.
   bool HasVerified(const ssl_st* connection) const;
 

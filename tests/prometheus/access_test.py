@@ -245,10 +245,10 @@ def check_tls(binary, folder):
     config = {"web": {"config_file": path, "open_paths": ["/-/healthy"], "roles": ["user:ann=log", "user:bob=metrics"],
                       "plain_loopback": False}}
     with contextlib.closing(Daemon(binary, folder, config, ["127.0.0.1:0"])) as daemon:
-        for path, code in (("/config", 200), ("/-/reload", 403)):  # of which the second is not switched on
+        for page, code in (("/config", 200), ("/-/reload", 403)):  # of which the second is not switched on
             method = "GET" if code == 200 else "POST"
-            assert status(daemon.ports[0], path, client(authority, good), basic("ann", PASSWORD), method=method) == code, path
-            assert status(daemon.ports[0], path, client(authority, good), basic("bob", PASSWORD), method=method) == 403, path
+            assert status(daemon.ports[0], page, client(authority, good), basic("ann", PASSWORD), method=method) == code, page
+            assert status(daemon.ports[0], page, client(authority, good), basic("bob", PASSWORD), method=method) == 403, page
         check_clients(folder, daemon.ports[0], authority, good, other, stranger)
         check_prometheus(folder, daemon.ports[0], authority, authority, good, stranger, web, path)
         assert "msg=listening" in daemon.log() and PASSWORD not in daemon.log()

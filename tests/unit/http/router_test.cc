@@ -144,7 +144,7 @@ TEST_F(RouterTest, OtherMethodsAre405WithAllow) {
 TEST_F(RouterTest, PathsAreExact) {
   for (const char* path :
        {"/metrics/", "/metricsX", "/summary/", "/summary/8841", "/verdict/8841", "//metrics",
-        "/Metrics", "/../metrics", "/etc/passwd", "/%2e%2e/metrics", "/-/reload"}) {
+        "/Metrics", "/../metrics", "/etc/passwd", "/%2e%2e/metrics", "/-/reload/"}) {
     EXPECT_EQ(Ask(path).status, 404) << path;
   }
   EXPECT_EQ(Ask("/%6Detrics").status, 200);

@@ -136,6 +136,8 @@ TEST(ParseWebConfig, EveryMistakeHasItsLine) {
       {"a: [b\n", "not valid YAML"},
       {"a: 1\n---\nb: 2\n", "second YAML document"},
       {std::string("a\0b", 3), "NUL byte"},
+      {",", "web.yaml:1: "},
+      {"basic_auth_users:\n,", "web.yaml:2: "},
   };
   for (const Case& one : cases) {
     const WebConfigOutcome outcome = Read(one.text);
