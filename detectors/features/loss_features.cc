@@ -185,6 +185,8 @@ LossFeatures BuildLossFeatures(const windows::LossTracker& tracker) {
   NoteLowest(tracker, f);
   NoteSwings(curve, f);
   f.first = curve.front();
+  // A daemon that came late reads the file from its beginning behind what it has heard meanwhile.
+  if (tracker.highest().step < tracker.first().step) f.first = tracker.highest().value;
   f.first_three = windows::Median(head.first(std::min<size_t>(head.size(), 3)));
   f.last = tail.back();
   const double halfway = (f.lowest + f.end) / 2;
