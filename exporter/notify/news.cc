@@ -10,6 +10,9 @@ namespace {
 
 using Status = Notification::Status;
 
+// While a run goes on, nobody is woken for a guess; its end is told whatever is known of it.
+constexpr double kSureEnough = 0.6;
+
 // What flaps says nothing new: the end is still told.
 constexpr int kMostLiveMessages = 6;
 
@@ -20,6 +23,7 @@ bool IsIll(const rankscope::proto::Verdict& verdict) {
 
 Status WhileItRuns(const rankscope::proto::Verdict& verdict) {
   const std::string& symptom = verdict.triage().symptom();
+  if (verdict.confidence() < kSureEnough) return Notification::STATUS_UNSPECIFIED;
   if (symptom == "hang") return Notification::HUNG;
   if (symptom == "wrong_result" && IsIll(verdict)) return Notification::DIVERGED;
   return Notification::STATUS_UNSPECIFIED;

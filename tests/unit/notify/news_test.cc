@@ -16,6 +16,7 @@ rankscope::proto::Verdict Live(const std::string& code, const std::string& sympt
   verdict.set_code(code);
   verdict.mutable_triage()->set_symptom(symptom);
   verdict.mutable_triage()->set_severity(severity);
+  verdict.set_confidence(0.85);
   return verdict;
 }
 
@@ -52,6 +53,15 @@ TEST(News, OfAJobThatNobodyKnows) {
   EXPECT_EQ(Status(Final("A2", "failed")), Notification::FAILED);
   EXPECT_EQ(Status(Final("F3", "time_limit")), Notification::STOPPED);
   EXPECT_EQ(Status(Final("G1", "completed", "ok")), Notification::COMPLETED);
+}
+
+TEST(News, NobodyIsWokenForAGuess) {
+  rankscope::proto::Verdict verdict = Live("E1", "wrong_result", "critical");
+  verdict.set_confidence(0.55);
+  EXPECT_EQ(Status(verdict), Notification::STATUS_UNSPECIFIED);
+  verdict = Final("A1", "failed");
+  verdict.set_confidence(0.35);
+  EXPECT_EQ(Status(verdict), Notification::FAILED) << "that it failed is certain";
 }
 
 TEST(News, ARunThatEndedWellAndLearnedNothingDiverged) {
