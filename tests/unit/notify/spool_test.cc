@@ -116,7 +116,7 @@ rules: [{channels: [hook]}]
     job.verdict.set_job_id("8841");
     job.verdict.set_state(state);
     job.verdict.set_code(code);
-  job.verdict.set_confidence(0.85);
+    job.verdict.set_confidence(0.85);
     job.verdict.mutable_attempt()->set_ordinal(1);
     job.verdict.mutable_triage()->set_symptom(symptom);
     job.verdict.mutable_triage()->set_severity("critical");
@@ -144,6 +144,23 @@ TEST_F(NotifierTest, AnEndIsToldWhenItsVerdictIsOnTheDisk) {
   notifier_->Kept("8841");
   RunUntil(loop_, [&] { return Files(".told") == 1; });  // which is written after the message
   EXPECT_EQ(Files(".msg"), 1u);
+}
+
+TEST_F(NotifierTest, WhatWasToldIsKnownAfterARestart) {
+  notifier_->Judged(Job(proto::LIVE, "C2", "hang"), std::nullopt, 1);
+  RunUntil(loop_, [&] { return Files(".told") == 1; });
+  notifier_->Stop();
+  Start();
+  notifier_->Judged(Job(proto::LIVE, "C2", "hang"), std::nullopt, 2);
+  notifier_->Judged(Job(proto::FINAL, "C2", "hang"), std::nullopt, 3);
+  notifier_->Kept("8841");
+  // That the end was told is the last file that is written.
+  const NotifySpool spool(directory_.path() + "/notify");
+  RunUntil(loop_, [&] {
+    const std::vector<proto::ToldJob> told = spool.Told(3, Seconds(3600).ns);
+    return told.size() == 1 && told.front().final();
+  });
+  EXPECT_EQ(Files(".msg"), 2u) << "the hang, once, and the end";
 }
 
 TEST(LogTails, AreOfTheCulprit) {
