@@ -7,7 +7,11 @@
 
 #include <curl/curl.h>
 
+#include <array>
+#include <memory>
 #include <string>
+
+#include "detectors/model/time.h"
 
 namespace rankscope::exporter {
 
@@ -29,5 +33,44 @@ struct CurlLibrary {
 
 // Loaded once, and never unloaded: a worker that was left behind may be inside.
 const CurlLibrary& TheCurlLibrary();
+
+// One request of one thread to one server.
+class CurlRequest {
+ public:
+  explicit CurlRequest(const CurlLibrary& library);
+  ~CurlRequest();
+  CurlRequest(const CurlRequest&) = delete;
+  CurlRequest& operator=(const CurlRequest&) = delete;
+
+  template <class Value>
+  void Set(CURLoption option, Value value) {
+    if (handle_ == nullptr) return;
+    const CURLcode code = library_.easy_setopt(handle_.get(), option, value);
+    if (refused_ == CURLE_OK) refused_ = code;
+  }
+  void SetText(CURLoption option, const std::string& text) {
+    if (!text.empty()) Set(option, text.c_str());
+  }
+  // `protocols`: "http,https". No signals, no proxy and no files of the environment, TLS 1.2 or
+  // later, a connection of its own.
+  void SetConnection(const std::string& url, const char* protocols, Duration connect_timeout,
+                     Duration timeout);
+  // A line of the one list that a request may have, of headers or of recipients.
+  void Append(const std::string& line);
+  const curl_slist* list() const { return list_; }
+
+  // Why it cannot be made, in libcurl's words; empty: it can.
+  std::string Refusal() const;
+  CURLcode Perform() { return library_.easy_perform(handle_.get()); }
+  long Number(CURLINFO info) const;       // 0: there is none
+  std::string Said(CURLcode code) const;  // of what went wrong
+
+ private:
+  const CurlLibrary& library_;
+  std::array<char, CURL_ERROR_SIZE> said_{};
+  std::unique_ptr<CURL, decltype(&::curl_easy_cleanup)> handle_;
+  curl_slist* list_ = nullptr;
+  CURLcode refused_ = CURLE_OK;  // of the first option that libcurl does not take
+};
 
 }  // namespace rankscope::exporter

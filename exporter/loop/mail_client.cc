@@ -4,9 +4,7 @@
 #include "exporter/loop/mail_client.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <memory>
 #include <string_view>
 
 #include "exporter/loop/curl_library.h"
@@ -31,43 +29,26 @@ size_t OnWrite(char*, size_t size, size_t count, void*) {
   return size * count;
 }
 
-// One mail of one thread.
 class Delivery {
  public:
-  explicit Delivery(const CurlLibrary& library)
-      : library_(library), handle_(library.easy_init(), library.easy_cleanup) {}
-  ~Delivery() { library_.slist_free_all(recipients_); }
-  Delivery(const Delivery&) = delete;
-  Delivery& operator=(const Delivery&) = delete;
+  explicit Delivery(const CurlLibrary& library) : curl_(library) {}
 
   MailOutcome Run(const MailServer& server, const MailEnvelope& envelope,
                   const std::string& message) {
     Sender sender{message};
-    if (handle_ != nullptr) {
-      SetServer(server);
-      SetEnvelope(envelope);
-      Set(CURLOPT_UPLOAD, 1L);
-      Set(CURLOPT_READFUNCTION, &OnRead);
-      Set(CURLOPT_READDATA, static_cast<void*>(&sender));
-      Set(CURLOPT_WRITEFUNCTION, &OnWrite);
-      Set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(message.size()));
-    }
-    if (handle_ == nullptr || refused_ != CURLE_OK)
-      return {MailOutcome::End::kFailed,
-              std::string("cannot be used: ") + library_.easy_strerror(refused_)};
-    return Judge(library_.easy_perform(handle_.get()));
+    SetServer(server);
+    SetEnvelope(envelope);
+    curl_.Set(CURLOPT_UPLOAD, 1L);
+    curl_.Set(CURLOPT_READFUNCTION, &OnRead);
+    curl_.Set(CURLOPT_READDATA, static_cast<void*>(&sender));
+    curl_.Set(CURLOPT_WRITEFUNCTION, &OnWrite);
+    curl_.Set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(message.size()));
+    if (const std::string refusal = curl_.Refusal(); !refusal.empty())
+      return {MailOutcome::End::kFailed, "cannot be used: " + refusal};
+    return Judge(curl_.Perform());
   }
 
  private:
-  template <class Value>
-  void Set(CURLoption option, Value value) {
-    const CURLcode code = library_.easy_setopt(handle_.get(), option, value);
-    if (refused_ == CURLE_OK) refused_ = code;
-  }
-  void SetText(CURLoption option, const std::string& text) {
-    if (!text.empty()) Set(option, text.c_str());
-  }
-
   void SetServer(const MailServer& server) {
     // The path of the URL is what libcurl says HELO with.
     const std::string url = server.helo.empty() ? server.url : server.url + '/' + server.helo;
@@ -76,48 +57,30 @@ class Delivery {
     const long tls = server.starttls == StartTls::kRequired && !implicit ? CURLUSESSL_ALL
                      : server.starttls == StartTls::kIfOffered           ? CURLUSESSL_TRY
                                                                          : CURLUSESSL_NONE;
-    Set(CURLOPT_ERRORBUFFER, said_.data());
-    Set(CURLOPT_URL, url.c_str());
-    Set(CURLOPT_PROTOCOLS_STR, "smtp,smtps");
-    Set(CURLOPT_USE_SSL, tls);
-    Set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-    Set(CURLOPT_SSL_VERIFYPEER, 1L);
-    Set(CURLOPT_SSL_VERIFYHOST, 2L);
-    SetText(CURLOPT_CAINFO, server.ca_file);
-    SetText(CURLOPT_USERNAME, server.user);
-    SetText(CURLOPT_PASSWORD, server.password);
-    Set(CURLOPT_PROXY, "");
-    Set(CURLOPT_NOSIGNAL, 1L);
-    Set(CURLOPT_QUICK_EXIT, 1L);  // as in http_client.cc
-    Set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
-    Set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(server.connect_timeout.ns / 1'000'000));
-    Set(CURLOPT_TIMEOUT_MS, static_cast<long>(server.timeout.ns / 1'000'000));
-    Set(CURLOPT_SERVER_RESPONSE_TIMEOUT, static_cast<long>(server.timeout.ns / 1'000'000'000));
-    Set(CURLOPT_FORBID_REUSE, 1L);
+    curl_.SetConnection(url, "smtp,smtps", server.connect_timeout, server.timeout);
+    curl_.Set(CURLOPT_USE_SSL, tls);
+    curl_.Set(CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_.Set(CURLOPT_SSL_VERIFYHOST, 2L);
+    curl_.SetText(CURLOPT_CAINFO, server.ca_file);
+    curl_.SetText(CURLOPT_USERNAME, server.user);
+    curl_.SetText(CURLOPT_PASSWORD, server.password);
+    curl_.Set(CURLOPT_SERVER_RESPONSE_TIMEOUT,
+              static_cast<long>(server.timeout.ns / 1'000'000'000));
   }
 
   void SetEnvelope(const MailEnvelope& envelope) {
     const std::string from = '<' + envelope.from + '>';
-    Set(CURLOPT_MAIL_FROM, from.c_str());
-    for (const std::string& to : envelope.to) {
-      curl_slist* const longer = library_.slist_append(recipients_, ('<' + to + '>').c_str());
-      if (longer == nullptr) {
-        refused_ = CURLE_OUT_OF_MEMORY;
-      } else {
-        recipients_ = longer;
-      }
-    }
-    Set(CURLOPT_MAIL_RCPT, recipients_);
+    curl_.Set(CURLOPT_MAIL_FROM, from.c_str());
+    for (const std::string& to : envelope.to) curl_.Append('<' + to + '>');
+    curl_.Set(CURLOPT_MAIL_RCPT, curl_.list());
     // One address that is gone keeps the mail from nobody else.
-    Set(CURLOPT_MAIL_RCPT_ALLLOWFAILS, 1L);
+    curl_.Set(CURLOPT_MAIL_RCPT_ALLLOWFAILS, 1L);
   }
 
   MailOutcome Judge(CURLcode code) const {
     using End = MailOutcome::End;
     if (code == CURLE_OK) return {End::kTaken, {}};
-    long status = 0;
-    library_.easy_getinfo(handle_.get(), CURLINFO_RESPONSE_CODE, &status);
-    const std::string said = said_[0] != '\0' ? said_.data() : library_.easy_strerror(code);
+    const long status = curl_.Number(CURLINFO_RESPONSE_CODE);
     // 5yz is for good (RFC 5321, 4.2.1); a login that is refused may be a password that is being
     // changed, and a connection that breaks off says nothing.
     const bool answered =
@@ -132,15 +95,11 @@ class Delivery {
       case CURLE_USE_SSL_FAILED:
         return {End::kFailed, "offers no STARTTLS"};
       default:
-        return {End::kFailed, "takes no mail: " + said};
+        return {End::kFailed, "takes no mail: " + curl_.Said(code)};
     }
   }
 
-  const CurlLibrary& library_;
-  std::array<char, CURL_ERROR_SIZE> said_{};
-  std::unique_ptr<CURL, decltype(&::curl_easy_cleanup)> handle_;
-  curl_slist* recipients_ = nullptr;
-  CURLcode refused_ = CURLE_OK;
+  CurlRequest curl_;
 };
 
 }  // namespace
