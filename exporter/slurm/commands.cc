@@ -208,6 +208,20 @@ CommandOutcome Commands::Run(Call call, std::string_view jobs, Duration deadline
   return RunCommand(line);
 }
 
+CommandOutcome Commands::RunQueueOf(std::string_view jobs, Duration deadline,
+                                    std::string_view separator) const {
+  CommandLine line;
+  line.environment = environment_;
+  line.environment.emplace_back("SLURM_TIME_FORMAT=%s");
+  line.deadline = deadline;
+  line.argv = {squeue_, "--local",
+               "-h",    "-a",
+               "-t",    "all",
+               "-j",    std::string(jobs),
+               "-O",    QueueFormat(separator, QueueColumns::kWithOutput)};
+  return RunCommand(line);
+}
+
 CallBook::CallBook(Asked asked) {
   for (size_t call = 0; call < kCalls && !NameOf(static_cast<Call>(call), asked).empty(); ++call)
     calls_.push_back({NameOf(static_cast<Call>(call), asked), {}, 0, {}});

@@ -52,6 +52,11 @@ class Commands {
   Commands(std::vector<std::string> folders, std::vector<std::string> environment,
            RestService rest = {});
 
+  // Jobs, arrays and tasks of arrays ("7_3"), separated by commas, and where their output goes
+  // (QueueColumns::kWithOutput): one call of squeue, whatever is asked besides.
+  CommandOutcome RunQueueOf(std::string_view jobs, Duration deadline,
+                            std::string_view separator) const;
+
   // Who is asked, which decides whether the answers are texts or JSON.
   Asked asked() const { return rest_.url.empty() ? Asked::kCommands : Asked::kRest; }
 

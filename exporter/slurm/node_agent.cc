@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <span>
 #include <utility>
 
-#include "detectors/logs/text/redactor.h"
 #include "detectors/model/job_summary.h"
 #include "exporter/loop/http_url.h"
 #include "exporter/slurm/comment_queue.h"
@@ -17,6 +15,7 @@
 #include "exporter/slurm/job_ledger.h"
 #include "exporter/slurm/step_ledger.h"
 #include "exporter/slurm/text_reader.h"
+#include "exporter/slurm/told.h"
 #include "exporter/slurm/user_names.h"
 #include "exporter/slurm/values.h"
 
@@ -73,12 +72,6 @@ Read<SlurmJob> ReadJobs(const Commands& commands, Call call, std::string_view te
                         std::string_view separator) {
   if (call == Call::kAccounting) return ReadAccountingText(text, separator);
   return commands.has_queue() ? ReadQueueText(text, separator) : ReadJobText(text);
-}
-
-// Accounting's row of a run whose job goes on.
-bool IsRequeued(const SlurmJob& job) {
-  return job.state.empty() && std::find(job.state_flags.begin(), job.state_flags.end(),
-                                        "REQUEUED") != job.state_flags.end();
 }
 
 }  // namespace
@@ -396,7 +389,7 @@ void NodeAgent::OnAnswer(Pending pending, Call call, const CommandOutcome& outco
       TellStep(job.job_id, StepFacts(job), job.state, job.end, "sacct");
       continue;
     }
-    TellJob(job, accounting ? "sacct" : commands_.has_queue() ? "squeue" : "scontrol");
+    TellRecord(RecordOf(job, accounting ? "sacct" : commands_.has_queue() ? "squeue" : "scontrol"));
     ended = !EndOf(job.state).empty() || IsRequeued(job) ||
             (job.state == "PENDING" && job.restarts.value_or(0) > 0);
   }
@@ -411,69 +404,13 @@ void NodeAgent::OnAnswer(Pending pending, Call call, const CommandOutcome& outco
   Again(std::move(pending));
 }
 
-void NodeAgent::TellJob(const SlurmJob& job, std::string_view origin) {
-  SchedulerRecord record;
-  record.job_id = job.job_id;
-  record.origin = origin;
-  record.submit = job.submit;
-  record.start = job.start;
-  record.time_limit_seconds = job.time_limit_seconds.value_or(-1);
-  record.restarts = job.restarts.value_or(-1);
-  record.gpus = job.gpus.value_or(-1);
-  record.priority = job.priority.value_or(-1);
-  record.partition = job.partition;
-  record.dependency = job.dependency;
-  record.nodes = job.nodes;
-  record.failed_node = job.failed_node;
-  record.submit_line = job.submit_line;
-  record.work_dir = job.work_dir;
-  record.reason = job.reason;
-  record.state = IsRequeued(job) ? "REQUEUED" : job.state;
-  if (!EndOf(job.state).empty() || IsRequeued(job)) {
-    record.end = job.end;
-    record.elapsed_seconds = job.elapsed_seconds.value_or(-1);
-    record.exit = job.exit ? Text(*job.exit) : std::string();
-    record.derived_exit = job.derived_exit ? Text(*job.derived_exit) : std::string();
-    record.by = job.state_by;
-    constexpr int64_t kMaxSecond = int64_t{1} << 32;  // in nanoseconds, a later time is none
-    if (job.end < kMaxSecond) record.wall_ns = job.end * 1'000'000'000;
-  }
-  TellRecord(std::move(record));
-}
-
-// The state comes last: what is known of the step besides belongs to it.
 void NodeAgent::TellStep(const std::string& job_id, const std::vector<KeyValue>& facts,
                          const std::string& state, int64_t end, std::string_view origin) {
-  const int64_t wall_ns = WallOf(std::to_string(end));
-  std::string step;
-  for (const KeyValue& fact : facts) {
-    if (fact.key == "step_id") step = fact.value;
-  }
-  const auto tell = [&](std::string_view field, std::string value) {
-    if (step.empty() || value.empty()) return;
-    logs::Redact(std::span(value.data(), value.size()));
-    SchedulerFact told;
-    told.job_id = job_id;
-    told.step_id = step;
-    told.field = field;
-    told.value = std::move(value);
-    told.origin = origin;
-    told.wall_ns = field == "start" ? WallOf(told.value) : wall_ns;
-    Tell(std::move(told));
-  };
-  for (const std::string_view field : {"name", "start", "exit", "nodes"}) {
-    for (const KeyValue& fact : facts) {
-      if (fact.key == field) tell(field, fact.value);
-    }
-  }
-  tell("state", state);
+  for (SchedulerFact& told : StepTold(job_id, facts, state, end, origin)) Tell(std::move(told));
 }
 
 void NodeAgent::TellRecord(SchedulerRecord record) {
-  for (std::string* text :
-       {&record.state, &record.by, &record.reason, &record.nodes, &record.failed_node,
-        &record.partition, &record.dependency, &record.submit_line, &record.work_dir})
-    logs::Redact(std::span(text->data(), text->size()));
+  Redact(record);
   Observation observation;
   observation.kind = std::move(record);
   sink_->Accept(observation);

@@ -71,7 +71,6 @@ class NodeAgent final : public Source {
   void OnAnswer(Pending pending, Call call, const CommandOutcome& outcome,
                 const std::vector<SlurmJob>& jobs);
   void Again(Pending pending);
-  void TellJob(const SlurmJob& job, std::string_view origin);
   void TellNode(const std::string& job_id, const SlurmEvent& event);
   void TellStep(const std::string& job_id, const std::vector<KeyValue>& facts,
                 const std::string& state, int64_t end, std::string_view origin);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -91,6 +92,27 @@ constexpr Column kColumns[] = {
     {"Name", SetName},
 };
 
+// Where the output goes: for whoever reads it, of a few jobs.
+constexpr Column kOutputColumns[] = {
+    {"StdOut", SetText<&SlurmJob::std_out>},
+    {"StdErr", SetText<&SlurmJob::std_err>},
+};
+
+std::span<const Column> OutputColumns(QueueColumns columns) {
+  if (columns == QueueColumns::kPlain) return {};
+  return kOutputColumns;
+}
+
+// Takes a column's value out of the text; false: it is cut.
+bool TakeColumn(const Column& column, std::string_view separator, std::string_view& text,
+                SlurmJob& job) {
+  const size_t at = text.find(separator);
+  if (at == std::string_view::npos) return false;
+  column.set(text.substr(0, at), job);
+  text.remove_prefix(at + separator.size());
+  return true;
+}
+
 bool Agree(const SlurmJob& a, const SlurmJob& b) {
   return a.uid == b.uid && a.submit == b.submit && a.start == b.start && a.restarts == b.restarts &&
          a.partition == b.partition;
@@ -113,25 +135,28 @@ void AddMore(const SlurmJob& from, SlurmJob& job) {
 
 }  // namespace
 
-std::string QueueFormat(std::string_view separator) {
+std::string QueueFormat(std::string_view separator, QueueColumns columns) {
   std::string format;
-  for (const Column& column : kColumns) {
+  const auto add = [&](const Column& column) {
     if (!format.empty()) format += ',';
     format.append(column.name).append(":0").append(separator);
-  }
+  };
+  for (const Column& column : kColumns) add(column);
+  for (const Column& column : OutputColumns(columns)) add(column);
   return format;
 }
 
-Read<SlurmJob> ReadQueueText(std::string_view text, std::string_view separator) {
+Read<SlurmJob> ReadQueueText(std::string_view text, std::string_view separator,
+                             QueueColumns columns) {
   Read<SlurmJob> read;
+  const auto take = [&](std::span<const Column> all, SlurmJob& job) {
+    return std::all_of(all.begin(), all.end(), [&](const Column& column) {
+      return TakeColumn(column, separator, text, job);
+    });
+  };
   while (!separator.empty() && !Said(text).empty()) {
     SlurmJob job;
-    for (const Column& column : kColumns) {
-      const size_t at = text.find(separator);
-      if (at == std::string_view::npos) return ++read.unreadable, read;
-      column.set(text.substr(0, at), job);
-      text.remove_prefix(at + separator.size());
-    }
+    if (!take(kColumns, job) || !take(OutputColumns(columns), job)) return ++read.unreadable, read;
     if (!text.empty() && text.front() != '\n') return ++read.unreadable, read;
     text.remove_prefix(std::min<size_t>(1, text.size()));
     // Of a job that is none of an array it is its own number.

@@ -10,6 +10,7 @@
 // of this text is therefore confirmed by a text in columns, or is JSON (json_reader.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +32,10 @@ Read<SlurmNode> ReadNodeText(std::string_view text);
 Read<SlurmJob> ReadAccountingText(std::string_view text, std::string_view separator);
 
 // `squeue -O FORMAT`: the same of jobs, in columns: no name forges one. A separator as above.
-std::string QueueFormat(std::string_view separator);
-Read<SlurmJob> ReadQueueText(std::string_view text, std::string_view separator);
+enum class QueueColumns : uint8_t { kPlain, kWithOutput };  // the latter: and its output files
+std::string QueueFormat(std::string_view separator, QueueColumns columns = QueueColumns::kPlain);
+Read<SlurmJob> ReadQueueText(std::string_view text, std::string_view separator,
+                             QueueColumns columns = QueueColumns::kPlain);
 // The jobs of `sure`, which is squeue's, with what scontrol alone prints of each, where it has one
 // record of the job that agrees. What a name imitates is in no such record.
 std::vector<SlurmJob> Confirm(const std::vector<SlurmJob>& sure, const std::vector<SlurmJob>& jobs);

@@ -104,6 +104,21 @@ TEST(QueueText, ReadsAnEndAndATaskOfAnArray) {
   EXPECT_EQ(read.records[0].exit, (ExitStatus{3, 0}));
 }
 
+TEST(QueueText, ReadsWhereTheOutputGoes) {
+  const auto plain = Running("7", "a");
+  std::string row = Row(plain);
+  row.pop_back();
+  row += std::string("/a/%j\n.out") + kSeparator + "/a/%j.err" + kSeparator + "\n";
+  const auto read = ReadQueueText(row + row, kSeparator, QueueColumns::kWithOutput);
+  ASSERT_THAT(read.records, SizeIs(2));
+  EXPECT_EQ(read.unreadable, 0);
+  EXPECT_EQ(read.records[0].std_out, "/a/%j\n.out");
+  EXPECT_EQ(read.records[1].std_err, "/a/%j.err");
+  EXPECT_EQ(read.records[1].name, "a");
+  EXPECT_THAT(ReadQueueText(Row(plain), kSeparator, QueueColumns::kWithOutput).records, IsEmpty())
+      << "a row without them is cut";
+}
+
 TEST(QueueText, WhatWasCutIsCounted) {
   const std::string row = Row(Running("7", "a"));
   EXPECT_EQ(ReadQueueText(row.substr(0, row.size() / 2), kSeparator).unreadable, 1);
