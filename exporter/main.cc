@@ -25,6 +25,8 @@ constexpr Command kCommands[] = {
     {"progress", rankscope::cli::ProgressCommand, "print the training records of a log"},
     {"replay", rankscope::cli::ReplayCommand, "print the verdicts of a recording"},
     {"verdict", rankscope::cli::CompanionCommand, "print the verdicts of a running daemon"},
+    {"watch", rankscope::cli::CompanionCommand,
+     "follow jobs of Slurm to their ends, print their verdicts"},
     {"check", rankscope::cli::CompanionCommand,
      "validate the configuration, report what can be observed here"},
     {"list", rankscope::cli::CompanionCommand,

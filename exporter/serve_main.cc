@@ -12,7 +12,7 @@ namespace {
 constexpr rankscope::cli::Command kCommands[] = {
     {"serve", rankscope::cli::ServeCommand},     {"verdict", rankscope::cli::VerdictCommand},
     {"check", rankscope::cli::CheckCommand},     {"list", rankscope::cli::ListCommand},
-    {"explain", rankscope::cli::ExplainCommand},
+    {"explain", rankscope::cli::ExplainCommand}, {"watch", rankscope::cli::WatchCommand},
 };
 
 }  // namespace

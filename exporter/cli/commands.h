@@ -16,5 +16,6 @@ int VerdictCommand(int argc, char** argv);
 int CheckCommand(int argc, char** argv);
 int ListCommand(int argc, char** argv);
 int ExplainCommand(int argc, char** argv);
+int WatchCommand(int argc, char** argv);
 
 }  // namespace rankscope::cli

@@ -47,6 +47,7 @@ ROOMS = {
     "exporter/probes/process": "model loop processes probes/attach bpf/events",
     "exporter/slurm": "source.h model logs/text document loop",
     "exporter/replay": "proto model logs/text reports recording engine loop",
+    "exporter/watch": "proto model logs/text engine document loop output slurm",
     "exporter/run": "source.h model logs/text attribution loop processes replay",
     "exporter/metrics": "detectors/proto model families sentences/template.h engine status document exporter/proto",
     "exporter/web": "model families status document metrics",
@@ -55,7 +56,7 @@ ROOMS = {
     "exporter/daemon": "version.h source.h model logs/text attribution recording engine status document loop config processes output gpu nccl kernel_log "
                        "infiniband probes/attach probes/calls probes/stdio probes/wait probes/network probes/io probes/process slurm replay "
                        "run metrics http notify exporter/proto",
-    "exporter/cli": "version.h model logs logs/text logs/progress families verdict engine document loop config processes probes/attach slurm replay run metrics http daemon",
+    "exporter/cli": "version.h model logs logs/text logs/progress families verdict engine document loop config processes probes/attach slurm replay watch run metrics http daemon",
     "exporter": "model cli",
 }
 
