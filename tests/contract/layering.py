@@ -74,7 +74,7 @@ LIBRARIES = [
     (r"yaml-cpp/", ["exporter/config/"]),
     (r"(boost/|openssl/)", ["exporter/http/"]),
     (r"prometheus/", ["exporter/metrics/"]),
-    (r"zlib\.h", ["exporter/http/compression", "exporter/daemon/kept_file"]),
+    (r"zlib\.h", ["exporter/http/compression", "exporter/daemon/kept_file", "exporter/run/artifact_archive"]),
     (r"curl/", ["exporter/loop/curl_library"]),
     (r"(spdlog|fmt)/", ["exporter/loop/logger"]),
     (r"re2/", ["detectors/logs/"]),
