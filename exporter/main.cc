@@ -33,6 +33,8 @@ constexpr Command kCommands[] = {
      "print a table: families, formats, shapes, sources, metrics ..."},
     {"explain", rankscope::cli::CompanionCommand,
      "print how a process was attributed to a job and rank"},
+    {"deliver", rankscope::cli::CompanionCommand,
+     "send the notifications that 'rankscope run' has left"},
 };
 
 void PrintUsage(FILE* out) {

@@ -13,6 +13,7 @@ constexpr rankscope::cli::Command kCommands[] = {
     {"serve", rankscope::cli::ServeCommand},     {"verdict", rankscope::cli::VerdictCommand},
     {"check", rankscope::cli::CheckCommand},     {"list", rankscope::cli::ListCommand},
     {"explain", rankscope::cli::ExplainCommand}, {"watch", rankscope::cli::WatchCommand},
+    {"deliver", rankscope::cli::DeliverCommand},
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ int ProgressCommand(int argc, char** argv);
 int VerdictCommand(int argc, char** argv);
 int CheckCommand(int argc, char** argv);
 int ListCommand(int argc, char** argv);
+int DeliverCommand(int argc, char** argv);
 int ExplainCommand(int argc, char** argv);
 int WatchCommand(int argc, char** argv);
 

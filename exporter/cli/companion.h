@@ -8,7 +8,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace rankscope::cli {
 
@@ -19,6 +21,9 @@ struct Command {
 
 // The command called `name`; nullptr: none.
 const Command* FindCommand(std::span<const Command> commands, std::string_view name);
+
+// Where `rankscope-serve` may be; empty where /proc is not mounted.
+std::vector<std::string> CompanionPaths();
 
 // Becomes `rankscope-serve` with the same command and arguments. Returns an exit status only when
 // it cannot.

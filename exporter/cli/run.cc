@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@
 #include "detectors/document/verdict_json.h"
 #include "detectors/engine/engine.h"
 #include "exporter/cli/commands.h"
+#include "exporter/cli/notice.h"
+#include "exporter/notify/describe.h"
 #include "exporter/replay/player.h"
 #include "exporter/replay/recorder.h"
 #include "exporter/run/clock.h"
@@ -33,10 +36,21 @@ constexpr int kMoreTicks = 16;
 // What judging an empty log takes, in one piece.
 constexpr int kHeapStep = 1 << 20;
 
+// Names a run that Slurm does not, and a message; a clash costs a run a folder of its own (".2"),
+// nothing else.
+template <class Number>
+Number RandomName() {
+  Number random = 0;
+  if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
+    random = static_cast<Number>(run::MonotonicNow().ns);
+  return random;
+}
+
 class RunJudge final : public Sink {
  public:
-  RunJudge(int recording_fd, std::string job_id)
+  RunJudge(int recording_fd, std::string job_id, Notice& notice)
       : job_id_(std::move(job_id)),
+        notice_(notice),
         node_(run::ReadHostName()),
         engine_(config_, node_),
         player_({[this](const Observation& observation) { engine_.Accept(observation); },
@@ -57,6 +71,8 @@ class RunJudge final : public Sink {
   void Accept(const Observation& observation) override {
     recorder_.Accept(observation);
     player_.Observe(observation);
+    const LogLine* const line = std::get_if<LogLine>(&observation.kind);
+    if (line != nullptr && notice_.wanted()) notice_.Hear(*line);
   }
 
   void Flush() { recorder_.Flush(); }
@@ -69,16 +85,32 @@ class RunJudge final : public Sink {
     if (!job) return {};
     proto::Verdict verdict = *job->verdict;
     if (!recorder_.exact()) verdict.mutable_data_quality()->set_exact(false);
-    return {VerdictToJson(verdict) + "\n", VerdictToText(verdict, Detail::kShort)};
+    return {VerdictToJson(verdict) + "\n", VerdictToText(verdict, Detail::kShort), LeaveNotice()};
   }
 
  private:
+  // What is done about notifications, last of all; empty: nothing.
+  std::function<std::string(const run::Artifacts&)> LeaveNotice() const {
+    if (!notice_.complaint().empty())
+      return [this](const run::Artifacts&) { return notice_.complaint(); };
+    if (!notice_.wanted()) return {};
+    std::optional<Notice::Message> message =
+        notice_.MessageOf(engine_, job_id_, node_, run::MonotonicNow(), run::WallNowNs());
+    if (!message) return {};
+    return [this, message = *std::move(message)](const run::Artifacts& artifacts) mutable {
+      exporter::notify::AddFiles(artifacts.archive, artifacts.kept, artifacts.left,
+                                 *message.mutable_notification());
+      return notice_.Leave(message, RandomName<uint64_t>());
+    };
+  }
+
   bool Final() const {
     const std::optional<engine::JobView> job = engine_.Find(job_id_);
     return !job || job->verdict->state() == proto::FINAL;
   }
 
   std::string job_id_;
+  Notice& notice_;
   std::string node_;
   engine::Config config_;
   engine::Engine engine_;
@@ -86,8 +118,8 @@ class RunJudge final : public Sink {
   replay::Recorder recorder_;
 };
 
-run::Consumer MakeJudge(int recording_fd, const std::string& job_id) {
-  auto judge = std::make_unique<RunJudge>(recording_fd, job_id);
+run::Consumer MakeJudge(int recording_fd, const std::string& job_id, Notice& notice) {
+  auto judge = std::make_unique<RunJudge>(recording_fd, job_id, notice);
   RunJudge* const self = judge.get();
   run::Consumer consumer;
   consumer.sink = std::move(judge);
@@ -96,20 +128,11 @@ run::Consumer MakeJudge(int recording_fd, const std::string& job_id) {
   return consumer;
 }
 
-// Names a run that Slurm does not; a clash costs a folder of its own (".2"), nothing else.
-uint32_t RandomName() {
-  uint32_t random = 0;
-  if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) {
-    random = static_cast<uint32_t>(run::MonotonicNow().ns);
-  }
-  return random;
-}
-
 }  // namespace
 
 int RunCommand(int /*argc*/, char** argv) {
   Result<run::Arguments> arguments =
-      run::ParseArguments(argv, environ, run::ReadOuterUser(), RandomName());
+      run::ParseArguments(argv, environ, run::ReadOuterUser(), RandomName<uint32_t>());
   if (!arguments) {
     std::fprintf(stderr, "rankscope run: %s\n", arguments.error().c_str());
     return run::kRefused;
@@ -124,8 +147,10 @@ int RunCommand(int /*argc*/, char** argv) {
   mallopt(M_TOP_PAD, kHeapStep);
   run::Options& options = arguments->options;
   options.tool_version = kVersionText;
-  return run::Wrap(
-      options, [&options](int recording_fd) { return MakeJudge(recording_fd, options.job_id); });
+  Notice notice(options.notify, options.environment);
+  return run::Wrap(options, [&options, &notice](int recording_fd) {
+    return MakeJudge(recording_fd, options.job_id, notice);
+  });
 }
 
 }  // namespace rankscope::cli

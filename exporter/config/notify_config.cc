@@ -3,6 +3,7 @@
 
 #include "exporter/config/notify_config.h"
 
+#include <sys/stat.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -312,6 +313,15 @@ NotifyOutcome LoadNotifyConfig(const std::string& path) {
     return {{}, {path + ": cannot be read; check notify.file and the permissions of the file"}};
   text.resize(static_cast<size_t>(file.gcount()));
   return ParseNotifyConfig(text, path);
+}
+
+Status CheckOwner(const std::string& path, uint32_t uid) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return Error{path + ": cannot be read"};
+  if (info.st_uid != 0 && info.st_uid != uid)
+    return Error{path + ": belongs to another user; chown root"};
+  if ((info.st_mode & 022) != 0) return Error{path + ": others can write it; chmod go-w"};
+  return {};
 }
 
 bool IsMailAddress(std::string_view text) {

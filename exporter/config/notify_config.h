@@ -71,6 +71,10 @@ NotifyOutcome ParseNotifyConfig(std::string_view text, const std::string& name);
 // The same from a file; an unreadable file is one problem.
 NotifyOutcome LoadNotifyConfig(const std::string& path);
 
+// Whether a user's process may take its word: the file is root's or the user's own, and nobody else
+// can write it.
+Status CheckOwner(const std::string& path, uint32_t uid);
+
 // Whether it is name@host of a plain form: no comments, quotes, blanks or line ends.
 bool IsMailAddress(std::string_view text);
 

@@ -450,7 +450,8 @@ void Agent::GiveUpParents(Timestamp now) {
 void Agent::Answer(const JobStatus& job) {
   if (wrappers_ == nullptr) return;
   wrappers_->Answer(job.job_id, VerdictToJson(job.verdict),
-                    VerdictToText(job.verdict, Detail::kShort));
+                    VerdictToText(job.verdict, Detail::kShort),
+                    notifier_ != nullptr && job.watched);
 }
 
 // Clients that stall keep the listener's threads for longer than there is time.

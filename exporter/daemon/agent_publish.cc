@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "exporter/daemon/agent.h"
+#include "exporter/notify/left_messages.h"
 #include "exporter/run/clock.h"
 #include "exporter/version.h"
 
@@ -53,8 +54,9 @@ Status Agent::StartNotifier() {
   if (config_.notify.file.empty()) return {};
   NotifyOutcome outcome = LoadNotifyConfig(config_.notify.file);
   if (!outcome.problems.empty()) return Error{outcome.problems.front()};
-  notifier_ = std::make_unique<Notifier>(loop_, log_, std::move(outcome.config),
-                                         Notifier::Place{config_.state.dir + "/notify", node_});
+  notifier_ = std::make_unique<Notifier>(
+      loop_, log_, std::move(outcome.config),
+      Notifier::Place{config_.state.dir + "/notify", node_, notify::kSharedFolder});
   const Status opened = notifier_->Open(run::WallNowNs(), config_.state.keep);
   if (!opened.ok()) log_.Warn("notifications cannot be kept", {{"reason", opened.error()}});
   // Whose verdict was on the disk, and whose message was not, when the daemon was killed.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "exporter/notify/describe.h"
+#include "exporter/notify/left_messages.h"
 #include "exporter/notify/rules.h"
 
 namespace rankscope::exporter {
@@ -21,6 +22,9 @@ static_assert(std::equal(std::begin(kChannelKinds), std::end(kChannelKinds),
 constexpr size_t kMostRefused = 256;  // that wait for a disk
 constexpr int64_t kRetryNs = int64_t{5} * 1'000'000'000;
 constexpr Duration kPatience = Milliseconds(150);
+// A wrapper's own sender comes first.
+constexpr int64_t kOthersFirstNs = int64_t{20} * 1'000'000'000;
+constexpr int64_t kTakeOverNs = int64_t{30} * 1'000'000'000;
 
 // May ask a directory: not on the loop.
 std::string NameOf(int64_t uid) {
@@ -41,32 +45,77 @@ struct Notifier::Desk {
 
   // The error of the disk; `full`: there is no room. Nothing is written where nobody is to know.
   std::string Put(const News& news, int64_t wall_ns, bool& full);
+  // Of what wrappers have left, how many messages were taken over.
+  size_t TakeOver(const notify::LeftMessages& left, int64_t wall_ns);
+  bool TakeOne(const notify::LeftMessages::Left& one, int64_t wall_ns);
 };
 
 std::string Notifier::Desk::Put(const News& news, int64_t wall_ns, bool& full) {
   proto::SpooledNotification message;
   notify::Notification& notification = *message.mutable_notification();
   notification = news.notification;
-  const auto before = told.find(notification.job_id());
+  // What a user says of a job follows nothing that was told of it.
+  const auto before = news.claimed ? told.end() : told.find(notification.job_id());
   const proto::ToldJob* known = before == told.end() ? nullptr : &before->second;
   if (known != nullptr) notify::Follow(*known, notification);
   const std::string name = NameOf(notification.uid());
   if (!name.empty()) notification.set_user(name);
-  const std::vector<proto::Delivery> deliveries =
+  std::vector<proto::Delivery> deliveries =
       notify::DeliveriesOf(*config, notification,
                            {.user_name = name, .own = news.own, .told = known, .wish = news.wish});
+  std::erase_if(deliveries, [&](const proto::Delivery& delivery) {
+    const auto same = [&](const proto::Delivery& other) {
+      return other.channel() == delivery.channel() && other.address() == delivery.address();
+    };
+    return news.among && std::none_of(news.among->begin(), news.among->end(), same);
+  });
   if (deliveries.empty()) return {};
   for (const proto::Delivery& delivery : deliveries) *message.add_deliveries() = delivery;
   message.set_spooled_ns(wall_ns);
   proto::ToldJob after = notify::ToldAfter(notification, known);
+  if (news.claimed) after.set_job_id("left " + notification.id());
   *after.mutable_deliveries() = message.deliveries();
   const auto put = spool.Put(message, after);
   if (!put) return put.error();
   full = !*put;
   if (full) return {};
   if (known == nullptr && told.size() >= NotifySpool::kMostTold) told.erase(told.begin());
-  told[notification.job_id()] = std::move(after);
+  const std::string key = after.job_id();
+  told[key] = std::move(after);
   return {};
+}
+
+size_t Notifier::Desk::TakeOver(const notify::LeftMessages& left, int64_t wall_ns) {
+  size_t taken = 0, damaged = 0;
+  struct Lock {
+    bool none = false;  // nobody has ever sent for him
+    OwnedFd fd;
+  };
+  std::map<uint32_t, Lock> locks;
+  for (const notify::LeftMessages::Left& one : left.Read(std::nullopt, damaged)) {
+    const int64_t age_ns = wall_ns - one.message.spooled_ns();
+    if (age_ns >= 0 && age_ns < kOthersFirstNs) continue;
+    const auto [lock, first] = locks.try_emplace(one.uid);
+    if (first) lock->second.fd = left.LockOf(one.uid, lock->second.none);
+    if (!lock->second.none && !lock->second.fd) continue;  // his own sender is at it
+    const bool old = age_ns > notify::LeftMessages::kMostAgeNs;
+    const bool done = old || TakeOne(one, wall_ns);
+    if (done && left.Remove(one.file).ok() && !old) ++taken;
+  }
+  return taken;
+}
+
+// False: the disk refuses, and it stays where it is.
+bool Notifier::Desk::TakeOne(const notify::LeftMessages::Left& one, int64_t wall_ns) {
+  const auto claim = notify::TakeClaim(one.message.notification(), one.uid);
+  if (!claim) return true;
+  const auto known = told.find(claim->job_id());
+  if (known != told.end() && known->second.final()) return true;  // the daemon tells of it
+  News news{*claim, one.message.own(), one.message.wish(), {}, true};
+  if (one.message.addressed())
+    news.among.emplace(one.message.deliveries().begin(), one.message.deliveries().end());
+  bool full = false;
+  return Put(news, wall_ns, full).empty() && !full;
 }
 
 Notifier::Notifier(EventLoop& loop, Logger& log, NotifyConfig config, Place place)
@@ -171,8 +220,27 @@ void Notifier::OnSpooled(const std::string& error, bool full) {
   if (error.empty() && !full && sender_ != nullptr) sender_->Wake();
 }
 
+// Of runs that had no daemon: it was restarted, or notifies of nothing then.
+void Notifier::TakeOver(int64_t wall_ns) {
+  if (place_.left.empty() || wall_ns < take_over_ns_) return;
+  take_over_ns_ = wall_ns + kTakeOverNs;
+  auto job = [desk = desk_, self = self_, folder = place_.left,
+              wall_ns]() -> std::function<void()> {
+    const size_t taken = desk->TakeOver(notify::LeftMessages(folder), wall_ns);
+    if (taken == 0) return {};
+    return [self, taken] {
+      if (*self == nullptr) return;
+      (*self)->log_.Info("took over the notifications of runs that had no daemon",
+                         {{"count", std::to_string(taken)}});
+      (*self)->OnSpooled({}, false);
+    };
+  };
+  if (!disk_.Submit(std::move(job))) take_over_ns_ = wall_ns;
+}
+
 void Notifier::Tick(int64_t wall_ns) {
   Say();
+  TakeOver(wall_ns);
   if (wall_ns < retry_ns_) return;
   retry_ns_ = wall_ns + kRetryNs;
   for (News& news : std::exchange(refused_, {})) Spool(std::move(news));

@@ -15,18 +15,19 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "detectors/model/job_summary.h"
 #include "detectors/model/observation.h"
 #include "detectors/status/job_status.h"
 #include "exporter/config/notify_config.h"
-#include "exporter/daemon/log_tails.h"
 #include "exporter/daemon/notify_sender.h"
 #include "exporter/daemon/notify_spool.h"
 #include "exporter/loop/disk_thread.h"
 #include "exporter/loop/event_loop.h"
 #include "exporter/loop/logger.h"
 #include "exporter/metrics/published.h"
+#include "exporter/notify/log_tails.h"
 
 namespace rankscope::exporter {
 
@@ -35,6 +36,7 @@ class Notifier {
   struct Place {
     std::string folder;  // notify/ of the state directory
     std::string node;
+    std::string left;  // where wrappers without a daemon leave messages; empty: nowhere
   };
 
   Notifier(EventLoop& loop, Logger& log, NotifyConfig config, Place place);
@@ -67,9 +69,12 @@ class Notifier {
     notify::Notification notification;
     bool own = false;
     std::string wish;
+    std::optional<std::vector<proto::Delivery>> among = {};  // only these; nothing: all
+    bool claimed = false;                                    // it is a user's word
   };
   void Spool(News news);
   void OnSpooled(const std::string& error, bool full);
+  void TakeOver(int64_t wall_ns);
   void Say();
 
   EventLoop& loop_;
@@ -79,7 +84,7 @@ class Notifier {
   std::shared_ptr<Desk> desk_;
   DiskThread disk_;
   std::unique_ptr<NotifySender> sender_;
-  LogTails tails_;
+  notify::LogTails tails_;
   bool quotes_log_ = false;
   struct Seen {
     proto::ToldJob told;  // whether or not anybody wanted to know
@@ -95,8 +100,9 @@ class Notifier {
   std::deque<News> refused_;  // by the disk
   int64_t lost_disk_ = 0, lost_full_ = 0;
   int64_t keep_ns_ = 0;
-  int64_t retry_ns_ = 0;  // wall time
-  std::string trouble_;   // as last logged
+  int64_t retry_ns_ = 0;      // wall time
+  int64_t take_over_ns_ = 0;  // the same
+  std::string trouble_;       // as last logged
   std::shared_ptr<Notifier*> self_;
 };
 

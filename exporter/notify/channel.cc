@@ -3,12 +3,17 @@
 
 #include "exporter/notify/channel.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "detectors/model/result.h"
 #include "exporter/loop/http_client.h"
 #include "exporter/loop/http_options.h"
 #include "exporter/loop/mail_client.h"
+#include "exporter/loop/owned_fd.h"
 #include "exporter/loop/small_file.h"
 #include "exporter/notify/json.h"
 #include "exporter/notify/mail.h"
@@ -19,6 +24,8 @@ namespace {
 using End = SendOutcome::End;
 
 constexpr size_t kMostSecret = 4096;
+// Most relays take mails of 25 MB, a third of which is base64.
+constexpr size_t kMostAttachment = 16 << 20;
 
 // The first line of a file that nobody else may read.
 Result<std::string> ReadSecret(const std::string& path) {
@@ -31,8 +38,25 @@ Result<std::string> ReadSecret(const std::string& path) {
   return text;
 }
 
+// What `run --artifacts` has made, and nothing that was put in its place.
+std::optional<Attachment> ReadArchive(const std::string& path, uint32_t uid) {
+  if (path.empty()) return std::nullopt;
+  const OwnedFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat info {};
+  if (!fd || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != uid ||
+      info.st_size > static_cast<off_t>(kMostAttachment))
+    return std::nullopt;
+  Attachment attachment{"artifacts.tar.gz", "application/gzip", std::string(kMostAttachment, '\0')};
+  size_t have = 0;
+  for (ssize_t size = 1; size > 0 && have < attachment.bytes.size();
+       have += static_cast<size_t>(std::max<ssize_t>(size, 0)))
+    size = read(fd.get(), attachment.bytes.data() + have, attachment.bytes.size() - have);
+  attachment.bytes.resize(have);
+  return attachment;
+}
+
 SendOutcome SendByMail(const NotifyChannel& channel, const std::string& address, const Batch& batch,
-                       const Report& report) {
+                       const Report& report, std::optional<uint32_t> files_of) {
   MailServer server;
   server.url = channel.url;
   if (!channel.url_file.empty()) {
@@ -59,7 +83,15 @@ SendOutcome SendByMail(const NotifyChannel& channel, const std::string& address,
   head.thread = first.thread();
   if (batch.size() > 1) head.thread = head.id += ".list." + std::to_string(batch.size());
   head.wall_ns = batch.back()->at_ns();
-  const MailOutcome outcome = SendMail(server, {head.from, head.to}, RenderMail(report, head));
+  std::optional<Attachment> attachment;
+  if (files_of && channel.log && batch.size() == 1)
+    attachment = ReadArchive(first.archive(), *files_of);
+  // At 100 kB/s.
+  if (attachment)
+    server.timeout =
+        server.timeout + Milliseconds(static_cast<int64_t>(attachment->bytes.size()) / 100);
+  const MailOutcome outcome = SendMail(
+      server, {head.from, head.to}, RenderMail(report, head, attachment ? &*attachment : nullptr));
   switch (outcome.end) {
     case MailOutcome::End::kTaken:
       return {End::kTaken, {}};
@@ -123,12 +155,21 @@ SendOutcome SendByHttp(const NotifyChannel& channel, std::string body) {
 
 }  // namespace
 
+std::string WhyNotOurs(const NotifyChannel& channel) {
+  for (const std::string* file :
+       {&channel.url_file, &channel.curl_config, &channel.password_file, &channel.ca_file}) {
+    if (!file->empty() && access(file->c_str(), R_OK) != 0)
+      return "channel " + channel.name + ": " + *file + " cannot be read by this user";
+  }
+  return {};
+}
+
 SendOutcome Send(const NotifyConfig& config, const NotifyChannel& channel,
-                 const std::string& address, const Batch& batch) {
+                 const std::string& address, const Batch& batch, std::optional<uint32_t> files_of) {
   const ReportOptions options{config.link, channel.log};
   const Report report = MakeReport(batch, options);
   SendOutcome outcome = channel.kind == ChannelKind::kEmail
-                            ? SendByMail(channel, address, batch, report)
+                            ? SendByMail(channel, address, batch, report, files_of)
                             : SendByHttp(channel, BodyFor(channel, batch, report, options));
   if (!outcome.error.empty()) outcome.error = "channel " + channel.name + ": " + outcome.error;
   return outcome;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "exporter/config/notify_config.h"
@@ -24,8 +25,15 @@ struct SendOutcome {
   std::string error;  // with the channel's name; empty: kTaken
 };
 
-// `address`: in place of the channel's own, for mail. `batch` is not empty.
+// Why the calling process cannot send through the channel: a file that it names is another user's.
+// Empty: it can.
+std::string WhyNotOurs(const NotifyChannel& channel);
+
+// `address`: in place of the channel's own, for mail. `batch` is not empty. `files_of`: the user
+// whose process this is, whose archive is attached where the channel may quote his job; nothing
+// where a daemon sends, which opens no file that a user has named.
 SendOutcome Send(const NotifyConfig& config, const NotifyChannel& channel,
-                 const std::string& address, const Batch& batch);
+                 const std::string& address, const Batch& batch,
+                 std::optional<uint32_t> files_of = std::nullopt);
 
 }  // namespace rankscope::exporter::notify

@@ -18,6 +18,7 @@ constexpr size_t kMostName = 120;
 constexpr int kMostPoints = 4;  // of each kind: who reads a phone at night reads no more
 constexpr int kMostRanks = 4096, kMostNames = 64;
 constexpr size_t kMostLogLines = 20;
+constexpr size_t kMostFiles = 30;
 
 // One line, cut between characters.
 std::string Line(std::string_view text, size_t most = kMostText) {
@@ -108,8 +109,7 @@ void AddTraining(const std::optional<JobSummary>& summary, Notification& out) {
 }
 
 // Of letters that stand in the header of a mail and in a file's name as they are.
-std::string IdOf(const JobStatus& job, int64_t begin_ns, const std::string& node) {
-  std::string id = "rs." + job.job_id + '.' + std::to_string(begin_ns / 1'000'000) + '.' + node;
+std::string PlainId(std::string id) {
   for (char& c : id) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                        c == '.' || c == '-' || c == '_';
@@ -117,6 +117,30 @@ std::string IdOf(const JobStatus& job, int64_t begin_ns, const std::string& node
   }
   id.resize(std::min<size_t>(id.size(), 150));
   return id;
+}
+
+std::string IdOf(const JobStatus& job, int64_t begin_ns, const std::string& node) {
+  return PlainId("rs." + job.job_id + '.' + std::to_string(begin_ns / 1'000'000) + '.' + node);
+}
+
+// Every text a line, every list short: Describe writes nothing that this would change.
+void BoundTexts(Notification& out) {
+  const auto* const reflection = out.GetReflection();
+  const auto* const descriptor = out.GetDescriptor();
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const auto* const field = descriptor->field(i);
+    if (!field->is_repeated()) {
+      if (field->cpp_type() == field->CPPTYPE_STRING)
+        reflection->SetString(&out, field, Line(reflection->GetString(out, field)));
+      continue;
+    }
+    const bool text = field->cpp_type() == field->CPPTYPE_STRING;
+    while (reflection->FieldSize(out, field) > (text ? kMostNames : kMostRanks))
+      reflection->RemoveLast(&out, field);
+    for (int at = 0; text && at < reflection->FieldSize(out, field); ++at)
+      reflection->SetRepeatedString(&out, field, at,
+                                    Line(reflection->GetRepeatedString(out, field, at)));
+  }
 }
 
 }  // namespace
@@ -144,6 +168,38 @@ Notification Describe(const JobStatus& job, const Occasion& occasion) {
   const auto& lines = occasion.tail.lines;
   const size_t first = lines.size() > kMostLogLines ? lines.size() - kMostLogLines : 0;
   for (size_t i = first; i < lines.size(); ++i) out.add_log(Line(lines[i]));
+  return out;
+}
+
+void AddFiles(const std::string& archive, const std::vector<std::string>& kept,
+              const std::vector<std::string>& left, Notification& out) {
+  // Of a path the end would be no path.
+  out.set_archive(archive.size() <= kMostText ? archive : std::string());
+  const auto add = [](const std::vector<std::string>& from, auto add_line) {
+    for (size_t i = 0; i < std::min<size_t>(from.size(), kMostFiles); ++i) add_line(Line(from[i]));
+    if (from.size() > kMostFiles)
+      add_line("and " + std::to_string(from.size() - kMostFiles) + " more, in artifacts.txt");
+  };
+  add(kept, [&out](std::string line) { out.add_kept_files(std::move(line)); });
+  add(left, [&out](std::string line) { out.add_left_files(std::move(line)); });
+}
+
+std::optional<Notification> TakeClaim(const Notification& claimed, int64_t uid) {
+  Notification out = claimed;
+  BoundTexts(out);
+  const std::string id = PlainId(claimed.id());
+  if (out.job_id().empty() || id != claimed.id() || !id.starts_with("rs." + out.job_id() + '.'))
+    return std::nullopt;
+  // `run` names what Slurm does not after its user.
+  if (out.job_id().starts_with("run-") &&
+      !out.job_id().starts_with("run-" + std::to_string(uid) + '-'))
+    return std::nullopt;
+  out.set_thread(id);
+  out.set_corrects(false);
+  out.set_told(Notification::STATUS_UNSPECIFIED);
+  out.set_uid(uid);
+  out.clear_user();
+  out.set_reported_by("rankscope run, without a daemon");
   return out;
 }
 

@@ -35,6 +35,15 @@ struct Occasion {
 Notification Describe(const JobStatus& job, const Occasion& occasion);
 void Follow(const proto::ToldJob& told, Notification& notification);
 
+// What was kept of the job's files, and what was not: a line each.
+void AddFiles(const std::string& archive, const std::vector<std::string>& kept,
+              const std::vector<std::string>& left, Notification& out);
+
+// What a user's own process has written, as it may be told by somebody who answers for it: bounded
+// texts, an id of its own job, and whose it is by the owner of the file. Nothing: it is no message
+// of his.
+std::optional<Notification> TakeClaim(const Notification& claimed, int64_t uid);
+
 // What has been told of the job then.
 proto::ToldJob ToldAfter(const Notification& notification, const proto::ToldJob* before);
 

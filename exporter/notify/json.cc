@@ -77,6 +77,7 @@ void WriteNotification(const Notification& n, const ReportOptions& options, Json
   w.Integer("attempt", n.attempt());
   w.TextOrNull("command", n.command());
   w.TextOrNull("node", n.node());
+  w.TextIfAny("reported_by", n.reported_by());
   w.Text("code", n.code());
   w.Text("family", n.family());
   w.TextOrNull("sub", n.sub());
@@ -95,6 +96,11 @@ void WriteNotification(const Notification& n, const ReportOptions& options, Json
   w.RealOrNull("steps", known(n.steps()));
   w.RealOrNull("loss", n.loss());
   w.TextOrNull("checkpoint", n.checkpoint());
+  if (!n.archive().empty() || !n.left_files().empty()) {
+    w.TextOrNull("archive", n.archive());
+    w.Texts("kept_files", n.kept_files());
+    w.Texts("left_files", n.left_files());
+  }
   w.Texts("shows", n.shows());
   w.Texts("causes", n.causes());
   w.Texts("remedies", n.remedies());

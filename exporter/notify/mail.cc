@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view kEnd = "\r\n";
 // No line of quoted-printable text has "=_" in it (RFC 2045, 6.7).
 constexpr std::string_view kBoundary = "=_rankscope_alternative";
+constexpr std::string_view kOuterBoundary = "=_rankscope_mixed";
 constexpr size_t kMostLine = 76;      // RFC 2045
 constexpr size_t kMostSubject = 400;  // bytes; a longer one is read by nobody
 
@@ -57,6 +58,21 @@ std::string MailDate(int64_t wall_ns) {
 
 std::string Header(std::string_view name, std::string_view value) {
   return std::string(name) + ": " + std::string(value) + std::string(kEnd);
+}
+
+std::string Multipart(std::string_view kind, std::string_view boundary) {
+  return Header("Content-Type", "multipart/" + std::string(kind) + ";\r\n boundary=\"" +
+                                    std::string(boundary) + '"');
+}
+
+std::string Lines(std::string_view base64) {
+  std::string out;
+  out.reserve(base64.size() + base64.size() / kMostLine * kEnd.size() + kEnd.size());
+  for (; !base64.empty(); base64.remove_prefix(std::min(kMostLine, base64.size()))) {
+    out += base64.substr(0, kMostLine);
+    out += kEnd;
+  }
+  return out;
 }
 
 std::string Part(std::string_view type, std::string_view text) {
@@ -169,7 +185,7 @@ std::string RenderText(const Report& report) {
   return out;
 }
 
-std::string RenderMail(const Report& report, const MailHead& head) {
+std::string RenderMail(const Report& report, const MailHead& head, const Attachment* attachment) {
   const std::string host = head.from.substr(std::min(head.from.find('@') + 1, head.from.size()));
   const auto id_of = [&host](const std::string& id) { return '<' + id + '@' + host + '>'; };
   std::string to;
@@ -185,12 +201,22 @@ std::string RenderMail(const Report& report, const MailHead& head) {
   }
   mail += Header("Auto-Submitted", "auto-generated");  // RFC 3834: no vacation notices, please
   mail += Header("MIME-Version", "1.0");
-  mail += Header("Content-Type",
-                 "multipart/alternative;\r\n boundary=\"" + std::string(kBoundary) + '"');
+  const std::string outer = "--" + std::string(kOuterBoundary);
+  if (attachment != nullptr) {
+    mail += Multipart("mixed", kOuterBoundary);
+    mail += std::string(kEnd) + outer + std::string(kEnd);
+  }
+  mail += Multipart("alternative", kBoundary);
   mail += kEnd;
   mail += Part("text/plain", RenderText(report));
   mail += Part("text/html", RenderHtml(report));
-  return mail + "--" + std::string(kBoundary) + "--" + std::string(kEnd);
+  mail += "--" + std::string(kBoundary) + "--" + std::string(kEnd);
+  if (attachment == nullptr) return mail;
+  mail += outer + std::string(kEnd) + Header("Content-Type", attachment->type);
+  mail += Header("Content-Transfer-Encoding", "base64");
+  mail += Header("Content-Disposition", "attachment; filename=\"" + attachment->name + '"');
+  mail += std::string(kEnd) + Lines(Base64(attachment->bytes));
+  return mail + outer + "--" + std::string(kEnd);
 }
 
 }  // namespace rankscope::exporter::notify

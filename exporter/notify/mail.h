@@ -21,7 +21,15 @@ struct MailHead {
   int64_t wall_ns = 0;
 };
 
-std::string RenderMail(const Report& report, const MailHead& head);
+struct Attachment {
+  std::string name;  // plain letters
+  std::string type;  // application/gzip
+  std::string bytes;
+};
+
+// `attachment`: null = none.
+std::string RenderMail(const Report& report, const MailHead& head,
+                       const Attachment* attachment = nullptr);
 
 std::string RenderText(const Report& report);
 std::string RenderHtml(const Report& report);

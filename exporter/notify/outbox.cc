@@ -135,6 +135,13 @@ void Outbox::Sent(const Message& message, Timestamp now) {
   if (lane.items.empty()) lanes_.erase(found);
 }
 
+void Outbox::Recall(const std::string& channel, int64_t uid, Timestamp at) {
+  const NotifyChannel* const known = config_->Find(channel);
+  if (known == nullptr) return;
+  Remember(sent_[channel], known->per_minute, at);
+  Remember(users_[{channel, uid}], config_->per_user_per_hour, at);
+}
+
 std::vector<Outbox::Item> Outbox::Failed(const Message& message, Timestamp now) {
   std::vector<Item> given_up;
   const auto found = lanes_.find({message.channel->name, message.address});

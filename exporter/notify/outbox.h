@@ -57,6 +57,8 @@ class Outbox {
   std::optional<Timestamp> NextDue(Timestamp now) const;
 
   void Sent(const Message& message, Timestamp now);
+  // Something was sent for this user earlier, by another process.
+  void Recall(const std::string& channel, int64_t uid, Timestamp at);
   // Returns those that are given up, for they have waited too long.
   std::vector<Item> Failed(const Message& message, Timestamp now);
 

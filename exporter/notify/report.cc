@@ -75,6 +75,8 @@ void AddFacts(const Notification& n, Report& report) {
   add("Partition", n.partition());
   if (n.attempt() > 1) add("Attempt", std::to_string(n.attempt()));
   add("Command", n.command());
+  add("Archive", n.archive());
+  add("Reported by", n.reported_by());
 }
 
 template <class Points>
@@ -93,6 +95,8 @@ Report OfOne(const Notification& n, const ReportOptions& options) {
   AddSection("Cause", n.causes(), report);
   AddSection("Do now", n.remedies(), report);
   AddSection("Not decided", n.open(), report);
+  AddSection("Files kept", n.kept_files(), report);
+  AddSection("Files left out", n.left_files(), report);
   report.link = LinkOf(n, options.link);
   if (options.log && !n.log().empty() && !report.good) {
     report.log_title = "Last lines of " + n.log_of();

@@ -10,12 +10,17 @@
 #include <string>
 
 #include "detectors/model/sink.h"
+#include "exporter/run/artifacts.h"
 
 namespace rankscope::run {
 
 struct Judgement {
   std::string json;  // the verdict document
   std::string text;  // for people
+  // Where no daemon tells people of the run: leaves a message for whoever sends it. Called last, on
+  // the main thread; returns what could not be done, or nothing. May be empty.
+  std::function<std::string(const Artifacts& artifacts)> leave = {};
+  bool notified = false;  // the daemon does that
 };
 
 struct Consumer {

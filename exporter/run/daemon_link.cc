@@ -29,7 +29,9 @@ std::optional<Judgement> ReadJudgement(const Packet& packet) {
     if (size <= 0) return std::nullopt;
     have += static_cast<size_t>(size);
   }
-  return Judgement{both.substr(0, message->json_bytes), both.substr(message->json_bytes)};
+  Judgement judgement{both.substr(0, message->json_bytes), both.substr(message->json_bytes)};
+  judgement.notified = message->notifies == 1;
+  return judgement;
 }
 
 }  // namespace

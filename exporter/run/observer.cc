@@ -223,6 +223,7 @@ Judgement Observer::Finish() {
   consumer_.flush();
   if (!answer) return own;
   if (answer->text.empty()) answer->text = std::move(own.text);
+  if (!answer->notified) answer->leave = std::move(own.leave);
   return *std::move(answer);
 }
 

@@ -39,6 +39,11 @@ const char kUsage[] =
     "                   its channels and mail addresses, with commas; with the word completed,\n"
     "                   of success as well\n"
     "                   [RANKSCOPE_NOTIFY]\n"
+    "  --artifacts GLOB files that CMD writes and that are kept when it has ended, compressed in\n"
+    "                   artifacts.tar.gz of DIR, the newest first; artifacts.txt lists them, and "
+    "what\n"
+    "                   did not fit; may be given several times; ** is any number of directories\n"
+    "  --artifacts-size SIZE  how large that archive may become, such as 10MiB [10MiB]\n"
     "  --pty WHEN       auto (CMD gets a terminal if rankscope writes to one), never [auto]\n"
     "  --verdict WHERE  auto (stderr if it is a terminal), stderr, json (on stderr), none [auto]\n"
     "  --help\n";
@@ -69,13 +74,29 @@ bool SetPrint(std::string_view value, Options& options) {
   return false;
 }
 
+std::optional<int64_t> ParseSize(std::string_view text) {
+  constexpr int64_t kLeast = 4 << 10, kMost = int64_t{1} << 30;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0 || number > kMost) return std::nullopt;
+  const std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  const int shift = unit.empty()    ? 0
+                    : unit == "KiB" ? 10
+                    : unit == "MiB" ? 20
+                    : unit == "GiB" ? 30
+                                    : -1;
+  if (shift < 0) return std::nullopt;
+  const int64_t bytes = number << shift;
+  return bytes >= kLeast && bytes <= kMost ? std::optional(bytes) : std::nullopt;
+}
+
 bool AddTarget(std::string_view value, Options& options) {
   if (!ReadTarget(value)) return false;
   options.targets.emplace_back(value);
   return true;
 }
 
-constexpr std::array<Flag, 8> kFlags = {
+constexpr std::array<Flag, 10> kFlags = {
     Flag{"--dir",
          [](std::string_view value, Options& options) {
            options.run_directory = value;
@@ -111,6 +132,20 @@ constexpr std::array<Flag, 8> kFlags = {
            return !value.empty() && value.size() <= 1024 && std::ranges::all_of(value, plain);
          },
          "channels of the daemon and mail addresses with commas, without blanks; no URL"},
+    Flag{"--artifacts",
+         [](std::string_view value, Options& options) {
+           constexpr size_t kMostPatterns = 64;
+           options.artifacts.patterns.emplace_back(value);
+           return !value.empty() && options.artifacts.patterns.size() <= kMostPatterns;
+         },
+         "a pattern of file names; at most 64 of them"},
+    Flag{"--artifacts-size",
+         [](std::string_view value, Options& options) {
+           const std::optional<int64_t> size = ParseSize(value);
+           options.artifacts.budget = size.value_or(0);
+           return size.has_value();
+         },
+         "a size from 4KiB to 1GiB, such as 10MiB"},
     Flag{"--pty",
          [](std::string_view value, Options& options) {
            options.ptys = value == "auto";

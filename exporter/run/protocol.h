@@ -64,7 +64,8 @@ struct StreamMessage {
 // The memfd holds the JSON document, then the text.
 struct VerdictMessage {
   uint8_t type = kVerdict;
-  std::array<uint8_t, 7> reserved{};
+  uint8_t notifies = 0;  // 1: the daemon tells people of the run, and the wrapper does not
+  std::array<uint8_t, 6> reserved{};
   uint64_t json_bytes = 0;
   uint64_t text_bytes = 0;
 };

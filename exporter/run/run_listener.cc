@@ -463,9 +463,10 @@ void RunListener::NoteLate(uint32_t uid, bool late) {
   TellState(Availability::kUp, std::move(reason));
 }
 
-void RunListener::Answer(std::string_view job_id, std::string_view json, std::string_view text) {
+void RunListener::Answer(std::string_view job_id, std::string_view json, std::string_view text,
+                         bool notifies) {
   for (const auto& session : sessions_) {
-    if (session->job_id() == job_id) session->Answer(json, text);
+    if (session->job_id() == job_id) session->Answer(json, text, notifies);
   }
 }
 

@@ -83,8 +83,9 @@ class RunListener final : public exporter::Source {
   std::vector<Count> counts() const override;
 
   // Sends the verdict to the wrappers of this job that wait for it; others do not hear it. `text`
-  // may be empty: the wrapper then prints its own.
-  void Answer(std::string_view job_id, std::string_view json, std::string_view text = {});
+  // may be empty: the wrapper then prints its own. `notifies`: people are told from here.
+  void Answer(std::string_view job_id, std::string_view json, std::string_view text = {},
+              bool notifies = false);
 
   // A wrapper of this user spoke for the job, to an earlier daemon.
   void Hold(const std::string& job_id, uint32_t uid);

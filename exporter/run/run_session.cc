@@ -367,12 +367,13 @@ void RunSession::OnBeat() {
   }
 }
 
-void RunSession::Answer(std::string_view json, std::string_view text) {
+void RunSession::Answer(std::string_view json, std::string_view text, bool notifies) {
   if (state_ != State::kEnded) return;
   const OwnedFd memory(memfd_create("rankscope-verdict", MFD_CLOEXEC));
   if (socket_ && memory && WriteAll(memory.get(), json).error == 0 &&
       WriteAll(memory.get(), text).error == 0) {
     VerdictMessage message;
+    message.notifies = notifies ? 1 : 0;
     message.json_bytes = json.size();
     message.text_bytes = text.size();
     const std::array<int, 1> fds = {memory.get()};

@@ -111,7 +111,7 @@ class RunSession {
   void Deliver(size_t most, size_t most_bytes);
 
   // Sends the verdict and is done.
-  void Answer(std::string_view json, std::string_view text);
+  void Answer(std::string_view json, std::string_view text, bool notifies);
   // Somebody has shown that the job is his.
   void Evict() { Close(); }
 

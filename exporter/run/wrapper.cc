@@ -303,10 +303,25 @@ class Run {
     observing_.join();
     if (!other_note_.empty()) Say(other_note_);
     Deliver(options_, place_.run, judgement_);
+    const Artifacts artifacts = KeepArtifacts();
+    if (judgement_.leave) {
+      const std::string complaint = judgement_.leave(artifacts);
+      if (!complaint.empty()) Say(complaint);
+    }
     if (!guardian_) return;
     // Left behind last: its first act as our heir is to copy, and that must come after our own last
     // bytes.
     all_ended ? guardian_->Reap() : guardian_->LeaveBehind();
+  }
+
+  // Of the command's files; what it takes is for who asks for it.
+  Artifacts KeepArtifacts() const {
+    if (options_.artifacts.patterns.empty()) return {};
+    if (!place_.run.directory) return {{}, {}, {}, "there is no directory of the run"};
+    Artifacts artifacts = CollectArtifacts(options_.artifacts, header_.cwd,
+                                           place_.run.directory.get(), place_.run.path);
+    if (!artifacts.complaint.empty()) Say("artifacts are not kept: " + artifacts.complaint);
+    return artifacts;
   }
 
   const Options& options_;

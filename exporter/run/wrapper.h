@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "detectors/model/time.h"
+#include "exporter/run/artifacts.h"
 #include "exporter/run/consumer.h"
 
 namespace rankscope::run {
@@ -29,6 +30,7 @@ struct Options {
   // Throughputs that the command should reach, "tokens_per_second=40000"; of several of one measure
   // the last.
   std::vector<std::string> targets;
+  ArtifactOptions artifacts;
   std::string notify;  // channels and addresses that are told of the run, besides the rules'
   // How long to wait for grandchildren that hold the streams open after the command's end.
   Duration drain = Seconds(2);

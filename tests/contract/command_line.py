@@ -8,7 +8,7 @@ import tempfile
 
 from contract import main, rankscope
 
-COMMANDS = ["run", "serve", "classify", "progress", "replay", "verdict", "check", "list", "explain", "watch"]
+COMMANDS = ["run", "serve", "classify", "progress", "replay", "verdict", "check", "list", "explain", "watch", "deliver"]
 TRACEBACK = ('Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    main()\n'
              "ModuleNotFoundError: No module named 'apex'\n")
 

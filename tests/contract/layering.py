@@ -56,7 +56,8 @@ ROOMS = {
     "exporter/daemon": "version.h source.h model logs/text attribution recording engine status document loop config processes output gpu nccl kernel_log "
                        "infiniband probes/attach probes/calls probes/stdio probes/wait probes/network probes/io probes/process slurm replay "
                        "run metrics http notify exporter/proto",
-    "exporter/cli": "version.h model logs logs/text logs/progress families verdict engine document loop config processes probes/attach slurm replay watch run metrics http daemon",
+    "exporter/cli": "version.h model logs logs/text logs/progress families verdict engine status document loop config processes probes/attach slurm replay watch "
+                    "run metrics http notify daemon",
     "exporter": "model cli",
 }
 

@@ -44,7 +44,8 @@ def certificate(folder):
 class Mails:
     """aiosmtpd: takes mail after STARTTLS and a login, and nothing else."""
 
-    def __init__(self, folder, port=0):
+    def __init__(self, folder, port=0, answer="250 taken", answers=1 << 30):
+        """The first `answers` mails get that answer, the others are taken."""
         self.arrived = []  # (time, envelope, message)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(f"{folder}/server.pem", f"{folder}/server.key")
@@ -54,7 +55,7 @@ class Mails:
             async def handle_DATA(self, server, session, envelope):
                 message = email.message_from_bytes(envelope.content, policy=email.policy.default)
                 mails.arrived.append((time.monotonic(), envelope, message))
-                return "250 taken"
+                return answer if len(mails.arrived) <= answers else "250 taken"
 
         def login(server, session, envelope, mechanism, data):
             good = (data.login, data.password) == (USER.encode(), PASSWORD.encode())
@@ -142,6 +143,17 @@ def hangs(server, connection):
 
 def resets(_, connection):
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def quits(_, connection):
+    """Greets, and shuts the door."""
+    try:
+        connection.sendall(b"220 relay ESMTP\r\n")
+        connection.recv(512)
+        connection.sendall(b"421 too many connections\r\n")
+    except OSError:
+        pass
     connection.close()
 
 

@@ -43,8 +43,8 @@ class _Told(ServeTest):
         secret.write_text(sinks.PASSWORD + "\n")
         secret.chmod(0o600)
 
-    def mails(self, port=0):
-        mails = sinks.Mails(self.folder, port)
+    def mails(self, port=0, **more):
+        mails = sinks.Mails(self.folder, port, **more)
         self.addCleanup(mails.close)
         return mails
 

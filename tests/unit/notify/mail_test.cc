@@ -146,6 +146,27 @@ TEST(Mail, QuotedPrintableKeepsEveryByte) {
   EXPECT_EQ(lines.find("=\r\n"), 75u);
 }
 
+TEST(Mail, AnArchiveIsAPartOfItsOwn) {
+  Notification n = SampleNotification();
+  n.set_archive("/home/lena/r/artifacts.tar.gz");
+  n.add_kept_files("out/a.log, 12 bytes");
+  n.add_left_files("out/core, 900 bytes: a pipe");
+  const Report report = MakeReport({&n}, {});
+  const std::string text = RenderText(report);
+  EXPECT_THAT(text, HasSubstr("Files kept\n  - out/a.log, 12 bytes\n"));
+  EXPECT_THAT(text, HasSubstr("Files left out\n  - out/core, 900 bytes: a pipe\n"));
+  const Attachment attachment{"artifacts.tar.gz", "application/gzip", std::string(100, 'x')};
+  const std::string mail =
+      RenderMail(report, {"a@b.example", {"c@d.example"}, "id", "id", 0}, &attachment);
+  EXPECT_THAT(mail,
+              HasSubstr("Content-Type: multipart/mixed;\r\n boundary=\"=_rankscope_mixed\"\r\n"));
+  EXPECT_THAT(mail, HasSubstr("\r\n--=_rankscope_mixed\r\nContent-Type: multipart/alternative;"));
+  EXPECT_THAT(mail,
+              HasSubstr("Content-Disposition: attachment; filename=\"artifacts.tar.gz\"\r\n\r\n"
+                        "eHh4eHh4eHh4eHh4eHh4eHh4eHh4"));
+  EXPECT_THAT(mail, testing::EndsWith("\r\n--=_rankscope_mixed--\r\n"));
+}
+
 TEST(Mail, ManyJobsAreOneList) {
   std::vector<Notification> jobs(200, SampleNotification());
   Batch batch;

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "exporter/daemon/log_tails.h"
 #include "exporter/daemon/notifier.h"
 #include "exporter/daemon/notify_spool.h"
+#include "exporter/notify/log_tails.h"
 #include "tests/unit/agent/settled.h"
 #include "tests/unit/agent/temporary_directory.h"
 #include "tests/unit/notify/sample.h"
@@ -106,8 +106,9 @@ rules: [{channels: [hook]}]
     Start();
   }
   void Start() {
-    notifier_ = std::make_unique<Notifier>(loop_, log_, config_,
-                                           Notifier::Place{directory_.path() + "/notify", "n1"});
+    notifier_ = std::make_unique<Notifier>(
+        loop_, log_, config_,
+        Notifier::Place{directory_.path() + "/notify", "n1", directory_.path()});
     ASSERT_TRUE(notifier_->Open(1, Seconds(3600)).ok());
   }
   static JobStatus Job(proto::State state, const std::string& code, const std::string& symptom) {
@@ -164,7 +165,7 @@ TEST_F(NotifierTest, WhatWasToldIsKnownAfterARestart) {
 }
 
 TEST(LogTails, AreOfTheCulprit) {
-  LogTails tails;
+  notify::LogTails tails;
   for (int rank = 0; rank < 2; ++rank) {
     for (int i = 0; i < 30; ++i) {
       const std::string text = "rank " + std::to_string(rank) + " line " + std::to_string(i);
@@ -182,7 +183,7 @@ TEST(LogTails, AreOfTheCulprit) {
   job.verdict.add_ranks(0);
   const notify::LogTail tail = tails.Of(job);
   EXPECT_EQ(tail.of, "rank 0");
-  ASSERT_THAT(tail.lines, SizeIs(LogTails::kLines));
+  ASSERT_THAT(tail.lines, SizeIs(notify::LogTails::kLines));
   EXPECT_EQ(tail.lines.front(), "rank 0 line 10");
   EXPECT_EQ(tail.lines.back(), "rank 0 line 29");
   tails.Forget("8841");

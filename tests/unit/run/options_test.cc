@@ -76,6 +76,16 @@ TEST(Options, MistakesNameTheFlagAndTheValue) {
   EXPECT_FALSE(Parse({"run", "--verdict=loud", "x"}));
 }
 
+TEST(Options, ArtifactsHaveABudget) {
+  const auto parsed = Parse(
+      {"run", "--artifacts", "out/**", "--artifacts=*.log", "--artifacts-size", "2MiB", "true"});
+  ASSERT_TRUE(parsed);
+  EXPECT_THAT(parsed->options.artifacts.patterns, testing::ElementsAre("out/**", "*.log"));
+  EXPECT_EQ(parsed->options.artifacts.budget, 2 << 20);
+  for (const char* size : {"", "1", "2GiB", "-1MiB", "1MB", "99999999999999999999", "4096GiB"})
+    EXPECT_FALSE(Parse({"run", "--artifacts-size", size, "true"})) << size;
+}
+
 TEST(Options, Durations) {
   EXPECT_EQ(ParseDuration("500ms"), Seconds(0.5));
   EXPECT_EQ(ParseDuration("3"), Seconds(3));

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exporter/daemon/log_tails.h"
+#include "exporter/notify/log_tails.h"
 
 #include <algorithm>
 
-namespace rankscope::exporter {
+namespace rankscope::exporter::notify {
 
 void LogTails::Note(const LogLine& line) {
   if (line.job_id.empty() || line.text.empty()) return;
@@ -22,15 +22,15 @@ void LogTails::Note(const LogLine& line) {
   tail.writer = line.writer;
 }
 
-notify::LogTail LogTails::Lines(const Tail& tail, std::string of) {
-  notify::LogTail out;
+LogTail LogTails::Lines(const Tail& tail, std::string of) {
+  LogTail out;
   out.of = std::move(of);
   const size_t first = tail.count > kLines ? tail.count - kLines : 0;
   for (size_t i = first; i < tail.count; ++i) out.lines.push_back(tail.lines[i % kLines]);
   return out;
 }
 
-notify::LogTail LogTails::Of(const JobStatus& job) const {
+LogTail LogTails::Of(const JobStatus& job) const {
   const auto found = jobs_.find(job.job_id);
   if (found == jobs_.end()) return {};
   const int32_t culprit = job.verdict.ranks().empty() ? -1 : job.verdict.ranks(0);
@@ -47,7 +47,7 @@ notify::LogTail LogTails::Of(const JobStatus& job) const {
     if (newest == nullptr || newest->last < tail.last) newest = &tail;
   }
   if (own != nullptr) return Lines(*own, "rank " + std::to_string(culprit));
-  return newest == nullptr ? notify::LogTail{} : Lines(*newest, "the job's output");
+  return newest == nullptr ? LogTail{} : Lines(*newest, "the job's output");
 }
 
 void LogTails::Forget(std::string_view job_id) {
@@ -57,4 +57,4 @@ void LogTails::Forget(std::string_view job_id) {
   jobs_.erase(found);
 }
 
-}  // namespace rankscope::exporter
+}  // namespace rankscope::exporter::notify

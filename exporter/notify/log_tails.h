@@ -16,7 +16,7 @@
 #include "detectors/status/job_status.h"
 #include "exporter/notify/describe.h"
 
-namespace rankscope::exporter {
+namespace rankscope::exporter::notify {
 
 class LogTails {
  public:
@@ -26,7 +26,7 @@ class LogTails {
   void Note(const LogLine& line);
   // Of the first of the ranks that the verdict names, else of whoever has printed last; without
   // lines where nothing was printed.
-  notify::LogTail Of(const JobStatus& job) const;
+  LogTail Of(const JobStatus& job) const;
   void Forget(std::string_view job_id);
 
  private:
@@ -39,11 +39,11 @@ class LogTails {
   };
   using Tails = std::map<std::pair<ProcessKey, uint32_t>, Tail>;  // by writer and stream
 
-  static notify::LogTail Lines(const Tail& tail, std::string of);
+  static LogTail Lines(const Tail& tail, std::string of);
 
   std::map<std::string, Tails, std::less<>> jobs_;
   size_t writers_ = 0;
   int64_t lines_ = 0;
 };
 
-}  // namespace rankscope::exporter
+}  // namespace rankscope::exporter::notify
