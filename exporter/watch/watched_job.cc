@@ -72,7 +72,8 @@ Timestamp WatchedJob::EndOf(const Clocks& clocks) const {
   return std::max(begin_, told ? clocks.At(run_.end) : over_since_);
 }
 
-void WatchedJob::OnPiece(size_t index, OutputPiece piece, JobJudge& judge, const Clocks& clocks) {
+void WatchedJob::OnPiece(size_t index, const OutputPiece& piece, JobJudge& judge,
+                         const Clocks& clocks) {
   if (index >= files_.size()) return;
   FollowedFile& file = files_[index];
   file.reading = false;

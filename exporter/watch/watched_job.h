@@ -47,7 +47,7 @@ class WatchedJob {
   // A run is followed from now on; it may be over already.
   void BeginRun(JobJudge& judge, const Clocks& clocks);
   // What a poll of a file has brought.
-  void OnPiece(size_t file, OutputPiece piece, JobJudge& judge, const Clocks& clocks);
+  void OnPiece(size_t file, const OutputPiece& piece, JobJudge& judge, const Clocks& clocks);
   // The run is over; what is still in the files is to come.
   void EndRun(bool put_back, const Clocks& clocks);
   // Slurm's words about the end, for the judge; told when the run is.

@@ -189,7 +189,7 @@ void Watcher::TakeMissing(const Round& round) {
   for (auto& [id, job] : jobs_) {
     if (job.done || job.course().stage() == Stage::kEnded) continue;
     const bool shown = std::any_of(round.jobs.begin(), round.jobs.end(),
-                                   [&](const auto& each) { return each.job_id == id; });
+                                   [&id = id](const auto& each) { return each.job_id == id; });
     if (shown) {
       job.missed = 0;
       continue;
@@ -285,7 +285,7 @@ void Watcher::PollFiles(WatchedJob& job) {
         reader,
         [this, id = job.id(), i, request = std::move(request)]() -> std::function<void()> {
           auto piece = std::make_shared<OutputPiece>(ReadOutput(request));
-          return [this, id, i, piece] { OnPiece(id, i, std::move(*piece)); };
+          return [this, id, i, piece] { OnPiece(id, i, *piece); };
         },
         kReadDeadline,
         [this, id = job.id(), i] {
@@ -297,12 +297,12 @@ void Watcher::PollFiles(WatchedJob& job) {
   }
 }
 
-void Watcher::OnPiece(const std::string& id, size_t file, OutputPiece piece) {
+void Watcher::OnPiece(const std::string& id, size_t file, const OutputPiece& piece) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end() || found->second.done) return;
   clocks_.now = loop_.Now();
   const bool more = piece.bytes.size() == kPieceBytes;
-  found->second.OnPiece(file, std::move(piece), judge_, clocks_);
+  found->second.OnPiece(file, piece, judge_, clocks_);
   if (more) PollFiles(found->second);
 }
 

@@ -71,7 +71,7 @@ class Watcher {
   void TellSlurm(const Round& round);
 
   void PollFiles(WatchedJob& job);
-  void OnPiece(const std::string& id, size_t file, OutputPiece piece);
+  void OnPiece(const std::string& id, size_t file, const OutputPiece& piece);
   void Follow(WatchedJob& job);
   void TellOutput(WatchedJob& job);
   void TellVerdict(WatchedJob& job);

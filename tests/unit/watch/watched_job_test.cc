@@ -66,7 +66,7 @@ class Watched : public testing::Test {
     piece.anew = file.seen && (file.request.inode != inode || piece.size < file.request.offset);
     piece.begin = piece.anew ? 0 : file.request.offset;
     piece.bytes = text.substr(static_cast<size_t>(piece.begin));
-    job_.OnPiece(0, std::move(piece), judge_, clocks_);
+    job_.OnPiece(0, piece, judge_, clocks_);
   }
   void End(const std::string& state, int code, int signal) {
     slurm_.state = state;
@@ -200,7 +200,7 @@ TEST_F(Watched, OfAFileThatIsTooLargeTheMiddleIsPassedOver) {
   piece.device = piece.inode = 1;
   piece.size = int64_t{1} << 40;
   piece.bytes = std::string(8 << 20, '\n');
-  job_.OnPiece(0, std::move(piece), judge_, clocks_);
+  job_.OnPiece(0, piece, judge_, clocks_);
   const FollowedFile& file = job_.files().front();
   EXPECT_GT(file.request.offset, (int64_t{1} << 40) - (int64_t{600} << 20));
   EXPECT_FALSE(job_.HasCaughtUp());
