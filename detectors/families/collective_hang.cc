@@ -5,6 +5,7 @@
 // or none. Text decides when somebody's timeout speaks; its silence alone is a suspicion, and only
 // where arrival times tell anything. The survivors' complaint names the waiting ranks, never the
 // one that is missing.
+#include <charconv>
 #include <cmath>
 
 #include "detectors/families/curve.h"
@@ -149,6 +150,28 @@ void NameTheAbsent(const JobFeatures& f, Finding& finding) {
   std::erase(finding.open, Question::kHangCulprit);
 }
 
+// The backend's own words name the ranks that did not come: "3", "1, 2" of gloo's monitored
+// barrier, the rank whose word a new communicator waited for.
+void NameWhoDidNotCome(const logs::Incident& incident, Finding& finding) {
+  if (!finding.ranks.empty()) return;
+  if (incident.kind != IncidentKind::kCollectiveTimeout && !WaitsForAPeer(incident)) return;
+  constexpr int32_t kMostRanks = 1 << 24;
+  for (const KeyValue& field : incident.fields) {
+    const bool names = field.key == "missing_ranks" ||
+                       (field.key == "peer" && incident.kind == IncidentKind::kRendezvous);
+    if (!names) continue;
+    const char* at = field.value.data();
+    const char* const end = at + field.value.size();
+    while (at != end) {
+      int32_t rank = -1;
+      const auto [rest, error] = std::from_chars(at, end, rank);
+      if (error == std::errc() && rank >= 0 && rank < kMostRanks) finding.ranks.push_back(rank);
+      at = rest == at ? at + 1 : rest;
+    }
+  }
+  if (!finding.ranks.empty()) std::erase(finding.open, Question::kHangCulprit);
+}
+
 // The trigger and what it has led to, both.
 Finding LostPeer(const JobFeatures& f) {
   const features::CollectiveFeatures& c = f.collectives;
@@ -180,7 +203,8 @@ Finding Evaluate(const JobFeatures& f) {
     if (Finding reported = ReportedStandstill(f); reported.matched) return reported;
   }
   if (primary != nullptr) {
-    if (primary->incident().kind != IncidentKind::kCollectiveTimeout) return {};
+    const bool forms = f.progress > 0 && WaitsForAPeer(primary->incident());
+    if (primary->incident().kind != IncidentKind::kCollectiveTimeout && !forms) return {};
     Finding finding = FromPrimary(f);
     finding.sub = "watchdog";
     finding.domain = proto::DOMAIN_UNKNOWN;
@@ -193,6 +217,7 @@ Finding Evaluate(const JobFeatures& f) {
     // Whoever speaks first has waited longest: it has entered, and another one has not.
     finding.ranks.clear();
     NameTheAbsent(f, finding);
+    for (const Cause& cause : f.causes) NameWhoDidNotCome(cause.incident(), finding);
     AddReportedCulprit(f, finding);
     return finding;
   }

@@ -114,6 +114,10 @@ Finding Evaluate(const JobFeatures& f) {
   finding.sub = Sub(primary->incident());
   if (const auto total = Field(primary->incident(), "total"))
     finding.values.Set(FieldId::kTotal, *total);
+  // PyTorch knows the better setting since 2.1, whose text counts otherwise, and refuses to start
+  // with one that it does not know.
+  const bool old = primary->incident().message.find(" total capacity; ") != std::string::npos;
+  finding.values.Set(FieldId::kSetting, old ? "max_split_size_mb:128" : "expandable_segments:True");
   AddRanksThatRanOut(f, finding);
   ShowRefusal(f, finding);
   ShowCard(f, finding);

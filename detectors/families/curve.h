@@ -22,6 +22,9 @@ bool LossMustFall(const features::JobFeatures& f);
 std::string_view Divergence(const features::JobFeatures& f);
 // Whether hundreds of losses show no trend, and nothing says why: a warning, for a model that knows
 // its task already and one that learns slowly show the same.
+// Whoever ended the run, its loss had not been a number for ten records: the end is its
+// disposition.
+bool EndedWithoutALoss(const features::JobFeatures& f, const features::Cause& end);
 bool HasNotMoved(const features::JobFeatures& f);
 bool Learned(const features::JobFeatures& f);
 // Of reinforcement learning, whose loss may do anything: the reward is finite and fell by a tenth

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/scheduler.h"
 #include "detectors/families/sender.h"
@@ -32,7 +33,8 @@ bool FailedElsewhere(const JobFeatures& f, const logs::Incident& cancelled) {
     const logs::Incident& exit = cause.incident();
     constexpr int32_t kSignalled = 128;
     return exit.kind == IncidentKind::kNonZeroExit && exit.shape == "srun_task" &&
-           exit.exit_code > 0 && exit.exit_code < kSignalled && exit.t < cancelled.t;
+           exit.exit_code > 0 && exit.exit_code < kSignalled &&
+           (exit.t < cancelled.t || (exit.t == cancelled.t && exit.offset < cancelled.offset));
   });
 }
 
@@ -65,6 +67,7 @@ Finding EndedFromOutside(const JobFeatures& f) {
     if (CancellerIsOpen(f)) finding.open.push_back(Question::kWhoCancelled);
     return finding;
   }
+  if (EndedWithoutALoss(f, *primary)) return {};
   const logs::Incident& incident = primary->incident();
   const bool cancelled =
       incident.kind == IncidentKind::kSchedulerEnd && incident.sub == subs::kCancelled;

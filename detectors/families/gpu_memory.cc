@@ -72,7 +72,10 @@ double ForeignBytes(const JobFeatures& f, const logs::Incident& incident) {
     const auto allocated = Field(incident, "allocated");
     if (allocated) own = std::max(*allocated, Field(incident, "reserved").value_or(0)) + kContext;
   }
-  const double said = total && free && own ? *total - *free - *own - SiblingBytes(f, incident) : 0;
+  double said = total && free && own ? *total - *free - *own - SiblingBytes(f, incident) : 0;
+  // What is left over may be a large context, NCCL's channels or a library's work space.
+  constexpr double kOwnShare = 1.0 / 8;
+  if (total && !Field(incident, "this_process") && said < kOwnShare * *total) said = 0;
   const features::RunGpu* const shared = SharedCard(f, incident.rank);
   return std::max(said, shared != nullptr ? shared->foreign_bytes : 0);
 }

@@ -37,6 +37,13 @@ bool IsNotFinite(const JobFeatures& f) {
   return loss.trailing_nonfinite >= 1 && !f.running;
 }
 
+// The same of a program that prints its loss in words of its own, where nothing else is known of
+// the loss. One value may be the mean of nothing.
+bool OwnLossIsNotFinite(const JobFeatures& f) {
+  constexpr int64_t kRunning = 5, kEnded = 2;
+  return f.loss.points == 0 && f.progress == 0 && f.metric.lost >= (f.running ? kRunning : kEnded);
+}
+
 // It fell to exactly 0 at once, from where it was, and stays there. Losses that are learned away
 // are small before they are rounded to 0.
 bool IsZero(const LossFeatures& loss) {
@@ -137,9 +144,8 @@ std::string_view LongDivergence(const JobFeatures& f) {
 }
 
 // The loss of a run of some length shows no trend.
-bool IsFlat(const LossFeatures& loss) {
-  constexpr int64_t kLong = 200;
-  if (loss.points < kLong || loss.start <= 0) return false;
+bool IsFlat(const LossFeatures& loss, int64_t least = 200) {
+  if (loss.points < least || loss.start <= 0) return false;
   if (std::max(loss.noise, loss.swing) >= kLoud * loss.start) return false;
   return std::abs(loss.start - loss.end) < std::max(0.01 * loss.start, 2 * loss.noise) &&
          std::abs(loss.trend_z) < kTrendZ;
@@ -156,9 +162,9 @@ std::string_view NotLearning(const JobFeatures& f) {
       loss.last > kAnything && loss.end >= 0.99 * loss.first) {
     return subs::kFrozen;
   }
-  if (!IsFlat(loss)) return {};
   // Many schedules end on a rate of 0: only a row of them keeps a run from learning.
-  if (loss.trailing_zero_rates >= loss.points / 2) return subs::kLrZero;
+  if (loss.trailing_zero_rates >= loss.points / 2 && IsFlat(loss, kDead)) return subs::kLrZero;
+  if (!IsFlat(loss)) return {};
   if (std::isfinite(loss.late_grad_norm) && std::isfinite(loss.early_grad_norm) &&
       loss.late_grad_norm < 0.01 * loss.early_grad_norm) {
     return subs::kFrozen;
@@ -235,7 +241,7 @@ bool LossMustFall(const JobFeatures& f) {
 }
 
 std::string_view Divergence(const JobFeatures& f) {
-  if (IsNotFinite(f)) return subs::kNonfinite;
+  if (IsNotFinite(f) || OwnLossIsNotFinite(f)) return subs::kNonfinite;
   const LossFeatures& loss = f.loss;
   if (loss.trailing_silent_nan >= 2) return subs::kSilentNan;
   if (!LossMustFall(f) || loss.rate_sweep) return {};
@@ -249,9 +255,28 @@ std::string_view Divergence(const JobFeatures& f) {
   return EndsOnARise(f) ? subs::kRose : std::string_view();
 }
 
+bool EndedWithoutALoss(const JobFeatures& f, const features::Cause& end) {
+  constexpr int64_t kRow = 10;
+  return IsDisposition(end.event) && f.loss.trailing_nonfinite >= kRow;
+}
+
 bool HasNotMoved(const JobFeatures& f) {
   return LossMustFall(f) && Divergence(f).empty() && NotLearning(f).empty() && IsFlat(f.loss);
 }
+
+namespace {
+
+features::EvidenceRef RootOf(const JobFeatures& f, std::string_view sub, bool own_words) {
+  if (own_words) return f.metric.lost_evidence;
+  return sub == subs::kNonfinite   ? f.loss.nonfinite_evidence
+         : sub == subs::kSilentNan ? f.loss.silent_nan_evidence
+         : sub == subs::kPlateau   ? f.loss.lowest_evidence
+         : sub == subs::kZero      ? f.loss.zero_evidence
+         : sub == subs::kGradient  ? f.loss.bad_grad_evidence
+                                   : f.loss.end_evidence;
+}
+
+}  // namespace
 
 namespace loss_divergence {
 
@@ -261,7 +286,8 @@ Finding Evaluate(const JobFeatures& f) {
   const features::Cause* primary = f.Primary();
   const bool nan_text =
       primary != nullptr && primary->incident().kind == logs::IncidentKind::kNonFiniteLoss;
-  if (primary != nullptr && !nan_text) return {};
+  const bool ended_for_it = primary != nullptr && EndedWithoutALoss(f, *primary);
+  if (primary != nullptr && !nan_text && !ended_for_it) return {};
   std::string_view sub = Divergence(f);
   // A handful of records, of a short run or at the end of a long one, is little to go by.
   bool weak = sub == subs::kRose && (f.loss.points < kShapePoints || LongDivergence(f).empty());
@@ -293,6 +319,9 @@ Finding Evaluate(const JobFeatures& f) {
   // A loss that rises a little under a warm-up that is not over may yet turn.
   if (sub == subs::kRose && f.loss.rate_climbs && f.loss.end < 2 * f.loss.start)
     cap = std::min(cap, cap::kEvenOdds);
+  const bool own_words = sub == subs::kNonfinite && !nan_text && f.loss.points == 0;
+  constexpr int64_t kOften = 10;
+  if (own_words && f.metric.lost < kOften) cap = std::min(cap, cap::kEvenOdds);
   finding.cap = cap;
   if (nan_text) {
     finding.shows.push_back(primary->evidence);
@@ -300,12 +329,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.onset = primary->incident().t;
     if (f.loss.nonfinite_evidence != kNoEvidence) finding.tier = proto::TIER_C;
   }
-  const features::EvidenceRef root = sub == subs::kNonfinite   ? f.loss.nonfinite_evidence
-                                     : sub == subs::kSilentNan ? f.loss.silent_nan_evidence
-                                     : sub == subs::kPlateau   ? f.loss.lowest_evidence
-                                     : sub == subs::kZero      ? f.loss.zero_evidence
-                                     : sub == subs::kGradient  ? f.loss.bad_grad_evidence
-                                                               : f.loss.end_evidence;
+  const features::EvidenceRef root = RootOf(f, sub, own_words);
   if (root != kNoEvidence) {
     finding.shows.push_back(root);
     finding.root.push_back(root);
@@ -327,6 +351,8 @@ Finding Evaluate(const JobFeatures& f) {
   finding.values.Set(FieldId::kLowest, f.loss.lowest);
   if (sub == subs::kZero) finding.values.Set(FieldId::kLossBefore, f.loss.before_zeros);
   if (sub == subs::kZero) Show(f.loss.spike_evidence, finding);
+  if (nan_text && !f.running && f.loss.trailing_nonfinite == 0)
+    finding.values.Set(FieldId::kOutcome, "stopped");
   if (f.loss.never_finite) finding.values.Set(FieldId::kNeverFinite, "yes");
   if (explosion.found && !explosion.by_rate) finding.open.push_back(Question::kObjectiveScale);
   if (!by_rate) finding.open.push_back(Question::kDivergenceCause);

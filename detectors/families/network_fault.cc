@@ -6,6 +6,7 @@
 #include "detectors/families/gpu_error_end.h"
 #include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
+#include "detectors/families/standstill.h"
 #include "detectors/model/subs.h"
 
 namespace rankscope::families::network_fault {
@@ -16,10 +17,10 @@ using logs::IncidentKind;
 
 namespace {
 
-// NCCL found no interface to speak through, while the store was there to tell it so.
-bool IsBootstrap(const logs::Incident& incident) {
-  return incident.kind == IncidentKind::kRendezvous && incident.shape == "nccl_bootstrap" &&
-         incident.sub == subs::kBind;
+// A group that trained, and cannot connect again. One of its ranks that does not come to make
+// another communicator is a hang (C2).
+bool CannotConnectAgain(const JobFeatures& f, const logs::Incident& incident) {
+  return incident.kind == IncidentKind::kRendezvous && f.progress > 0 && !WaitsForAPeer(incident);
 }
 
 }  // namespace
@@ -29,10 +30,9 @@ Finding Evaluate(const JobFeatures& f) {
   if (primary == nullptr) return {};
   const logs::Incident& incident = primary->incident();
   const bool peer_access = IsPeerAccess(incident);
-  // A group that trained, and cannot connect again.
-  const bool again = incident.kind == IncidentKind::kRendezvous && f.progress > 0;
-  const bool bootstrap = again || IsBootstrap(incident);
-  if (incident.kind != IncidentKind::kPeerLost && !peer_access && !bootstrap) return {};
+  const bool again = CannotConnectAgain(f, incident);
+  const bool bootstrap = FindsNoInterface(incident);
+  if (incident.kind != IncidentKind::kPeerLost && !peer_access && !bootstrap && !again) return {};
   if (incident.sub == subs::kInit && f.progress == 0 && !peer_access)
     return {};  // C1: it never formed
   Finding finding = FromPrimary(f);

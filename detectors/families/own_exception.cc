@@ -77,6 +77,11 @@ bool TrainedSlowly(const JobFeatures& f, FrameKind frame) {
 
 }  // namespace
 
+bool TrainedInItsOwnWords(const JobFeatures& f) {
+  constexpr int64_t kChanges = 4;
+  return f.progress == 0 && f.metric.changes >= kChanges;
+}
+
 bool IsMine(const Cause& cause) {
   return cause.incident().kind == IncidentKind::kException ||
          cause.incident().kind == IncidentKind::kUsageError ||
@@ -96,6 +101,10 @@ When Place(const JobFeatures& f, const Cause& cause) {
   if (TrainedByItsCalls(f, incident.frame, kSurely) || TrainedSlowly(f, incident.frame))
     return When::kTraining;
   if (TrainedByItsCalls(f, incident.frame, kPerhaps)) return When::kProbablyStart;
+  if (TrainedInItsOwnWords(f)) return When::kUnknown;
+  // Records in words that are nobody's, many of them.
+  constexpr int64_t kMany = 20;
+  if (f.generic && cause.candidate->progress_before >= kMany) return When::kUnknown;
   if (BeforeTraining(incident.frame)) return When::kStart;
   if (f.generic) return When::kUnknown;
   // A framework that announces its training loop, and had not.

@@ -12,6 +12,9 @@ bool IsMine(const features::Cause& cause);
 
 enum class When { kStart, kProbablyStart, kPerhapsStart, kTraining, kUnknown };
 
+// The program printed a loss or a reward in words of its own, again and again, and it changed.
+bool TrainedInItsOwnWords(const features::JobFeatures& f);
+
 When Place(const features::JobFeatures& f, const features::Cause& cause);
 
 Finding Describe(const features::JobFeatures& f, const features::Cause& primary);

@@ -7,6 +7,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
+#include "detectors/families/standstill.h"
 #include "detectors/model/subs.h"
 
 namespace rankscope::families::rendezvous_hang {
@@ -90,12 +91,6 @@ Finding MissingRank(const JobFeatures& f) {
   return finding;
 }
 
-// Time ran out while it waited for something else than to connect.
-bool WaitedForOthers(const logs::Incident& incident) {
-  return incident.sub == subs::kTimeout && incident.line.find("connect") == std::string::npos &&
-         incident.message.find("connect") == std::string::npos;
-}
-
 proto::Domain DomainOf(std::string_view sub) {
   if (sub == subs::kPortInUse || sub == subs::kBind) return proto::DOMAIN_WORKLOAD;
   for (const std::string_view open : {subs::kDns, subs::kRefused, subs::kTimeout, subs::kJoin,
@@ -132,8 +127,7 @@ Finding Evaluate(const JobFeatures& f) {
     if ((primary->incident().kind != IncidentKind::kRendezvous && !forming) || f.progress > 0)
       return {};
     // NCCL without an interface is a matter of the network, with a group that stands.
-    if (primary->incident().shape == "nccl_bootstrap" && primary->incident().sub == subs::kBind)
-      return {};
+    if (FindsNoInterface(primary->incident())) return {};
     Finding finding = FromPrimary(f);
     finding.sub = primary->incident().sub;
     if (forming) {
@@ -142,7 +136,8 @@ Finding Evaluate(const JobFeatures& f) {
     }
     if (!f.network.trigger.empty() && !forming) {
       FollowKernel(f, finding);
-    } else if (f.network.connected > 0 && WaitedForOthers(primary->incident())) {
+    } else if (f.network.connected > 0 && primary->incident().sub == subs::kTimeout &&
+               WaitsForAPeer(primary->incident())) {
       finding.sub = subs::kWaiting;
       Show(f.network.connected_evidence, finding);
     }

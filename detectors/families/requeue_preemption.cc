@@ -4,6 +4,7 @@
 // F2: the scheduler took the nodes back.
 #include <string>
 
+#include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/scheduler.h"
 #include "detectors/model/subs.h"
@@ -31,6 +32,7 @@ Finding JudgeReturn(const JobFeatures& f, Finding finding) {
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
+  if (f.Primary() != nullptr && EndedWithoutALoss(f, *f.Primary())) return {};
   if (PrimarySchedulerEnd(f, subs::kPreemption) != nullptr)
     return JudgeReturn(f, SchedulerFinding(f, subs::kPreemption));
   if (PrimarySchedulerEnd(f, subs::kRequeue) != nullptr)

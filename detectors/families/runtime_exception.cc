@@ -20,12 +20,23 @@ Finding Evaluate(const JobFeatures& f) {
   if (when != When::kTraining && when != When::kUnknown) return {};
   Finding finding = Describe(f, *primary);
   if (when == When::kUnknown) finding.tier = proto::TIER_W;
+  if (TrainedInItsOwnWords(f)) {
+    finding.tier = proto::TIER_S;
+    finding.cap = std::min(finding.cap, cap::kEvenOdds);
+    Show(f.metric.evidence, finding);
+  }
   if (f.steps_evidence != features::kNoEvidence) finding.shows.push_back(f.steps_evidence);
   // Nothing of the training is lost where it had said its end, and only the text tells of this one.
   if (f.train_end && !f.exit_known) {
     Show(f.train_end_evidence, finding);
     finding.cap = std::min(finding.cap, cap::kLookalike);
   }
+  // What is imported is mostly there before the first step. Records behind the line may have lain
+  // in a buffer, or the program went on without it.
+  const features::Evidence* const first = f.At(f.first_progress_evidence);
+  const bool before_all = first != nullptr && primary->incident().offset < first->offset;
+  if (before_all && primary->incident().frame == logs::FrameKind::kImport && !f.exit_known)
+    finding.cap = std::min(finding.cap, cap::kEvenOdds);
   if (f.progress == 0 && when == When::kTraining) Show(f.collectives.advance_evidence, finding);
   return finding;
 }

@@ -76,6 +76,12 @@ void JudgeOom(const Cause& oom, Finding& finding) {
   }
 }
 
+// Python's own fault handler has printed where the process was.
+bool ToldByFaultHandler(const JobFeatures& f) {
+  return std::any_of(f.causes.begin(), f.causes.end(),
+                     [](const Cause& cause) { return cause.incident().shape == "faulthandler"; });
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -144,6 +150,10 @@ Finding Evaluate(const JobFeatures& f) {
     const bool watchdog = MayBeOfTheWatchdog(f, *primary);
     if (watchdog) finding.cap = std::min(finding.cap, cap::kEvenOdds);
     finding.open.push_back(watchdog ? Question::kWhoseAbort : Question::kNativeCrashSite);
+    if (!watchdog && ToldByFaultHandler(f)) {
+      finding.advice = "fault_handler";
+      finding.values.Set(FieldId::kPython, "yes");
+    }
   }
   // A lone "Killed" may have been printed by anything.
   if (primary->incident().sub == subs::kBare && finding.tier == proto::TIER_S)

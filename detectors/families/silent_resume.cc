@@ -273,7 +273,8 @@ RuledOut RuleOutByParent(const JobFeatures& f) {
 Finding Evaluate(const JobFeatures& f) {
   const Cause* primary = f.Primary();
   if (primary != nullptr) {
-    if (!IsLoadCrash(primary->incident())) return {};
+    // Behind a training it is the next command that loads, what the run itself has saved.
+    if (!IsLoadCrash(primary->incident()) || f.progress > 0) return {};
     Finding finding = FromPrimary(f);
     finding.sub = "load_crash";
     finding.domain = proto::DOMAIN_WORKLOAD;

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "detectors/families/gpu_peers.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::families {
 namespace {
@@ -63,6 +64,18 @@ bool Seasoned(const JobFeatures& f) {
   constexpr int64_t kProgress = 3;
   return f.collectives.entered >= kCollectives ||
          (f.collectives.entered > 0 && f.progress >= kProgress);
+}
+
+bool WaitsForAPeer(const logs::Incident& incident) {
+  if (incident.kind != logs::IncidentKind::kRendezvous) return false;
+  if (incident.sub == subs::kJoin) return true;
+  constexpr std::string_view kOther = "connect";
+  return incident.sub == subs::kTimeout && incident.line.find(kOther) == std::string::npos &&
+         incident.message.find(kOther) == std::string::npos;
+}
+
+bool FindsNoInterface(const logs::Incident& incident) {
+  return incident.kind == logs::IncidentKind::kRendezvous && incident.sub == subs::kNoInterface;
 }
 
 double StandstillTimeout(const JobFeatures& f) {

@@ -21,6 +21,13 @@ double EvaluationBudget(const features::JobFeatures& f);
 // it. Of a run that was not seen to make many: only after the longest budget there is.
 bool StandsInCollective(const features::JobFeatures& f);
 
+// Time ran out in which another rank was to come, to the group or to a communicator of it; not the
+// time to connect to where they meet.
+bool WaitsForAPeer(const logs::Incident& incident);
+
+// NCCL has no interface to speak through, while the store was there to tell it so.
+bool FindsNoInterface(const logs::Incident& incident);
+
 // It has made enough collectives to know what it is used to.
 bool Seasoned(const features::JobFeatures& f);
 

@@ -69,9 +69,13 @@ void JudgeByText(const JobFeatures& f, Finding& finding) {
 Finding Evaluate(const JobFeatures& f) {
   const Cause* notice = Notice(f, subs::kTimeLimit);
   if (notice == nullptr && PrimarySchedulerEnd(f, subs::kTimeLimit) == nullptr) return {};
+  if (f.Primary() != nullptr && EndedWithoutALoss(f, *f.Primary())) return {};
   Finding finding = notice != nullptr ? NoticeFinding(f, subs::kUnknown, *notice)
                                       : SchedulerFinding(f, subs::kUnknown);
-  if (f.timed && f.progress > 0) {
+  if (f.train_end) {
+    finding.sub = "trained";
+    Show(f.train_end_evidence, finding);
+  } else if (f.timed && f.progress > 0) {
     JudgeByText(f, finding);
   } else if (CallsCounted(f)) {
     // No word of it, but its calls say whether it still moved.
@@ -79,7 +83,6 @@ Finding Evaluate(const JobFeatures& f) {
     Show(f.collectives.advance_evidence, finding);
     Show(f.launches.idle_evidence, finding);
   } else {
-    if (f.progress > 0) finding.sub = subs::kSlow;
     finding.open.push_back(Question::kHungOrSlow);
     finding.values.Set(FieldId::kUntimed, "yes");
   }

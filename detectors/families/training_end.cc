@@ -14,6 +14,29 @@ namespace rankscope::families {
 using features::JobFeatures;
 using logs::IncidentKind;
 
+namespace {
+
+// What is only a consequence, as its last words and behind all records: that another process ended
+// first, is lost or does not come. It is no cause, but the run did not go on after it.
+bool SaysThatOthersAreLost(const JobFeatures& f, const features::Cause& cause) {
+  const logs::Incident& incident = cause.incident();
+  const bool lost =
+      incident.kind == IncidentKind::kCollectiveTimeout ||
+      incident.kind == IncidentKind::kPeerLost || incident.kind == IncidentKind::kRendezvous ||
+      (incident.kind == IncidentKind::kException && !incident.exception_type.empty()) ||
+      (incident.kind == IncidentKind::kNonZeroExit && incident.exit_code != 0);
+  const bool follows = cause.role == features::Cause::Role::kCascade ||
+                       cause.role == features::Cause::Role::kWrapper;
+  // A warning is followed by another try.
+  const bool told = incident.shape == "traceback" || incident.shape == "nccl_watchdog_follow" ||
+                    incident.kind == IncidentKind::kNonZeroExit;
+  return lost && follows && told && incident.frame != logs::FrameKind::kTeardown && !f.running &&
+         !f.exit_known && !f.train_end && cause.candidate->store == proto::STORE_LOG &&
+         cause.candidate->progress_before >= f.progress;
+}
+
+}  // namespace
+
 bool EndedWell(const JobFeatures& f) {
   if (f.Primary() != nullptr || f.wrapper_lost) return false;
   // What happened while nobody listened is not known to be good.
@@ -22,6 +45,7 @@ bool EndedWell(const JobFeatures& f) {
   if (!f.exit_known && f.leave.failure != features::kNoEvidence && !f.train_end) return false;
   // A launcher that reports a failed child denies a good end, even when nobody says why.
   for (const features::Cause& cause : f.causes) {
+    if (SaysThatOthersAreLost(f, cause)) return false;
     const bool report = cause.incident().kind == logs::IncidentKind::kNonZeroExit ||
                         cause.incident().kind == logs::IncidentKind::kSignalDeath;
     if (!report || cause.role != features::Cause::Role::kWrapper) continue;

@@ -269,7 +269,9 @@ class Builder {
       evidence.values = {{FieldId::kKnown, f_.steps_known ? "step" : NameOfCounted(f_.step_unit)},
                          {FieldId::kRecords, static_cast<int64_t>(f_.progress)}};
       f_.steps_evidence = Add(std::move(evidence));
-      f_.last_progress_evidence = Add(Quote(EvidenceKind::kLastProgress, window_.last_progress));
+      Evidence newest = Quote(EvidenceKind::kLastProgress, window_.last_progress);
+      if (window_.loss.points() == 0) newest.observed.reset();  // it prints none
+      f_.last_progress_evidence = Add(std::move(newest));
     }
     if (f_.lines > 0) {
       Evidence evidence;

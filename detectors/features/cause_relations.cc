@@ -54,7 +54,8 @@ bool Supports(const Cause& other, const Cause& cause) {
   // The kernel saw the request that the program, or its end, then tells of.
   if (b.kind == IncidentKind::kTerminated && b.shape == "signal_sent") return IsTakedown(a);
   if (!SharesProcess(*other.candidate, *cause.candidate)) return false;
-  if (b.kind == IncidentKind::kSignalDeath || b.kind == IncidentKind::kHostOom) {
+  const bool raised = b.kind == IncidentKind::kHostOom && !b.exception_type.empty();
+  if ((b.kind == IncidentKind::kSignalDeath || b.kind == IncidentKind::kHostOom) && !raised) {
     if (a.kind == IncidentKind::kSignalDeath)
       return a.signal == (b.signal != 0 ? b.signal : SIGKILL);
     return a.kind == IncidentKind::kHostOom &&
@@ -64,6 +65,27 @@ bool Supports(const Cause& other, const Cause& cause) {
   if (a.kind == b.kind && (a.kind == IncidentKind::kRendezvous || a.kind == IncidentKind::kStorage))
     return other.candidate->store != cause.candidate->store;
   return a.kind == IncidentKind::kNonZeroExit && a.role == logs::Role::kWrapper;
+}
+
+bool LeftByItself(const std::vector<Cause>& causes, const Cause& lost) {
+  constexpr Duration kTogether = Seconds(1);  // a status is read behind what the socket tells
+  constexpr int32_t kSignalled = 128;
+  const Incident& loss = lost.incident();
+  const auto tells_of_loss = [&causes](int32_t rank) {
+    return std::any_of(causes.begin(), causes.end(), [rank](const Cause& cause) {
+      return cause.incident().kind == IncidentKind::kPeerLost && cause.incident().rank == rank;
+    });
+  };
+  return std::any_of(causes.begin(), causes.end(), [&](const Cause& cause) {
+    const Incident& exited = cause.incident();
+    const bool code = exited.kind == IncidentKind::kNonZeroExit && exited.rank >= 0 &&
+                      exited.exit_code > 0 && exited.exit_code < kSignalled &&
+                      cause.candidate->store == proto::STORE_PROCESS;
+    if (!code || tells_of_loss(exited.rank)) return false;
+    // Who tells of the loss after that is another one.
+    return loss.rank < 0 ? exited.t < loss.t
+                         : exited.rank != loss.rank && exited.t <= loss.t + kTogether;
+  });
 }
 
 bool IsAboutConnecting(const Incident& incident) {

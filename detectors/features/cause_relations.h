@@ -37,6 +37,9 @@ bool IsPassingWait(const logs::Incident& incident);
 // Whether `other` is a second source for the event that `cause` is.
 bool Supports(const Cause& other, const Cause& cause);
 
+// A rank had exited with a code of its own, and without a word of a lost peer, when another one
+// lost its connection.
+bool LeftByItself(const std::vector<Cause>& causes, const Cause& lost);
 // An exception that a connection or a name raised in the program's own code.
 bool IsAboutConnecting(const logs::Incident& incident);
 

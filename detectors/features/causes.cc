@@ -180,10 +180,11 @@ class Orderer {
   bool SurvivedXid(const windows::Candidate& xid) const {
     if (f_.exit_known && f_.exit_code == 0) return true;
     if (f_.progress - xid.progress_before < kProgressedAfter) return false;
-    // In a job's own text the driver's lines are a script's print of its log, before the run or
-    // after its end: before it they tell of another day.
+    // In a job's own text the driver's lines are a script's print of its log, of another day.
     if (xid.store == proto::STORE_LOG) return true;
-    return window_.clock.last_progress() - xid.incident.t > kWeakCard;
+    // A program's own error ends its context: who goes on is another. A weak card is felt later.
+    const bool by_program = OwnerOfGpuError(xid.incident) == GpuErrorOwner::kProgram;
+    return window_.clock.last_progress() - xid.incident.t > (by_program ? Seconds(10) : kWeakCard);
   }
 
   bool AfterTrainEnd(const windows::Candidate& candidate) const {
@@ -383,13 +384,11 @@ class Orderer {
           explained_abort) {
         cause.role = Role::kCascade;
       }
-      // Survivors lose their connections, or wait until their timeout, because somebody else is
-      // gone.
-      if ((incident.kind == IncidentKind::kPeerLost ||
-           incident.kind == IncidentKind::kRendezvous) &&
-          someone_died) {
+      // Survivors lose their connections, or wait until their timeout: somebody else is gone.
+      const bool lost = incident.kind == IncidentKind::kPeerLost;
+      if (((lost || incident.kind == IncidentKind::kRendezvous) && someone_died) ||
+          (lost && LeftByItself(causes_, cause)))
         cause.role = Role::kCascade;
-      }
       if (incident.kind == IncidentKind::kNonZeroExit && failed) cause.role = Role::kWrapper;
     }
     // The launcher's word alone: a child died by a signal, or with a code.
@@ -399,7 +398,8 @@ class Orderer {
     if (!AnyInitiating(causes_, [](const Cause&) { return true; })) {
       for (Cause& cause : causes_) {
         if (cause.role == Role::kCascade && cause.incident().kind == IncidentKind::kPeerLost &&
-            OfProcessGroup(cause.incident()) && !(f_.exit_known && f_.exit_code == 0) && f_.ended) {
+            OfProcessGroup(cause.incident()) && !LeftByItself(causes_, cause) &&
+            !(f_.exit_known && f_.exit_code == 0) && f_.ended) {
           cause.role = Role::kInitiating;
         }
       }

@@ -190,6 +190,9 @@ struct MetricFeatures {
   double first = logs::kAbsent;
   double last = logs::kAbsent;
   EvidenceRef evidence = kNoEvidence;
+  // Of a loss among them that is not finite any more: how often in a row, at its end.
+  int64_t lost = 0;
+  EvidenceRef lost_evidence = kNoEvidence;
 };
 
 // The throughput that the run should reach, and what it reaches: the median of its newest records.

@@ -94,6 +94,14 @@ bool SaysFailed(std::string_view text, std::string_view lower) {
   return HasAnyUpperWord(text.substr(0, kHead), {"ERROR", "FATAL", "CRITICAL"});
 }
 
+// As a traceback prints it; a dump of stacks has no comma there.
+bool IsFrameLine(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos || !text.substr(begin).starts_with("File \"")) return false;
+  const size_t line = text.find("\", line ");
+  return line != std::string_view::npos && text.find(", in ", line) != std::string_view::npos;
+}
+
 // A frame of a traceback is none, whatever its file is called.
 bool IsResult(std::string_view lower) {
   return HasDigit(lower) && lower.find("file \"") == std::string_view::npos &&
@@ -176,6 +184,7 @@ void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& 
     return citer.Add(std::move(evidence));
   };
   bool behind_records = true;
+  bool inside = false;  // of a traceback
   for (size_t age = 0; age < LastWords::kLines; ++age) {
     const SaidLine& line = job.last_words().At(age);
     if (line.offset < 0) break;
@@ -184,6 +193,13 @@ void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& 
     if (f.leave.last_line == kNoEvidence && !IsAfterword(line.text))
       f.leave.last_line = quote(EvidenceKind::kLastLine, line);
     if (line.bar || IsDrawing(line.text)) continue;
+    // The output ends within a traceback: its last line is a frame, or the code below one.
+    const bool ends_here = age == 0 || (age == 1 && inside);
+    inside = age == 0 && line.text.starts_with("    ");
+    if (ends_here && IsFrameLine(line.text)) {
+      f.leave.failure = quote(EvidenceKind::kSaidFailed, line);
+      continue;
+    }
     const std::string lower = LowerAscii(line.text);
     if (f.leave.done == kNoEvidence && SaysDone(lower))
       f.leave.done = quote(EvidenceKind::kSaidDone, line);
@@ -336,6 +352,14 @@ void DescribeMetric(const windows::AttemptWindow& window, Citer& citer, JobFeatu
   evidence.times = metric.values;
   evidence.values = {{FieldId::kName, row->name}};
   metric.evidence = citer.Add(std::move(evidence));
+  const windows::MetricRow* lost = window.training.metrics().NotFinite();
+  if (lost == nullptr) return;
+  metric.lost = lost->trailing_nonfinite;
+  Evidence not_finite = citer.Quote(EvidenceKind::kLossNonFinite, lost->first_nonfinite);
+  if (std::isfinite(lost->first)) not_finite.expected = lost->first;
+  not_finite.times = metric.lost;
+  not_finite.values.Set(FieldId::kName, lost->name);
+  metric.lost_evidence = citer.Add(std::move(not_finite));
 }
 
 void DescribeCompiler(const windows::JobWindow& job, const windows::AttemptWindow& window,

@@ -17,7 +17,9 @@
 #include "detectors/logs/progress/keras.h"
 #include "detectors/logs/progress/plain_record.h"
 #include "detectors/logs/progress/progress_fields.h"
+#include "detectors/logs/text/json_text.h"
 #include "detectors/logs/text/prefix.h"
+#include "detectors/logs/text/relayed_prefix.h"
 #include "detectors/logs/text/scanner.h"
 #include "detectors/model/archive.h"
 
@@ -33,6 +35,8 @@ constexpr size_t kMaxSpeakers = 16;
 // Progress records of other writers between the lines of a traceback, before it is taken to be
 // over.
 constexpr int32_t kInterleavedRecords = 4;
+
+constexpr size_t kShortestTail = 6;  // "Killed"
 
 // All anchors in one scanner. Rows: formats, then shapes, then the traceback machine, then the
 // summary machine.
@@ -129,13 +133,14 @@ struct Reader::State {
   KerasContext keras;
   BlockContext block;
   HeadedTable table;
-  uint32_t relayed = 0;      // width of a logger's prefix before each line of a traceback; 0 = none
+  RelayedPrefix relayed;
   int32_t strength = 0;      // of the strongest dialect so far
   PlainReader plain_reader;  // learns again after a restart
   RecordList records;
   RowSet anchored = RowSet(tables.words);  // rows of which the line holds an anchor
   std::string plain;                       // the line without ANSI sequences
   std::string unwrapped;                   // of a record of Docker
+  std::string unescaped;                   // of a traceback inside a record of JSON
   std::string number_text;  // numbers without their thousands separators; views point into it
 
   template <class A>
@@ -147,6 +152,11 @@ struct Reader::State {
   Speaker& NeedSpeaker(const CleanLine& line);
   bool FeedMachines(const CleanLine& line, const RowSet& rows);
   bool FeedFrame(const CleanLine& line);
+  bool FeedJson(const CleanLine& line);
+  bool FindAnchors(std::string_view text);
+  void ParseShapes(const CleanLine& line);
+  void FeedText(const CleanLine& line);
+  void FeedShapes(const CleanLine& tail);
   std::string_view Unrelayed(std::string_view text);
   bool ParsePlain(std::string_view text);
   bool ParseSpanning(const CleanLine& line, const RowSet& rows);
@@ -209,22 +219,10 @@ bool Reader::State::FeedMachines(const CleanLine& line, const RowSet& rows) {
   return speaker->traceback.Feed(line, records);
 }
 
-// A logger that relays what another process prints puts its prefix before each line of a traceback.
-// That of the first one is taken off those that follow, and leaves their indentation.
 std::string_view Reader::State::Unrelayed(std::string_view text) {
-  constexpr std::string_view kTitle = "Traceback (most recent call last):";
-  if (!text.empty() && text.back() == ':' && text.ends_with(kTitle)) {
-    relayed =
-        StripLoggerPrefix(text) == kTitle ? static_cast<uint32_t>(text.size() - kTitle.size()) : 0;
-    return text.substr(relayed);
-  }
-  if (relayed == 0) return text;
   const bool open = std::any_of(speakers.begin(), speakers.end(),
                                 [](const Speaker& speaker) { return speaker.traceback.open(); });
-  const bool prefixed =
-      text.size() >= relayed && StripLoggerPrefix(text).data() >= text.data() + relayed;
-  if (!open || !prefixed) relayed = 0;
-  return text.substr(relayed);
+  return relayed.Strip(text, open);
 }
 
 // A frame of an open traceback, and the source line below it, are nothing else: they need not be
@@ -243,6 +241,22 @@ bool Reader::State::FeedFrame(const CleanLine& line) {
   if (!frame && !code) return false;
   speaker->foreign_records = 0;
   return speaker->traceback.Feed(line, records);
+}
+
+// A logger that prints its records as JSON puts a whole traceback into one of their texts. It is
+// over where the record is.
+bool Reader::State::FeedJson(const CleanLine& line) {
+  std::string_view rest = TracebackInJson(line.text, unescaped);
+  if (rest.empty()) return false;
+  TracebackMachine machine;
+  while (!rest.empty()) {
+    CleanLine part = line;
+    part.text = rest.substr(0, rest.find('\n'));
+    machine.Feed(part, records);
+    rest.remove_prefix(std::min(part.text.size() + 1, rest.size()));
+  }
+  machine.Flush(records);
+  return true;
 }
 
 // Removes thousands separators; the text then lies in number_text, which Feed has given room for
@@ -330,6 +344,49 @@ bool Reader::State::ParseFormats(const CleanLine& line, const RowSet& rows) {
   });
 }
 
+// Marks the rows of which the text holds an anchor. Whether it holds any.
+bool Reader::State::FindAnchors(std::string_view text) {
+  std::fill(anchored.begin(), anchored.end(), 0);
+  uint64_t any = 0;
+  tables.scanner.Scan(text, [&](uint32_t row, size_t) {
+    const uint64_t bit = uint64_t{1} << (row % 64);
+    anchored[row / 64] |= bit;
+    any |= bit;
+    return true;
+  });
+  return any != 0;
+}
+
+void Reader::State::ParseShapes(const CleanLine& line) {
+  const auto first = static_cast<uint32_t>(tables.formats.size());
+  AnyRow(anchored, first, tables.traceback_row, [&](uint32_t row) {
+    tables.shapes[row - first].parse(line, records);
+    return false;
+  });
+}
+
+void Reader::State::FeedText(const CleanLine& line) {
+  const bool any = FindAnchors(line.text);
+  const bool spans = block.open() || table.open();
+  if (!any && speakers.empty() && !spans) return;
+  if (FeedMachines(line, anchored) || (!any && !spans)) return;
+  ParseFormats(line, anchored);
+  ParseShapes(line);
+}
+
+// What stands behind a bar: a death that the shell reports, the end of a training. Whatever was
+// read of the whole line is not read twice.
+void Reader::State::FeedShapes(const CleanLine& tail) {
+  const bool told = std::any_of(records.begin(), records.end(), [](const Record& record) {
+    return !std::holds_alternative<Progress>(record);
+  });
+  const bool open = std::any_of(speakers.begin(), speakers.end(),
+                                [](const Speaker& speaker) { return speaker.open(); });
+  if (told || open || !FindAnchors(tail.text)) return;
+  ParseShapes(tail);
+  if (records.empty()) ParseFormats(tail, anchored);
+}
+
 // Gives the incidents from `from` on what their row did not say.
 void Reader::State::Finish(const CleanLine& line, size_t from) {
   for (size_t i = from; i < records.size(); ++i) {
@@ -370,26 +427,16 @@ std::span<const Record> Reader::Feed(const LogLine& line, Timestamp t) {
                            line.end,
                            t};
   if (state.FeedFrame(clean)) return state.records;
-  RowSet& rows = state.anchored;
-  std::fill(rows.begin(), rows.end(), 0);
-  uint64_t any = 0;
-  state.tables.scanner.Scan(clean.text, [&](uint32_t row, size_t) {
-    const uint64_t bit = uint64_t{1} << (row % 64);
-    rows[row / 64] |= bit;
-    any |= bit;
-    return true;
-  });
-  const bool spans = state.block.open() || state.table.open();
-  if (any == 0 && state.speakers.empty() && !spans) return {};
-  if (!state.FeedMachines(clean, rows)) {
-    if (any != 0 || spans) {
-      state.ParseFormats(clean, rows);
-      const auto first = static_cast<uint32_t>(state.tables.formats.size());
-      AnyRow(rows, first, state.tables.traceback_row, [&](uint32_t row) {
-        state.tables.shapes[row - first].parse(clean, state.records);
-        return false;
-      });
-    }
+  if (state.FeedJson(clean)) {
+    state.Finish(clean, 0);
+    return state.records;
+  }
+  const size_t bar = EndOfBar(clean.text);
+  state.FeedText(clean);
+  if (Trimmed(clean.text.substr(bar)).size() >= kShortestTail) {
+    CleanLine tail = clean;
+    tail.text = clean.text.substr(bar);
+    state.FeedShapes(tail);
   }
   state.Finish(clean, 0);
   return state.records;

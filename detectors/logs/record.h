@@ -218,6 +218,9 @@ enum class MarkerKind : uint8_t {
   kMetric,  // a loss or reward outside of any dialect's record; text = its name, number = its value
 };
 inline constexpr size_t kMarkerKinds = static_cast<size_t>(MarkerKind::kMetric) + 1;
+// The name of a kMetric whose value was printed as a tensor of PyTorch with its graph: of what is
+// computed from the weights, which mostly is a loss.
+inline constexpr std::string_view kGraphMetric = "graph_metric";
 
 struct Marker {
   MarkerKind kind{};

@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "detectors/families/sender.h"
+#include "detectors/model/subs.h"
 
 namespace rankscope::engine {
 namespace {
@@ -94,6 +95,25 @@ constexpr Row kRows[] = {
     {"A1 X1 C1", "", "RegisterTask", "DEADLINE_EXCEEDED", "coordination_barrier"},
     // torch/utils/data/dataloader.py: a worker is gone, and no signal was seen.
     {kProgram, "", "DataLoader worker (pid", "exited unexpectedly", "loader_worker_gone"},
+    // safetensors/src/tensor.rs: the length of the header is not one.
+    {kPrograms, "SafetensorError", "eader", "", "broken_weights"},
+    {kPrograms, "SafetensorError", "MetadataIncompleteBuffer", "", "broken_weights"},
+    // NCCL's init.cc.
+    {"A1 X1 C1 X5", "", "Duplicate GPU detected", "", "duplicate_gpu"},
+    // transformers/trainer.py: what an evaluation returns begins with "eval_".
+    {kProgram, "KeyError", "'eval_", "", "metric_absent"},
+    {kProgram, "KeyError", "metric_for_best_model", "", "metric_absent"},
+    // torch/utils/cpp_extension.py: the compiler's own words stand above.
+    {kProgram, "", "Error building extension", "", "extension_build"},
+    {kProgram, "", "DNN library is not found", "", "cudnn_absent"},
+    {kProgram, "", "Could not create cudnn handle", "", "cudnn_absent"},
+    // aiohttp, below fsspec and datasets: what is streamed over the network.
+    {kProgram, "ClientPayloadError", "", "", "stream_broke"},
+    {kProgram, "ServerDisconnectedError", "", "", "stream_broke"},
+    {kProgram, "ClientOSError", "", "", "stream_broke"},
+    {kProgram, "FSTimeoutError", "", "", "stream_broke"},
+    {kProgram, "BrokenProcessPool", "terminated abruptly", "", "loader_worker_gone"},
+    {kProgram, "", "subprocesses has abruptly died", "", "loader_worker_gone"},
     // Sockets of the program's own.
     {kProgram, "", "Address already in use", "", "port_held"},
     {kProgram, "", "address already in use", "", "port_held"},
@@ -177,6 +197,8 @@ std::string_view AdviceOf(std::string_view code, const Finding& finding, const J
   if (IsOf(code, "A2 X20") && SentToItself(f, *primary, finding))
     return finding.signal == SIGINT ? "interrupted_itself" : "killed_itself";
   const logs::Incident& incident = primary->incident();
+  if (incident.sub == subs::kNoContainer && incident.frame == logs::FrameKind::kAssetLoad)
+    return "image_absent";
   if (code == "X3") return FieldOf(*primary, "error") == "device_assert" ? "device_assert" : "";
   for (const Row& row : kRows) {
     if (!IsOf(code, row.codes) || !Fits(row, incident)) continue;

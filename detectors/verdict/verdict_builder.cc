@@ -39,6 +39,7 @@ using sentences::SignalName;
 void DescribeCurve(const JobFeatures& f, FieldValues& values) {
   values.Set(FieldId::kLossStart, f.loss.start).Set(FieldId::kLossEnd, f.loss.end);
   values.Set(FieldId::kLosses, f.loss.points).Set(FieldId::kLines, f.lines);
+  if (f.metric.values > 0) values.Set(FieldId::kSaid, "loss or reward");
   if (f.loss.points == 1) values.Set(FieldId::kLastLoss, f.loss.last);
 }
 

@@ -414,8 +414,8 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
     if (attempts_.TellRestartInText()) BeginAttempt(t);
   } else if (begins && attempts_.terminal() && !attempts_.suspected() && MayBegin(stream)) {
     attempts_.Suspect(t);
-  } else if (marker.kind == MarkerKind::kTrainBegin &&
-             now().marker(MarkerKind::kTrainEnd).count > 0 && !ranked_streams()) {
+  } else if (marker.kind == MarkerKind::kTrainBegin && !ranked_streams() &&
+             (now().marker(MarkerKind::kTrainEnd).count > 0 || IsOfAnotherProgram(marker))) {
     // One training after another in one log: the last one is judged.
     BeginAttempt(t, Processes::kSame);
   }
@@ -463,6 +463,17 @@ void JobWindow::OnMarker(const logs::Marker& marker, uint32_t stream, const LogL
     surroundings_.OnFact(marker, stream, seen.offset, seen.line, t);
   }
   if (attempts_.suspected() && marker.kind == MarkerKind::kTrainEnd) ConfirmSuspected(t);
+}
+
+// A trainer that says once in its life that it begins, and says so behind training records: a log
+// that is written on by the next run, whose predecessor was ended without a word. Loops of one's
+// own and fairseq say it at each epoch.
+bool JobWindow::IsOfAnotherProgram(const logs::Marker& begin) const {
+  constexpr std::string_view kOnce[] = {"hf_train_begin", "mmcv_begin", "megatron_begin",
+                                        "titan_begin"};
+  constexpr int64_t kRecords = 3;  // before it: ranks that share a log begin at different times
+  return now().progress >= kRecords &&
+         std::find(std::begin(kOnce), std::end(kOnce), begin.name) != std::end(kOnce);
 }
 
 Attempts::Close JobWindow::CloseNow() const {

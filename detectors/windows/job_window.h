@@ -314,6 +314,7 @@ class JobWindow {
   bool TakesProgress(const logs::Progress& progress, const LogLine& line, Timestamp t);
   bool MayBegin(uint32_t stream);
   using Processes = Attempts::Processes;
+  bool IsOfAnotherProgram(const logs::Marker& begin) const;
   void BeginAttempt(Timestamp t, Processes processes = Processes::kNew);
   void BeginRequeued(int32_t slurm_restart, Timestamp t);
   void ConfirmSuspected(Timestamp t);

@@ -52,10 +52,9 @@ void AddCounters(std::string_view text, Incident& incident) {
 }
 
 // Up to torch 1.8 without the watchdog's name.
-constexpr std::string_view kWatchdogAnchors[] = {"aught collective operation timeout",
-                                                 "timed out in blocking wait"};
+constexpr std::string_view kWatchdogAnchors[] = {
+    "aught collective operation timeout", "timed out in blocking wait", "Timeout at NCCL work: "};
 constexpr std::string_view kFollowAnchors[] = {"detected by watchdog at work",
-                                               "imeout at NCCL work",
                                                "Received a dump signal",
                                                "flight recorder dump signal",
                                                "Received a global",
@@ -91,6 +90,9 @@ constexpr std::string_view kPeerAnchors[] = {"Connection closed by peer",
 constexpr std::string_view kIbAnchors[] = {"Got completion from peer", "Got completion with error",
                                            "Got async event",          "Got async error event",
                                            "async fatal event",        "Call to ibv_"};
+constexpr std::string_view kUcxAnchors[] = {"Transport retry count exceeded on ",
+                                            "Receiver-not-ready retry count exceeded on ",
+                                            "RNR retry count exceeded on "};
 constexpr std::string_view kOfiAnchors[] = {"completed with error. RC", "NET/OFI Couldn't open AV"};
 
 // ibv_wc_status; NCCL prints the number alone.
@@ -120,8 +122,8 @@ void ParseFollow(const CleanLine& line, RecordList& out) {
   if (Contains(line.text, "WorkNCCL(")) return;  // the watchdog row has it
   AddSpeaker(line.text, incident);
   AddCounters(line.text, incident);
-  static constexpr std::string_view kSeq[] = {
-      "watchdog at work: ", "watchdog at work sequence id: ", "imeout at NCCL work: "};
+  static constexpr std::string_view kSeq[] = {"watchdog at work: ",
+                                              "watchdog at work sequence id: "};
   for (std::string_view needle : kSeq) {
     if (const auto seq = IntAfter(line.text, needle); seq) AddField(incident, "seq", *seq);
   }
@@ -218,6 +220,16 @@ void ParseIb(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
+// UCX, src/uct/ib/mlx5/ib_mlx5_log.c: "ib_mlx5_log.c:171  Transport retry count exceeded on
+// mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)". The process aborts behind it.
+void ParseUcx(const CleanLine& line, RecordList& out) {
+  Incident incident = MakeIncident(IncidentKind::kPeerLost, line, "ucx_ib");
+  incident.sub = subs::kIb;
+  AddField(incident, "backend", "ucx");
+  AddField(incident, "device", LeadingWord(After(line.text, "exceeded on ")));
+  out.push_back(std::move(incident));
+}
+
 void ParseOfi(const CleanLine& line, RecordList& out) {
   if (!Contains(line.text, "NET/OFI")) return;
   Incident incident = MakeIncident(IncidentKind::kPeerLost, line, "nccl_ofi");
@@ -260,6 +272,10 @@ constexpr ShapeRow kRows[] = {
      "g3:901:944 [2] transport/net_ib.cc:1410 NCCL WARN NET/IB : Got completion from peer "
      "10.9.8.7<50112> with "
      "status=12 opcode=0 len=0 vendor err 129 (Send)"},
+    {"ucx_ib", "InfiniBand or RoCE reports to UCX that a peer does not answer", kUcxAnchors,
+     ParseUcx,
+     "[g3:901  :0:944] ib_mlx5_log.c:171  Transport retry count exceeded on mlx5_2:1/IB (synd 0x15 "
+     "vend 0x81 hw_synd 0/0)"},
     {"nccl_ofi", "libfabric (EFA) reports a failed request", kOfiAnchors, ParseOfi,
      "p4d-2:88:131 [5] nccl_net_ofi_cq.c:204 NCCL WARN NET/OFI Request completed with error. RC: "
      "5. Error: "

@@ -90,6 +90,8 @@ constexpr ClassRow kFaultByWords[] = {
     {"", "no kernel image is available", kEnv},
     {"", "named symbol not found", kEnv},
     {"", "cuDNN version incompatibility", kEnv},
+    {"", "DNN library is not found", kEnv},  // TensorFlow
+    {"", "Could not create cudnn handle", kEnv},
     {"", "VERSION_MISMATCH", kEnv},
     {"", "compute capability", kEnv},
     {"", "only supports Ampere", kEnv},
@@ -109,6 +111,8 @@ constexpr ClassRow kFaultByWords[] = {
     {"", "Too many open files", kEnv},
     {"", "DataLoader worker (pid", kEnv},  // it does not know why its worker is gone
     {"", "can't start new thread", kEnv},
+    {"", "was terminated abruptly while the future", kEnv},
+    {"", "subprocesses has abruptly died", kEnv},
 
     // Architectures that the installed version does not know.
     {"", "does not recognize this architecture", kEnv},
@@ -223,6 +227,13 @@ constexpr ClassRow kOfOthers[] = {
     {"RuntimeEnvSetupError", "", kEnv},
     {"pynvml.NVMLError_LibraryNotFound", "", kEnv},
     {"GatedRepoError", "", kAsset},
+    {"DatasetNotFoundError", "", kAsset},
+    {"DataFilesNotFoundError", "", kAsset},
+    {"ClientPayloadError", "", kAsset},  // aiohttp, below fsspec
+    {"ClientConnectorError", "", kAsset},
+    {"ClientOSError", "", kAsset},
+    {"ServerDisconnectedError", "", kAsset},
+    {"FSTimeoutError", "", kAsset},
     {"RepositoryNotFoundError", "", kAsset},
     {"DisabledRepoError", "", kAsset},
     {"EntryNotFoundError", "", kAsset},

@@ -14,6 +14,8 @@ constexpr ClassRow kSubs[] = {
     {"", "Too many open files", "other"},
     {"", "DataLoader worker (pid", "other"},
     {"", "can't start new thread", "other"},
+    {"", "was terminated abruptly while the future", "other"},
+    {"", "subprocesses has abruptly died", "other"},
     {"ModuleNotFoundError", "", "missing_module"},
     {"ImportError", "", "missing_module"},
     {"PackageNotFoundError", "", "missing_module"},
@@ -90,6 +92,8 @@ constexpr ClassRow kSubs[] = {
     {"", "named symbol not found", "cuda_runtime"},
     {"", "no kernel image is available", "cuda_runtime"},
     {"", "cuDNN version incompatibility", "cuda_runtime"},
+    {"", "DNN library is not found", "cuda_runtime"},
+    {"", "Could not create cudnn handle", "cuda_runtime"},
     {"", "compute capability", "cuda_runtime"},
     {"", "only supports Ampere", "cuda_runtime"},
     {"", "CUDA is not available", "cuda_runtime"},
@@ -131,6 +135,8 @@ constexpr std::string_view kTransient[] = {
     "Temporary failure in name resolution",
     "Max retries exceeded",
     "Slow Down",
+    "Response payload is not completed",
+    "Server disconnected",
 };
 
 }  // namespace

@@ -34,16 +34,17 @@ std::string_view BehindSource(std::string_view text) {
 // 03:04:05.678901: F dir/file.cc:12] ". The letter of the level is what tells them from the others.
 std::string_view FatalMessage(std::string_view text) {
   text = TrimLeft(text);
-  constexpr size_t kDay = 5;     // F0102
-  constexpr size_t kClock = 26;  // 2026-01-02 03:04:05.678901
+  constexpr size_t kDay = 5;    // F0102
+  constexpr size_t kDate = 11;  // "2026-01-02 "
+  constexpr std::string_view kLevel = ": F ";
   if (text.size() > kDay && text[0] == 'F' && IsDigits(text.substr(1, kDay - 1)) &&
       text[kDay] == ' ' && IsDigits(text.substr(kDay + 1, 2)) &&
       text.substr(kDay + 3).starts_with(":"))
     return BehindSource(text.substr(kDay + 1));
-  if (text.size() > kClock && text.substr(kClock).starts_with(": F ") &&
-      IsDigits(text.substr(0, 4)) && text[4] == '-')
-    return BehindSource(text.substr(kClock + 4));
-  return {};
+  if (text.size() <= kDate || !IsDigits(text.substr(0, 4)) || text[4] != '-') return {};
+  const size_t level = text.find_first_not_of("0123456789:.", kDate);
+  if (level == std::string_view::npos || !text.substr(level - 1).starts_with(kLevel)) return {};
+  return BehindSource(text.substr(level - 1 + kLevel.size()));
 }
 
 // JAX's client of the coordination service ends its process when another task is gone:
@@ -89,12 +90,26 @@ void ParsePlace(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
+// qguiapplication.cpp calls qFatal() where there is no display, and its text ends the process.
+constexpr std::string_view kQtAnchors[] = {"no Qt platform plugin could be initialized"};
+
+void ParseQt(const CleanLine& line, RecordList& out) {
+  Incident incident = MakeIncident(IncidentKind::kException, line, "qt_platform");
+  incident.frame = FrameKind::kImport;
+  incident.message = Capped(Trim(line.text), kMessageCap);
+  SetSignal(incident, 6);
+  out.push_back(std::move(incident));
+}
+
 constexpr ShapeRow kRows[] = {
     {"cpp_fatal", "a C++ library logs a fatal error and aborts", kFatalAnchors, ParseFatal,
      "F0305 11:12:13.141592 20331 ring_buffer.cc:88] Check failed: head_ <= tail_ (9 vs. 7)"},
     {"paddle_place", "Paddle cannot use the device that it was given", kPlaceAnchors, ParsePlace,
      "E0305 11:12:13.141592 20331 place.cc:117] Invalid CUDAPlace(5), must inside [0, 4), because "
      "GPU number on your machine is 4"},
+    {"qt_platform", "Qt has no display to draw on and aborts", kQtAnchors, ParseQt,
+     "This application failed to start because no Qt platform plugin could be initialized. "
+     "Reinstalling the application may fix this problem."},
 };
 
 }  // namespace

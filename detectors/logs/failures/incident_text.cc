@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
 #include "detectors/logs/text/number.h"
 
@@ -230,6 +231,13 @@ bool IsRetry(std::string_view text) {
       "skipping", "Skipping", "ignoring", "Ignoring", "attempt ",   "Attempt ",
   };
   return ContainsAny(text, kWords);
+}
+
+int32_t CrashOfExitCode(int32_t code) {
+  constexpr int32_t kSignalled = 128, kCrashes[] = {4, 6, 7, 8, 9, 11};
+  const bool crash =
+      std::find(std::begin(kCrashes), std::end(kCrashes), code - kSignalled) != std::end(kCrashes);
+  return crash ? code - kSignalled : 0;
 }
 
 }  // namespace rankscope::logs

@@ -58,6 +58,9 @@ int32_t SignalNumber(std::string_view name);
 std::string SignalName(int32_t signal);
 // The strsignal() texts that shells, launchers and torch print: "Killed", "Segmentation fault",
 // "Bus error".
+// The signal that a shell turned into the exit code 128 + n, if a process dies of it by itself or
+// is killed; else 0.
+int32_t CrashOfExitCode(int32_t code);
 int32_t SignalOfDescription(std::string_view description);
 
 // An incident that cites `line` and speaks for its rank.

@@ -21,7 +21,8 @@ constexpr std::string_view kOomAnchors[] = {"oom-kill:constraint=",
                                             "killed as a result of limit of "};
 // Daemons that kill before the kernel must; the kubelet evicts.
 constexpr std::string_view kDaemonAnchors[] = {
-    "systemd-oomd", "earlyoom", "low on resource: memory", "sending SIGTERM to process "};
+    "systemd-oomd", "earlyoom", "low on resource: memory", "low on resource: ephemeral-storage",
+    "sending SIGTERM to process "};
 constexpr std::string_view kFaultAnchors[] = {": segfault at ", "general protection fault",
                                               "trap invalid opcode", "trap divide error"};
 constexpr std::string_view kMceAnchors[] = {
@@ -92,6 +93,8 @@ void ParseOom(const CleanLine& line, RecordList& out) {
   const bool named = ContainsAny(text, {"ut of memory: ", "oom-kill:constraint="});
   const bool by_limit =
       Contains(text, "Task in /") && Contains(text, "killed as a result of limit of");
+  // Somebody tells of it: a text that a model has written, a document.
+  if (ContainsAny(Before(text, "ut of memory: "), {"\"", "`", "'"}) && named) return;
   if (!named && !by_limit && !(Contains(text, "Killed process ") && Contains(text, "total-vm:")))
     return;
   Incident incident = MakeIncident(IncidentKind::kHostOom, line, "kernel_oom");
@@ -120,6 +123,13 @@ void ParseDaemon(const CleanLine& line, RecordList& out) {
                      (Contains(text, "Killed /") && Contains(text, "due to memory")));
   const bool early = Contains(text, "to process ") && Contains(text, ": badness ");
   const bool evicted = Contains(text, "The node was low on resource: memory");
+  if (Contains(text, "The node was low on resource: ephemeral-storage")) {
+    Incident full = MakeIncident(IncidentKind::kStorage, line, "evicted");
+    full.message = Capped(Trim(text), kMessageCap);
+    AddField(full, "errno", "ENOSPC");
+    out.push_back(std::move(full));
+    return;
+  }
   if (!oomd && !early && !evicted) return;
   Incident incident = MakeIncident(IncidentKind::kHostOom, line, "oom_daemon");
   incident.sub = "host";

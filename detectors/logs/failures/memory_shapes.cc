@@ -110,6 +110,7 @@ constexpr std::string_view kDeviceTexts[] = {
     "CUFFT_ALLOC_FAILED",
     "Failed to CUDA calloc",
     "Failed to CUDA malloc",
+    "No executable batch size found",  // accelerate, utils/memory.py: behind the last refusal
     "OOM when allocating tensor",
     "RESOURCE_EXHAUSTED: Out of memory",
     "RESOURCE_EXHAUSTED: CUDA_ERROR_OUT_OF_MEMORY",

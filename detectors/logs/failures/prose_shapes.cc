@@ -23,6 +23,16 @@ constexpr std::string_view kUsageAnchors[] = {": error: ",
                                               "Error: Invalid value",
                                               "Error: Got unexpected",
                                               "Error: No such command",
+                                              "Error: Missing argument",
+                                              "│ No such option",
+                                              "│ No such command",
+                                              "│ Missing option",
+                                              "│ Missing argument",
+                                              "│ Invalid value for ",
+                                              "│ Got unexpected extra ",
+                                              "│ Unrecognized option",
+                                              "│ Unrecognized or misplaced",
+                                              "│ The following arguments are required",
                                               "Flags parsing error:",
                                               "Could not override '",
                                               "Cannot find primary config",
@@ -78,7 +88,7 @@ void ParseException(const CleanLine& line, RecordList& out) {
 
 // argparse: "prog: error: text", the program a word without spaces at the line's head. Compilers
 // and linkers print "file.c:3:1: error:" and daemons "srun: error:" in the same grammar, so the
-// words behind must be argparse's.
+// words behind must be argparse's. typer and tyro draw click's and argparse's words into a panel.
 void ParseUsage(const CleanLine& line, RecordList& out) {
   static constexpr std::string_view kWords[] = {
       "unrecognized arguments", "the following arguments are required",
@@ -92,7 +102,12 @@ void ParseUsage(const CleanLine& line, RecordList& out) {
   static constexpr std::string_view kClick[] = {
       "Error: No such option",      "Error: Missing option",   "Error: Invalid value",
       "Error: Got unexpected",      "Error: No such command",  "FATAL Flags parsing error:",
-      "Cannot find primary config", "Error merging override ", "Missing mandatory value: "};
+      "Cannot find primary config", "Error merging override ", "Missing mandatory value: ",
+      "Error: Missing argument"};
+  static constexpr std::string_view kPanel[] = {
+      "No such option",      "No such command",       "Missing option",
+      "Missing argument",    "Invalid value for ",    "Got unexpected extra ",
+      "Unrecognized option", "Unrecognized or mispl", "The following arguments are required"};
   const std::string_view text = line.text;
   const size_t at = text.find(": error: ");
   const std::string_view program = text.substr(0, at);
@@ -105,10 +120,19 @@ void ParseUsage(const CleanLine& line, RecordList& out) {
   const bool hydra = text.starts_with("Could not override '") ||
                      (text.starts_with("Key '") && Contains(text, "' is not in struct")) ||
                      (text.starts_with("In '") && Contains(text, ": Could not find '"));
-  if (!argparse && !click && !hydra) return;
+  constexpr std::string_view kSide = "│";
+  std::string_view inside = text.starts_with(kSide) ? text.substr(kSide.size()) : "";
+  if (TrimRight(inside).ends_with(kSide))
+    inside = TrimRight(inside).substr(0, TrimRight(inside).size() - kSide.size());
+  inside = Trim(inside);
+  const bool panel =
+      std::any_of(std::begin(kPanel), std::end(kPanel),
+                  [inside](std::string_view start) { return inside.starts_with(start); });
+  if (!argparse && !click && !hydra && !panel) return;
   Incident incident = MakeIncident(IncidentKind::kUsageError, line, "usage_error");
   incident.frame = FrameKind::kConfig;
   if (argparse) incident.message = Capped(text.substr(at + 9), kMessageCap);
+  if (panel) incident.message = Capped(inside, kMessageCap);
   out.push_back(std::move(incident));
 }
 

@@ -79,12 +79,15 @@ constexpr CauseRow kCauses[] = {
     {"clients joined", subs::kJoin},
     {"Wait_for_all_tasks_to_register", subs::kJoin},
     {"CoordinationService/RegisterTask", subs::kJoin},
+    {"PjRT_Client_Connect", subs::kJoin},
     {"store based barrier", subs::kJoin},
     {"connectFullMesh failed", subs::kJoin},
     {"waiting for clients", subs::kJoin},
     {"Cannot assign requested address", subs::kBind},
-    {"no socket interface found", subs::kBind},
+    // The store listens on all addresses of its node: what it can be refused is its port.
+    {"server socket has failed to listen on any", subs::kPortInUse},
     {"server socket has failed to", subs::kBind},
+    {"no socket interface found", subs::kNoInterface},
     {"Stop_waiting response is expected", subs::kStoreLost},
     {"failed to recv, got 0 bytes", subs::kStoreLost},
     {"keep-alive heartbeat", subs::kStoreLost},
@@ -114,7 +117,8 @@ constexpr std::string_view kStoreWords[] = {
     "gai error", "key-value store", "store based barrier", "connectFullMesh failed"};
 // NCCL before it has a communicator.
 constexpr std::string_view kBootstrapWords[] = {"socketStartConnect", "socketPollConnect",
-                                                "NCCL WARN Bootstrap"};
+                                                "NCCL WARN Bootstrap",
+                                                "Bootstrap : no socket interface found"};
 constexpr std::string_view kAnchors[] = {"[c10d]",
                                          "TCPStore",
                                          "client socket has timed out",
@@ -178,7 +182,8 @@ bool IsWarningLevel(std::string_view text) {
 }
 
 bool IsRegistration(std::string_view text) {
-  return ContainsAny(text, {"Wait_for_all_tasks_to_register", "CoordinationService/RegisterTask"});
+  return ContainsAny(text, {"Wait_for_all_tasks_to_register", "CoordinationService/RegisterTask",
+                            "PjRT_Client_Connect"});
 }
 
 bool ReadRendezvous(std::string_view text, Incident& incident) {
@@ -208,6 +213,12 @@ bool ReadRendezvous(std::string_view text, Incident& incident) {
   const bool lost_later = incident.sub == subs::kStoreLost && !forming;
   if (lost_later) incident.role = Role::kCascade;
   AddAddress(text, incident);
+  // ProcessGroupNCCL::broadcastUniqueNCCLID: whose word did not come.
+  if (Contains(text, "is setting up NCCL communicator")) {
+    AddField(incident, "how", "communicator");
+    const auto peer = IntAfter(text, "retrieving ncclUniqueId from [");
+    if (peer && *peer >= 0 && *peer < (1 << 24)) AddField(incident, "peer", *peer);
+  }
   if (const auto number = IntAfter(text, "errno: "); number) AddField(incident, "errno", *number);
   if (const auto size = IntAfter(text, "world_size="); size) AddField(incident, "expected", *size);
   if (const auto here = IntAfter(text, "worker_count="); here) AddField(incident, "joined", *here);

@@ -32,6 +32,12 @@ constexpr std::string_view kZshAnchors[] = {
     "zsh: ", " killed ", " terminated ", " segmentation fault ", " abort ", " bus error "};
 constexpr std::string_view kFishAnchors[] = {"terminated by signal "};
 constexpr std::string_view kMakeAnchors[] = {": *** ["};
+constexpr std::string_view kEndAnchors[] = {"Process finished with exit code ",
+                                            "Exited with exit code ",
+                                            "a non-zero status of ",
+                                            "non-zero exit code: ",
+                                            "exited with non-zero status ",
+                                            "died from signal "};
 constexpr std::string_view kKubectlAnchors[] = {"command terminated with exit code "};
 constexpr std::string_view kSystemdAnchors[] = {": Main process exited, code=",
                                                 " has been killed by the OOM killer."};
@@ -219,6 +225,38 @@ void ParseKubectl(const CleanLine& line, RecordList& out) {
   out.push_back(Exit(line, "kubectl", static_cast<int32_t>(*code)));
 }
 
+// What others print of a program's end: PyCharm ("Process finished with exit code 137 (interrupted
+// by signal 9: SIGKILL)"), LSF ("Exited with exit code 139."), PALS ("n1: rank 3 died from signal
+// 9"), Vertex AI and Determined ("exited with a non-zero status of 137", "non-zero exit code:
+// 137").
+void ParseEnd(const CleanLine& line, RecordList& out) {
+  const std::string_view text = line.text;
+  if (Contains(text, "srun:") || IsRetry(text)) return;
+  if (const auto signal = IntAfter(text, "died from signal ");
+      signal && *signal > 0 && *signal <= 64) {
+    Incident incident = Death(line, "end_told", static_cast<int32_t>(*signal), 0, {});
+    if (const auto rank = IntAfter(text, ": rank "); rank && *rank >= 0 && *rank < (1 << 24))
+      incident.rank = static_cast<int32_t>(*rank);
+    out.push_back(std::move(incident));
+    return;
+  }
+  for (const std::string_view anchor : kEndAnchors) {
+    const auto code = IntAfter(text, anchor);
+    if (!code || *code <= 0 || *code > 255) continue;
+    const auto status = static_cast<int32_t>(*code);
+    Incident incident = Exit(line, "end_told", status);
+    // LSF ends a job at its limit by SIGUSR2, whose code says nothing of the program.
+    if (CrashOfExitCode(status) == 0) {
+      incident.kind = IncidentKind::kNonZeroExit;
+      incident.signal = 0;
+      std::erase_if(incident.fields, [](const KeyValue& field) { return field.key == "signal"; });
+      incident.exit_code = status;
+    }
+    out.push_back(std::move(incident));
+    return;
+  }
+}
+
 // "systemd[1]: fit.service: Main process exited, code=killed, status=9/KILL", "fit.service: A
 // process of this unit has been killed by the OOM killer."
 void ParseSystemd(const CleanLine& line, RecordList& out) {
@@ -247,6 +285,8 @@ constexpr ShapeRow kRows[] = {
      "make: *** [Makefile:12: pretrain] Killed"},
     {"kubectl", "kubectl reports how its command ended", kKubectlAnchors, ParseKubectl,
      "command terminated with exit code 137"},
+    {"end_told", "an editor or a batch system reports how a program ended", kEndAnchors, ParseEnd,
+     "Process finished with exit code 137 (interrupted by signal 9: SIGKILL)"},
     {"systemd", "systemd reports how a unit's process ended", kSystemdAnchors, ParseSystemd,
      "systemd[1]: fit.service: Main process exited, code=killed, status=9/KILL"},
 };

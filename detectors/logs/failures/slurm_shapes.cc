@@ -43,6 +43,7 @@ constexpr std::string_view kRefusalAnchors[] = {
     "Unable to create step for job ",
     "Unable to allocate resources: ", "Batch job submission failed: ", "execve(): "};
 constexpr std::string_view kForceAnchors[] = {"Force Terminated "};
+constexpr std::string_view kInterruptAnchors[] = {"srun: sending Ctrl-C to "};
 
 // A job id with its array or step part: digits, '.', '_', '+' and the step's name.
 std::string_view IdText(std::string_view text) {
@@ -106,6 +107,12 @@ void ParseTask(const CleanLine& line, RecordList& out) {
     if (!code || *code < -255 || *code > 255 || *code == 0) return;
     incident.exit_code = static_cast<int32_t>(*code);
     if (incident.exit_code == 143) incident.role = Role::kCascade;
+    // A shell's word for the death of its child, where the task is a shell.
+    if (const int32_t died = CrashOfExitCode(incident.exit_code); died != 0) {
+      incident.kind = IncidentKind::kSignalDeath;
+      incident.role = Role::kInitiating;
+      SetSignal(incident, died);
+    }
   } else if (signal != 0) {
     incident.kind = IncidentKind::kSignalDeath;
     SetSignal(incident, signal);
@@ -201,6 +208,15 @@ void ParseForce(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
+// The second Ctrl-C at srun's terminal; the first one only makes it print the state of its tasks.
+void ParseInterrupt(const CleanLine& line, RecordList& out) {
+  Incident incident = MakeIncident(IncidentKind::kTerminated, line, "srun_interrupt");
+  incident.rank = -1;
+  SetSignal(incident, 2);
+  AddField(incident, "step", IdText(After(line.text, "StepId=")));
+  out.push_back(std::move(incident));
+}
+
 constexpr ShapeRow kRows[] = {
     {"slurmstepd", "slurmstepd says why it ends a job or a step", kEndAnchors, ParseEnd,
      "slurmstepd: error: *** STEP 60123.2 ON gpu-17 CANCELLED AT 2025-05-06T07:08:09 DUE TO "
@@ -221,6 +237,8 @@ constexpr ShapeRow kRows[] = {
      "slurmstepd: error: execve(): train_all.sh: Permission denied"},
     {"srun_force", "srun ends the step", kForceAnchors, ParseForce,
      "srun: Force Terminated StepId=4242.0"},
+    {"srun_interrupt", "somebody interrupts srun at its terminal", kInterruptAnchors,
+     ParseInterrupt, "srun: sending Ctrl-C to StepId=4242.0"},
 };
 
 }  // namespace

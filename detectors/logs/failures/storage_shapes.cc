@@ -20,6 +20,7 @@ constexpr StorageRow kTexts[] = {
     {"Read-only file system", "EROFS"},
     {"Stale file handle", "ESTALE"},
     {"PytorchStreamWriter failed", ""},
+    {"Error while creating shared memory segment /dev/shm/nccl-", ""},  // NCCL's shmutils.cc
     {". unexpected pos ", ""},  // its archive is shorter than what it wrote: a write was cut
     {"OSError: [Errno 5]", "EIO"},
     {"[Errno 28]", "ENOSPC"},

@@ -34,17 +34,6 @@ bool IsGroup(const Incident& incident) {
   return LastComponent(incident.exception_type).ends_with("ExceptionGroup");
 }
 
-// The last of a chain quotes the lines of its first and of the one before it: the first is what
-// happened, the other what the last was raised from.
-void QuoteCause(const Incident& earlier, Incident& last) {
-  for (const Quote& quote : earlier.quotes) {
-    if (quote.role != QuoteRole::kCause) continue;
-    last.quotes.push_back(quote);
-    break;
-  }
-  AddQuote(last, QuoteRole::kCause, earlier.line, earlier.offset);
-}
-
 }  // namespace
 
 bool TracebackMachine::Feed(const CleanLine& line, RecordList& out) {
@@ -159,7 +148,8 @@ void TracebackMachine::BeginAside() {
 // "...:" and a traceback.
 bool TracebackMachine::WrapsInner() const {
   const std::string_view last = LastComponent(pending_.exception_type);
-  return last == "ProcessRaisedException" || IsGroup(pending_) || TrimRight(tail_).ends_with(":");
+  return last == "ProcessRaisedException" || last == "CheckpointException" || IsGroup(pending_) ||
+         TrimRight(tail_).ends_with(":");
 }
 
 void TracebackMachine::BeginFrames(Join join) {
@@ -263,6 +253,7 @@ void TracebackMachine::Complete(std::string_view type, std::string_view message,
     QuoteCause(pending_, next);
   } else if (has_pending_ && join_ == Join::kInner) {
     if (next.local_rank < 0) next.local_rank = pending_.local_rank;
+    if (next.rank < 0) next.rank = pending_.rank;
     next.cause_type = pending_.cause_type;
     next.cause_message = pending_.cause_message;
     KeepUncaught(pending_, next);
@@ -270,6 +261,7 @@ void TracebackMachine::Complete(std::string_view type, std::string_view message,
     Emit(out);
   }
   aside_ = aside;
+  if (const int32_t rank = RankOfCheckpoint(message); rank >= 0) next.rank = rank;
   pending_ = std::move(next);
   has_pending_ = true;
   if (join_ != Join::kInner) headers_ = std::max(headers_ - 1, 0);
@@ -317,6 +309,8 @@ bool TracebackMachine::ContinuesWrapped(std::string_view text) const {
 }
 
 bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line, RecordList& out) {
+  // tqdm draws its bars once more when the interpreter ends, and a terminal echoes what was typed.
+  if (Contains(text, "%|") || Trim(text) == "^C") return false;
   if (text.empty() || IsGroupRule(text)) {
     below_ = -1;  // an empty line ends what may be the message's
     return true;
@@ -429,6 +423,12 @@ void TracebackMachine::Emit(RecordList& out) {
   if (pending_.kind == IncidentKind::kPeerLost && of_data) {
     pending_.kind = IncidentKind::kException;
     pending_.role = Role::kInitiating;
+    told = false;
+  }
+  // A standard output that nobody reads any more.
+  if (pending_.kind == IncidentKind::kPeerLost && aside_ &&
+      pending_.exception_type == "BrokenPipeError") {
+    pending_.kind = IncidentKind::kException;
     told = false;
   }
   // "DataLoader worker (pid(s) 7) exited unexpectedly" tells less than the signal that killed it.

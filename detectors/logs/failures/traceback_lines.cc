@@ -13,7 +13,9 @@ namespace rankscope::logs {
 // the line; in prose and in serialised text it does not.
 bool IsHeader(std::string_view text) {
   static constexpr std::string_view kEnding = "Traceback (most recent call last):";
-  return text.ends_with(kEnding);
+  // torch/distributed/checkpoint/api.py prints what another rank raised behind "(RANK 3)".
+  static constexpr std::string_view kOfRank = "Traceback (most recent call last): (RANK ";
+  return text.ends_with(kEnding) || (text.ends_with(')') && text.starts_with(kOfRank));
 }
 
 // An exception group draws margins: "  | ", "  + Exception Group Traceback", "  +-+---- 1 ----".
@@ -86,6 +88,20 @@ bool IsSentence(std::string_view text) {
       !text.empty() && ((text[0] >= 'A' && text[0] <= 'Z') ||
                         (text[0] >= '1' && text[0] <= '9' && text.size() > 4 && text[3] == ' '));
   return begins && text.size() >= kShortest && !ContainsAny(text, kOthers) && !IsBoilerplate(text);
+}
+
+int32_t RankOfCheckpoint(std::string_view message) {
+  const auto rank = IntAfter(message, "CheckpointException ranks:dict_keys([");
+  return rank && *rank >= 0 && *rank < (1 << 24) ? static_cast<int32_t>(*rank) : -1;
+}
+
+void QuoteCause(const Incident& earlier, Incident& last) {
+  for (const Quote& quote : earlier.quotes) {
+    if (quote.role != QuoteRole::kCause) continue;
+    last.quotes.push_back(quote);
+    break;
+  }
+  AddQuote(last, QuoteRole::kCause, earlier.line, earlier.offset);
 }
 
 }  // namespace rankscope::logs

@@ -5,7 +5,10 @@
 // stand below every message. Private to detectors/logs; pure, any thread.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
+
+#include "detectors/logs/record.h"
 
 namespace rankscope::logs {
 
@@ -18,5 +21,12 @@ bool IsGroupRule(std::string_view text);
 bool ContinuesMessage(std::string_view text);
 bool IsBoilerplate(std::string_view text);
 bool IsSentence(std::string_view text);
+
+// torch.distributed.checkpoint: one rank prints what others raised. The first of these, or -1.
+int32_t RankOfCheckpoint(std::string_view message);
+
+// The last of a chain quotes the lines of its first and of the one before it: the first is what
+// happened, the other what the last was raised from.
+void QuoteCause(const Incident& earlier, Incident& last);
 
 }  // namespace rankscope::logs

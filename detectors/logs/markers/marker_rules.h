@@ -206,6 +206,8 @@ inline constexpr Rule kRules[] = {
     // timm, MMEngine, Detectron2, MaxText, nanoGPT
     {"timm_end", "timm", kTrainEnd, "*** Best metric: ", "-", Text::kNone,
      "*** Best metric: 81.5 (epoch 270)"},
+    {"mmcv_begin", "mmengine", kTrainBegin, "Start running, host: ", "-", Text::kNone,
+     "2026-02-03 04:05:06,789 - mmdet - INFO - Start running, host: me@n1, work_dir: /out"},
     {"mmengine_resumed", "mmengine", kLoaded, "resumed epoch: ", "iter:", Text::kNone,
      "02/03 04:05:06 - mmengine - INFO - resumed epoch: 3, iter: 500"},
     {"detectron2_banner", "detectron2", kBanner, "Rank of current process: ", "-", Text::kNone,

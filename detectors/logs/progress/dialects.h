@@ -61,6 +61,10 @@ bool ParseKeras(const CleanLine& line, RecordList& out);          // keras.cc
 bool ParseLightning(const CleanLine& line, RecordList& out);      // lightning.cc
 bool ParseLightningRich(const CleanLine& line, RecordList& out);  // lightning.cc
 bool ParseTqdmLoop(const CleanLine& line, RecordList& out);       // lightning.cc
+bool ParseMindspore(const CleanLine& line, RecordList& out);      // mindspore.cc
+bool ParseLossAtStep(const CleanLine& line, RecordList& out);     // loss_at_step.cc
+bool ParseRlGames(const CleanLine& line, RecordList& out);        // isaac_rl.cc
+bool ParseMarian(const CleanLine& line, RecordList& out);         // marian.cc
 bool ParseGeneric(const CleanLine& line, RecordList& out);        // generic.cc
 bool ParseMetric(const CleanLine& line, RecordList& out);         // metric.cc
 
@@ -68,6 +72,7 @@ bool ParseMetric(const CleanLine& line, RecordList& out);         // metric.cc
 extern const BlockDialect kOlmoBlock;      // olmo.cc: OLMo and OLMo-core, metrics indented
 extern const BlockDialect kComposerBlock;  // composer.cc: composer and LLM Foundry, the same
 extern const BlockDialect kRllibBlock;     // rllib.cc: YAML of an iteration
+extern const BlockDialect kRslRlBlock;     // isaac_rl.cc: a heading, names and values below it
 extern const BlockDialect kStableBaselines3Block;  // stable_baselines3.cc: a table, reward and step
 extern const BlockDialect kTfDictBlock;            // tensorflow.cc: the TensorFlow models, a dict
 

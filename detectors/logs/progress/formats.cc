@@ -57,9 +57,14 @@ constexpr Anchors kBoosting[] = {"]\ttrain", "]\tvalid", "]\teval", "]\ttest",  
                                  "] valid",  "] eval",   "] test",  "]\tcv_agg's ", "] cv_agg's "};
 constexpr Anchors kCatboost[] = {":\tlearn: ", ": learn: "};
 constexpr Anchors kTfBlock[] = {" per-step time ", "| output:"};
+constexpr Anchors kMindspore[] = {", loss is "};
+constexpr Anchors kLossAtStep[] = {"oss at ", "oss (for "};
+constexpr Anchors kRslRl[] = {"Learning iteration "};
+constexpr Anchors kMarian[] = {" : Cost "};
+constexpr Anchors kRlGames[] = {"fps step and policy inference: "};
 constexpr Anchors kLoss[] = {"loss", "Loss", "LOSS"};
-constexpr Anchors kMetric[] = {"loss", "Loss",  "LOSS",      "eward", "rew",
-                               "Rew",  "eturn", "erplexity", "ppl",   "PPL"};
+constexpr Anchors kMetric[] = {"loss",  "Loss",      "LOSS", "eward", "rew",      "Rew",
+                               "eturn", "erplexity", "ppl",  "PPL",   "grad_fn=<"};
 
 constexpr FormatRow kDialects[] = {
     {"tf_orbit", "tensorflow", kTfOrbit, ParseTfOrbit,
@@ -128,6 +133,12 @@ constexpr FormatRow kDialects[] = {
      "Result for PPO_CartPole-v1_1a2b3_00000:\n  episode_reward_mean: 21.5\n  training_iteration: "
      "3",
      &kRllibBlock},
+    {"rsl_rl", "isaac_rl", kRslRl, SpansLines,
+     "   Learning iteration 12/1500   \n   Mean reward: 19.25\n   Iteration time: 0.82s",
+     &kRslRlBlock},
+    {"rl_games", "isaac_rl", kRlGames, ParseRlGames,
+     "fps step: 44938 fps step and policy inference: 43526 fps total: 38962 epoch: 36/3000 frames: "
+     "1146880"},
     {"stable_baselines3", "stable_baselines3", kStableBaselines3, SpansLines,
      "| rollout/           |          |\n|    ep_rew_mean     | 21.5     |\n| time/              | "
      "  "
@@ -150,6 +161,12 @@ constexpr FormatRow kDialects[] = {
     {"mxnet", "mxnet", kMxnet, ParseMxnet,
      "INFO:root:Epoch[3] Batch [20]\tSpeed: 1234.50 samples/sec\taccuracy=0.500000\t"
      "cross-entropy=0.750000"},
+    {"mindspore", "mindspore", kMindspore, ParseMindspore, "epoch: 3 step: 1875, loss is 0.0625"},
+    {"loss_at_step", "pytorch_example", kLossAtStep, ParseLossAtStep,
+     "Training average loss at step 100: 0.5"},
+    {"marian", "marian", kMarian, ParseMarian,
+     "[2026-02-03 04:05:06] Ep. 1 : Up. 500 : Sen. 256,000 : Cost 8.71 * 5,112,001 @ 4,096 after "
+     "20,000,000 : Time 61.21s : 81233.11 words/s : gNorm 0.7112"},
     {"boosting", "boosting", kBoosting, ParseBoosting, "[12]\ttrain-rmse:0.5"},
     {"catboost", "catboost", kCatboost, ParseCatboost,
      "12:\tlearn: 0.5000000\ttest: 0.6250000\tbest: 0.6250000 (12)\ttotal: 600ms\tremaining: "

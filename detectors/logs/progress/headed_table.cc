@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "detectors/logs/progress/headed_table.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
@@ -55,6 +56,26 @@ bool IsClock(std::string_view cell) {
     if (!IsDigit(c) && c != ':' && c != '.') return false;
   }
   return true;
+}
+
+// "[1.0e-02, 1.4e-01]": the parts of a loss, of which the sum is minimised (DeepXDE,
+// utils/display.py). "[]" is a cell without a value.
+bool IsList(std::string_view cell) {
+  return cell.size() >= 2 && cell.front() == '[' && cell.back() == ']';
+}
+
+Number SumOfList(std::string_view cell) {
+  Number sum = {cell, 0};
+  std::string_view rest = Trimmed(cell.substr(1, cell.size() - 2));
+  if (rest.empty()) return {};
+  while (!rest.empty()) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    const Number part = WholeNumber(Trimmed(rest.substr(0, comma)));
+    if (!part) return {};
+    sum.value += part.value;
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return sum;
 }
 
 // The keys of a header's columns, a byte each; empty where it is no header.
@@ -127,9 +148,9 @@ bool HeadedTable::Feed(const CleanLine& line, RecordList& out) {
   const Key first = row ? MeaningOf(cells.cell[0]).key : Key::kOther;
   for (size_t i = 0; row && i < cells.size; ++i) {
     const std::string_view cell = cells.cell[i];
-    const Number value = WholeNumber(cell);
+    const Number value = i != 0 && IsList(cell) ? SumOfList(cell) : WholeNumber(cell);
     if (!value) {
-      row = cell.empty() || (i != 0 && IsClock(cell));
+      row = cell.empty() || (i != 0 && (IsClock(cell) || cell == "[]"));
       continue;
     }
     const auto byte = static_cast<uint8_t>(keys_[i]);

@@ -34,10 +34,16 @@ constexpr Word kWords[] = {
 constexpr std::string_view kQualifiers[] = {"episodic", "episode", "ep",         "mean",
                                             "avg",      "average", "discounted", "undiscounted"};
 
+// Behind the letter of a network, if one ends the name: "Loss_D", "loss_G".
+size_t NameEnd(std::string_view text, size_t end) {
+  const bool letter = end + 1 < text.size() && text[end] == '_' && IsLetter(text[end + 1]);
+  return letter && (end + 2 == text.size() || !IsWordByte(text[end + 2])) ? end + 2 : end;
+}
+
 // Whether `word` stands at `at` (its tail; the first letter before it) as the end of a name.
 bool EndsName(std::string_view text, size_t at, const Word& word) {
   if (at == 0 || (text[at - 1] | 0x20) != word.first) return false;
-  const size_t end = at + word.tail.size();
+  const size_t end = NameEnd(text, at + word.tail.size());
   if (end < text.size() && IsWordByte(text[end])) return false;
   if (word.inside || at == 1) return true;
   // "EpRew" and "ep_rew", not "brew".
@@ -96,15 +102,45 @@ Number ValueBehind(std::string_view text, size_t end) {
   return behind < text.size() && text[behind] == '%' ? Number{} : number;
 }
 
+// The name of a value that begins at `begin`: "'total': tensor(", "total = tensor(", "total
+// tensor(".
+std::string_view NameOfValueAt(std::string_view text, size_t begin) {
+  while (begin > 0 &&
+         std::string_view(" \t:=[(|'\"").find(text[begin - 1]) != std::string_view::npos)
+    --begin;
+  return NameBefore(text, begin);
+}
+
+// PyTorch prints a scalar with its graph as "tensor(0.5, device='cuda:0', grad_fn=<AddBackward0>)".
+// The items of a dict of losses are such; each has a name of its own.
+bool ParseGraphTensors(const CleanLine& line, RecordList& out) {
+  constexpr std::string_view kTensor = "tensor(", kGraph = "grad_fn=<";
+  constexpr size_t kMost = 8;  // of a line
+  const std::string_view text = line.text.substr(0, kMaxLine);
+  size_t found = 0;
+  for (size_t at = text.find(kTensor); at != std::string_view::npos && found < kMost;
+       at = text.find(kTensor, at + 1)) {
+    const std::string_view inside = text.substr(at + kTensor.size());
+    const Number value = ReadNumber(inside);
+    const std::string_view rest = inside.substr(0, inside.find(')'));
+    if (!value || rest.find(kGraph) == std::string_view::npos) continue;
+    out.push_back(
+        MakeMarker(MarkerKind::kMetric, kGraphMetric, line, NameOfValueAt(text, at), value.value));
+    ++found;
+  }
+  return found > 0;
+}
+
 }  // namespace
 
 bool ParseMetric(const CleanLine& line, RecordList& out) {
+  if (ParseGraphTensors(line, out)) return true;
   const std::string_view text = line.text.substr(0, kMaxLine);
   for (const Word& word : kWords) {
     for (size_t at = text.find(word.tail); at != std::string_view::npos;
          at = text.find(word.tail, at + 1)) {
       if (!EndsName(text, at, word)) continue;
-      const size_t end = at + word.tail.size();
+      const size_t end = NameEnd(text, at + word.tail.size());
       const std::string_view name = NameBefore(text, end);
       if (word.needs_other && !IsQualified(name, word.tail.size() + 1)) continue;
       const Number value = ValueBehind(text, end);

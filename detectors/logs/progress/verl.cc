@@ -19,8 +19,10 @@ void Take(std::string_view key, const Number& value, Progress& p) {
     p.reward = value.value;
   } else if (key == "critic/score/mean") {
     if (p.reward != p.reward) p.reward = value.value;
-  } else if (key == "actor/ppo_kl" || key == "actor/reward_kl_penalty") {
-    p.kl = value.value;
+  } else if (key == "actor/kl_loss" || key == "actor/reward_kl_penalty") {
+    p.kl = value.value;  // to the reference
+  } else if (key == "actor/ppo_kl") {
+    if (p.kl != p.kl) p.kl = value.value;  // to the policy of the step before
   } else if (key == "perf/mfu/actor") {
     p.mfu = value.value;
   } else if (key == "perf/throughput") {

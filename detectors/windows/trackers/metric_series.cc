@@ -5,11 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string>
+
+#include "detectors/model/ascii.h"
 
 namespace rankscope::windows {
 namespace {
 
 constexpr size_t kNameCap = 48;
+constexpr int64_t kForgotten =
+    8;  // values of other losses, after which a name is not used any more
 
 // Of the letters alone, in lower case: "epoch_3 Loss" and "epoch_4 loss" are one name.
 uint64_t HashOf(std::string_view name) {
@@ -22,10 +28,19 @@ uint64_t HashOf(std::string_view name) {
   return hash;
 }
 
+// The mean over an evaluation without samples is not finite either, and says nothing.
+bool NamesLoss(std::string_view name) {
+  const std::string lower = LowerAscii(name);
+  constexpr std::string_view kElsewhere[] = {"val", "eval", "test", "dev"};
+  if (lower.find("loss") == std::string::npos) return false;
+  return std::none_of(std::begin(kElsewhere), std::end(kElsewhere),
+                      [&](std::string_view word) { return lower.find(word) != std::string::npos; });
+}
+
 }  // namespace
 
-void MetricSeries::Add(std::string_view name, double value, uint32_t stream, int64_t offset,
-                       std::string_view line, Timestamp t) {
+void MetricSeries::Add(std::string_view name, double value, bool has_graph, uint32_t stream,
+                       int64_t offset, std::string_view line, Timestamp t) {
   const uint64_t hash = HashOf(name);
   const auto known = std::find_if(rows_.begin(), rows_.end(), [hash](const MetricRow& row) {
     return row.values > 0 && row.name_hash == hash;
@@ -43,6 +58,11 @@ void MetricSeries::Add(std::string_view name, double value, uint32_t stream, int
     row.name.assign(name.substr(0, kNameCap));
   }
   const bool finite = std::isfinite(value);
+  row.is_loss = row.is_loss || has_graph || NamesLoss(name);
+  if (finite && row.is_loss) {
+    for (MetricRow& other : rows_) ++other.finite_elsewhere;
+  }
+  row.finite_elsewhere = 0;
   if (row.values > 0 && value != row.last.value && (finite || std::isfinite(row.last.value)))
     ++row.changes;
   row.trailing_nonfinite = finite ? 0 : row.trailing_nonfinite + 1;
@@ -53,6 +73,7 @@ void MetricSeries::Add(std::string_view name, double value, uint32_t stream, int
   row.last.offset = offset;
   row.last.t = t;
   row.last.line.assign(line.substr(0, logs::kCitationCap));
+  if (row.trailing_nonfinite == 1) row.first_nonfinite = row.last;
 }
 
 const MetricRow* MetricSeries::Longest() const {
@@ -60,6 +81,15 @@ const MetricRow* MetricSeries::Longest() const {
       rows_.begin(), rows_.end(),
       [](const MetricRow& a, const MetricRow& b) { return a.changes < b.changes; });
   return longest->values > 0 ? &*longest : nullptr;
+}
+
+const MetricRow* MetricSeries::NotFinite() const {
+  const MetricRow* found = nullptr;
+  for (const MetricRow& row : rows_) {
+    if (!row.is_loss || row.trailing_nonfinite == 0 || row.finite_elsewhere > kForgotten) continue;
+    if (found == nullptr || row.trailing_nonfinite > found->trailing_nonfinite) found = &row;
+  }
+  return found;
 }
 
 }  // namespace rankscope::windows

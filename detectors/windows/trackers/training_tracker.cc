@@ -73,7 +73,8 @@ void TrainingTracker::OnMarker(const logs::Marker& marker, uint32_t stream, cons
                     t);
       break;
     case logs::MarkerKind::kMetric:
-      metrics_.Add(marker.text, marker.number, stream, offset, text, t);
+      metrics_.Add(marker.text, marker.number, marker.name == logs::kGraphMetric, stream, offset,
+                   text, t);
       break;
     case logs::MarkerKind::kEval:
     case logs::MarkerKind::kEvalBegin:

@@ -32,6 +32,7 @@ TEST(Metric, NameAndValueOfWhatNoDialectReads) {
       {"Losses: tensor(1.5, grad_fn=<AddBackward0>)", "Losses", 1.5},
       {"Train Perplexity: 12.5 | Val Perplexity: 13.5", "Train Perplexity", 12.5},
       {"ppl = 8.5", "ppl", 8.5},
+      {"[0/25][100/782] Loss_D: 0.5 Loss_G: 2.25 D(x): 0.75", "Loss_D", 0.5},
   };
   for (const Expected& expected : cases) {
     const Records records = ReadText(expected.line);
@@ -42,6 +43,19 @@ TEST(Metric, NameAndValueOfWhatNoDialectReads) {
     EXPECT_DOUBLE_EQ(records.marks[0].number, expected.value) << expected.line;
   }
   EXPECT_TRUE(std::isnan(ReadText("Train Loss: nan").marks.at(0).number));
+}
+
+TEST(Metric, TensorsWithTheirGraphHaveTheirNames) {
+  const Records records = ReadText(
+      "{'total': tensor(nan, device='cuda:0', grad_fn=<AddBackward0>), 'auc': tensor(0.5), "
+      "'kl': tensor(55.5, grad_fn=<MulBackward0>)} tensor(-inf, grad_fn=<NegBackward0>)");
+  ASSERT_EQ(records.marks.size(), 3u);
+  for (const auto& mark : records.marks) EXPECT_EQ(mark.name, kGraphMetric);
+  EXPECT_EQ(records.marks[0].text, "total");
+  EXPECT_TRUE(std::isnan(records.marks[0].number));
+  EXPECT_EQ(records.marks[1].text, "kl");
+  EXPECT_EQ(records.marks[2].text, "");
+  EXPECT_TRUE(std::isinf(records.marks[2].number));
 }
 
 TEST(Metric, OtherNumbersBesideTheWordsAreNone) {

@@ -41,6 +41,58 @@ TEST(Reader, LinesOfATracebackAreNoRecords) {
   EXPECT_TRUE(ReadText(kTraceback).rows.empty());
 }
 
+TEST(Reader, ATracebackInARecordOfJson) {
+  const Records records = ReadText(
+      R"({"level": "error", "event": "crash", "exc_info": "Traceback (most recent call last):\n)"
+      R"(  File \"t.py\", line 8, in train\n    x = batch['a\u0062']\nKeyError: 'ab'"})"
+      "\n");
+  ASSERT_EQ(records.incidents.size(), 1u);
+  EXPECT_EQ(records.incidents[0].exception_type, "KeyError");
+  EXPECT_EQ(records.incidents[0].message, "'ab'");
+  EXPECT_EQ(records.incidents[0].function, "train");
+  EXPECT_EQ(records.incidents[0].offset, 0);
+  // Cut off, without an exception, and a record that only speaks of one.
+  for (const std::string_view text : {
+           R"({"exc_info": "Traceback (most recent call last):\n  File \"t.py\", li)",
+           R"({"exc_info": "Traceback (most recent call last):\u00")",
+           R"({"event": "no Traceback (most recent call last): here"})",
+       })
+    EXPECT_TRUE(ReadText(text).incidents.empty()) << text;
+}
+
+TEST(Reader, WhatStandsBehindABarIsALineOfItsOwn) {
+  const std::string bar = " 10%|#         | 403/4000 [06:43<59:57,  1.00s/it";
+  for (const auto& [rest, signal] : {
+           std::pair<std::string_view, int32_t>{
+               "]/var/spool/slurmd/job1/slurm_script: line 12:  2211 Killed      python train.py",
+               9},
+           {"]Segmentation fault (core dumped)", 11},
+           {", loss=0.5]Bus error (core dumped)", 7},
+       }) {
+    const Records records = ReadText(bar + std::string(rest));
+    ASSERT_EQ(records.incidents.size(), 1u) << rest;
+    EXPECT_EQ(records.incidents[0].signal, signal) << rest;
+  }
+  EXPECT_TRUE(ReadText(bar + ", status=Killed]").incidents.empty());
+  EXPECT_TRUE(ReadText("Killed.mp4:" + bar + "]").incidents.empty());
+}
+
+TEST(Reader, ATracebackBehindAPrefixOfAnyKind) {
+  for (const std::string_view prefix :
+       {"[3]: ", "Feb 03 04:05:06 ", "RANK 3 | ", "[n1:3/8] ", "> ", "2026/02/03 04:05:06 "}) {
+    std::string text;
+    std::string_view rest = kTraceback;
+    while (!rest.empty()) {
+      const size_t end = rest.find('\n') + 1;
+      text += std::string(prefix) + std::string(rest.substr(0, end));
+      rest.remove_prefix(end);
+    }
+    const Records records = ReadText(text);
+    ASSERT_EQ(records.incidents.size(), 1u) << prefix;
+    EXPECT_EQ(records.incidents[0].function, "main") << prefix;
+  }
+}
+
 TEST(Reader, RanksKeepTheirTracebacksApart) {
   std::string text;
   std::string_view rest = kTraceback;

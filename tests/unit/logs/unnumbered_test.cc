@@ -40,6 +40,26 @@ TEST(Unnumbered, Records) {
        "episode_reward_mean: 21.5\n  evaluation:\n    loss: 9.5\n  loss: 6.25\n  "
        "training_iteration: 3\n  trial_id: 1a2b3_00000\n",
        "rllib", "3", "6.25", "", ""},
+      // rsl_rl: a heading, values below it; no reward before an episode has ended
+      {"###\n\n      Learning iteration 12/1500      \n\n  Computation: 95673 steps/s (collection: "
+       "0.6s, learning 0.2s)\n   Value function loss: 0.125\n   Mean reward: 19.25\n---\n   "
+       "Iteration time: 0.82s\n",
+       "rsl_rl", "12", "", "", ""},
+      {"fps step: 44938 fps step and policy inference: 43526 fps total: 38962 epoch: 36/3000 "
+       "frames: 1146880",
+       "rl_games", "36", "", "", ""},
+      // DeepXDE: the parts of a loss
+      {"Step      Train loss              Test loss               Test metric\n"
+       "2000      [3.25e-02, 1.25e-04]    [3.5e-02, 1.5e-04]      []  ",
+       "headed_table", "2000", "[3.25e-02 1.25e-04]", "", ""},
+      {"epoch: 3 step: 1875, loss is 0.0625", "mindspore", "1875", "0.0625", "", ""},
+      {"2026-02-03 04:05:06 INFO     Training average loss at step 100: 0.5", "loss_at_step", "100",
+       "0.5", "", ""},
+      {"Training loss (for one batch) at step 200: 0.75", "loss_at_step", "200", "0.75", "", ""},
+      {"Loss at epoch 3 = nan", "loss_at_step", "3", "nan", "", ""},
+      {"[2026-02-03 04:05:06] Ep. 1 : Up. 1,500 : Sen. 256,000 : Cost 8.71 * 5,112,001 : Time "
+       "61.21s : 81233.11 words/s : gNorm 0.7112",
+       "marian", "1500", "8.71", "0.7112", ""},
       // No step: a share, tokens, samples
       {"training 12.0% | loss 0.5", "generic", "", "0.5", "", ""},
       {"tokens: 6.50M | loss: 0.5 | tok/s: 52312", "generic", "", "0.5", "", ""},
@@ -66,6 +86,12 @@ TEST(Unnumbered, NoRecord) {
            "12: learn: more below, total: 3",
            "accuracy 92.0% | loss 0.35",
            "Epoch[3] Batch [20]: see below",
+           "Training average positive_sample_loss at step 100: 0.5",
+           "Validation loss at step 100: 0.5",
+           "test_loss at step 100: 0.5",
+           "stopped for a loss at step 100",
+           "epoch: 3 step: 1875, loss is large",
+           "fps step and policy inference: 43526 epoch: many frames: 1",
        }) {
     EXPECT_TRUE(ReadText(line).rows.empty()) << line;
   }
@@ -82,6 +108,7 @@ TEST(Unnumbered, WhatANumberCounts) {
            Counted{"Epoch: [0][  10/5005]\tTime  0.5 ( 0.6)\tLoss 6.9 (6.9)", StepUnit::kSteps},
            Counted{"Train Epoch: 1 [25600/60000 (43%)]\tLoss: 0.5", StepUnit::kSamples},
            Counted{"[12]\ttrain-rmse:0.5", StepUnit::kRounds},
+           Counted{"Loss at epoch 3: 0.5", StepUnit::kEpochs},
            Counted{"epoch     train_loss\n0         0.825", StepUnit::kEpochs},
        }) {
     const Records records = ReadText(test.text);

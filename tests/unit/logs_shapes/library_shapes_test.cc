@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
              "nccl_watchdog", K::kCollectiveTimeout, R::kInitiating, 1, 0, 0, 0},
         Case{"[PG ID 0 PG GUID 0(default_pg) Rank 3] Timeout at NCCL work: 44, last enqueued NCCL "
              "work: 46, last completed NCCL work: 43.",
-             "nccl_watchdog_follow", K::kCollectiveTimeout, R::kCascade, 3, 0, 0, 0},
+             "nccl_watchdog", K::kCollectiveTimeout, R::kInitiating, 3, 0, 0, 0},
         Case{"   - [7] joined but didn't finish collective #90 (count from 1)", "desync_report",
              K::kCollectiveTimeout, R::kCascade, -1, 0, 0, 0},
         Case{"n8:70:91 [4] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer "

@@ -203,7 +203,7 @@ INSTANTIATE_TEST_SUITE_P(
              "- Name or service not known).",
              K::kRendezvous, R::kCascade, "dns", 0, 0},
         Case{"n1:1:9 [0] bootstrap.cc:42 NCCL WARN Bootstrap : no socket interface found",
-             K::kRendezvous, R::kInitiating, "bind", 0, 0},
+             K::kRendezvous, R::kInitiating, "no_interface", 0, 0},
         Case{"n1:1:9 [0] misc/socket.cc:52 NCCL WARN socketProgress: Connection closed by remote "
              "peer n2<41000>",
              K::kPeerLost, R::kCascade, "", 0, 0},

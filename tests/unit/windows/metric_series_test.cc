@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-void Add(MetricSeries& series, std::string_view name, double value) {
-  series.Add(name, value, 1, 0, "line", {1});
+void Add(MetricSeries& series, std::string_view name, double value, bool has_graph = false) {
+  series.Add(name, value, has_graph, 1, 0, "line", {1});
 }
 
 TEST(MetricSeries, AValueThatChangesIsARow) {
@@ -60,6 +60,38 @@ TEST(MetricSeries, ManyNamesDoNotPushOutTheOneThatChanges) {
   for (char c = 'a'; c <= 'z'; ++c) Add(series, std::string(3, c) + " reward", 1);
   Add(series, "loss", 0.5);
   EXPECT_EQ(series.Longest()->values, 3);
+}
+
+TEST(MetricSeries, ALossThatEndsAsNoNumberIsNamed) {
+  MetricSeries series;
+  for (int i = 0; i < 3; ++i) {
+    Add(series, "val_loss", kNan);
+    Add(series, "mean reward", kNan);
+    Add(series, "total", kNan);
+  }
+  EXPECT_EQ(series.NotFinite(), nullptr);
+  Add(series, "Train Loss", 2);
+  Add(series, "Train Loss", kNan);
+  ASSERT_NE(series.NotFinite(), nullptr);
+  EXPECT_EQ(series.NotFinite()->name, "Train Loss");
+  EXPECT_EQ(series.NotFinite()->first_nonfinite.index, 1);
+  Add(series, "total", kNan, true);
+  EXPECT_EQ(series.NotFinite()->name, "total");
+  EXPECT_EQ(series.NotFinite()->first_nonfinite.index, 0);
+  Add(series, "total", 3, true);
+  Add(series, "Train Loss", 1.5);
+  EXPECT_EQ(series.NotFinite(), nullptr);
+}
+
+TEST(MetricSeries, ALossThatIsNotPrintedAnyMoreIsForgotten) {
+  MetricSeries series;
+  Add(series, "first loss", kNan);
+  Add(series, "first loss", kNan);
+  for (int i = 0; i < 8; ++i) Add(series, "second loss", 2 - 0.1 * i);
+  ASSERT_NE(series.NotFinite(), nullptr);
+  EXPECT_EQ(series.NotFinite()->name, "first loss");
+  Add(series, "second loss", 1);
+  EXPECT_EQ(series.NotFinite(), nullptr);
 }
 
 }  // namespace
