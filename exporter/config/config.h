@@ -50,7 +50,7 @@ struct Config {
   } run;
   struct Metrics {
     std::string profile = "default";
-    int64_t max_series = 2000;
+    int64_t max_series = 0;  // 0 = the profile's
     bool dcgm_names = false;
   } metrics;
   std::vector<SourceSettings> sources;  // in the order of sources.cc

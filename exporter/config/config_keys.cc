@@ -335,8 +335,9 @@ std::vector<Key> Bind(Config& c) {
               "Socket on which this daemon listens for `rankscope run`."),
       ChoiceKey("metrics.profile", c.metrics.profile, {"default", "full"},
                 "Metric families on /metrics: default or full."),
-      NumberKey("metrics.max_series", c.metrics.max_series, 100, 16000,
-                "Maximum number of series on /metrics; dropped series are counted."),
+      NumberKey("metrics.max_series", c.metrics.max_series, 0, 16000,
+                "Maximum number of series on /metrics; dropped series are counted. 0: 5000, or "
+                "16000 with profile full."),
       FlagKey("metrics.dcgm_names", c.metrics.dcgm_names,
               "Whether GPU metrics are also exported under dcgm-exporter's names (DCGM_FI_*)."),
   });

@@ -96,6 +96,7 @@ class Agent {
   void Handle(const engine::Output& output);
   // As many jobs as memory allows.
   void CheckMemory();
+  void NoteSeries(const metrics::Snapshot& snapshot);
   // What is left of a job whose verdict is final.
   void KeepSummary(const std::string& job_id);
   void Keep(const JobSummary& summary);
@@ -132,6 +133,7 @@ class Agent {
   MemoryBudget memory_;
   size_t jobs_measured_ = 0;  // when memory was last looked at
   bool memory_short_ = false;
+  bool series_noted_ = false;  // that the page has no room for some
   DiskThread recording_disk_;  // frames of recordings, and nothing that is slow
   DiskThread documents_disk_;  // verdicts and what else is synced and may wait
   VerdictStore verdicts_;

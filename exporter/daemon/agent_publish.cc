@@ -108,6 +108,15 @@ std::shared_ptr<JobStatus> Agent::NoteRecording(const JobStatus& job) const {
   return noted;
 }
 
+// Once: jobs come and go, and rankscope_series_missing says what is missing now.
+void Agent::NoteSeries(const metrics::Snapshot& snapshot) {
+  if (snapshot.left_out == 0 || std::exchange(series_noted_, true)) return;
+  log_.Warn(
+      "/metrics leaves series out, which rankscope_series_missing names; raise metrics.max_series",
+      {{"series", std::to_string(snapshot.left_out)},
+       {"shown", std::to_string(snapshot.SeriesCount())}});
+}
+
 void Agent::Publish(Timestamp now, double tick_seconds) {
   auto published = std::make_shared<metrics::Published>();
   published->tick = now;
@@ -146,7 +155,9 @@ void Agent::Publish(Timestamp now, double tick_seconds) {
   notes.why_unkept = document_trouble_;
   published->jobs = published_jobs_.All(statuses_, verdicts_.Jobs(), notes);
   published->summaries = summaries_.all();
-  auto exposition = std::make_shared<const http::Exposition>(snapshots_.Build(*published));
+  std::shared_ptr<const metrics::Snapshot> snapshot = snapshots_.Build(*published);
+  NoteSeries(*snapshot);
+  auto exposition = std::make_shared<const http::Exposition>(std::move(snapshot));
   state_.Publish(std::make_shared<const http::State>(std::move(published), std::move(exposition),
                                                      state_.Current().get()));
 }

@@ -87,12 +87,12 @@ inline constexpr std::array kNodeRows = {
     MetricRow{"rankscope_cuda_attached", MetricType::kGauge, "",
               "Whether the rank uses a GPU through CUDA: it has mapped the CUDA driver, and has a "
               "GPU device open or has already launched a kernel, copied or allocated GPU memory.",
-              "job_id,rank", Keep::kRank},
+              "job_id,rank", Keep::kRankDetail},
     MetricRow{
         "rankscope_cuda_launch_gap_seconds", MetricType::kHistogram, "seconds",
         "Seconds between two consecutive kernel launches of the rank; if launches are counted only "
         "part of the time, gaps that cross the end of a counted period are missing.",
-        "job_id,rank", Keep::kRank, Profile::kFull, Since::kUnknown, kLaunchGapBounds},
+        "job_id,rank", Keep::kRankDetail, Profile::kFull, Since::kUnknown, kLaunchGapBounds},
     MetricRow{"rankscope_disk_behind_seconds", MetricType::kGauge, "seconds",
               "Seconds for which the disk of state.dir has not responded; 0 while it responds.",
               ""},
@@ -263,8 +263,13 @@ inline constexpr std::array kNodeRows = {
     MetricRow{"rankscope_series", MetricType::kGauge, "", "Number of series on this page.", ""},
     MetricRow{"rankscope_series_dropped_total", MetricType::kCounter, "",
               "Number of series left out of this page, counted at each tick, by reason: a class of "
-              "series over metrics.max_series, or a name that is not in the catalogue.",
+              "series over metrics.max_series, or a name that is not in the catalogue; "
+              "rankscope_series_missing names the metrics.",
               "reason", Keep::kAlways, Profile::kDefault, Since::kStart},
+    MetricRow{"rankscope_series_missing", MetricType::kGauge, "",
+              "Number of series of this metric that metrics.max_series keeps off this page; absent "
+              "for a metric that is complete, and metric other sums what has no room for a name.",
+              "metric"},
     MetricRow{"rankscope_source_last_event_timestamp_seconds", MetricType::kGauge, "seconds",
               "Time of the source's last observation, in seconds since the Unix epoch.", "source"},
     MetricRow{"rankscope_source_lost_total", MetricType::kCounter, "",
@@ -287,28 +292,30 @@ inline constexpr std::array kNodeRows = {
               "Whether the job prints progress records in a known log format; without them, "
               "nothing proves that training advances.",
               "job_id", Keep::kTraining},
-    MetricRow{
-        "rankscope_verdict", MetricType::kStateSet, "",
-        "Current verdict of the job: 1 for the family that it names, 0 for every other family.",
-        "job_id,family", Keep::kVerdict},
+    MetricRow{"rankscope_verdict", MetricType::kStateSet, "",
+              "Current verdict of the running job: 1 for the family that it names, 0 for other "
+              "families that some evidence supports; families without a series are 0.",
+              "job_id,family", Keep::kVerdict},
     MetricRow{"rankscope_verdict_changes_total", MetricType::kCounter, "",
               "Number of times that the verdict of the job has changed.", "job_id", Keep::kVerdict},
     MetricRow{"rankscope_verdict_confidence_ratio", MetricType::kGauge, "ratio",
               "Confidence of the job's verdict for the family that it names; for any other family, "
-              "the score of the evidence for that family.",
-              "job_id,family", Keep::kVerdictDetail},
+              "while the job runs, the score of the evidence for that family; families without a "
+              "series are 0.",
+              "job_id,family", Keep::kVerdict},
     MetricRow{"rankscope_verdict_info", MetricType::kInfo, "",
               "Attributes of the job's verdict, each from a fixed list of words, as labels of a "
-              "series that is always 1.",
+              "series that is always 1; shown until an hour after a failure or five minutes after "
+              "a healthy end.",
               "job_id,family,code,sub,scope,domain,severity,phase,state,disposition",
-              Keep::kVerdict},
+              Keep::kVerdictInfo},
     MetricRow{"rankscope_verdict_onset_timestamp_seconds", MetricType::kGauge, "seconds",
               "Time at which the condition that the job's verdict names began, in seconds since "
               "the Unix epoch.",
               "job_id", Keep::kVerdict},
     MetricRow{"rankscope_verdict_ruled_out", MetricType::kStateSet, "",
-              "Whether the evidence rules out the family for the job.", "job_id,family",
-              Keep::kVerdictDetail},
+              "Whether the evidence rules out the family for the running job.", "job_id,family",
+              Keep::kVerdictDetail, Profile::kFull},
     MetricRow{"rankscope_verdict_updated_timestamp_seconds", MetricType::kGauge, "seconds",
               "Time of the last change of the job's verdict, in seconds since the Unix epoch.",
               "job_id", Keep::kVerdict},
@@ -403,6 +410,7 @@ inline constexpr std::array<std::string_view, 10> kGroupNames = {
 
 constexpr Group GroupOf(const MetricRow& row) {
   switch (row.keep) {
+    case Keep::kVerdictInfo:
     case Keep::kVerdict:
     case Keep::kVerdictDetail:
       return Group::kVerdict;
@@ -411,6 +419,7 @@ constexpr Group GroupOf(const MetricRow& row) {
     case Keep::kTraining:
       return Group::kTraining;
     case Keep::kGpu:
+    case Keep::kDcgm:
     case Keep::kGpuDetail:
       return Group::kGpu;
     case Keep::kSlurm:
@@ -418,7 +427,8 @@ constexpr Group GroupOf(const MetricRow& row) {
     case Keep::kLog:
       return Group::kLog;
     case Keep::kRank:
-      return Group::kRank;
+    case Keep::kRankDetail:  // and what a rank holds of a GPU is the GPU's
+      return row.name.starts_with("rankscope_gpu_") ? Group::kGpu : Group::kRank;
     case Keep::kAlways:
       break;
   }

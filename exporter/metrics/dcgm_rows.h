@@ -19,7 +19,7 @@ inline constexpr std::string_view kDcgmLabels =
 
 constexpr MetricRow DcgmRow(std::string_view name, HelpText help,
                             MetricType type = MetricType::kGauge) {
-  return {name, type, "", help, kDcgmLabels, Keep::kGpuDetail, Profile::kDcgmNames};
+  return {name, type, "", help, kDcgmLabels, Keep::kDcgm, Profile::kDcgmNames};
 }
 
 inline constexpr std::array kDcgmRows = {

@@ -137,7 +137,7 @@ inline constexpr std::array kGpuRows = {
               "Current power draw of the GPU in watts.", "gpu,gpu_uuid", Keep::kGpu},
     MetricRow{"rankscope_gpu_process_memory_used_bytes", MetricType::kGauge, "bytes",
               "GPU memory allocated by the process of the rank, in bytes.",
-              "gpu,gpu_uuid,job_id,rank", Keep::kGpuDetail},
+              "gpu,gpu_uuid,job_id,rank", Keep::kRankDetail},
     MetricRow{"rankscope_gpu_processes", MetricType::kGauge, "",
               "Number of processes that use the GPU, by kind.", "gpu,gpu_uuid,kind", Keep::kGpu},
     MetricRow{"rankscope_gpu_recovery_action", MetricType::kStateSet, "",

@@ -25,19 +25,29 @@ enum class MetricType : uint8_t {
 // Which profile shows the row: `full` shows all, but for those that have a switch of their own.
 enum class Profile : uint8_t { kDefault, kFull, kDcgmNames };
 
-// The order in which series are kept when the node's cap is reached; the last are dropped first.
+// The order in which series are kept when the node's cap is reached; the last are dropped first,
+// and before them all that is about jobs that have ended, but for kVerdictInfo. The first two are
+// never dropped.
 enum class Keep : uint8_t {
   kAlways,
+  kVerdictInfo,  // what alerts on verdicts are made of
+  kGpu,
   kVerdict,
-  kVerdictDetail,
   kJob,
   kTraining,
-  kGpu,
-  kSlurm,
-  kLog,
-  kRank,
+  kDcgm,  // dcgm-exporter's names
   kGpuDetail,
+  kSlurm,
+  kVerdictDetail,
+  kLog,
+  kRank,  // which ranks there are, and what the dashboard shows of each
+  kRankDetail,
 };
+inline constexpr size_t kKeeps = static_cast<size_t>(Keep::kRankDetail) + 1;
+
+constexpr bool IsDroppable(Keep keep) {
+  return keep > Keep::kVerdictInfo;
+}
 
 // When a counter was 0. Unknown for what a job's recording restores: its past is counted again.
 enum class Since : uint8_t { kUnknown, kStart };  // kStart: of the exporter

@@ -4,15 +4,28 @@
 #include "exporter/metrics/self_metrics.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
 namespace rankscope::metrics {
 namespace {
 
-constexpr Keep kDroppable[] = {Keep::kVerdict,  Keep::kVerdictDetail, Keep::kJob,
-                               Keep::kTraining, Keep::kGpu,           Keep::kSlurm,
-                               Keep::kLog,      Keep::kRank,          Keep::kGpuDetail};
+// By Keep; empty: never dropped.
+constexpr std::array<std::string_view, kKeeps> kCapReasons = {"",
+                                                              "",
+                                                              "cap_gpu",
+                                                              "cap_verdict",
+                                                              "cap_job",
+                                                              "cap_training",
+                                                              "cap_dcgm",
+                                                              "cap_gpu_detail",
+                                                              "cap_slurm",
+                                                              "cap_verdict_detail",
+                                                              "cap_log",
+                                                              "cap_rank",
+                                                              "cap_rank_detail"};
+static_assert(kCapReasons.back() == "cap_rank_detail", "a class of series without a reason");
 
 std::optional<double> Value(const prometheus::MetricFamily& family,
                             const prometheus::ClientMetric& metric, MetricType wanted) {
@@ -46,28 +59,7 @@ std::optional<std::vector<std::string_view>> ValuesInOrder(
 }  // namespace
 
 std::string_view DropReason(Keep keep) {
-  switch (keep) {
-    case Keep::kAlways:
-    case Keep::kVerdict:
-      return "cap_verdict";
-    case Keep::kVerdictDetail:
-      return "cap_verdict_detail";
-    case Keep::kJob:
-      return "cap_job";
-    case Keep::kTraining:
-      return "cap_training";
-    case Keep::kGpu:
-      return "cap_gpu";
-    case Keep::kLog:
-      return "cap_log";
-    case Keep::kRank:
-      return "cap_rank";
-    case Keep::kSlurm:
-      return "cap_slurm";
-    case Keep::kGpuDetail:
-      return "cap_gpu_detail";
-  }
-  return "cap_rank";
+  return kCapReasons[static_cast<size_t>(keep)];
 }
 
 SelfMetrics::SelfMetrics(const std::string& version) {
@@ -83,7 +75,10 @@ SelfMetrics::SelfMetrics(const std::string& version) {
   const auto add = [&](std::string_view reason) {
     dropped_.emplace(reason, &dropped.Add({{"reason", std::string(reason)}}));
   };
-  for (const Keep keep : kDroppable) add(DropReason(keep));
+  for (const std::string_view reason : kCapReasons) {
+    if (!reason.empty()) add(reason);
+  }
+  add(kOfEndedJob);
   add(kNotCatalogued);
   for (const auto& family : registry_.Collect()) series_count_ += family.metric.size();
 }

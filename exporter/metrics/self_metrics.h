@@ -26,6 +26,7 @@ namespace rankscope::metrics {
 // Why series are left out: the cap, by what they belong to; or a name that is no row of the
 // catalogue.
 std::string_view DropReason(Keep keep);
+inline constexpr std::string_view kOfEndedJob = "cap_ended";
 inline constexpr std::string_view kNotCatalogued = "not_catalogued";
 
 class SelfMetrics {

@@ -23,26 +23,36 @@ std::optional<double> SecondsAfterEnd(const JobStatus& job, double wall_seconds)
   return wall_seconds - static_cast<double>(job.verdict.updated_ns()) * 1e-9;
 }
 
+// Nothing: it is not shown any more.
+std::optional<JobStage> StageOf(const JobStatus& job, double wall_seconds) {
+  const std::optional<double> age = SecondsAfterEnd(job, wall_seconds);
+  if (!age) return JobStage::kLive;
+  if (*age <= kRankSeriesAfterEndSeconds) return JobStage::kJustEnded;
+  if (*age <= kJobSeriesAfterEndSeconds) return JobStage::kEnded;
+  if (*age <= kFailureSeriesAfterEndSeconds && IsFailure(job.verdict)) return JobStage::kFailed;
+  return std::nullopt;
+}
+
 }  // namespace
 
+bool IsFailure(const proto::Verdict& verdict) {
+  return verdict.triage().severity() == "critical" || verdict.triage().severity() == "warning";
+}
+
 std::vector<ShownJob> Shown(const Published& published) {
-  const auto age = [&](const JobStatus& job) {
-    return SecondsAfterEnd(job, published.wall_seconds).value_or(0);
-  };
   // Of a thousand jobs most have ended long ago and are kept for /verdict only.
-  std::map<std::string_view, const JobStatus*> by_id;
+  std::map<std::string_view, ShownJob> by_id;
   for (const auto& job : published.jobs) {
-    if (!job->watched || age(*job) > kVerdictSeriesAfterEndSeconds) continue;
-    const JobStatus*& kept = by_id[job->job_id];
-    if (kept == nullptr || job->running || !kept->running) kept = job.get();
+    const std::optional<JobStage> stage = StageOf(*job, published.wall_seconds);
+    if (!job->watched || !stage) continue;
+    ShownJob& kept = by_id[job->job_id];
+    if (kept.job == nullptr || job->running || !kept.job->running) kept = {job.get(), *stage};
   }
   std::vector<ShownJob> shown;
   shown.reserve(by_id.size());
-  for (const auto& [id, job] : by_id) {
-    shown.push_back({job, age(*job) <= kRankSeriesAfterEndSeconds});
-  }
+  for (const auto& [id, one] : by_id) shown.push_back(one);
   std::stable_partition(shown.begin(), shown.end(),
-                        [](const ShownJob& one) { return one.job->running; });
+                        [](const ShownJob& one) { return one.stage == JobStage::kLive; });
   return shown;
 }
 

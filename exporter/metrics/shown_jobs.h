@@ -18,10 +18,21 @@
 
 namespace rankscope::metrics {
 
+// How much of a job is shown; each shows less than the one before.
+enum class JobStage : uint8_t {
+  kLive,
+  kJustEnded,  // for a minute after its final verdict
+  kEnded,      // for five: no ranks, training and logs
+  kFailed,     // for an hour, if it failed: the verdict, and whose job it was
+};
+
 struct ShownJob {
   const JobStatus* job = nullptr;
-  bool whole = true;  // false: only the verdict and the job itself
+  JobStage stage = JobStage::kLive;
 };
+
+// Whether the verdict is that of a failure, of which somebody may still want to know after an hour.
+bool IsFailure(const proto::Verdict& verdict);
 
 // The jobs that have series at this tick: each id once (a reused id: the running one, else the
 // later), the live before the finished, so that these lose their series first. Those that are not

@@ -43,6 +43,19 @@ consteval std::string_view LabelsOf(const SignalRow& row) {
   throw "signal_rows.h: a label that no metric has had";
 }
 
+// Of ranks: what the dashboard shows. With many ranks the rest is dropped first.
+inline constexpr std::array<std::string_view, 4> kMainRankMetrics = {
+    "rankscope_rank_cpu_seconds_total", "rankscope_rank_oldest_collective_seconds",
+    "rankscope_rank_resident_bytes", "rankscope_rank_sm_active_median_ratio"};
+
+consteval Keep KeepOf(const SignalRow& row) {
+  if (row.scope != SignalScope::Rank) return Keep::kTraining;
+  return std::find(kMainRankMetrics.begin(), kMainRankMetrics.end(), row.metric_name()) ==
+                 kMainRankMetrics.end()
+             ? Keep::kRankDetail
+             : Keep::kRank;
+}
+
 consteval auto MakeSignalRows() {
   constexpr auto kRows =
       static_cast<size_t>(std::count_if(kSignals.begin(), kSignals.end(), MakesRow));
@@ -55,7 +68,7 @@ consteval auto MakeSignalRows() {
                     UnitOf(row),
                     row.help.data(),
                     LabelsOf(row),
-                    row.scope == SignalScope::Rank ? Keep::kRank : Keep::kTraining,
+                    KeepOf(row),
                     row.profile == SignalProfile::Full ? Profile::kFull : Profile::kDefault};
   }
   std::sort(rows.begin(), rows.end(),

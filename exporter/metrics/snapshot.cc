@@ -1,19 +1,15 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Series of the exporter itself and of jobs.
 #include "exporter/metrics/snapshot.h"
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <map>
-#include <span>
 #include <string_view>
-#include <unordered_set>
-#include <utility>
 
 #include "detectors/document/verdict_words.h"
-#include "detectors/families/family_names.h"
 #include "exporter/metrics/snapshot_impl.h"
 
 namespace rankscope::metrics {
@@ -37,54 +33,6 @@ std::string_view StreamName(std::string_view stream) {
 }
 
 }  // namespace
-
-size_t Snapshot::SeriesCount() const {
-  size_t count = 0;
-  for (const Family& family : families) count += family.SeriesCount();
-  return count;
-}
-
-bool SnapshotBuilder::Impl::Room(MetricId id, size_t count) {
-  const MetricRow& row = kCatalog[id];
-  if (row.profile == Profile::kFull && options.profile != Profile::kFull) return false;
-  if (row.profile == Profile::kDcgmNames && !options.dcgm_names) return false;
-  const bool within_share = of_job == nullptr || shares.Take(of_job->uid, count);
-  if (row.keep != Keep::kAlways &&
-      (!within_share || used + count > static_cast<size_t>(options.max_series))) {
-    self->CountDropped(DropReason(row.keep), count);
-    return false;
-  }
-  used += count;
-  if (of_job == nullptr) of_nobody += count;
-  return true;
-}
-
-void SnapshotBuilder::Impl::Put(MetricId id, LabelPointer labels, double value) {
-  series[id].push_back({std::move(labels), value});
-}
-
-void SnapshotBuilder::Impl::Add(MetricId id, const LabelPointer& labels, double value) {
-  if (std::isnan(value) || !Room(id)) return;
-  Put(id, labels, value);
-}
-
-void SnapshotBuilder::Impl::Begin(const Published& published) {
-  if (!self) self = std::make_unique<SelfMetrics>(published.agent.version);
-  used = self->series_count();
-  cuda_up = std::any_of(published.agent.sources.begin(), published.agent.sources.end(),
-                        [](const SourceStatus& source) {
-                          return source.name == "cuda" && source.state == Availability::kUp;
-                        });
-}
-
-// Drops the memory of jobs and label sets that this tick has not shown.
-void SnapshotBuilder::Impl::Forget(const std::vector<ShownJob>& shown) {
-  std::unordered_set<std::string_view> ids;
-  for (const ShownJob& one : shown) ids.insert(one.job->job_id);
-  std::erase_if(jobs, [&](const auto& entry) { return !ids.contains(entry.first); });
-  for (auto& [id, memory] : jobs) memory.labels.Sweep();
-  agent_labels.Sweep();
-}
 
 void SnapshotBuilder::Impl::AddReloads(const AgentStatus& agent) {
   if (!std::isnan(agent.config.good_wall_seconds)) {
@@ -180,75 +128,24 @@ void SnapshotBuilder::Impl::AddProbe(const std::string& source, const ProbeStatu
   }
 }
 
-void SnapshotBuilder::Impl::AddVerdict(const JobStatus& job) {
-  LabelCache& cache = jobs[job.job_id].labels;
-  const proto::Verdict& verdict = job.verdict;
-  const LabelPointer& labels = cache.Get("job_id", {job.job_id});
-  constexpr MetricId kVerdict = MetricNamed("rankscope_verdict");
-  if (Room(kVerdict, families::FamilyNames().size())) {
-    for (const families::FamilyName& name : families::FamilyNames()) {
-      Put(kVerdict, cache.Get("job_id,family", {job.job_id, name.family}),
-          Flag(name.code == verdict.code()));
-    }
-  }
-  Add(MetricNamed("rankscope_verdict_changes_total"), labels, Count(job.verdict_changes));
-  constexpr MetricId kInfo = MetricNamed("rankscope_verdict_info");
-  if (!verdict.code().empty() && Room(kInfo)) {
-    Put(kInfo,
-        cache.Get(kCatalog[kInfo].labels,
-                  {job.job_id, verdict.family(), verdict.code(), verdict.sub(),
-                   Word(verdict.scope()), Word(verdict.domain()), verdict.triage().severity(),
-                   Word(verdict.phase()), Word(verdict.state()), verdict.disposition().kind()}),
-        1);
-  }
-  if (verdict.onset_ns() != 0) {
-    Add(MetricNamed("rankscope_verdict_onset_timestamp_seconds"), labels,
-        Seconds(verdict.onset_ns()));
-  }
-  if (verdict.updated_ns() != 0) {
-    Add(MetricNamed("rankscope_verdict_updated_timestamp_seconds"), labels,
-        Seconds(verdict.updated_ns()));
-  }
-}
-
-void SnapshotBuilder::Impl::AddVerdictDetail(const JobStatus& job) {
-  LabelCache& cache = jobs[job.job_id].labels;
-  const proto::Verdict& verdict = job.verdict;
-  const auto families = families::FamilyNames();
-  constexpr MetricId kConfidence = MetricNamed("rankscope_verdict_confidence_ratio");
-  constexpr MetricId kRuledOut = MetricNamed("rankscope_verdict_ruled_out");
-  const bool confidence_fits = Room(kConfidence, families.size());
-  const bool ruled_out_fits = Room(kRuledOut, families.size());
-  if (!confidence_fits && !ruled_out_fits) return;  // as of most, where hundreds have just ended
-  for (const families::FamilyName& name : families) {
-    const auto row =
-        std::find_if(verdict.families().begin(), verdict.families().end(),
-                     [&](const proto::FamilyState& f) { return f.code() == name.code; });
-    const bool judged = row != verdict.families().end();
-    const bool ruled_out = judged && row->state() == proto::FamilyState::RULED_OUT;
-    double confidence = judged && !ruled_out ? std::clamp(row->score(), 0.0, 1.0) : 0;
-    if (name.code == verdict.code()) confidence = verdict.confidence();
-    const LabelPointer& labels = cache.Get("job_id,family", {job.job_id, name.family});
-    if (confidence_fits) Put(kConfidence, labels, confidence);
-    if (ruled_out_fits) Put(kRuledOut, labels, Flag(ruled_out));
-  }
+void SnapshotBuilder::Impl::AddJobInfo(const JobStatus& job) {
+  constexpr MetricId kInfo = MetricNamed("rankscope_job_info");
+  if (!Room(kInfo)) return;
+  const attribution::JobFacts& facts = job.facts;
+  Put(kInfo,
+      jobs[job.job_id].labels.Get(
+          kCatalog[kInfo].labels,
+          {job.job_id, job.user, job.command, std::to_string(job.attempt.ordinal), facts.name,
+           facts.account, facts.partition, facts.qos, facts.array_job_id, facts.array_task,
+           facts.het_job_id, facts.nodes, facts.tasks, std::to_string(job.attempt.slurm_restart),
+           facts.dependency, facts.launcher}),
+      1);
 }
 
 void SnapshotBuilder::Impl::AddJob(const JobStatus& job) {
   JobMemory& memory = jobs[job.job_id];
   LabelCache& cache = memory.labels;
   const LabelPointer& labels = cache.Get("job_id", {job.job_id});
-  constexpr MetricId kInfo = MetricNamed("rankscope_job_info");
-  const attribution::JobFacts& facts = job.facts;
-  if (Room(kInfo)) {
-    Put(kInfo,
-        cache.Get(kCatalog[kInfo].labels,
-                  {job.job_id, job.user, job.command, std::to_string(job.attempt.ordinal),
-                   facts.name, facts.account, facts.partition, facts.qos, facts.array_job_id,
-                   facts.array_task, facts.het_job_id, facts.nodes, facts.tasks,
-                   std::to_string(job.attempt.slurm_restart), facts.dependency, facts.launcher}),
-        1);
-  }
   Add(MetricNamed("rankscope_job_running"), labels, Flag(job.running));
   Add(MetricNamed("rankscope_job_suspended"), labels, job.suspension.now);
   Add(MetricNamed("rankscope_job_suspended_seconds_total"), labels, job.suspension.total_seconds);
@@ -386,87 +283,6 @@ void SnapshotBuilder::Impl::AddLogs(const JobStatus& job) {
     Add(MetricNamed("rankscope_log_dropped_bytes_total"), labels, Count(log.lost_bytes));
     Add(MetricNamed("rankscope_log_redactions_total"), labels, Count(log.redactions));
   }
-}
-
-size_t SnapshotBuilder::Impl::AddCollectable(const prometheus::Collectable& collectable) {
-  size_t count = 0;
-  ForEachSeries(
-      collectable,
-      [&](MetricId id, LabelPointer labels, double value) {
-        Put(id, std::move(labels), value);
-        ++count;
-      },
-      [&](size_t left_out) { self->CountDropped(kNotCatalogued, left_out); });
-  return count;
-}
-
-std::shared_ptr<const Snapshot> SnapshotBuilder::Impl::Build(const Published& published) {
-  Begin(published);
-  AddAgent(published.agent, published.wall_seconds);
-  used += AddCollectable(*process);
-
-  // What matters most takes its room first, for every job, before anything that matters less. Of
-  // jobs that have ended the verdict is what somebody still looks for; a node whose jobs end by the
-  // minute does not lose sight of its GPUs and its live ranks for them.
-  const std::vector<ShownJob> shown = Shown(published);
-  CountGpuJobs(shown);
-  const size_t taken = used + of_nobody;
-  const auto most = static_cast<size_t>(options.max_series);
-  shares.Begin(shown, most - std::min(most, taken));
-  of_nobody = 0;
-  const auto ended = std::find_if(shown.begin(), shown.end(),
-                                  [](const ShownJob& one) { return !one.job->running; });
-  const std::span<const ShownJob> live(shown.begin(), ended), past(ended, shown.end());
-  const auto add = [this](std::span<const ShownJob> of, std::initializer_list<Part> parts) {
-    for (const Part part : parts) {
-      for (const ShownJob& one : of) {
-        if (!one.whole && !part.always) continue;
-        of_job = one.job;
-        (this->*part.add)(*one.job);
-      }
-    }
-    of_job = nullptr;
-  };
-  constexpr Part kVerdict{&Impl::AddVerdict, true}, kDetail{&Impl::AddVerdictDetail, true},
-      kJob{&Impl::AddJob, true}, kTraining{&Impl::AddTraining, false}, kLogs{&Impl::AddLogs, false},
-      kRanks{&Impl::AddRanks, false}, kRankGpus{&Impl::AddRankGpus, false};
-  add(live, {kVerdict, kDetail, kJob, kTraining});
-  AddGpus(published, Keep::kGpu);
-  for (const SourceStatus& source : published.agent.sources) {
-    if (source.name == "slurm") AddSlurm(source);
-  }
-  add(live, {kLogs, kRanks, kRankGpus});
-  add(past, {kVerdict});
-  AddGpus(published, Keep::kGpuDetail);
-  add(past, {kDetail, kJob, kTraining, kLogs, kRanks, kRankGpus});
-  Forget(shown);
-  self->SetSeries(used);
-  AddCollectable(self->registry());
-
-  auto snapshot = std::make_shared<Snapshot>();
-  snapshot->tick = published.tick;
-  snapshot->start_wall_seconds = published.agent.start_wall_seconds;
-  for (MetricId id = 0; id < series.size(); ++id) {
-    if (series[id].empty() && histograms[id].empty()) continue;
-    const size_t size = series[id].size();
-    snapshot->families.push_back(
-        {&kCatalog[id], std::move(series[id]), std::exchange(histograms[id], {})});
-    series[id] = {};
-    series[id].reserve(size);  // the next tick's is of much the same size
-  }
-  return snapshot;
-}
-
-SnapshotBuilder::SnapshotBuilder(SnapshotOptions options)
-    : impl_(std::make_unique<Impl>(std::move(options))) {}
-void SnapshotBuilder::SetMaxSeries(int32_t max_series) {
-  impl_->options.max_series = max_series;
-}
-
-SnapshotBuilder::~SnapshotBuilder() = default;
-
-std::shared_ptr<const Snapshot> SnapshotBuilder::Build(const Published& published) {
-  return impl_->Build(published);
 }
 
 }  // namespace rankscope::metrics

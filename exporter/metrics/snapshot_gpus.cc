@@ -80,19 +80,18 @@ std::map<int32_t, RankOfJob> RanksByProcess(const JobList& jobs) {
 
 }  // namespace
 
-// Adds series of one GPU, of rows that are kept as `keep` says.
+// Adds series of one GPU.
 class SnapshotBuilder::Impl::GpuSeries {
  public:
-  GpuSeries(Impl& impl, const GpuStatus& gpu, Keep keep)
-      : impl_(impl), gpu_(gpu), keep_(keep), index_(std::to_string(gpu.identity.index)) {}
+  GpuSeries(Impl& impl, const GpuStatus& gpu)
+      : impl_(impl), gpu_(gpu), index_(std::to_string(gpu.identity.index)) {}
 
   void AddAll() {
     AddState();
     if (gpu_.state != GpuState::kUp) return;
     const LabelPointer labels = Labels(MetricNamed("rankscope_gpu_up"), {});
     for (const ValueRow& row : kValueRows) {
-      if (const GpuValue value = gpu_.reading.*row.value; value && Wanted(row.metric))
-        impl_.Add(row.metric, labels, *value);
+      if (const GpuValue value = gpu_.reading.*row.value) impl_.Add(row.metric, labels, *value);
     }
     AddActivity();
     AddErrors();
@@ -105,7 +104,7 @@ class SnapshotBuilder::Impl::GpuSeries {
   // Of the ranks that compute on it; what others have is the rest of what is used.
   void AddRankMemory(const std::map<int32_t, RankOfJob>& ranks) {
     constexpr MetricId kMemory = MetricNamed("rankscope_gpu_process_memory_used_bytes");
-    if (gpu_.state != GpuState::kUp || !gpu_.reading.compute_processes || !Wanted(kMemory)) return;
+    if (gpu_.state != GpuState::kUp || !gpu_.reading.compute_processes) return;
     std::map<RankOfJob, double> held;  // a process of several MIG instances stands there twice
     for (const GpuProcess& holder : *gpu_.reading.compute_processes) {
       const auto rank = ranks.find(holder.pid);
@@ -129,7 +128,6 @@ class SnapshotBuilder::Impl::GpuSeries {
   }
 
  private:
-  bool Wanted(MetricId id) const { return kCatalog[id].keep == keep_; }
   bool full() const { return impl_.options.profile == Profile::kFull; }
 
   LabelPointer Labels(MetricId id, std::initializer_list<std::string_view> own) {
@@ -150,7 +148,7 @@ class SnapshotBuilder::Impl::GpuSeries {
   }
 
   void Add(MetricId id, std::initializer_list<std::string_view> own, GpuValue value) {
-    if (value && Wanted(id)) impl_.Add(id, Labels(id, own), *value);
+    if (value) impl_.Add(id, Labels(id, own), *value);
   }
   // One for each name that has a value.
   void AddEach(MetricId id, std::span<const std::string_view> names,
@@ -159,7 +157,7 @@ class SnapshotBuilder::Impl::GpuSeries {
   }
   // All names, one of them 1.
   void AddStates(MetricId id, std::span<const std::string_view> names, size_t now) {
-    if (!Wanted(id) || !impl_.Room(id, names.size())) return;
+    if (!impl_.Room(id, names.size())) return;
     for (size_t i = 0; i < names.size(); ++i) {
       impl_.Put(id, Labels(id, {names[i]}), Flag(i == now));
     }
@@ -172,7 +170,6 @@ class SnapshotBuilder::Impl::GpuSeries {
                 static_cast<size_t>(HealthOf(gpu_)));
     }
     constexpr MetricId kInfo = MetricNamed("rankscope_gpu_info");
-    if (!Wanted(kInfo)) return;
     const GpuIdentity& who = gpu_.identity;
     impl_.Add(kInfo,
               impl_.agent_labels.Get(kCatalog[kInfo].labels, {index_, who.uuid, who.model,
@@ -264,8 +261,7 @@ class SnapshotBuilder::Impl::GpuSeries {
     const GpuReading& r = gpu_.reading;
     constexpr MetricId kActive = MetricNamed("rankscope_gpu_throttle_active");
     constexpr MetricId kSeconds = MetricNamed("rankscope_gpu_throttled_seconds_total");
-    const bool told =
-        r.throttle_bits && Wanted(kActive) && impl_.Room(kActive, kGpuThrottleReasons.size());
+    const bool told = r.throttle_bits && impl_.Room(kActive, kGpuThrottleReasons.size());
     for (size_t i = 0; i < kGpuThrottleReasons.size(); ++i) {
       const ThrottleReason& reason = kGpuThrottleReasons[i];
       if (told) {
@@ -285,7 +281,7 @@ class SnapshotBuilder::Impl::GpuSeries {
 
   void AddPending(const SourceStatus& source, std::string_view card) {
     constexpr MetricId kPending = MetricNamed("rankscope_gpu_xid_pending_action");
-    if (!Wanted(kPending) || !impl_.Room(kPending, 1 + kXidNeedNames.size())) return;
+    if (!impl_.Room(kPending, 1 + kXidNeedNames.size())) return;
     const auto found = std::find_if(source.xids_pending.begin(), source.xids_pending.end(),
                                     [card](const XidPending& each) { return each.card == card; });
     const bool waits = found != source.xids_pending.end();
@@ -319,7 +315,6 @@ class SnapshotBuilder::Impl::GpuSeries {
 
   Impl& impl_;
   const GpuStatus& gpu_;
-  const Keep keep_;
   const std::string index_;
 };
 
@@ -406,11 +401,11 @@ void SnapshotBuilder::Impl::AddCallSeconds(MetricId id, const LibraryCall& call)
   histograms[id].push_back(std::move(histogram));
 }
 
-void SnapshotBuilder::Impl::AddGpus(const Published& published, Keep keep) {
+void SnapshotBuilder::Impl::StageGpus(const Published& published) {
   const AgentStatus& agent = published.agent;
-  const std::map<int32_t, RankOfJob> ranks = RanksByProcess(published.jobs);
+  Stage();
   for (const SourceStatus& source : agent.sources) {
-    if (keep == Keep::kGpu) AddSwitches(source);
+    AddSwitches(source);
     if (source.gpus == nullptr) continue;
     for (const GpuStatus& polled : *source.gpus) {
       constexpr size_t kMaxRemembered = 256;  // a node has 16; whoever replaces GPUs starts anew
@@ -425,13 +420,29 @@ void SnapshotBuilder::Impl::AddGpus(const Published& published, Keep keep) {
         FillFrom(*profile, !count_own_bytes.contains(filled.identity.uuid), filled.reading);
       }
       const GpuStatus& gpu = profile == nullptr ? polled : filled;
-      GpuSeries shown(*this, gpu, keep);
+      GpuSeries shown(*this, gpu);
       shown.AddAll();
       for (const SourceStatus& reporter : agent.sources) shown.AddXids(reporter);
-      shown.AddRankMemory(ranks);
-      if (keep == Keep::kGpuDetail && options.dcgm_names) AddDcgmNames(agent, gpu);
+      if (options.dcgm_names) AddDcgmNames(agent, gpu);
     }
-    if (keep == Keep::kGpuDetail) AddLibraryCalls(source.library_calls);
+  }
+  EndStage();
+}
+
+void SnapshotBuilder::Impl::AddRankMemory(const Published& published) {
+  const std::map<int32_t, RankOfJob> ranks = RanksByProcess(published.jobs);
+  Stage();
+  for (const SourceStatus& source : published.agent.sources) {
+    if (source.gpus == nullptr) continue;
+    for (const GpuStatus& gpu : *source.gpus) GpuSeries(*this, gpu).AddRankMemory(ranks);
+  }
+  EndStage();
+  Settle(Keep::kRankDetail);
+}
+
+void SnapshotBuilder::Impl::AddNvmlCalls(const AgentStatus& agent) {
+  for (const SourceStatus& source : agent.sources) {
+    if (source.gpus != nullptr) AddLibraryCalls(source.library_calls);
   }
 }
 

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What snapshot.cc, snapshot_gpus.cc and snapshot_ranks.cc share: the builder of a snapshot. For
-// these only; loop thread.
+// What snapshot.cc and snapshot_*.cc share: the builder of a snapshot. For these only; loop thread.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <set>
@@ -44,8 +44,9 @@ struct SnapshotBuilder::Impl {
   class GpuSeries;  // in snapshot_gpus.cc
   struct Part {
     void (Impl::*add)(const JobStatus&);
-    bool always;  // also of a job that is not shown whole any more
+    JobStage last;  // the last stage in which a job has this part
   };
+  using Jobs = std::span<const ShownJob>;
 
   explicit Impl(SnapshotOptions o) : options(std::move(o)) {
     process = std::make_unique<ProcessMetrics>(options.proc_self, options.proc_stat);
@@ -58,8 +59,13 @@ struct SnapshotBuilder::Impl {
   void AddNotifications(const NotifyStatus& notify);
   void AddAgent(const AgentStatus& agent, double wall_seconds);
   void AddProbe(const std::string& source, const ProbeStatus& probe);
+  void AddParts(Jobs of, std::initializer_list<Part> parts);
+  void AddLive(const Published& published, Jobs live);
+  void AddEnded(Jobs ended);
+  void AddVerdictInfo(const JobStatus& job);
   void AddVerdict(const JobStatus& job);
-  void AddVerdictDetail(const JobStatus& job);
+  void AddRuledOut(const JobStatus& job);
+  void AddJobInfo(const JobStatus& job);
   void AddJob(const JobStatus& job);
   void AddPorts(const JobStatus& job);
   void AddTraining(const JobStatus& job);
@@ -68,13 +74,17 @@ struct SnapshotBuilder::Impl {
   void AddKernelLines(const SourceStatus& kmsg);
   void AddRefusals(const SourceStatus& run);
   void AddLogs(const JobStatus& job);
-  void AddGaps(const RankStatus& rank, const LabelPointer& labels);
+  void AddGaps(const JobStatus& job);
   void AddRankSignals(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
   void AddPlace(const JobStatus& job, const RankStatus& rank);
   void AddRanks(const JobStatus& job);
+  // Of the ranks of each user's jobs, each metric whole.
+  void AddAllRanks(Jobs of);
   void AddSwitches(const SourceStatus& source);
-  // Of rows that are kept as `keep` says.
-  void AddGpus(const Published& published, Keep keep);
+  void StageGpus(const Published& published);
+  // What ranks hold of them.
+  void AddRankMemory(const Published& published);
+  void AddNvmlCalls(const AgentStatus& agent);
   void AddDcgmNames(const AgentStatus& agent, const GpuStatus& gpu);
   void AddLibraryCalls(const std::vector<LibraryCall>& calls);
   void AddCallSeconds(MetricId id, const LibraryCall& call);
@@ -95,6 +105,18 @@ struct SnapshotBuilder::Impl {
   void Put(MetricId id, LabelPointer labels, double value);
   // One series; an absent value (NaN) makes none.
   void Add(MetricId id, const LabelPointer& labels, double value);
+  // Between Stage and Settle series are set aside, and there is room for all. Settle takes those of
+  // rows that are kept as `keep` says, each metric whole or not at all: of some GPUs or ranks a sum
+  // or a maximum would be wrong, and nothing would show it.
+  void Stage() { staging = true; }
+  void EndStage() { staging = false; }
+  void Settle(Keep keep);
+  void LeaveOut(MetricId id, size_t count);
+  void AddMissing();
+  size_t max_series() const {
+    return static_cast<size_t>(options.max_series > 0 ? options.max_series
+                                                      : MaxSeriesOf(options.profile));
+  }
 
   SnapshotOptions options;
   std::unique_ptr<ProcessMetrics> process;
@@ -106,9 +128,20 @@ struct SnapshotBuilder::Impl {
 
   std::array<std::vector<Series>, kCatalog.size()> series;  // of the tick being built
   std::array<std::vector<Histogram>, kCatalog.size()> histograms;
+  std::array<std::vector<Series>, kCatalog.size()> staged;
+  std::vector<MetricId> staged_ids;  // that have some
+  bool staging = false;
   size_t used = 0;
+  struct Missing {
+    size_t series = 0;
+    bool named = false;  // there is room for its row
+  };
+  std::array<Missing, kCatalog.size()> missing{};
+  size_t reserved = 0;  // places for rows that say what is missing
+  size_t names = 0;     // of these, taken by a metric
   SeriesShares shares;
   const JobStatus* of_job = nullptr;  // whose series are being added; null: nobody's
+  bool of_ended = false;              // and whether that job has ended
   size_t of_nobody = 0;               // series, at the tick before
   bool cuda_up = false;               // the source
   std::map<std::string, int, std::less<>>

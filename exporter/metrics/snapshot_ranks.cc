@@ -37,6 +37,17 @@ constexpr auto kRankSeries = [] {
   return all;
 }();
 
+// By number; a restarted rank may be listed twice: the living.
+std::map<int32_t, const RankStatus*> RanksOf(const JobStatus& job) {
+  std::map<int32_t, const RankStatus*> ranks;
+  for (const RankStatus& rank : job.ranks) {
+    const RankStatus*& kept = ranks[rank.rank];
+    if (kept == nullptr || (rank.alive && !kept->alive)) kept = &rank;
+  }
+  ranks.erase(-1);  // speaker not known
+  return ranks;
+}
+
 }  // namespace
 
 void SnapshotBuilder::Impl::AddRankSignals(const JobStatus& job, const RankStatus& rank,
@@ -52,16 +63,19 @@ void SnapshotBuilder::Impl::AddRankSignals(const JobStatus& job, const RankStatu
   }
 }
 
-void SnapshotBuilder::Impl::AddGaps(const RankStatus& rank, const LabelPointer& labels) {
+void SnapshotBuilder::Impl::AddGaps(const JobStatus& job) {
   constexpr MetricId kGaps = MetricNamed("rankscope_cuda_launch_gap_seconds");
-  const double sum = rank.signals[SignalId::kLaunchGapSeconds];
-  if (!rank.launch_gaps_counted || std::isnan(sum) || !Room(kGaps, SeriesOf(kCatalog[kGaps])))
-    return;
-  Histogram histogram{labels, {}, sum};
-  histogram.counts.reserve(kLaunchGapSlots);
-  double count = 0;
-  for (const double more : rank.launch_gaps) histogram.counts.push_back(count += more);
-  histograms[kGaps].push_back(std::move(histogram));
+  LabelCache& cache = jobs[job.job_id].labels;
+  for (const auto& [number, rank] : RanksOf(job)) {
+    const double sum = rank->signals[SignalId::kLaunchGapSeconds];
+    if (!rank->launch_gaps_counted || std::isnan(sum) || !Room(kGaps, SeriesOf(kCatalog[kGaps])))
+      continue;
+    Histogram histogram{cache.Get("job_id,rank", {job.job_id, std::to_string(number)}), {}, sum};
+    histogram.counts.reserve(kLaunchGapSlots);
+    double count = 0;
+    for (const double more : rank->launch_gaps) histogram.counts.push_back(count += more);
+    histograms[kGaps].push_back(std::move(histogram));
+  }
 }
 
 void SnapshotBuilder::Impl::AddPlace(const JobStatus& job, const RankStatus& rank) {
@@ -87,18 +101,11 @@ void SnapshotBuilder::Impl::AddPlace(const JobStatus& job, const RankStatus& ran
 
 void SnapshotBuilder::Impl::AddRanks(const JobStatus& job) {
   LabelCache& cache = jobs[job.job_id].labels;
-  std::map<int32_t, const RankStatus*> ranks;  // a restarted rank may be listed twice: the living
-  for (const RankStatus& rank : job.ranks) {
-    const RankStatus*& kept = ranks[rank.rank];
-    if (kept == nullptr || (rank.alive && !kept->alive)) kept = &rank;
-  }
-  ranks.erase(-1);  // speaker not known
-  for (const auto& [number, rank] : ranks) {
+  for (const auto& [number, rank] : RanksOf(job)) {
     const LabelPointer& labels = cache.Get("job_id,rank", {job.job_id, std::to_string(number)});
     Add(MetricNamed("rankscope_rank_alive"), labels, Flag(rank->alive));
     AddPlace(job, *rank);
     AddRankSignals(job, *rank, labels);
-    AddGaps(*rank, labels);
     // A source that no longer observes reports no current state.
     if (cuda_up) Add(MetricNamed("rankscope_cuda_attached"), labels, rank->cuda_attached);
   }

@@ -3,8 +3,9 @@
 
 // The real snapshot, router and listener over scripted states, for tests with a real client on the
 // other side. Prints `listening PORT`; then each word on standard input (healthy, hanging,
-// finished, diverged, none) publishes that state and is answered by `published WORD`. Ends with its
-// input.
+// finished, diverged, none, or LOAD:MINUTE of node_loads.h) publishes that state and is answered by
+// `published WORD`. Ends with its input. Loads are shown as by a daemon without configuration that
+// also has DCGM's names, all else in the full profile.
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -13,7 +14,7 @@
 #include <vector>
 
 #include "exporter/http/listener.h"
-#include "tests/unit/metrics/published_states.h"
+#include "tests/unit/metrics/node_loads.h"
 
 namespace {
 
@@ -21,6 +22,11 @@ using rankscope::JobStatus;
 using rankscope::metrics::Published;
 
 Published StateNamed(const std::string& word) {
+  const size_t colon = word.find(':');
+  for (const rankscope::test::NodeLoad& load : rankscope::test::kNodeLoads) {
+    if (colon != std::string::npos && word.substr(0, colon) == load.name)
+      return rankscope::test::NodeAt(load, std::stoi(word.substr(colon + 1)));
+  }
   std::vector<JobStatus> jobs;
   if (word == "healthy") jobs.push_back(rankscope::test::HealthyJob());
   if (word == "hanging") jobs.push_back(rankscope::test::HangingJob());
@@ -39,7 +45,8 @@ Published StateNamed(const std::string& word) {
 
 int main() {
   rankscope::http::StateHolder holder;
-  rankscope::metrics::SnapshotBuilder builder({.profile = rankscope::metrics::Profile::kFull});
+  rankscope::metrics::SnapshotBuilder full({.profile = rankscope::metrics::Profile::kFull});
+  rankscope::metrics::SnapshotBuilder loads({.dcgm_names = true});
   const auto listener = rankscope::http::Listener::Start(
       {.addresses = {"127.0.0.1:0"}}, [&] { return holder.Current(); }, rankscope::http::Router());
   if (!listener) {
@@ -50,6 +57,7 @@ int main() {
   for (std::string word; std::cin >> word;) {
     auto published = std::make_shared<Published>(StateNamed(word));
     published->agent.http = (*listener)->Counts();
+    auto& builder = word.find(':') == std::string::npos ? full : loads;
     auto exposition =
         std::make_shared<const rankscope::http::Exposition>(builder.Build(*published));
     holder.Publish(std::make_shared<const rankscope::http::State>(std::move(published),

@@ -343,8 +343,8 @@ def final_verdict(port, job):
         return verdict.get("state") == "final"
 
     wait_for(final, f"the final verdict of {job}", 60)
-    wait_for(lambda: f'rankscope_verdict{{job_id="{job}",family="{verdict["family"]}"}} 1' in ask(port, "/metrics"),
-             "the gauge of the verdict", 5)
+    wait_for(lambda: f'rankscope_verdict_info{{job_id="{job}",family="{verdict["family"]}",' in ask(port, "/metrics"),
+             "the series of the verdict", 5)
     return verdict
 
 

@@ -93,7 +93,7 @@ void AddFilesAndSockets(RankStatus& rank) {
   rank.signals.Set(SignalId::kSwappedBytes, 4194304);
 }
 
-// Two jobs that have everything, and a /proc that never changes.
+// Two jobs that have everything, one that has ended, and a /proc that never changes.
 Snapshot Everything() {
   JobStatus gpu = test::HangingJob("8842");
   double printed = 1000;
@@ -107,16 +107,20 @@ Snapshot Everything() {
     AddCalls(rank);
     AddFilesAndSockets(rank);
   }
-  const SnapshotOptions options = {.profile = Profile::kFull,
-                                   .proc_self = (kFolder / "proc/self").string(),
-                                   .proc_stat = (kFolder / "proc/stat").string()};
-  Published published = test::OnNode({test::HealthyJob(), std::move(gpu)});
+  SnapshotOptions options = {.profile = Profile::kFull,
+                             .proc_self = (kFolder / "proc/self").string(),
+                             .proc_stat = (kFolder / "proc/stat").string()};
+  Published published =
+      test::OnNode({test::HealthyJob(), std::move(gpu), test::FinishedJob("8843", 5)});
   published.agent.http = {{420, 3, 2, 0}, {14, 380, 9}, 5};
   published.agent.notify =
       metrics::NotifyStatus{{7, 2, 1, 0, 0}, {1, 0, 0, 0, 0}, {0, 3, 0, 0, 0}, {1, 0, 2, 0, 4}};
   published.agent.sources.push_back(test::GpuSource({test::UpGpu(0), test::LostGpu(1)}));
   published.agent.sources.back().library_calls = {
       {"nvmlDeviceGetPowerUsage", {1000, 20, 3, 0, 0, 0, 1}, 31.5, {{"gpu_is_lost", 2}}}};
+  // Of the job that has ended something is left out.
+  const size_t all = SnapshotBuilder(options).Build(published)->SeriesCount();
+  options.max_series = static_cast<int32_t>(all) - 4;
   Snapshot snapshot = *SnapshotBuilder(options).Build(published);
   for (Family& family : snapshot.families) {
     // The compiler's own word is another with each compiler.

@@ -226,28 +226,34 @@ TEST(SnapshotGpus, JobsThatHaveEndedDoNotHideThem) {
   for (int32_t i = 0; i < 8; ++i) gpus.push_back(UpGpu(i));
   std::vector<JobStatus> jobs = {HealthyJob()};
   for (int i = 0; i < 60; ++i) jobs.push_back(FinishedJob(std::to_string(i), 5));
-  const std::string text = Scrape(OnGpuNode(gpus, jobs));
+  const std::string text = Scrape(OnGpuNode(gpus, jobs), {.max_series = 2000});
   EXPECT_EQ(CountOf(text, "rankscope_gpu_power_watts"), 8u);
   EXPECT_EQ(CountOf(text, "rankscope_rank_alive"), 2u);
-  EXPECT_THAT(text, HasSubstr("rankscope_verdict{job_id=\"0\""));
-  EXPECT_THAT(text, Not(HasSubstr("rankscope_verdict{job_id=\"9\"")));
-  EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"cap_gpu\"} 0\n"));
+  EXPECT_EQ(CountOf(text, "rankscope_verdict_info"), 61u);
+  for (const char* reason : {"cap_gpu", "cap_gpu_detail", "cap_rank_detail"}) {
+    EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"" + std::string(reason) +
+                                "\"} 0\n"));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("rankscope_series_dropped_total{reason=\"cap_ended\"} 0\n")));
 }
 
-TEST(SnapshotGpus, DetailsGoBeforeRanksAndRanksBeforeWhatMatters) {
+TEST(SnapshotGpus, RanksGoBeforeDetailsAndDetailsBeforeWhatMatters) {
   std::vector<GpuStatus> gpus;
   for (int32_t i = 0; i < 16; ++i) gpus.push_back(UpGpu(i));
   const Published published = OnGpuNode(gpus, {HealthyJob()});
-  const std::string some = Scrape(published, {.max_series = 1300});
+  const auto all =
+      static_cast<int32_t>(SnapshotBuilder({.max_series = 16000}).Build(published)->SeriesCount());
+  const std::string most = Scrape(published, {.max_series = all - 4});
+  EXPECT_THAT(most, HasSubstr("rankscope_series_dropped_total{reason=\"cap_gpu_detail\"} 0\n"));
+  EXPECT_THAT(most,
+              Not(HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank_detail\"} 0\n")));
+  EXPECT_EQ(CountOf(most, "rankscope_rank_alive"), 2u);
+  const std::string some = Scrape(published, {.max_series = all - 300});
   EXPECT_EQ(CountOf(some, "rankscope_gpu_power_watts"), 16u);
-  EXPECT_EQ(CountOf(some, "rankscope_rank_alive"), 2u);
-  EXPECT_LT(CountOf(some, "rankscope_gpu_energy_joules_total"), 16u);
-  EXPECT_THAT(some, HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank\"} 0\n"));
+  EXPECT_EQ(CountOf(some, "rankscope_verdict{"), 1u);
+  EXPECT_THAT(some, HasSubstr("rankscope_series_dropped_total{reason=\"cap_gpu\"} 0\n"));
   EXPECT_THAT(some,
               Not(HasSubstr("rankscope_series_dropped_total{reason=\"cap_gpu_detail\"} 0\n")));
-  const std::string few = Scrape(published, {.max_series = 400});
-  EXPECT_EQ(CountOf(few, "rankscope_verdict{"), families::FamilyNames().size());
-  EXPECT_EQ(CountOf(few, "rankscope_rank_alive"), 0u);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "exporter/metrics/encoder.h"
 #include "tests/unit/metrics/published_states.h"
@@ -46,15 +47,21 @@ size_t CountOf(const std::string& text, std::string_view name) {
   return count;
 }
 
-TEST(Snapshot, VerdictNamesItsFamilyAndEveryOther) {
-  const std::string text = Scrape(OnNode({HangingJob()}));
-  for (const families::FamilyName& name : families::FamilyNames()) {
-    const std::string labels = "{job_id=\"8841\",family=\"" + std::string(name.family) + "\"} ";
-    EXPECT_THAT(text, HasSubstr("\nrankscope_verdict" + labels + (name.code == "C2" ? "1" : "0")));
-    const std::string confidence = name.code == "C2" ? "0.65" : "0";
-    EXPECT_THAT(text, HasSubstr("\nrankscope_verdict_confidence_ratio" + labels + confidence));
-    const bool kept = name.code == "C2" || name.code == "B2";  // B2 is not decidable here
-    EXPECT_THAT(text, HasSubstr("\nrankscope_verdict_ruled_out" + labels + (kept ? "0" : "1")));
+TEST(Snapshot, VerdictHasTheFamiliesThatSomethingSpeaksFor) {
+  JobStatus job = HangingJob();
+  for (proto::FamilyState& state : *job.verdict.mutable_families()) {
+    if (state.code() == "B2") state.set_score(0.25);
+    if (state.code() == "X5") state.set_score(0.5);  // and ruled out
+  }
+  const std::string text = Scrape(OnNode({job}));
+  EXPECT_EQ(CountOf(text, "rankscope_verdict"), 2u);
+  EXPECT_EQ(CountOf(text, "rankscope_verdict_confidence_ratio"), 2u);
+  for (const auto& [family, named, confidence] :
+       {std::tuple{"collective_hang", "1", "0.65"}, {"gpu_hardware", "0", "0.25"}}) {
+    const std::string labels = "{job_id=\"8841\",family=\"" + std::string(family) + "\"} ";
+    EXPECT_THAT(text, HasSubstr("\nrankscope_verdict" + labels + named + "\n"));
+    EXPECT_THAT(text,
+                HasSubstr("\nrankscope_verdict_confidence_ratio" + labels + confidence + "\n"));
   }
   EXPECT_THAT(text,
               HasSubstr(R"(rankscope_verdict_info{job_id="8841",family="collective_hang",)"
@@ -62,6 +69,18 @@ TEST(Snapshot, VerdictNamesItsFamilyAndEveryOther) {
                         R"(severity="critical",phase="train",state="live",disposition=""} 1)"));
   EXPECT_THAT(text,
               HasSubstr("rankscope_verdict_onset_timestamp_seconds{job_id=\"8841\"} 1779999909.5"));
+}
+
+TEST(Snapshot, WhatIsRuledOutIsOfTheFullProfile) {
+  const Published published = OnNode({HangingJob(), FinishedJob("7", 1)});
+  EXPECT_EQ(CountOf(Scrape(published), "rankscope_verdict_ruled_out"), 0u);
+  const std::string text = Scrape(published, {.profile = Profile::kFull});
+  EXPECT_EQ(CountOf(text, "rankscope_verdict_ruled_out"), families::FamilyNames().size());
+  for (const families::FamilyName& name : families::FamilyNames()) {
+    const bool kept = name.code == "C2" || name.code == "B2";  // B2 is not decidable here
+    EXPECT_THAT(text, HasSubstr("\nrankscope_verdict_ruled_out{job_id=\"8841\",family=\"" +
+                                std::string(name.family) + "\"} " + (kept ? "0" : "1")));
+  }
 }
 
 TEST(Snapshot, FamiliesAreSortedContiguousAndNeverEmpty) {
@@ -116,17 +135,36 @@ TEST(Snapshot, SourcesSayWhetherTheyWork) {
       << "proc_connector has told nothing";
 }
 
-TEST(Snapshot, FinishedJobLosesItsRanksAfterAMinuteAndItsVerdictAfterTen) {
+TEST(Snapshot, HealthyJobIsShownForFiveMinutesAfterItsEndAndItsRanksForOne) {
   const auto scrape = [](double ago) { return Scrape(OnNode({FinishedJob("7", ago)})); };
   EXPECT_EQ(CountOf(scrape(59), "rankscope_rank_alive"), 2u);
-  for (const double ago : {61.0, 299.0, 599.0}) {
+  for (const double ago : {61.0, 299.0}) {
     const std::string text = scrape(ago);
     EXPECT_EQ(CountOf(text, "rankscope_rank_alive"), 0u);
     EXPECT_EQ(CountOf(text, "rankscope_training_loss"), 0u);
-    EXPECT_EQ(CountOf(text, "rankscope_verdict"), families::FamilyNames().size());
+    EXPECT_EQ(CountOf(text, "rankscope_verdict"), 0u) << "which is of running jobs";
+    EXPECT_EQ(CountOf(text, "rankscope_verdict_info"), 1u);
     EXPECT_EQ(CountOf(text, "rankscope_job_running"), 1u);
   }
-  EXPECT_EQ(CountOf(scrape(601), "rankscope_verdict"), 0u);
+  EXPECT_THAT(scrape(301), Not(HasSubstr("job_id=\"7\"")));
+}
+
+TEST(Snapshot, VerdictOfAFailureStaysForAnHour) {
+  JobStatus job = FinishedJob("7", 0);
+  test::SetFamily(job, "A2", 0.85, "critical");
+  const auto scrape = [&](double ago) {
+    job.verdict.set_updated_ns(test::WallNs(test::kWallSeconds - ago));
+    return Scrape(OnNode({job}));
+  };
+  for (const double ago : {301.0, 3599.0}) {
+    const std::string text = scrape(ago);
+    EXPECT_EQ(CountOf(text, "rankscope_verdict_info"), 1u);
+    EXPECT_THAT(text, HasSubstr("rankscope_verdict_confidence_ratio{job_id=\"7\","
+                                "family=\"signal_kill\"} 0.85\n"));
+    EXPECT_EQ(CountOf(text, "rankscope_job_info"), 1u);
+    EXPECT_EQ(CountOf(text, "rankscope_job_running"), 0u);
+  }
+  EXPECT_THAT(scrape(3601), Not(HasSubstr("job_id=\"7\"")));
 }
 
 TEST(Snapshot, RunningJobKeepsItsSeriesHoweverOldItsVerdict) {
@@ -151,41 +189,52 @@ TEST(Snapshot, CapHoldsAndDropsRanksFirstVerdictsLast) {
   std::vector<JobStatus> jobs;
   for (int i = 0; i < 20; ++i) jobs.push_back(HealthyJob(std::to_string(i)));
   const Published published = OnNode(jobs);
-  for (const int cap : {500, 1000, 2000, 2600}) {
-    SnapshotBuilder builder({.max_series = cap});
-    const auto snapshot = builder.Build(published);
-    EXPECT_LE(snapshot->SeriesCount(), static_cast<size_t>(cap));
+  const size_t all = SnapshotBuilder({.max_series = 16000}).Build(published)->SeriesCount();
+  for (const size_t cap : {all / 4, all / 2, all - 100, all - 1}) {
+    const auto snapshot =
+        SnapshotBuilder({.max_series = static_cast<int32_t>(cap)}).Build(published);
+    EXPECT_LE(snapshot->SeriesCount(), cap);
     std::string text;
     AppendText(*snapshot, text);
     EXPECT_THAT(text,
                 HasSubstr("rankscope_series " + std::to_string(snapshot->SeriesCount()) + "\n"));
-    EXPECT_THAT(text, Not(HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank\"} 0\n")))
-        << cap;
-    // A state set is whole or not there.
-    EXPECT_EQ(CountOf(text, "rankscope_verdict") % families::FamilyNames().size(), 0u);
-    if (cap >= 1000) {
-      EXPECT_EQ(CountOf(text, "rankscope_verdict"), 20 * families::FamilyNames().size());
-      EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"cap_verdict\"} 0\n"));
-    }
+    EXPECT_THAT(text,
+                Not(HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank_detail\"} 0\n")));
+    EXPECT_EQ(CountOf(text, "rankscope_verdict_info"), 20u);
+    if (cap < all / 2) continue;
+    EXPECT_EQ(CountOf(text, "rankscope_verdict"), 20u);
+    EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"cap_verdict\"} 0\n"));
   }
-  const std::string all = Scrape(published, {.max_series = 16000});
-  EXPECT_THAT(all, HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank\"} 0\n"));
+  const std::string whole = Scrape(published, {.max_series = 16000});
+  EXPECT_THAT(whole, HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank_detail\"} 0\n"));
+  EXPECT_THAT(whole, Not(HasSubstr("rankscope_series_missing{")));
 }
 
 TEST(Snapshot, CapTakesFinishedJobsFirst) {
   const Published published = OnNode({FinishedJob("1", 5), HealthyJob("2")});
-  const std::string text = Scrape(published, {.max_series = 133});
-  EXPECT_THAT(text, HasSubstr("rankscope_verdict{job_id=\"2\""));
-  EXPECT_THAT(text, Not(HasSubstr("rankscope_verdict{job_id=\"1\"")));
+  const size_t all = SnapshotBuilder({.max_series = 16000}).Build(published)->SeriesCount();
+  SnapshotBuilder builder({.max_series = static_cast<int32_t>(all) - 60});
+  Scrape(builder, published);
+  const std::string text = Scrape(builder, published);
+  EXPECT_THAT(text, HasSubstr("rankscope_rank_alive{job_id=\"2\""));
+  EXPECT_THAT(text, Not(HasSubstr("rankscope_rank_alive{job_id=\"1\"")));
+  EXPECT_THAT(text, HasSubstr("rankscope_verdict_info{job_id=\"1\""));
+  EXPECT_THAT(text, HasSubstr("rankscope_series_missing{metric=\"rankscope_rank_alive\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank\"} 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("rankscope_series_dropped_total{reason=\"cap_ended\"} 0\n")));
 }
 
-TEST(Snapshot, CountersOfDropsRiseTickByTick) {
+TEST(Snapshot, CountersOfDropsRiseTickByTickAndMissingSeriesAreOfThisTick) {
   SnapshotBuilder builder({.max_series = 10});
   const Published published = OnNode({HealthyJob()});
   Scrape(builder, published);
-  EXPECT_THAT(Scrape(builder, published),
-              HasSubstr("rankscope_series_dropped_total{reason=\"cap_verdict\"} " +
-                        std::to_string(2 * (families::FamilyNames().size() + 3))));
+  const std::string text = Scrape(builder, published);
+  EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"cap_verdict\"} 8\n"))
+      << "its family, confidence, changes and time";
+  EXPECT_EQ(CountOf(text, "rankscope_series_missing"), 1u) << "no room for names";
+  EXPECT_THAT(text, HasSubstr("rankscope_series_missing{metric=\"other\"} "));
+  builder.SetMaxSeries(1000);
+  EXPECT_THAT(Scrape(builder, published), Not(HasSubstr("rankscope_series_missing{")));
 }
 
 TEST(Snapshot, HistogramsAreOfTheFullProfileAndWholeOrNotThere) {
@@ -215,7 +264,7 @@ TEST(Snapshot, HistogramsAreOfTheFullProfileAndWholeOrNotThere) {
   AppendText(*tight.Build(published), text);
   EXPECT_EQ(CountOf(text, "rankscope_cuda_launch_gap_seconds_bucket"), kLaunchGapSlots);
   EXPECT_EQ(CountOf(text, "rankscope_cuda_launch_gap_seconds_count"), 1u);
-  EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank\"} " +
+  EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank_detail\"} " +
                               std::to_string(kLaunchGapSlots + 2) + "\n"));
 }
 
