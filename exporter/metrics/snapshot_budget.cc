@@ -24,10 +24,12 @@ void SnapshotBuilder::Impl::Begin(const Published& published) {
   if (!self) self = std::make_unique<SelfMetrics>(published.agent.version);
   used = self->series_count();
   // That of "other", and as many as the tick before had something to name: a page that is full when
-  // the first series does not fit has no room left to say so.
-  reserved =
-      1 + static_cast<size_t>(std::count_if(missing.begin(), missing.end(),
-                                            [](const Missing& one) { return one.series > 0; }));
+  // the first series does not fit has no room left to say so. And some more, for what these crowd
+  // out.
+  constexpr size_t kMore = 16;
+  const auto before = std::count_if(missing.begin(), missing.end(),
+                                    [](const Missing& one) { return one.series > 0; });
+  reserved = before > 0 ? 1 + kMore + static_cast<size_t>(before) : 1;
   names = 0;
   missing.fill({});
   cuda_up = std::any_of(published.agent.sources.begin(), published.agent.sources.end(),

@@ -126,10 +126,11 @@ def check_live():
         with scraped(sys.argv[1], [str(impatient)]) as (server, prometheus):
             wanted = {"RankscopeVerdictCritical": FAILURES, "RankscopeVerdictWarning": 1, "RankscopeSourceDown": 1,
                       "RankscopeSeriesDropped": 1, "RankscopeExporterStalled": 1}
-            minutes = iter(range(100))
+            server.publish("sixteen:0")
+            wait_for("the source that works", lambda: prometheus.value('rankscope_source_up{source="io"}') == "1")
 
             def all_fire():
-                server.publish(f"sixteen:{min(next(minutes), 30)}")
+                server.publish("sixteen:30")  # a tick, at which something is left out again
                 found = {labels["alertname"]: int(value) for labels, value in
                          prometheus.query('count by (alertname) (ALERTS{alertstate="firing"})')}
                 return all(found.get(name, 0) >= number for name, number in wanted.items())

@@ -211,15 +211,16 @@ TEST(Snapshot, CapHoldsAndDropsRanksFirstVerdictsLast) {
 }
 
 TEST(Snapshot, CapTakesFinishedJobsFirst) {
-  const Published published = OnNode({FinishedJob("1", 5), HealthyJob("2")});
+  const Published published =
+      OnNode({FinishedJob("1", 5), FinishedJob("3", 5), FinishedJob("4", 5), HealthyJob("2")});
   const size_t all = SnapshotBuilder({.max_series = 16000}).Build(published)->SeriesCount();
-  SnapshotBuilder builder({.max_series = static_cast<int32_t>(all) - 60});
+  SnapshotBuilder builder({.max_series = static_cast<int32_t>(all) - 100});
   Scrape(builder, published);
   const std::string text = Scrape(builder, published);
   EXPECT_THAT(text, HasSubstr("rankscope_rank_alive{job_id=\"2\""));
   EXPECT_THAT(text, Not(HasSubstr("rankscope_rank_alive{job_id=\"1\"")));
   EXPECT_THAT(text, HasSubstr("rankscope_verdict_info{job_id=\"1\""));
-  EXPECT_THAT(text, HasSubstr("rankscope_series_missing{metric=\"rankscope_rank_alive\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("rankscope_series_missing{metric=\"rankscope_rank_alive\"} 6\n"));
   EXPECT_THAT(text, HasSubstr("rankscope_series_dropped_total{reason=\"cap_rank\"} 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("rankscope_series_dropped_total{reason=\"cap_ended\"} 0\n")));
 }
