@@ -182,7 +182,7 @@ TEST_F(ScrapeTest, GzipUnpacksToThePlainPageInEachFormat) {
     EXPECT_EQ(plain.HeaderValue("Content-Encoding"), "");
     EXPECT_EQ(packed.HeaderValue("Content-Encoding"), "gzip");
     EXPECT_EQ(packed.scrape, plain.scrape);
-    EXPECT_LT(packed.Content().size() * 3, plain.Content().size());
+    EXPECT_LT(packed.Content().size() * 2, plain.Content().size());
     EXPECT_EQ(test::Gunzip(packed.Content()), plain.Content());
     EXPECT_EQ(packed.pages, Ask({{"Accept", accept}, {"Accept-Encoding", "gzip"}}).pages);
   }
