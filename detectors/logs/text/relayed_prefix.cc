@@ -42,8 +42,10 @@ std::string_view RelayedPrefix::Strip(std::string_view text, bool traceback_open
 }
 
 size_t EndOfBar(std::string_view text) {
-  // "[06:43<59:57,  1.00s/it]": few other lines hold that sign.
-  if (text.empty() || std::memchr(text.data(), '<', text.size()) == nullptr) return text.size();
+  // "[06:43<59:57,  1.00s/it]": few other lines hold that sign, and most bars are all of their
+  // line.
+  if (text.empty() || text.back() == ']' || std::memchr(text.data(), '<', text.size()) == nullptr)
+    return text.size();
   for (const std::string_view rate : {"it/s", "s/it"}) {
     const size_t at = text.rfind(rate);
     if (at == std::string_view::npos) continue;
