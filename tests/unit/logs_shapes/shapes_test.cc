@@ -239,6 +239,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Exception: Current loss scale already at minimum - cannot decrease scale anymore. "
              "Exiting run.",
              K::kNonFiniteLoss, R::kInitiating, "scale_minimum", 0, 0},
+        Case{"srun: error: n1: task 3: Exited with exit code 137", K::kSignalDeath, R::kInitiating,
+             "", 9, 137},
+        Case{"srun: error: n1: task 3: Exited with exit code 141", K::kNonZeroExit, R::kWrapper, "",
+             0, 141},
+        Case{"Process finished with exit code 139 (interrupted by signal 11: SIGSEGV)",
+             K::kSignalDeath, R::kWrapper, "", 11, 0},
+        Case{"Exited with exit code 140.", K::kNonZeroExit, R::kWrapper, "", 0, 140},
         Case{"usage_demo.py: error: the following arguments are required: --data", K::kUsageError,
              R::kInitiating, "", 0, 0}));
 

@@ -21,7 +21,7 @@ SlurmJob Job() {
   job.user = "root";
   job.name = "na%Nme";
   job.batch_host = "vm.example.org";
-  job.work_dir = "/work";
+  job.work_dir = "/project";
   return job;
 }
 
@@ -47,7 +47,7 @@ TEST(OutputPath, ThePrintedPathComesFirst) {
   EXPECT_THAT(OutputPaths("/a/slurm-1.out", Job()), ElementsAre("/a/slurm-1.out"));
   EXPECT_THAT(OutputPaths("/a/%x.out", Job()), ElementsAre("/a/%x.out", "/a/na%Nme.out"));
   EXPECT_THAT(OutputPaths("logs/%j.out", Job()),
-              ElementsAre("/work/logs/%j.out", "/work/logs/927000.out"));
+              ElementsAre("/project/logs/%j.out", "/project/logs/927000.out"));
   EXPECT_THAT(OutputPaths("/a/%b", Job()), ElementsAre("/a/%b", "/a/0"));
   EXPECT_THAT(OutputPaths("/a/x\\%j.out", Job()), ElementsAre("/a/x\\%j.out", "/a/x%j.out"))
       << "slurmd takes the sign away and expands nothing";
