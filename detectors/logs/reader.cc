@@ -151,7 +151,7 @@ struct Reader::State {
   Speaker* FindSpeaker(const CleanLine& line);
   Speaker& NeedSpeaker(const CleanLine& line);
   bool FeedMachines(const CleanLine& line, const RowSet& rows);
-  bool FeedFrame(const CleanLine& line);
+  bool FeedFrame(const LogLine& line, Timestamp t);
   bool FeedJson(const CleanLine& line);
   bool FindAnchors(std::string_view text);
   void ParseShapes(const CleanLine& line);
@@ -226,21 +226,20 @@ std::string_view Reader::State::Unrelayed(std::string_view text) {
 }
 
 // A frame of an open traceback, and the source line below it, are nothing else: they need not be
-// searched for what other lines hold.
-bool Reader::State::FeedFrame(const CleanLine& line) {
+// searched for what other lines hold. Neither begins like a launcher's prefix.
+bool Reader::State::FeedFrame(const LogLine& line, Timestamp t) {
   const std::string_view text = line.text;
-  if (speakers.empty() || !text.starts_with("  ") || block.open() || table.open()) return false;
-  Speaker* speaker = FindSpeaker(line);
-  if (speaker == nullptr || speaker->summary.open() || !speaker->traceback.in_frames())
+  if (speakers.empty() || !text.starts_with("  ") || block.open() || table.open() ||
+      relayed.expects())
     return false;
-  const bool frame =
-      text.starts_with("  File \"") && text.find("\", line ") != std::string_view::npos;
-  const bool code = speaker->traceback.wants_code() && text.starts_with("    ") &&
-                    text.size() > 4 && text[4] >= 'a' && text[4] <= 'z' &&
-                    text.find("%|") == std::string_view::npos;
-  if (!frame && !code) return false;
+  CleanLine clean = {text, text, line.offset, -1, false, line.end, t};
+  Speaker* speaker = FindSpeaker(clean);
+  if (speaker == nullptr || speaker->summary.open() ||
+      std::memchr(text.data(), 0x1b, text.size()) != nullptr)
+    return false;
+  if (!speaker->traceback.FeedPlainFrame(clean)) return false;
   speaker->foreign_records = 0;
-  return speaker->traceback.Feed(line, records);
+  return true;
 }
 
 // A logger that prints its records as JSON puts a whole traceback into one of their texts. It is
@@ -414,6 +413,7 @@ std::span<const Record> Reader::Feed(const LogLine& line, Timestamp t) {
   State& state = *state_;
   if (state.ParsePlain(line.text)) return state.records;
   state.records.clear();
+  if (state.FeedFrame(line, t)) return state.records;
   state.number_text.clear();
   std::string_view text = UnwrapDockerLine(line.text, state.unwrapped);
   if (!text.empty() && std::memchr(text.data(), 0x1b, text.size()) != nullptr)
@@ -426,7 +426,6 @@ std::span<const Record> Reader::Feed(const LogLine& line, Timestamp t) {
                            unprefixed.local_rank,
                            line.end,
                            t};
-  if (state.FeedFrame(clean)) return state.records;
   if (state.FeedJson(clean)) {
     state.Finish(clean, 0);
     return state.records;

@@ -22,8 +22,7 @@ constexpr std::string_view kDirect =
 constexpr std::string_view kTerminateShape = "cpp_terminate";
 constexpr std::string_view kWhat = "what():";
 
-constexpr size_t kFileCap = 256;
-constexpr size_t kCodeCap = 160;
+constexpr size_t kTypeCap = 256;
 constexpr size_t kTailCap = 4096;  // of a message of many lines, what is searched for telling words
 constexpr int32_t kPatience = 4;   // foreign lines between a message and its chain's connector
 constexpr int32_t kFramePatience =
@@ -79,7 +78,7 @@ bool TracebackMachine::FeedRay(std::string_view text, const CleanLine& line, Rec
 
 bool TracebackMachine::FeedTerminate(std::string_view text, const CleanLine& line,
                                      RecordList& out) {
-  const std::string_view type = Capped(Between(text, kTerminateAnchor, "'"), kFileCap);
+  const std::string_view type = Capped(Between(text, kTerminateAnchor, "'"), kTypeCap);
   if (type.empty()) return false;
   // Several ranks that abort at once: the what() lines follow, and say the same.
   const bool again = has_pending_ && pending_.shape == kTerminateShape &&
@@ -158,41 +157,6 @@ void TracebackMachine::BeginFrames(Join join) {
   frame_count_ = 0;
   after_frame_ = false;
   waited_lines_ = 0;
-}
-
-bool TracebackMachine::AddFrame(std::string_view text) {
-  const std::string_view rest = TrimLeft(text);
-  if (!rest.starts_with("File \"")) return false;
-  const size_t quote = rest.find('"', 6);
-  if (quote == std::string_view::npos || !rest.substr(quote).starts_with("\", line ")) return false;
-  const std::string_view number = rest.substr(quote + 8);
-  const auto line = LeadingInt(number);
-  NewFrame(rest.substr(6, quote - 6),
-           line && *line > 0 && *line < (1 << 30) ? static_cast<int32_t>(*line) : 0,
-           After(number, ", in "));
-  return true;
-}
-
-void TracebackMachine::NewFrame(std::string_view file, int32_t line, std::string_view function) {
-  if (frames_.size() < kMaxFrames) frames_.emplace_back();
-  Frame& frame = frames_[frame_count_++ % kMaxFrames];
-  // The end of a long path tells more than its beginning.
-  if (file.size() > kFileCap) file.remove_prefix(file.size() - kFileCap);
-  frame.file.assign(file);
-  frame.line = line;
-  frame.function.assign(Capped(function, kCodeCap));
-  frame.code.clear();
-  frame.code_line.clear();
-}
-
-// The source line of the newest frame, unless it has one.
-void TracebackMachine::SetCode(std::string_view code, const CleanLine& line) {
-  if (frame_count_ == 0) return;
-  Frame& frame = frames_[(frame_count_ - 1) % kMaxFrames];
-  if (!frame.code.empty()) return;
-  frame.code.assign(Capped(code, kCodeCap));
-  frame.code_line.assign(Capped(line.original.empty() ? line.text : line.original, kCitationCap));
-  frame.code_offset = line.offset;
 }
 
 bool TracebackMachine::FeedFrames(std::string_view text, const CleanLine& line, RecordList& out) {
@@ -351,10 +315,11 @@ bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line,
     return true;
   }
   if (headers_ > 0 && !indented && CompleteTangled(text, line, out)) return true;
-  const ExceptionLine exception =
-      indented ? ExceptionLine() : ParseExceptionLine(text, headers_ > 0);
   const bool introduced = TrimRight(tail_).ends_with("raised:");
-  if (!exception.type.empty() && (headers_ > 0 || introduced)) {
+  const bool may_complete = !indented && (headers_ > 0 || introduced);
+  const ExceptionLine exception =
+      may_complete ? ParseExceptionLine(text, headers_ > 0) : ExceptionLine();
+  if (!exception.type.empty()) {
     join_ = introduced ? Join::kInner : Join::kNone;
     Complete(exception.type, exception.message, line, out);
     return true;
@@ -479,15 +444,6 @@ void TracebackMachine::Flush(RecordList& out) {
   Emit(out);
   headers_ = 0;
   EndLine(out);
-}
-
-std::vector<const TracebackMachine::Frame*> TracebackMachine::OrderedFrames() const {
-  std::vector<const Frame*> ordered;
-  const uint32_t size = std::min<uint32_t>(frame_count_, kMaxFrames);
-  for (uint32_t i = frame_count_ - size; i < frame_count_; ++i) {
-    if (i % kMaxFrames < frames_.size()) ordered.push_back(&frames_[i % kMaxFrames]);
-  }
-  return ordered;
 }
 
 }  // namespace rankscope::logs

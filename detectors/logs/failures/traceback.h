@@ -35,12 +35,9 @@ class TracebackMachine {
   // Whether a traceback is open, so that the next line belongs to it without an anchor.
   bool open() const { return state_ != State::kIdle; }
 
-  // Whether frames are being read; whether the last of them has no source line yet.
-  bool in_frames() const { return state_ == State::kFrames; }
-  bool wants_code() const {
-    const size_t last = (frame_count_ - 1) % kMaxFrames;
-    return in_frames() && frame_count_ > 0 && last < frames_.size() && frames_[last].code.empty();
-  }
+  // Takes a frame, or the source line below it, of an open traceback whose writer nobody
+  // interrupts: such a line can be nothing else. Returns whether it was one.
+  bool FeedPlainFrame(const CleanLine& line);
 
   // Takes a line that holds the anchor, or any line while open. Appends an Incident when an
   // exception is complete. Returns whether the line was part of a traceback (a line that ends one

@@ -3,6 +3,8 @@
 #include "detectors/logs/failures/traceback_lines.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <iterator>
 
 #include "detectors/logs/failures/incident_text.h"
@@ -64,6 +66,13 @@ bool ContinuesMessage(std::string_view text) {
       "could not find expected",
       "expected ",
   };
+  // Nearly all lines begin with another letter.
+  static constexpr auto kFirst = [] {
+    std::array<bool, 256> first{};
+    for (const std::string_view start : kStarts) first[static_cast<uint8_t>(start[0])] = true;
+    return first;
+  }();
+  if (text.empty() || !kFirst[static_cast<uint8_t>(text[0])]) return false;
   return std::any_of(std::begin(kStarts), std::end(kStarts),
                      [text](std::string_view start) { return text.starts_with(start); });
 }

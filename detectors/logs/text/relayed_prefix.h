@@ -17,6 +17,9 @@ class RelayedPrefix {
   // but for its digits, as long as the traceback is open. Their indentation is left.
   std::string_view Strip(std::string_view text, bool traceback_open);
 
+  // Whether a traceback has shown a prefix that the next lines may have.
+  bool expects() const { return !mask_.empty(); }
+
   template <class A>
   void Fields(A& a) {
     a(mask_);
