@@ -6,6 +6,7 @@
 // immutable once published.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -76,6 +77,32 @@ struct SlurmController {
   std::vector<SlurmRpc> rpcs;
 };
 
+// States of jobs that wait or hold something, and of nodes, each of which is in one of them.
+inline constexpr std::array<std::string_view, 5> kQueueStates = {
+    "pending", "configuring", "running", "suspended", "completing"};
+inline constexpr std::array<std::string_view, 8> kNodeUseStates = {
+    "idle", "mixed", "allocated", "down", "failed", "draining", "drained", "maintenance"};
+
+// The queue and the nodes at one poll of all of them. Bounded: what is beyond is summed under the
+// name "other".
+struct SlurmQueue {
+  struct JobsOf {
+    std::string name, account;                        // of a partition: no account
+    std::array<int64_t, kQueueStates.size()> jobs{};  // by place in kQueueStates
+  };
+  struct Amount {
+    int64_t total = 0, allocated = 0, idle = 0;  // idle: of nodes that take jobs
+  };
+  struct Partition {
+    std::string name;
+    Amount cpus, gpus, memory_bytes;
+  };
+  std::vector<JobsOf> partitions, users;               // by name
+  std::vector<std::pair<std::string, int64_t>> waits;  // pending jobs by reason
+  std::array<int64_t, kNodeUseStates.size()> nodes{};  // by place in kNodeUseStates
+  std::vector<Partition> resources;                    // by name; empty: nodes are not known
+};
+
 // Copied whenever some come, so that who reads them waits for nobody.
 using SlurmEvents = std::shared_ptr<const std::deque<std::shared_ptr<const SlurmEvent>>>;
 
@@ -87,7 +114,8 @@ struct SlurmReport {
   std::vector<SlurmStepState> steps;
   SlurmController controller;
   bool controller_known = false;
-  double last_answer_wall_seconds = 0;  // 0 = none yet
+  std::shared_ptr<const SlurmQueue> queue;  // null: never polled
+  double last_answer_wall_seconds = 0;      // 0 = none yet
 };
 
 }  // namespace rankscope

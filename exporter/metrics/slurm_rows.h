@@ -45,6 +45,10 @@ inline constexpr std::array kSlurmRows = {
              "Number of jobs that slurmctld counted as submitted, started, completed, cancelled or "
              "failed since it last reset its counters.",
              "kind"),
+    SlurmRow("rankscope_slurm_jobs", MetricType::kGauge, "",
+             "Number of Slurm jobs that wait or hold resources, by partition and state; a job that "
+             "waits for several partitions counts in each, and each task of an array is a job.",
+             "partition,state"),
     SlurmRow("rankscope_slurm_last_answer_timestamp_seconds", MetricType::kGauge, "seconds",
              "Time at which slurmctld last answered a query of all jobs, in seconds since the Unix "
              "epoch."),
@@ -74,6 +78,22 @@ inline constexpr std::array kSlurmRows = {
         "rankscope_slurm_node_state_seconds_total", MetricType::kCounter, "seconds",
         "Seconds for which the Slurm node was seen down or draining since the exporter started.",
         "node,state"),
+    SlurmRow("rankscope_slurm_nodes", MetricType::kGauge, "", "Number of Slurm nodes by state.",
+             "state"),
+    SlurmRow("rankscope_slurm_partition_cpus", MetricType::kGauge, "",
+             "Number of CPUs of the partition's nodes: total, allocated to jobs, or idle on nodes "
+             "that are in service.",
+             "partition,state"),
+    SlurmRow("rankscope_slurm_partition_gpus", MetricType::kGauge, "",
+             "Number of GPUs of the partition's nodes: total, allocated to jobs, or idle on nodes "
+             "that are in service.",
+             "partition,state"),
+    SlurmRow("rankscope_slurm_partition_memory_bytes", MetricType::kGauge, "bytes",
+             "Memory of the partition's nodes in bytes: total, allocated to jobs, or idle on nodes "
+             "that are in service.",
+             "partition,state"),
+    SlurmRow("rankscope_slurm_pending_jobs", MetricType::kGauge, "",
+             "Number of pending Slurm jobs by the reason that Slurm gives.", "reason"),
     SlurmRow("rankscope_slurm_rpc_calls_total", MetricType::kCounter, "",
              "Number of RPCs that slurmctld has served, for the 40 most frequent kinds.", "rpc"),
     SlurmRow("rankscope_slurm_rpc_seconds_total", MetricType::kCounter, "seconds",
@@ -93,6 +113,11 @@ inline constexpr std::array kSlurmRows = {
         "State and exit code of a step of a Slurm job, running or among the last that ended, as "
         "labels of a series that is always 1.",
         "job_id,step_id,name,nodes,state,exit"),
+    SlurmRow("rankscope_slurm_user_jobs", MetricType::kGauge, "",
+             "Number of Slurm jobs of the user and account that are pending, or that hold "
+             "resources, which is state running; the users with the fewest jobs are summed as "
+             "user other.",
+             "user,account,state"),
 };
 
 }  // namespace rankscope::metrics

@@ -92,6 +92,7 @@ struct SnapshotBuilder::Impl {
   void AddSlurmCalls(const std::vector<LibraryCall>& calls);
   void AddSlurmNode(const SlurmNodeState& node);
   void AddSlurmController(const SlurmController& told);
+  void AddSlurmQueue(const SlurmQueue& queue);
   void CountGpuJobs(const std::vector<ShownJob>& shown);
   void AddJobGpus(const JobStatus& job);
   void AddRankGpus(const JobStatus& job);

@@ -43,6 +43,48 @@ void SnapshotBuilder::Impl::AddSlurm(const SourceStatus& source) {
         1);
   }
   if (report.controller_known) AddSlurmController(report.controller);
+  if (report.queue != nullptr) AddSlurmQueue(*report.queue);
+}
+
+void SnapshotBuilder::Impl::AddSlurmQueue(const SlurmQueue& queue) {
+  constexpr MetricId kJobs = MetricNamed("rankscope_slurm_jobs");
+  for (const SlurmQueue::JobsOf& partition : queue.partitions) {
+    for (size_t i = 0; i < kQueueStates.size(); ++i) {
+      Add(kJobs, agent_labels.Get(kCatalog[kJobs].labels, {partition.name, kQueueStates[i]}),
+          Count(partition.jobs[i]));
+    }
+  }
+  constexpr MetricId kUsers = MetricNamed("rankscope_slurm_user_jobs");
+  for (const SlurmQueue::JobsOf& user : queue.users) {
+    const int64_t pending = user.jobs[0];
+    const int64_t all = std::accumulate(user.jobs.begin(), user.jobs.end(), int64_t{0});
+    Add(kUsers, agent_labels.Get(kCatalog[kUsers].labels, {user.name, user.account, "pending"}),
+        Count(pending));
+    Add(kUsers, agent_labels.Get(kCatalog[kUsers].labels, {user.name, user.account, "running"}),
+        Count(all - pending));
+  }
+  for (const auto& [reason, count] : queue.waits) {
+    Add(MetricNamed("rankscope_slurm_pending_jobs"), agent_labels.Get("reason", {reason}),
+        Count(count));
+  }
+  if (queue.resources.empty()) return;
+  for (size_t i = 0; i < kNodeUseStates.size(); ++i) {
+    Add(MetricNamed("rankscope_slurm_nodes"), agent_labels.Get("state", {kNodeUseStates[i]}),
+        Count(queue.nodes[i]));
+  }
+  const auto add = [this](MetricId id, const std::string& partition,
+                          const SlurmQueue::Amount& amount) {
+    for (const auto& [state, value] : {std::pair{"total", amount.total},
+                                       {"allocated", amount.allocated},
+                                       {"idle", amount.idle}}) {
+      Add(id, agent_labels.Get(kCatalog[id].labels, {partition, state}), Count(value));
+    }
+  };
+  for (const SlurmQueue::Partition& one : queue.resources) {
+    add(MetricNamed("rankscope_slurm_partition_cpus"), one.name, one.cpus);
+    add(MetricNamed("rankscope_slurm_partition_gpus"), one.name, one.gpus);
+    add(MetricNamed("rankscope_slurm_partition_memory_bytes"), one.name, one.memory_bytes);
+  }
 }
 
 void SnapshotBuilder::Impl::AddSlurmCalls(const std::vector<LibraryCall>& calls) {

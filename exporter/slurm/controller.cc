@@ -10,6 +10,7 @@
 
 #include "detectors/logs/text/redactor.h"
 #include "exporter/slurm/json_reader.h"
+#include "exporter/slurm/queue_summary.h"
 #include "exporter/slurm/text_reader.h"
 #include "exporter/slurm/user_names.h"
 
@@ -121,6 +122,7 @@ struct Controller::Round {
   Read<SlurmJob> jobs, steps;
   Read<SlurmNode> nodes;
   SlurmDiag diagnostics;
+  SlurmQueue queue;
   size_t jobs_bytes = 0;
   bool nodes_asked = false, diagnostics_asked = false, steps_asked = false, queue_asked = false;
 };
@@ -227,6 +229,7 @@ void Controller::Ask() {
           round->steps = ReadStepText(round->steps_call.output, separator);
           round->steps_call.output = {};
         }
+        round->queue = Summarize(round->jobs.records, round->nodes.records);
         return [this, round] { Apply(*round); };
       },
       // Each call has its own deadline: this one is for a command that cannot even be killed.
@@ -251,6 +254,7 @@ void Controller::Apply(const Round& round) {
     return;
   }
   jobs_bytes_ = round.jobs_bytes;
+  queue_ = std::make_shared<const SlurmQueue>(round.queue);
   last_answer_wall_seconds_ = static_cast<double>(now);
   Keep(ledger_.Update(round.jobs.records, now, SourceOf(commands_)));
   std::string partly = Complaint(Call::kNodes, round.nodes_call, commands_.asked());
@@ -397,6 +401,7 @@ void Controller::Publish() {
   report->steps.assign(steps_.newest().begin(), steps_.newest().end());
   report->controller = diagnostics_;
   report->controller_known = diagnosed_;
+  report->queue = queue_;
   report->last_answer_wall_seconds = last_answer_wall_seconds_;
   report_ = std::move(report);
 }

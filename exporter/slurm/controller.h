@@ -82,6 +82,7 @@ class Controller final : public Source {
   std::unique_ptr<DiskThread> disk_;  // of the events' file
   EventStore store_;
   SlurmController diagnostics_;
+  std::shared_ptr<const SlurmQueue> queue_;  // of the last poll; null: none yet
   bool opened_ = false, diagnosed_ = false;
   double last_answer_wall_seconds_ = 0;
   size_t jobs_bytes_ = 0;  // of the last answer

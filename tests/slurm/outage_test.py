@@ -5,6 +5,7 @@
 One cluster for each part that goes, side by side: the role `controller` asks twice a minute, whoever waits for it. Each has its
 story told once, before the first test; each test then looks at what came of it.
 """
+import collections
 import json
 import os
 import re
@@ -155,6 +156,7 @@ class ControllerAway(Story):
         going.touch()
         cls.ends = cluster.submit(f"while [ -e {going} ]; do sleep 0.1; done", "--mem=100")
         cls.stays = cluster.submit(train(6000), "--mem=200")
+        cluster.submit("sleep 600", "--mem=100", "--hold", "--array=1-3,7%2")
         script = cluster.folder / "named.sh"
         script.write_text("#!/bin/sh\nsleep 1\n")
         cls.named = {}
@@ -200,6 +202,38 @@ class ControllerAway(Story):
         verdict = self.node.daemon.verdict(self.stays, "live")
         self.assertEqual((verdict["code"], verdict["job_id"]), ("G1", self.stays))
         self.assertGreater(self.node.count('rankscope_slurm_calls_total{call="scontrol show job of one"}'), 0)
+
+    def test_the_queue_and_the_nodes_are_what_slurms_commands_say(self):
+        def told():
+            page = self.controller.daemon.get("/metrics")[1]
+            rows = re.findall(r"(?m)^rankscope_slurm_(jobs|user_jobs|pending_jobs|nodes|partition_[a-z_]+)\{(.*)\} (\S+)$", page)
+            return {(name, *re.findall(r'"([^"]*)"', labels)): float(value) for name, labels, value in rows if float(value)}
+
+        def expected():
+            found = collections.Counter()
+            for line in self.cluster.run("squeue", "-h", "-r", "-o", "%P|%T|%u|%a|%r").splitlines():
+                partition, state, user, account, reason = line.split("|")
+                found["jobs", partition, state.lower()] += 1
+                found["user_jobs", user, account, "pending" if state == "PENDING" else "running"] += 1
+                if state == "PENDING":
+                    found["pending_jobs", reason] += 1
+            for line in self.cluster.run("sinfo", "-h", "-N", "-p", "gpu", "-o", "%T").splitlines():
+                found["nodes", line] += 1
+            for line in self.cluster.run("sinfo", "-h", "-o", "%R|%C").splitlines():
+                partition, cpus = line.split("|")
+                allocated, idle, _, total = map(int, cpus.split("/"))
+                for state, count in (("allocated", allocated), ("idle", idle), ("total", total)):
+                    found["partition_cpus", partition, state] += count
+                for state in ("idle", "total"):
+                    found["partition_gpus", partition, state] = 4
+            return {key: value for key, value in found.items() if value}
+
+        def agree():
+            page = told()
+            return page if expected() == {key: value for key, value in page.items() if key[0] != "partition_memory_bytes"} else None
+        page = wait_for("the page and the commands to agree", agree)
+        self.assertEqual(page["pending_jobs", "JobHeldUser"], 4, "each task of an array that waits")
+        self.assertEqual(page["partition_memory_bytes", "gpu", "total"], 2 * 6000 * 2**20)
 
     def test_its_pages_come_at_once_and_its_counters_rise(self):
         self.check_pages(self.controller, self.node)

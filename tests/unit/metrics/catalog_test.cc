@@ -47,8 +47,9 @@ TEST(Catalog, LabelsAreTheHousesOwn) {
       const std::string_view name = rest.substr(0, rest.find(','));
       rest.remove_prefix(std::min(rest.size(), name.size() + 1));
       EXPECT_FALSE(forbidden.contains(name)) << row.name << " " << name;
-      // Of the one instance beside the controller, which speaks for all nodes.
-      const bool of_all = name == "node" && row.name.starts_with("rankscope_slurm_node_");
+      // Of the one instance beside the controller, which speaks for all nodes and users.
+      const bool of_all = row.name.starts_with("rankscope_slurm_") &&
+                          row.labels.find("job_id") == std::string_view::npos;
       if (of_info.contains(name) && !of_all) {
         EXPECT_EQ(row.type, MetricType::kInfo) << row.name << " " << name;
       }

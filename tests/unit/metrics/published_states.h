@@ -267,6 +267,13 @@ inline metrics::SourceStatus SlurmSource() {
   report->controller = {3,    1,   0,     12,     11,      9, 1,  1,
                         0.25, 0.5, 0.125, 0.0625, 0.03125, 4, 20, {{"REQUEST_JOB_INFO", 400, 1.5}}};
   report->controller_known = true;
+  SlurmQueue queue;
+  queue.partitions = {{"gpu", "", {7, 0, 3, 0, 1}}, {"long", "", {}}};
+  queue.users = {{"ada", "science", {6, 0, 1, 0, 0}}, {"bob", "", {1, 0, 2, 0, 1}}};
+  queue.waits = {{"Priority", 5}, {"Dependency", 2}};
+  queue.nodes = {0, 1, 0, 1, 0, 0, 0, 0};
+  queue.resources = {{"gpu", {128, 16, 48}, {16, 2, 6}, {int64_t{1} << 39, int64_t{1} << 36, 0}}};
+  report->queue = std::make_shared<const SlurmQueue>(std::move(queue));
   report->steps = {{"8850", "0", "train", "n1", "1:0", "OUT_OF_MEMORY"},
                    {"8850", "1", "eval \"a\\b\nc\"", "n1", "", "RUNNING"}};
   source.slurm = std::move(report);
