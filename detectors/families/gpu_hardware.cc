@@ -24,6 +24,14 @@ bool IsHardware(const logs::Incident& incident) {
   return owner == features::GpuErrorOwner::kHardware || owner == features::GpuErrorOwner::kDriver;
 }
 
+// The run has gone on since the driver spoke: what is to be done can wait for a checkpoint.
+bool TrainsOn(const JobFeatures& f, const Cause& xid) {
+  const features::Evidence* const last = f.At(f.last_progress_evidence);
+  constexpr Duration kGoesOn = Seconds(5);
+  return f.running && last != nullptr && last->begin - xid.incident().t >= kGoesOn &&
+         f.silence_seconds < HangTimeout(f);
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -76,6 +84,8 @@ Finding Evaluate(const JobFeatures& f) {
   for (const features::RunGpu& gpu : f.gpu.gpus) Show(gpu.lost_evidence, finding);
   if (!seen && finding.shows.size() == told) HoldToItsWord(f, finding);
   if (unknown) finding.tier = proto::TIER_W;
+  if (features::AsksForRestartAtMost(primary->incident())) finding.advice = "restart_app";
+  if (TrainsOn(f, *primary)) finding.values.Set(FieldId::kOutcome, "trains_on");
   // Software may be all of it; only the same card under another job would tell.
   if (features::OwnerOfGpuError(primary->incident()) == features::GpuErrorOwner::kDriver)
     finding.cap = cap::kUnseenSide;

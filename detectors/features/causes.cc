@@ -182,9 +182,9 @@ class Orderer {
     if (f_.progress - xid.progress_before < kProgressedAfter) return false;
     // In a job's own text the driver's lines are a script's print of its log, of another day.
     if (xid.store == proto::STORE_LOG) return true;
-    // A program's own error ends its context: who goes on is another. A weak card is felt later.
-    const bool by_program = OwnerOfGpuError(xid.incident) == GpuErrorOwner::kProgram;
-    return window_.clock.last_progress() - xid.incident.t > (by_program ? Seconds(10) : kWeakCard);
+    // What asks for no more than a restart ended another's context. A weak card is felt later.
+    const bool of_context = AsksForRestartAtMost(xid.incident);
+    return window_.clock.last_progress() - xid.incident.t > (of_context ? Seconds(10) : kWeakCard);
   }
 
   bool AfterTrainEnd(const windows::Candidate& candidate) const {

@@ -152,11 +152,14 @@ void CiteLatent(const GpuWindow& window, Citer& citer, JobFeatures& f, RunGpu& g
                            {GpuCount::kEccUncorrected, "ecc"}};
   for (const Row& row : kRows) {
     const windows::GpuRise& seen = window.of(row.count);
-    if (!(seen.first > 0) || !(seen.last > 0) || seen.rose > 0) continue;
+    // Rows that wait do so until a reset, whenever they began to.
+    const bool waits = row.count == GpuCount::kRemapPending && seen.last > 0;
+    if (!waits && (!(seen.first > 0) || !(seen.last > 0) || seen.rose > 0)) continue;
     Evidence evidence = OfGpu(EvidenceKind::kGpuLatent, gpu, f);
     evidence.observed = seen.last;
     evidence.begin = f.begin;
     evidence.values.Set(FieldId::kWhat, row.what);
+    if (seen.rose > 0) evidence.values.Set(FieldId::kHow, "during");
     gpu.latent_evidence = AddOfGpu(std::move(evidence), gpu, citer, f);
     return;
   }

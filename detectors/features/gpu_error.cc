@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <string_view>
 
 #include "detectors/model/xids.h"
@@ -61,15 +62,26 @@ std::string_view Field(const logs::Incident& incident, std::string_view key) {
   return {};
 }
 
+std::optional<Xid> XidOf(const logs::Incident& incident) {
+  if (incident.kind != logs::IncidentKind::kXid) return std::nullopt;
+  const std::string_view text = Field(incident, "code");
+  int code = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), code).ec != std::errc())
+    return std::nullopt;
+  return FindXid(code);
+}
+
 }  // namespace
+
+bool AsksForRestartAtMost(const logs::Incident& incident) {
+  const std::optional<Xid> xid = XidOf(incident);
+  return xid && (xid->action == XidAction::kNone || xid->action == XidAction::kRestartApp);
+}
 
 GpuErrorOwner OwnerOfGpuError(const logs::Incident& incident) {
   if (incident.kind == logs::IncidentKind::kXid) {
-    const std::string_view text = Field(incident, "code");
-    int code = 0;
-    if (std::from_chars(text.data(), text.data() + text.size(), code).ec != std::errc())
-      return GpuErrorOwner::kUndecided;
-    return OwnerOf(FindXid(code));
+    const std::optional<Xid> xid = XidOf(incident);
+    return xid ? OwnerOf(*xid) : GpuErrorOwner::kUndecided;
   }
   if (incident.kind != logs::IncidentKind::kCudaError) return GpuErrorOwner::kNone;
   const std::string_view error = Field(incident, "error");

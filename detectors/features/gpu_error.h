@@ -20,4 +20,7 @@ enum class GpuErrorOwner : uint8_t {
 
 GpuErrorOwner OwnerOfGpuError(const logs::Incident& incident);
 
+// An Xid for which NVIDIA's catalogue asks for a restart of the program, or for nothing.
+bool AsksForRestartAtMost(const logs::Incident& incident);
+
 }  // namespace rankscope::features
