@@ -302,6 +302,21 @@ void PrintLife(const proto::Verdict& verdict, std::string& out) {
   if (!ended.empty()) Wrap("  - ", "the run " + ended, out);
 }
 
+// What the attempts before this one ended by, the newest last.
+void PrintEarlier(const proto::Verdict& verdict, int most, std::string& out) {
+  if (verdict.attempts_size() == 0) return;
+  Section("Earlier attempts", out);
+  const int first = std::max(0, verdict.attempts_size() - most);
+  for (int i = first; i < verdict.attempts_size(); ++i) {
+    const proto::AttemptSummary& earlier = verdict.attempts(i);
+    std::string text = "attempt " + std::to_string(earlier.attempt().ordinal()) + ": " +
+                       earlier.code() + " " + earlier.family();
+    if (!earlier.sub().empty()) text += " (" + earlier.sub() + ")";
+    Wrap("  - ", text, out);
+  }
+  PrintMore(first, out);
+}
+
 void PrintDoNow(const proto::Verdict& verdict, std::string& out) {
   if (verdict.resolution().immediate_size() == 0) return;
   // The remedy of the first implication that has one.
@@ -357,6 +372,7 @@ std::string VerdictToText(const proto::Verdict& verdict, Detail detail) {
   if (!where.empty()) Wrap("", where, out);
   PrintShows(verdict, detail, out);
   PrintImplies(verdict, detail, out);
+  PrintEarlier(verdict, most, out);
   PrintDoNow(verdict, out);
   PrintCannotDecide(verdict, most, out);
   PrintNextTests(verdict, detail == Detail::kAll ? kNoLimit : 1, out);

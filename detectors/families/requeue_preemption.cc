@@ -26,6 +26,8 @@ Finding JudgeReturn(const JobFeatures& f, Finding finding) {
   const std::string& rerun = f.scheduler.rerun;
   if (rerun == "completed") finding.advice = "recovered";
   if (rerun == "failed") finding.advice = "lost";
+  if (rerun == "held") finding.advice = "held";
+  if (rerun == "cancelled") finding.advice = "cancelled_in_queue";
   return finding;
 }
 

@@ -28,6 +28,8 @@ constexpr RerunRow kReruns[] = {
     {"completed", "the job has since run again and completed"},
     {"running", "the job is running again"},
     {"waiting", "the job is waiting in the queue to run again"},
+    {"held", "the job is held in the queue, where it does not start by itself"},
+    {"cancelled", "the job was cancelled while it waited to run again"},
     {"failed", "the job has since run again and ended as "},
 };
 

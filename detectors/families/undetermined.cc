@@ -9,6 +9,7 @@
 #include "detectors/families/sender.h"
 #include "detectors/families/standstill.h"
 #include "detectors/families/training_end.h"
+#include "detectors/features/left_early.h"
 #include "detectors/model/subs.h"
 
 namespace rankscope::families::undetermined {
@@ -17,6 +18,8 @@ using features::JobFeatures;
 using features::kNoEvidence;
 
 namespace {
+
+constexpr std::string_view kAbnormalExit = "abnormal_exit";
 
 // A rank of this node was the first to end, with a status of its own, and everybody who would know
 // of a fault here was heard and told of none. Of a rank elsewhere nobody here knows as much.
@@ -34,6 +37,45 @@ bool EndedHereWithoutAWord(const JobFeatures& f) {
     return cause.incident().kind == logs::IncidentKind::kNonZeroExit &&
            cause.candidate->store == proto::STORE_PROCESS && !cause.candidate->ranks.empty();
   });
+}
+
+// A rank ended with 0, and the others went on: what they print, and how they are ended, follows.
+void DescribeWhoLeft(const JobFeatures& f, const features::Cause& left, Finding& finding) {
+  const bool waited = left.incident().shape == features::kLeftBeforeWait;
+  finding.advice = waited ? features::kLeftBeforeWait : features::kLeftEarly;
+  finding.domain = proto::DOMAIN_WORKLOAD;
+  finding.component = "program";
+  finding.tier = proto::TIER_C;
+  finding.cap = cap::kOneSource;
+  for (const features::Cause& cause : f.causes) {
+    if (cause.role == features::Cause::Role::kCascade) Show(cause.evidence, finding);
+  }
+}
+
+// The kernel saw who ended it, and no more is said of why. A script that is told to stop and then
+// counts as failed was neither cancelled nor at its limit: the job has asked for the signal.
+void DescribeSchedulersSignal(const JobFeatures& f, Finding& finding) {
+  finding.tier = proto::TIER_S;
+  finding.cap = cap::kOneSource;
+  const bool script =
+      std::any_of(f.causes.begin(), f.causes.end(), [](const features::Cause& cause) {
+        return cause.incident().shape == "signal_sent" && cause.incident().rank < 0 &&
+               FieldOf(cause, "sent_by") == "scheduler";
+      });
+  if (!script || f.scheduler.end_state != "FAILED") return;
+  finding.advice = "signal_was_asked_for";
+  std::erase(finding.open, Question::kWhoCancelled);
+}
+
+// Of the codes that no interpreter, shell or launcher gives by itself only the program can tell.
+void DescribeCode(int32_t code, Finding& finding) {
+  constexpr int32_t kFirstChosen = 3;  // 1: Python, 2: arguments that are refused
+  constexpr int32_t kPythonCannotFlush = 120;
+  constexpr int32_t kTimeIsOver = 124;  // timeout(1)
+  if (!finding.advice.empty() || finding.sub != kAbnormalExit) return;
+  if (code >= kFirstChosen && code < kPythonCannotFlush) finding.advice = "chosen_code";
+  if (code == kTimeIsOver) finding.advice = "timeout_command";
+  if (!finding.advice.empty()) finding.values.Set(FieldId::kExitCode, int64_t{code});
 }
 
 void DescribeLive(const JobFeatures& f, Finding& finding) {
@@ -92,7 +134,7 @@ Finding Evaluate(const JobFeatures& f) {
   }
   const bool reported = ReportedFailure(f) != nullptr;
   finding.sub = f.wrapper_lost             ? "wrapper_lost"
-                : f.exit_known || reported ? "abnormal_exit"
+                : f.exit_known || reported ? kAbnormalExit
                                            : subs::kNoEvidence;
   const bool failed = f.Primary() != nullptr || (f.exit_known && f.exit_code != 0) ||
                       f.wrapper_lost || !EndedWell(f);
@@ -119,9 +161,19 @@ Finding Evaluate(const JobFeatures& f) {
       f.Primary() == nullptr ? nullptr : FindSender(f, *f.Primary());
   if (sent != nullptr && IsCleanUp(*sent)) {
     finding.symptom = "ended_by_scheduler";
+    finding.signal = sent->incident().signal;
     JudgeSender(f, *sent, finding);
-    if (FieldOf(*sent, "sent_by") == "scheduler") return finding;
+    if (FieldOf(*sent, "sent_by") == "scheduler") {
+      DescribeSchedulersSignal(f, finding);
+      return finding;
+    }
   }
+  if (first != nullptr && failed && features::IsOfWhoLeft(first->incident())) {
+    DescribeWhoLeft(f, *first, finding);
+    return finding;
+  }
+  if (failed && f.Primary() == nullptr)
+    DescribeCode(first != nullptr ? first->incident().exit_code : f.exit_code, finding);
   if (finding.sub == subs::kNoTraining) finding.open.push_back(Question::kNotTraining);
   if (finding.sub == subs::kNoTraining && f.exit_known) return finding;
   if (!failed && ShowsTraining(f)) finding.open.push_back(WhetherItLearned(f));

@@ -11,6 +11,7 @@
 #include "detectors/features/cite.h"
 #include "detectors/features/exit_of_another.h"
 #include "detectors/features/landmarks.h"
+#include "detectors/features/left_early.h"
 #include "detectors/features/loss_features.h"
 #include "detectors/features/notices.h"
 #include "detectors/features/oom_count.h"
@@ -112,6 +113,7 @@ class Builder {
     DescribeFaults(window_, citer_, f_);
     DescribeJobCards(job_, window_, citer_, f_);
     DescribeNodeRecord(job_, window_, citer_, f_);
+    DescribeWhoLeft(job_, window_, citer_, f_);
     if (!earlier_) DescribeNotices(job_, citer_, f_);
     f_.causes = earlier_ ? OrderCausesOf(job_, window_, job_.previous_attempt().ordinal, f_)
                          : OrderCauses(job_, f_);

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "detectors/features/left_early.h"
 #include "detectors/model/subs.h"
 
 namespace rankscope::features {
@@ -64,7 +65,7 @@ bool Supports(const Cause& other, const Cause& cause) {
   // The program's word for what the kernel saw of it, however it puts it.
   if (a.kind == b.kind && (a.kind == IncidentKind::kRendezvous || a.kind == IncidentKind::kStorage))
     return other.candidate->store != cause.candidate->store;
-  return a.kind == IncidentKind::kNonZeroExit && a.role == logs::Role::kWrapper;
+  return a.kind == IncidentKind::kNonZeroExit && a.role == logs::Role::kWrapper && !IsOfWhoLeft(a);
 }
 
 bool LeftByItself(const std::vector<Cause>& causes, const Cause& lost) {
@@ -78,6 +79,7 @@ bool LeftByItself(const std::vector<Cause>& causes, const Cause& lost) {
   };
   return std::any_of(causes.begin(), causes.end(), [&](const Cause& cause) {
     const Incident& exited = cause.incident();
+    if (exited.shape == kLeftEarly) return exited.rank != loss.rank;
     const bool code = exited.kind == IncidentKind::kNonZeroExit && exited.rank >= 0 &&
                       exited.exit_code > 0 && exited.exit_code < kSignalled &&
                       cause.candidate->store == proto::STORE_PROCESS;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "detectors/features/cause_relations.h"
+#include "detectors/features/clean_up.h"
 #include "detectors/features/earlier_text.h"
 #include "detectors/features/exit_of_another.h"
 #include "detectors/features/gpu_error.h"
@@ -73,6 +74,9 @@ class Orderer {
     if (incident.kind == IncidentKind::kXid && SurvivedXid(candidate)) return Role::kRecovered;
     if (IsBareWord(candidate) && HasFinished()) return Role::kRecovered;
     if (f_.timed && IsPassingWait(incident)) return Role::kCascade;  // what moves tells
+    // What Slurm could not start beside it, the training did without.
+    if (incident.shape == "slurm_refusal" && ProgressAfter(candidate) >= kProgressedAfter)
+      return Role::kRecovered;
     // A program's word that it is taken off: wrong where it went on, or finished.
     if (incident.kind == IncidentKind::kTerminated && !incident.sub.empty()) {
       const bool went_on = ProgressAfter(candidate) >= kProgressedAfter || f_.train_end;
@@ -296,27 +300,6 @@ class Orderer {
     for (Cause* cause : killed) cause->role = Role::kCascade;
   }
 
-  // NCCL's watchdog ends its own process when a peer is gone: std::terminate with the loss in its
-  // what(), then SIGABRT. A rank that died by itself left no such words.
-  void DemoteAbortsOfSurvivors() {
-    // The shell's exit code tells the signal and not whose it was.
-    const auto may_be_same = [](const Incident& abort, const Incident& said) {
-      return abort.rank < 0 || said.rank < 0 || abort.rank == said.rank ||
-             abort.shape == "exit_code";
-    };
-    for (Cause& abort : causes_) {
-      if (abort.role != Role::kInitiating || abort.incident().signal != SIGABRT) continue;
-      if (abort.incident().kind != IncidentKind::kSignalDeath) continue;
-      const bool survivor = std::any_of(causes_.begin(), causes_.end(), [&](const Cause& said) {
-        return said.incident().kind == IncidentKind::kPeerLost &&
-               said.incident().shape.starts_with("cpp_") &&
-               said.candidate->order < abort.candidate->order &&
-               may_be_same(abort.incident(), said.incident());
-      });
-      if (survivor) abort.role = Role::kCascade;
-    }
-  }
-
   // The kernel saw what these words are about.
   void SetWordsBesideTheKernels() {
     if (f_.network.trigger.empty()) return;
@@ -341,7 +324,9 @@ class Orderer {
     SetWordsBesideTheKernels();
     DemoteWhatTheSchedulerDid();
     DemoteWhatACardDid();
-    DemoteAbortsOfSurvivors();
+    DemoteAbortsOfSurvivors(causes_);
+    DemoteWhatSrunDidToWhoStayed(causes_);
+    DemoteWhatFollowsACancel(causes_);
     SetCleanUpAside();
     DemoteWhatTheLauncherDid();
     SetOldXidsAside(causes_);

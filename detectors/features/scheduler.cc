@@ -91,20 +91,42 @@ std::string_view RerunOf(std::string_view state) {
   return windows::SchedulerStateGoesOn(state) ? "running" : "failed";
 }
 
-void DescribeRerun(const SchedulerHistory& history, SchedulerFeatures& s, int32_t judged,
-                   bool ended, Citer& citer) {
+// Why it waits, as it was told last: squeue(1), "JOB REASON CODES".
+std::string ReasonToWait(const windows::JobWindow& job) {
+  const auto& marks = job.scheduler_marks();
+  for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
+    const bool waits = windows::SchedulerStateWaits(mark->value) || mark->value == "blocked";
+    if (waits && !mark->reason.empty()) return mark->reason;
+  }
+  return {};
+}
+
+// Held by its owner or an operator, or since it was requeued so: it does not start by itself.
+bool IsHeld(std::string_view reason) {
+  return reason.find("Held") != reason.npos || reason.find("held") != reason.npos;
+}
+
+void DescribeRerun(const windows::JobWindow& job, SchedulerFeatures& s, int32_t judged, bool ended,
+                   Citer& citer) {
+  const SchedulerHistory& history = job.scheduler();
   const std::vector<SchedulerRun>& runs = history.runs();
   if (judged >= 0 && static_cast<size_t>(judged) + 1 < runs.size()) {
     s.rerun_state = runs.back().state;
     s.rerun = RerunOf(s.rerun_state);
     s.rerun_evidence = s.runs.empty() ? kNoEvidence : s.runs.back().evidence;
   }
-  // It may have been put back, once more.
-  if (!ended || !windows::SchedulerStateWaits(history.state())) return;
+  // It may have been put back, once more; or cancelled before it had nodes again.
+  const bool waits = windows::SchedulerStateWaits(history.state());
+  const bool cancelled = history.state().starts_with("CANCELLED") && !runs.empty() &&
+                         !runs.back().state.starts_with("CANCELLED");
+  if (!ended || !(waits || cancelled)) return;
+  const std::string reason = waits ? ReasonToWait(job) : std::string();
   s.rerun_state = history.state();
-  s.rerun = RerunOf(s.rerun_state);
-  s.rerun_evidence = citer.Add(
-      FromRecord(EvidenceKind::kSchedulerRun, "state", s.rerun_state, history.state_origin()));
+  s.rerun = cancelled ? "cancelled" : IsHeld(reason) ? "held" : RerunOf(s.rerun_state);
+  Evidence evidence =
+      FromRecord(EvidenceKind::kSchedulerRun, "state", s.rerun_state, history.state_origin());
+  evidence.values.Set(FieldId::kReason, reason);
+  s.rerun_evidence = citer.Add(std::move(evidence));
 }
 
 // Ends of runs in the half hour before the last of them.
@@ -224,7 +246,7 @@ void DescribeRecord(const windows::JobWindow& job, const windows::AttemptWindow&
   for (const windows::StepSeen& step : job.steps().all()) {
     if (step.state == "OUT_OF_MEMORY") s.end_state = step.state;
   }
-  DescribeRerun(history, s, judged, f.ended, citer);
+  DescribeRerun(job, s, judged, f.ended, citer);
   s.runs_in_half_hour = EndsInHalfHour(runs);
   s.runs_told = runs.size() >= 2;
   DescribeSuspectNode(history, citer, s.suspect);

@@ -38,7 +38,7 @@ struct SchedulerFeatures {
   int32_t judged = -1;            // of `runs`: the one that the verdict is of; -1 = not known
 
   // What became of the job after the run that is judged.
-  //   completed | failed | running | waiting; empty: not told
+  //   completed | failed | running | waiting | held | cancelled; empty: not told
   std::string rerun;
   std::string rerun_state;  // Slurm's word
   EvidenceRef rerun_evidence = kNoEvidence;

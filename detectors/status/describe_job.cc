@@ -13,6 +13,7 @@
 #include "detectors/status/describe_timeline.h"
 #include "detectors/windows/checkpoint_summary.h"
 #include "detectors/windows/derived_signals.h"
+#include "detectors/windows/ended_well.h"
 #include "detectors/windows/job_window.h"
 
 namespace rankscope::status {
@@ -129,7 +130,7 @@ void DescribeWindow(const engine::JobView& view, JobStatus& status) {
   status.command = job.command();
   status.world_size = job.world_size();
   status.attempt = job.attempt();
-  status.incidents = job.incidents().total();
+  status.incidents = job.incidents().total() - windows::CountEndedWell(job.incidents());
   DescribeTraining(job.now(), status.training);
   DescribeCheckpoints(job, view.wall_offset_ns, view.judged, status.checkpoints);
   DescribePorts(job.now().kernel.rdma, status.rdma);

@@ -77,6 +77,10 @@ constexpr Row kRows[] = {
     {kProgram, "", "Not enough memory", "mem-fraction-static", "engine_cache"},
     {"B1 X2", "", "gpu_memory_utilization", "", "engine_share"},
     {"B1 X2", "", "mem-fraction-static", "", "engine_share"},
+    // slurmstepd/task.c, for the program of a step.
+    {kProgram, "", "execve(): ", "No such file or directory", "exec_missing"},
+    {kProgram, "", "execve(): ", "Permission denied", "exec_denied"},
+    {kProgram, "", "execve(): ", "Exec format error", "exec_format"},
     // Shared memory: shm_open with O_EXCL, and what a full /dev/shm refuses.
     {kProgram, "FileExistsError", "/dev/shm", "", "stale_segment"},
     {kProgram, "FileExistsError", "'/psm_", "", "stale_segment"},

@@ -10,6 +10,7 @@
 #include "detectors/model/job_summary.h"
 #include "detectors/windows/another_job.h"
 #include "detectors/windows/completed_save.h"
+#include "detectors/windows/ended_well.h"
 #include "detectors/windows/series/statistics.h"
 #include "detectors/windows/trackers/event_fields.h"
 
@@ -257,18 +258,19 @@ void JobWindow::OnProcessExit(const attribution::ProcessInfo& process, Timestamp
   const bool leads = process.role == attribution::ProcessRole::kLauncher || process.key == root_;
   TakeRequest(process, leads || process.role == attribution::ProcessRole::kRank, t);
   TakeSignal(process, process.role == attribution::ProcessRole::kRank || process.key == root_);
-  if (!process.status_known || process.wait_status == 0) return;
-  if (process.role != attribution::ProcessRole::kRank) return;
+  if (!process.status_known || process.role != attribution::ProcessRole::kRank) return;
   Incident incident;
+  const bool well = process.wait_status == 0;  // which is an incident where its peers train on
+  if (well && KnowsWhoEndedWell(incidents_, ranks_)) return;
   const int signal = process.wait_status & 0x7f;
   incident.kind = signal != 0 ? IncidentKind::kSignalDeath : IncidentKind::kNonZeroExit;
-  incident.role = signal != 0 ? Role::kInitiating : Role::kWrapper;
+  incident.role = well ? Role::kAdvice : signal != 0 ? Role::kInitiating : Role::kWrapper;
   incident.signal = signal;
   incident.exit_code = signal != 0 ? 0 : (process.wait_status >> 8) & 0xff;
   incident.rank = process.rank;
   incident.local_rank = process.local_rank;
   incident.pid = process.key.pid;
-  incident.shape = "wait_status";
+  incident.shape = well ? kEndedWell : "wait_status";
   incident.t = t;
   Candidate candidate;
   candidate.incident = std::move(incident);

@@ -42,6 +42,8 @@ constexpr std::string_view kBatchAnchors[] = {"=>> PBS: job killed", "TERM_RUNLI
 constexpr std::string_view kRefusalAnchors[] = {
     "Unable to create step for job ",
     "Unable to allocate resources: ", "Batch job submission failed: ", "execve(): "};
+constexpr std::string_view kWaitAnchors[] = {"srun: First task exited "};
+constexpr std::string_view kStateAnchors[] = {"srun: StepId="};
 constexpr std::string_view kForceAnchors[] = {"Force Terminated "};
 constexpr std::string_view kInterruptAnchors[] = {"srun: sending Ctrl-C to "};
 
@@ -187,15 +189,47 @@ void ParseBatch(const CleanLine& line, RecordList& out) {
 // processors requested than permitted", "slurmstepd: error: execve(): fit.sh: Permission denied".
 void ParseRefusal(const CleanLine& line, RecordList& out) {
   const std::string_view text = line.text;
-  if (!ContainsAny(text,
+  const bool execve = Contains(text, "execve(): ");
+  // Where a node's name is not its host's, it stands in that of its daemons: "slurmstepd-n1".
+  const bool daemon = execve && text.starts_with("slurmstepd") && Contains(text, ": error: ");
+  if (!daemon &&
+      !ContainsAny(text,
                    {"srun: error:", "sbatch: error:", "salloc: error:", "slurmstepd: error:"}))
     return;
   if (IsRetry(text) || Contains(text, "temporarily disabled")) return;
   Incident incident = MakeIncident(IncidentKind::kUsageError, line, "slurm_refusal");
   incident.frame = FrameKind::kConfig;
   incident.rank = -1;
-  incident.sub = Contains(text, "execve(): ") ? "no_file" : subs::kRefused;
+  incident.sub = !execve                               ? subs::kRefused
+                 : Contains(text, "Permission denied") ? "not_executable"
+                 : Contains(text, "Exec format error") ? "not_a_program"
+                                                       : "no_file";
   incident.message = Capped(After(text, "error: "), kMessageCap);
+  out.push_back(std::move(incident));
+}
+
+// srun's --wait has run out. It prints what its tasks do, and ends the step; the task that had
+// ended first is what is amiss, and not these words.
+void ParseWait(const CleanLine& line, RecordList& out) {
+  const auto seconds = IntAfter(line.text, "First task exited ");
+  if (!seconds || *seconds < 0) return;
+  Incident incident = MakeIncident(IncidentKind::kNonZeroExit, line, "srun_wait");
+  incident.role = Role::kAdvice;
+  incident.rank = -1;
+  AddField(incident, "seconds", *seconds);
+  out.push_back(std::move(incident));
+}
+
+// "srun: StepId=7.0 task 1: exited", "srun: StepId=7.0 tasks 1-3: exited": only one is named.
+void ParseState(const CleanLine& line, RecordList& out) {
+  std::string_view rest = After(line.text, " task ");
+  const bool one = !rest.empty();
+  if (!one) rest = After(line.text, " tasks ");
+  const auto task = LeadingInt(rest);
+  if (!task || *task < 0 || *task >= (1 << 24) || Trim(After(rest, ":")) != "exited") return;
+  Incident incident = MakeIncident(IncidentKind::kNonZeroExit, line, "srun_state");
+  incident.role = Role::kAdvice;
+  incident.rank = one ? static_cast<int32_t>(*task) : -1;
   out.push_back(std::move(incident));
 }
 
@@ -235,6 +269,10 @@ constexpr ShapeRow kRows[] = {
      "=>> PBS: job killed: walltime 7261 exceeded limit 7200"},
     {"slurm_refusal", "Slurm cannot start what it was asked to", kRefusalAnchors, ParseRefusal,
      "slurmstepd: error: execve(): train_all.sh: Permission denied"},
+    {"srun_wait", "srun ends a step of which a task had ended (--wait)", kWaitAnchors, ParseWait,
+     "srun: First task exited 30s ago"},
+    {"srun_state", "srun says what a task does", kStateAnchors, ParseState,
+     "srun: StepId=4242.0 task 3: exited"},
     {"srun_force", "srun ends the step", kForceAnchors, ParseForce,
      "srun: Force Terminated StepId=4242.0"},
     {"srun_interrupt", "somebody interrupts srun at its terminal", kInterruptAnchors,

@@ -90,6 +90,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"srun: error: Unable to create step for job 77: More processors requested than "
              "permitted",
              "slurm_refusal", K::kUsageError, R::kInitiating, -1, 0, 0, 0},
+        Case{"slurmstepd-gpu-17: error: execve(): /usr/bin/python4: No such file or directory",
+             "slurm_refusal", K::kUsageError, R::kInitiating, -1, 0, 0, 0},
+        Case{"srun: First task exited 60s ago", "srun_wait", K::kNonZeroExit, R::kAdvice, -1, 0, 0,
+             0},
+        Case{"srun: StepId=812.3 task 5: exited", "srun_state", K::kNonZeroExit, R::kAdvice, 5, 0,
+             0, 0},
         Case{"bash: ./launch.sh: /opt/py39/bin/python: bad interpreter: No such file or directory",
              "cannot_start", K::kUsageError, R::kInitiating, -1, 0, 0, 0}));
 

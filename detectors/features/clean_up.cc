@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The rankscope authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "detectors/features/clean_up.h"
+
+#include <algorithm>
+#include <csignal>
+#include <string_view>
+
+#include "detectors/features/cause_relations.h"
+#include "detectors/features/left_early.h"
+#include "detectors/model/subs.h"
+
+namespace rankscope::features {
+namespace {
+
+using logs::Incident;
+using logs::IncidentKind;
+using Role = Cause::Role;
+
+bool IsKill(const Incident& incident) {
+  return incident.kind == IncidentKind::kSignalDeath && incident.signal == SIGKILL;
+}
+
+bool MayExplain(const Cause& cause) {
+  return cause.role == Role::kInitiating || cause.role == Role::kWrapper;
+}
+
+// Nobody saw who sent the signal, or it was who cleans up.
+bool MayBeCleanUp(const std::vector<Cause>& causes, const Cause& death) {
+  const std::string_view sender = SenderOf(causes, death);
+  return sender.empty() || sender == "scheduler" || sender == "launcher";
+}
+
+// slurmstepd's line of a cancelled step or job.
+bool IsCancelInText(const Cause& cause) {
+  const Incident& incident = cause.incident();
+  return incident.kind == IncidentKind::kSchedulerEnd && incident.sub == subs::kCancelled &&
+         incident.shape == "slurmstepd" && cause.candidate->store == proto::STORE_LOG;
+}
+
+bool StandsBefore(const Cause& a, const Cause& b) {
+  const Incident& x = a.incident();
+  const Incident& y = b.incident();
+  return x.t < y.t || (x.t == y.t && x.offset < y.offset);
+}
+
+// Something had failed before, and the step was cancelled for that.
+bool HadFailed(const std::vector<Cause>& causes, const Cause& cancel) {
+  return std::any_of(causes.begin(), causes.end(), [&cancel](const Cause& cause) {
+    if (cause.incident().shape == "srun_task") return StandsBefore(cause, cancel);
+    const IncidentKind kind = cause.incident().kind;
+    return cause.role == Role::kInitiating && IsFailure(cause.event) &&
+           kind != IncidentKind::kSignalDeath;
+  });
+}
+
+}  // namespace
+
+void DemoteAbortsOfSurvivors(std::vector<Cause>& causes) {
+  // The shell's exit code tells the signal and not whose it was.
+  const auto may_be_same = [](const Incident& abort, const Incident& said) {
+    return abort.rank < 0 || said.rank < 0 || abort.rank == said.rank || abort.shape == "exit_code";
+  };
+  for (Cause& abort : causes) {
+    if (abort.role != Role::kInitiating || abort.incident().signal != SIGABRT) continue;
+    if (abort.incident().kind != IncidentKind::kSignalDeath) continue;
+    const bool survivor = std::any_of(causes.begin(), causes.end(), [&](const Cause& said) {
+      return said.incident().kind == IncidentKind::kPeerLost &&
+             said.incident().shape.starts_with("cpp_") &&
+             said.candidate->order < abort.candidate->order &&
+             may_be_same(abort.incident(), said.incident());
+    });
+    if (survivor) abort.role = Role::kCascade;
+  }
+}
+
+void DemoteWhatSrunDidToWhoStayed(std::vector<Cause>& causes) {
+  const bool left = std::any_of(causes.begin(), causes.end(), [](const Cause& cause) {
+    return cause.incident().shape == kLeftBeforeWait;
+  });
+  if (!left) return;
+  for (Cause& cause : causes) {
+    const bool ended =
+        IsKill(cause.incident()) || IsTakedown(cause.incident()) || IsCancelInText(cause);
+    if (ended && MayExplain(cause) && MayBeCleanUp(causes, cause)) cause.role = Role::kCascade;
+  }
+}
+
+void DemoteWhatFollowsACancel(std::vector<Cause>& causes) {
+  // Text comes through srun, later than what the kernel tells of the death itself.
+  constexpr Duration kTextIsLate = Seconds(2);
+  constexpr Duration kLongestWait = Seconds(90);
+  const auto cancel = std::find_if(causes.begin(), causes.end(), [](const Cause& cause) {
+    return cause.role == Role::kInitiating && IsCancelInText(cause);
+  });
+  if (cancel == causes.end() || HadFailed(causes, *cancel)) return;
+  const Timestamp at = cancel->incident().t;
+  for (Cause& death : causes) {
+    if (!IsKill(death.incident()) || !MayExplain(death) || !MayBeCleanUp(causes, death)) continue;
+    const Duration after = death.incident().t - at;
+    if (after >= Duration{-kTextIsLate.ns} && after <= kLongestWait) death.role = Role::kCascade;
+  }
+}
+
+}  // namespace rankscope::features
