@@ -98,6 +98,12 @@ Finding EndedFromOutside(const JobFeatures& f) {
       return finding;
     }
   }
+  // Who cancels a run mostly has seen that it stood.
+  if (!f.timed && f.silence_evidence != features::kNoEvidence &&
+      f.silence_seconds >= HangTimeout(f)) {
+    Show(f.silence_evidence, finding);
+    finding.values.Set(FieldId::kSilence, f.silence_seconds);
+  }
   if (const std::string_view by = Canceller(f); !by.empty()) {
     finding.advice = "cancelled_by";
     finding.values.Set(FieldId::kBy, by);

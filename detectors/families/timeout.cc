@@ -75,7 +75,7 @@ Finding Evaluate(const JobFeatures& f) {
   if (f.train_end) {
     finding.sub = "trained";
     Show(f.train_end_evidence, finding);
-  } else if (f.timed && f.progress > 0) {
+  } else if (f.progress > 0 && (f.timed || f.silence_evidence != features::kNoEvidence)) {
     JudgeByText(f, finding);
   } else if (CallsCounted(f)) {
     // No word of it, but its calls say whether it still moved.

@@ -15,6 +15,7 @@
 #include "detectors/features/loss_features.h"
 #include "detectors/features/notices.h"
 #include "detectors/features/oom_count.h"
+#include "detectors/features/printed_silence.h"
 #include "detectors/features/scheduler.h"
 #include "detectors/features/steps.h"
 #include "detectors/windows/training_launcher.h"
@@ -126,6 +127,7 @@ class Builder {
       }
     }
     if (!earlier_) DescribeOomCount(job_, citer_, f_);
+    DescribePrintedSilence(window_, citer_, f_);
     DescribeRecord(job_, window_, citer_, f_);
     DescribeLostWork(job_, window_, citer_, f_);
     return std::move(f_);

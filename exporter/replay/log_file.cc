@@ -66,6 +66,7 @@ class LogJudge {
       assembler.Feed(*block, emit);
     }
     assembler.Flush(LineEnd::kClosed, emit);
+    Note(file, blocks.note());
     return {};
   }
 
@@ -96,6 +97,7 @@ class LogJudge {
       if (!one.lines.Next()) {
         if (!one.lines.error().empty())
           set.unreadable.push_back(one.log->file + ": " + one.lines.error());
+        Note(one.log->file, one.lines.note());
         return;
       }
       one.ms = one.clock.Advance(one.lines.line().text);
@@ -151,6 +153,7 @@ class LogJudge {
     }
     if (!job) return Error{"the engine knows of no run in it"};
     proto::Verdict verdict = *job->verdict;
+    for (const std::string& note : notes_) verdict.mutable_data_quality()->add_notes(note);
     if (dumps_ > 0) {
       verdict.mutable_data_quality()->add_notes(
           std::to_string(dumps_) + (dumps_ == 1 ? " dump" : " dumps") +
@@ -166,6 +169,10 @@ class LogJudge {
   }
 
  private:
+  void Note(const std::string& file, const std::string& note) {
+    if (!note.empty()) notes_.push_back(file + ": " + note);
+  }
+
   void GiveLine(const logs::AssembledLine& assembled, const std::string& file, uint32_t stream) {
     LogLine& line = std::get<LogLine>(line_.kind);
     line.stream = stream;
@@ -199,6 +206,7 @@ class LogJudge {
   Observation line_ = EmptyLine();  // one for all lines: nothing is allocated per line
   TextQuality text_;
   size_t dumps_ = 0;
+  std::vector<std::string> notes_;
   std::string masked_;
   int64_t seq_ = 0;
 };

@@ -46,20 +46,67 @@ Status LogBlocks::SkipHole() {
   return {};
 }
 
-Result<std::string_view> LogBlocks::Next() {
-  if (const Status opened = Open(); !opened) return Error{opened.error()};
-  if (const Status skipped = SkipHole(); !skipped) return Error{skipped.error()};
-  block_.resize(block_bytes_);
+Result<std::string_view> LogBlocks::ReadBlock(std::string& block, int64_t at) {
+  block.resize(block_bytes_);
   ssize_t size = 0;
   do {
-    size = regular_ ? pread(fd_.get(), block_.data(), block_.size(), end_)
-                    : read(fd_.get(), block_.data(), block_.size());
+    size = regular_ ? pread(fd_.get(), block.data(), block.size(), at)
+                    : read(fd_.get(), block.data(), block.size());
   } while (size < 0 && errno == EINTR);
   if (size < 0) return Error{std::strerror(errno)};
-  begin_ = end_;
-  end_ += size;
   if (regular_ && !keep_open_) fd_ = OwnedFd(-1);
-  return std::string_view(block_.data(), static_cast<size_t>(size));
+  return std::string_view(block.data(), static_cast<size_t>(size));
+}
+
+Result<std::string_view> LogBlocks::Next() {
+  if (unpacker_ != nullptr) return NextOfText();
+  if (const Status opened = Open(); !opened) return Error{opened.error()};
+  if (const Status skipped = SkipHole(); !skipped) return Error{skipped.error()};
+  const Result<std::string_view> block = ReadBlock(block_, end_);
+  if (!block) return block;
+  begin_ = end_;
+  end_ += static_cast<int64_t>(block->size());
+  if (begin_ != 0) return block;
+  const std::string_view packer = PackerOf(*block);
+  if (packer.empty()) return block;
+  if (packer != "gzip") {
+    return Error{"is packed with " + std::string(packer) +
+                 "; unpack it to standard input: " + std::string(packer) + " -dc"};
+  }
+  unpacker_ = std::make_unique<PackedText>();
+  packed_end_ = end_;
+  end_ = 0;
+  const size_t size = block->size();
+  packed_.swap(block_);
+  rest_ = std::string_view(packed_).substr(0, size);
+  return NextOfText();
+}
+
+Result<std::string_view> LogBlocks::NextOfText() {
+  block_.resize(block_bytes_);
+  size_t size = 0;
+  while (size == 0 && !unpacker_->ended()) {
+    if (rest_.empty()) {
+      if (const Status opened = Open(); !opened) return Error{opened.error()};
+      const Result<std::string_view> block = ReadBlock(packed_, packed_end_);
+      if (!block) return block;
+      packed_end_ += static_cast<int64_t>(block->size());
+      rest_ = *block;
+      if (rest_.empty()) unpacker_->Close();
+    }
+    size = unpacker_->Read(rest_, block_.data(), block_.size());
+  }
+  begin_ = end_;
+  end_ += static_cast<int64_t>(size);
+  if (size == 0 && end_ == 0 && !unpacker_->fault().empty())
+    return Error{"gzip has packed it, and " + unpacker_->fault()};
+  return std::string_view(block_.data(), size);
+}
+
+std::string LogBlocks::note() const {
+  if (unpacker_ == nullptr) return {};
+  const std::string fault = unpacker_->fault().empty() ? "" : "; " + unpacker_->fault();
+  return "gzip has packed it: offsets count the bytes of its text" + fault;
 }
 
 bool LogLines::Next() {

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "detectors/logs/text/assembler.h"
 #include "detectors/model/result.h"
 #include "exporter/loop/owned_fd.h"
+#include "exporter/replay/packed_text.h"
 
 namespace rankscope::replay {
 
@@ -25,16 +27,21 @@ class LogBlocks {
   // "-" is standard input. `keep_open`: where few files are read.
   LogBlocks(std::string file, size_t block_bytes, bool keep_open);
 
-  // The next bytes, valid until the next call; none at the end.
+  // The next bytes, valid until the next call; none at the end. Of a file that gzip has packed, the
+  // next of its text.
   Result<std::string_view> Next();
-  // Where the last block begins in the file.
+  // Where the last block begins in the file, or in its text.
   int64_t begin() const { return begin_; }
+  // What is to be said of the file besides its text; empty where nothing is.
+  std::string note() const;
 
   // Opens the file, or says why it cannot be read.
   Status Open();
 
  private:
   Status SkipHole();
+  Result<std::string_view> ReadBlock(std::string& block, int64_t at);
+  Result<std::string_view> NextOfText();
 
   std::string file_;
   size_t block_bytes_;
@@ -45,6 +52,11 @@ class LogBlocks {
   int64_t begin_ = 0;
   int64_t end_ = 0;  // of the last block
   std::string block_;
+
+  std::unique_ptr<PackedText> unpacker_;  // of a packed file
+  std::string packed_;                    // a block of it
+  std::string_view rest_;                 // of that block, which is not unpacked
+  int64_t packed_end_ = 0;                // where the block ends in the file
 };
 
 // Lines one at a time.
@@ -56,6 +68,7 @@ class LogLines {
   bool Next();
   logs::AssembledLine line() const;
   const std::string& error() const { return error_; }
+  std::string note() const { return blocks_.note(); }
 
  private:
   struct Piece {

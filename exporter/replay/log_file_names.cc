@@ -95,6 +95,7 @@ struct Masked {
 };
 
 Masked Mask(std::string_view path) {
+  if (path.ends_with(".gz")) path.remove_suffix(3);
   constexpr std::array<std::string_view, 13> kWords = {
       "log",  "out",    "err",  "stdout",  "stderr", "output", "train",
       "task", "worker", "proc", "process", "slurm",  "job"};

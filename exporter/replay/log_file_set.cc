@@ -19,6 +19,7 @@
 #include "detectors/logs/text/prefix.h"
 #include "detectors/logs/text/printed_time.h"
 #include "exporter/loop/owned_fd.h"
+#include "exporter/replay/packed_text.h"
 
 namespace rankscope::replay {
 namespace {
@@ -85,6 +86,20 @@ bool LooksBinary(std::string_view bytes) {
   return static_cast<size_t>(odd) * 10 > bytes.size();
 }
 
+// The beginning of a packed file's text; of its end nothing is known.
+void LookAtPacked(std::string_view packed, Look& look) {
+  std::string text(kLook, '\0');
+  PackedText unpacker;
+  text.resize(unpacker.Read(packed, text.data(), text.size()));
+  look.text = !LooksBinary(text);
+  logs::PrintedClock clock;
+  LookAtLines(text, clock, look);
+  for (const std::string_view word : kLauncherWords)
+    look.launcher = look.launcher || text.find(word) != std::string::npos;
+  look.year = clock.year();
+  look.year_known = clock.year_known();
+}
+
 Look LookAt(const std::string& file) {
   Look look;
   if (file == "-") return look;
@@ -115,6 +130,11 @@ Look LookAt(const std::string& file) {
     }
     const std::string_view seen(bytes.data(), static_cast<size_t>(size));
     hash = Hash(seen, hash);
+    if (at == 0 && PackerOf(seen) == "gzip") {
+      look.hash = hash;
+      LookAtPacked(seen, look);
+      return look;
+    }
     if (at == 0) look.text = !LooksBinary(seen);
     LookAtLines(seen, clock, look);
     for (const std::string_view word : kLauncherWords)
