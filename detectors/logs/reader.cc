@@ -17,6 +17,7 @@
 #include "detectors/logs/progress/keras.h"
 #include "detectors/logs/progress/plain_record.h"
 #include "detectors/logs/progress/progress_fields.h"
+#include "detectors/logs/progress/trial_table.h"
 #include "detectors/logs/text/json_text.h"
 #include "detectors/logs/text/prefix.h"
 #include "detectors/logs/text/relayed_prefix.h"
@@ -38,16 +39,23 @@ constexpr int32_t kInterleavedRecords = 4;
 
 constexpr size_t kShortestTail = 6;  // "Killed"
 
+// What launchers that start a node's ranks themselves are called by, and print: under them a task
+// of srun is a node's launcher, and its number no rank.
+constexpr std::string_view kNodeLaunchers[] = {
+    "torchrun --",      "torch.distributed.elastic", "torch/distributed/run.py", "--nproc_per_node",
+    "--nproc-per-node", "accelerate launch ",        "deepspeed.launcher",       "[launch.py:"};
+
 // All anchors in one scanner. Rows: formats, then shapes, then the traceback machine, then the
-// summary machine.
+// summary machine, then the launchers of nodes.
 struct Tables {
   std::span<const FormatRow> formats = Formats();
   std::span<const ShapeRow> shapes = Shapes();
   uint32_t traceback_row = static_cast<uint32_t>(formats.size() + shapes.size());
   uint32_t summary_row = traceback_row + 1;
+  uint32_t node_row = summary_row + 1;
   uint32_t keras_row = 0;
-  size_t words = summary_row / 64 + 1;  // of a set of rows
-  RowSet spanning = RowSet(words);      // dialects whose records stand on several lines
+  size_t words = node_row / 64 + 1;  // of a set of rows
+  RowSet spanning = RowSet(words);   // dialects whose records stand on several lines
   Scanner scanner;
 
   Tables() : scanner(Literals(), Scanner::Case::kSensitive) {
@@ -75,6 +83,7 @@ struct Tables {
       literals.push_back({anchor, traceback_row});
     for (const std::string_view anchor : ElasticSummaryMachine::kAnchors)
       literals.push_back({anchor, summary_row});
+    for (const std::string_view anchor : kNodeLaunchers) literals.push_back({anchor, node_row});
     return literals;
   }
 };
@@ -133,8 +142,10 @@ struct Reader::State {
   KerasContext keras;
   BlockContext block;
   HeadedTable table;
+  TrialTable trials;
   RelayedPrefix relayed;
   int32_t strength = 0;      // of the strongest dialect so far
+  bool by_node = false;      // a launcher of the node starts its ranks
   PlainReader plain_reader;  // learns again after a restart
   RecordList records;
   RowSet anchored = RowSet(tables.words);  // rows of which the line holds an anchor
@@ -145,9 +156,10 @@ struct Reader::State {
 
   template <class A>
   void Fields(A& a) {
-    a(speakers, keras, block, table, relayed, strength);
+    a(speakers, keras, block, table, trials, relayed, strength, by_node);
   }
 
+  bool SpansOpen() const { return block.open() || table.open() || trials.open(); }
   Speaker* FindSpeaker(const CleanLine& line);
   Speaker& NeedSpeaker(const CleanLine& line);
   bool FeedMachines(const CleanLine& line, const RowSet& rows);
@@ -229,9 +241,7 @@ std::string_view Reader::State::Unrelayed(std::string_view text) {
 // searched for what other lines hold. Neither begins like a launcher's prefix.
 bool Reader::State::FeedFrame(const LogLine& line, Timestamp t) {
   const std::string_view text = line.text;
-  if (speakers.empty() || !text.starts_with("  ") || block.open() || table.open() ||
-      relayed.expects())
-    return false;
+  if (speakers.empty() || !text.starts_with("  ") || SpansOpen() || relayed.expects()) return false;
   CleanLine clean = {text, text, line.offset, -1, false, line.end, t};
   Speaker* speaker = FindSpeaker(clean);
   if (speaker == nullptr || speaker->summary.open() ||
@@ -321,11 +331,14 @@ bool Reader::State::AdoptFrom(const CleanLine& line, size_t from) {
 // Offers the line to what is open of the dialects that span lines, and lets it open another.
 bool Reader::State::ParseSpanning(const CleanLine& line, const RowSet& rows) {
   const size_t before = records.size();
-  if ((block.open() && block.Feed(line, records)) || (table.open() && table.Feed(line, records)))
+  if ((block.open() && block.Feed(line, records)) || (table.open() && table.Feed(line, records)) ||
+      (trials.open() && trials.Feed(line, records))) {
     return AdoptFrom(line, before);
+  }
   if (Overlap(rows, tables.spanning)) {
     block.Observe(line.text);
     table.Observe(line.text);
+    trials.Observe(line.text);
   }
   return false;
 }
@@ -366,7 +379,8 @@ void Reader::State::ParseShapes(const CleanLine& line) {
 
 void Reader::State::FeedText(const CleanLine& line) {
   const bool any = FindAnchors(line.text);
-  const bool spans = block.open() || table.open();
+  const bool spans = SpansOpen();
+  by_node = by_node || (any && Has(anchored, tables.node_row));
   if (!any && speakers.empty() && !spans) return;
   if (FeedMachines(line, anchored) || (!any && !spans)) return;
   ParseFormats(line, anchored);
@@ -395,6 +409,10 @@ void Reader::State::Finish(const CleanLine& line, size_t from) {
       incident->line = line.original.substr(0, kCitationCap);
       incident->offset = line.offset;
       incident->t = line.t;
+    }
+    if (by_node && incident->shape == "srun_task") {
+      incident->rank = -1;
+      continue;
     }
     if (line.rank >= 0 && incident->rank < 0 && incident->local_rank < 0) {
       (line.local_rank ? incident->local_rank : incident->rank) = line.rank;
@@ -466,7 +484,9 @@ bool Reader::Restore(std::string_view bytes) {
   state_->keras = std::move(restored.keras);
   state_->block = std::move(restored.block);
   state_->table = std::move(restored.table);
+  state_->trials = std::move(restored.trials);
   state_->relayed = restored.relayed;
+  state_->by_node = restored.by_node;
   state_->strength = restored.strength;
   return true;
 }

@@ -15,6 +15,7 @@
 #include "detectors/logs/progress/headed_table.h"
 #include "detectors/logs/progress/keras.h"
 #include "detectors/logs/progress/plain_record.h"
+#include "detectors/logs/progress/trial_table.h"
 
 namespace {
 
@@ -59,6 +60,7 @@ void Check(const RecordList& records, std::string_view text, bool borrowed) {
 struct Contexts {
   BlockContext block;
   HeadedTable table;
+  TrialTable trials;
   KerasContext keras;
   PlainReader plain;
 };
@@ -83,7 +85,11 @@ void FeedLine(std::string_view text, Contexts& contexts) {
   records.clear();
   if (contexts.table.open()) contexts.table.Feed(line, records);
   Check(records, text, true);
+  records.clear();
+  if (contexts.trials.open()) contexts.trials.Feed(line, records);
+  Check(records, text, true);
   contexts.block.Observe(text);
+  contexts.trials.Observe(text);
   contexts.table.Observe(text);
   contexts.keras.Observe(text);
   // What a line says does not depend on what was learned from lines before it.

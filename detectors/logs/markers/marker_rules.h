@@ -25,6 +25,7 @@ enum class Guard : uint8_t {
   kStatement,  // no plan, refusal or measurement ("saving checkpoint every 500 steps")
   kPath,       // what follows looks like a path
   kResumed,    // ... and like a checkpoint of a training
+  kWeights,    // the path of a file of weights follows at once
   kLineBegin,  // nothing but blanks before the phrase
   kEpoch,      // the line begins with "Epoch", and may quote a metric's name
   kQuoted,     // the phrase is an item of a dump
@@ -267,6 +268,8 @@ inline constexpr Rule kRules[] = {
      "Saved model to out/60.pt", Guard::kStatement},
     {"checkpoint_saved", "pytorch_example", kSaveEnd, "heckpoint saved", "step", Text::kPath,
      "Checkpoint saved to out/60.pt", Guard::kStatement},
+    {"saved_file", "", kSaveEnd, "aved ", "-", Text::kPath, "saved out/step500.pt",
+     Guard::kWeights},
     {"train_begin", "pytorch_example", kTrainBegin, "tarting training", "-", Text::kNone,
      "Starting training for 3 epochs", Guard::kSentence},
     {"train_end", "pytorch_example", kTrainEnd, "raining complete", "-", Text::kNone,

@@ -169,6 +169,14 @@ bool LooksLikePath(std::string_view path) {
   return HoldsAny(path, kMarks);
 }
 
+// "ckpt/800.pt", and not "data/tokens.pt" or "plots/loss.png".
+bool IsWeights(std::string_view path) {
+  static constexpr std::string_view kParts[] = {"ckpt", "checkpoint", "step", "epoch",
+                                                "iter", "model",      "last", "best"};
+  return HoldsAny(path, kParts) && (path.ends_with(".pt") || path.ends_with(".pth") ||
+                                    path.ends_with(".ckpt") || path.ends_with(".safetensors"));
+}
+
 bool Holds(Guard guard, std::string_view before, std::string_view phrase, std::string_view rest,
            std::string_view path) {
   switch (guard) {
@@ -183,6 +191,8 @@ bool Holds(Guard guard, std::string_view before, std::string_view phrase, std::s
       return IsStatement(before, rest) && LooksLikePath(path);
     case Guard::kResumed:
       return path.find("checkpoint") != std::string_view::npos;
+    case Guard::kWeights:
+      return rest.starts_with(path) && IsStatement(before, rest) && IsWeights(path);
     case Guard::kLineBegin:
       return Trimmed(before).empty();
     case Guard::kEpoch:

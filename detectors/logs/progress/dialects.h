@@ -24,6 +24,7 @@ bool ParseTrlPpo(const CleanLine& line, RecordList& out);
 // CIFAR tutorial) and hand-written loops that begin the line with where they are.
 bool ParsePytorchMeter(const CleanLine& line, RecordList& out);
 bool ParsePytorchLoop(const CleanLine& line, RecordList& out);
+bool ParseQuickstart(const CleanLine& line, RecordList& out);
 
 bool ParseTimm(const CleanLine& line, RecordList& out);           // timm.cc
 bool ParseMmengine(const CleanLine& line, RecordList& out);       // mmengine.cc
@@ -65,14 +66,20 @@ bool ParseMindspore(const CleanLine& line, RecordList& out);      // mindspore.c
 bool ParseLossAtStep(const CleanLine& line, RecordList& out);     // loss_at_step.cc
 bool ParseRlGames(const CleanLine& line, RecordList& out);        // isaac_rl.cc
 bool ParseMarian(const CleanLine& line, RecordList& out);         // marian.cc
+bool ParseDarknet(const CleanLine& line, RecordList& out);        // darknet.cc
+bool ParseStyleGan(const CleanLine& line, RecordList& out);       // stylegan.cc
+bool ParseNerfstudio(const CleanLine& line, RecordList& out);     // nerfstudio.cc
+bool ParseDeepmd(const CleanLine& line, RecordList& out);         // deepmd.cc
 bool ParseGeneric(const CleanLine& line, RecordList& out);        // generic.cc
 bool ParseMetric(const CleanLine& line, RecordList& out);         // metric.cc
 
 // Dialects whose records span lines.
-extern const BlockDialect kOlmoBlock;      // olmo.cc: OLMo and OLMo-core, metrics indented
-extern const BlockDialect kComposerBlock;  // composer.cc: composer and LLM Foundry, the same
-extern const BlockDialect kRllibBlock;     // rllib.cc: YAML of an iteration
-extern const BlockDialect kRslRlBlock;     // isaac_rl.cc: a heading, names and values below it
+extern const BlockDialect kOlmoBlock;       // olmo.cc: OLMo and OLMo-core, metrics indented
+extern const BlockDialect kComposerBlock;   // composer.cc: composer and LLM Foundry, the same
+extern const BlockDialect kRllibBlock;      // rllib.cc: YAML of an iteration
+extern const BlockDialect kRayResultBlock;  // rllib.cc: a box with a result of Ray Tune or Train
+extern const BlockDialect kCoquiBlock;      // coqui.cc: a head, names and values below it
+extern const BlockDialect kRslRlBlock;      // isaac_rl.cc: a heading, names and values below it
 extern const BlockDialect kStableBaselines3Block;  // stable_baselines3.cc: a table, reward and step
 extern const BlockDialect kTfDictBlock;            // tensorflow.cc: the TensorFlow models, a dict
 

@@ -58,11 +58,27 @@ constexpr Anchors kBoosting[] = {"]\ttrain", "]\tvalid", "]\teval", "]\ttest",  
 constexpr Anchors kCatboost[] = {":\tlearn: ", ": learn: "};
 constexpr Anchors kTfBlock[] = {" per-step time ", "| output:"};
 constexpr Anchors kMindspore[] = {", loss is "};
-constexpr Anchors kLossAtStep[] = {"oss at ", "oss (for "};
+constexpr Anchors kLossAtStep[] = {"oss at ", "oss (for ", "oss after ", "ost at ", "ost after "};
 constexpr Anchors kRslRl[] = {"Learning iteration "};
 constexpr Anchors kMarian[] = {" : Cost "};
 constexpr Anchors kRlGames[] = {"fps step and policy inference: "};
 constexpr Anchors kLoss[] = {"loss", "Loss", "LOSS"};
+constexpr Anchors kDarknet[] = {" avg, ", " avg loss, "};
+constexpr Anchors kStyleGan[] = {" kimg "};
+constexpr Anchors kNerfstudio[] = {"%)   "};
+constexpr Anchors kDeepmd[] = {"DEEPMD "};
+constexpr Anchors kCoqui[] = {" -- GLOBAL_STEP: "};
+constexpr Anchors kRayResult[] = {"\xe2\x94\x82 Training result "};
+constexpr Anchors kTrialTable[] = {" Trial name "};
+constexpr Anchors kHeadedTable[] = {"loss", "Loss", "LOSS", "rmse_trn", "rmse\t", "rmse,"};
+constexpr Anchors kQuickstart[] = {"loss: "};
+// Whole words with what joins them to a number: short ones would be found everywhere.
+constexpr Anchors kGeneric[] = {
+    "loss",     "Loss",  "LOSS",  " bce:", " bce=", " bce ", " BCE:", " BCE=",    " BCE ",
+    "bce_loss", " mse:", " mse=", " mse ", " MSE:", " MSE=", " MSE ", "mse_loss", "n_mse",
+    "rmse:",    "rmse=", "rmse ", "RMSE:", "RMSE=", "RMSE ", " nll:", " nll=",    " nll ",
+    " NLL:",    " NLL=", " NLL ", "cost:", "cost=", "cost ", "Cost:", "Cost=",    "Cost ",
+    "elbo:",    "elbo=", "elbo ", "ELBO:", "ELBO=", "ELBO "};
 constexpr Anchors kMetric[] = {"loss",  "Loss",      "LOSS", "eward", "rew",      "Rew",
                                "eturn", "erplexity", "ppl",  "PPL",   "grad_fn=<"};
 
@@ -167,6 +183,28 @@ constexpr FormatRow kDialects[] = {
     {"marian", "marian", kMarian, ParseMarian,
      "[2026-02-03 04:05:06] Ep. 1 : Up. 500 : Sen. 256,000 : Cost 8.71 * 5,112,001 @ 4,096 after "
      "20,000,000 : Time 61.21s : 81233.11 words/s : gNorm 0.7112"},
+    {"darknet", "darknet", kDarknet, ParseDarknet,
+     " 96: 1.084791, 1.030988 avg loss, 0.001000 rate, 3.212211 seconds, 6144 images, 9.1 hours "
+     "left"},
+    {"stylegan", "stylegan", kStyleGan, ParseStyleGan,
+     "tick 5     kimg 20.0     time 3m 15s       sec/tick 37.5    sec/kimg 9.37    maintenance "
+     "0.0"},
+    {"nerfstudio", "nerfstudio", kNerfstudio, ParseNerfstudio,
+     "2990 (9.97%)        282 K                23.339 ms            9 m, 1 s             176 K"},
+    {"deepmd", "deepmd", kDeepmd, ParseDeepmd,
+     "[2026-02-03 04:05:06,789] DEEPMD INFO    batch     100: trn: rmse = 1.42e+01, rmse_e = "
+     "3.00e-01, rmse_f = 4.50e-01, lr = 1.00e-03"},
+    {"coqui", "coqui_tts", kCoqui, SpansLines,
+     "   --> TIME: 2026-02-03 04:05:06 -- STEP: 25/1000 -- GLOBAL_STEP: 25\n     | > loss: 2.5  "
+     "(2.625)\n     | > step_time: 0.5  (0.5)",
+     &kCoquiBlock},
+    {"ray_result", "ray", kRayResult, SpansLines,
+     "\xe2\x94\x82 Training result            \xe2\x94\x82\n\xe2\x94\x82 training_iteration   3 "
+     "\xe2\x94\x82\n\xe2\x94\x82 loss   0.5 \xe2\x94\x82\n\xe2\x95\xb0\xe2\x94\x80",
+     &kRayResultBlock},
+    {"trial_table", "ray", kTrialTable, SpansLines,
+     "| Trial name | status  | loc | iter | loss |\n|------------+---------+-----+------+------|\n"
+     "| t_00000    | RUNNING | n1  |    3 | 0.5  |"},
     {"boosting", "boosting", kBoosting, ParseBoosting, "[12]\ttrain-rmse:0.5"},
     {"catboost", "catboost", kCatboost, ParseCatboost,
      "12:\tlearn: 0.5000000\ttest: 0.6250000\tbest: 0.6250000 (12)\ttotal: 600ms\tremaining: "
@@ -194,12 +232,14 @@ constexpr FormatRow kDialects[] = {
      "0.25 (  0.25)"},
     {"timm", "timm", kMeter, ParseTimm,
      "Train: 0 [  50/1251 (  4%)]  Loss: 6.9 (6.91)  Time: 1.2s,  700/s  LR: 1.0e-06"},
-    {"headed_table", "table", kLoss, SpansLines, "step\ttrain_loss\tlr\n10\t2.5\t0.001"},
+    {"headed_table", "table", kHeadedTable, SpansLines, "step\ttrain_loss\tlr\n10\t2.5\t0.001"},
+    {"quickstart", "pytorch_example", kQuickstart, ParseQuickstart,
+     "loss: 2.301026  [ 6464/60000]"},
     {"pytorch_loop", "pytorch_example", kLoss, ParsePytorchLoop,
      "step 5 loss 18.125 lr 0.05 step_time 0.053s"},
 };
 
-constexpr FormatRow kFallback = {"generic", "unknown", kLoss, ParseGeneric,
+constexpr FormatRow kFallback = {"generic", "unknown", kGeneric, ParseGeneric,
                                  "worker finished step 30 with loss = 1.25"};
 
 // What nobody reads as a record.

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "detectors/logs/progress/dialects.h"
@@ -31,6 +32,18 @@ bool BeginsWithPosition(const PairList& pairs) {
   return among(kCounted, first.key) || (first.key.empty() && among(kCounted, first.unit));
 }
 
+// What the line calls its loss. A bound of the evidence may be printed with either sign, so that
+// only its not being a number tells something.
+const Pair* TakeObjective(const PairList& pairs, Progress& progress) {
+  const Pair* loss = pairs.Find(Key::kLoss);
+  if (loss == nullptr) loss = pairs.Find(Key::kObjective);
+  if (loss == nullptr) loss = pairs.Find(Key::kBound);
+  if (loss == nullptr) return nullptr;
+  if (loss->meaning.key != Key::kBound || !std::isfinite(loss->value.value))
+    SetLoss(progress, loss->value);
+  return loss;
+}
+
 }  // namespace
 
 // Any line with an index and a training loss near each other. Weak evidence: whoever uses it looks
@@ -46,30 +59,25 @@ bool ParseGeneric(const CleanLine& line, RecordList& out) {
       pairs.Find(Key::kForeignLoss)) {
     return false;
   }
-  const Pair* loss = pairs.Find(Key::kLoss);
+  Progress progress;
+  progress.format = "generic";
+  progress.generic = true;
+  const Pair* loss = TakeObjective(pairs, progress);
   if (loss == nullptr) return false;
   const Pair* index = pairs.Find(Key::kStep);
   const bool by_epoch = index == nullptr;
   if (by_epoch) index = pairs.Find(Key::kEpoch);
   if (index == nullptr && BeginsWithPosition(pairs)) {
-    Progress progress;
-    progress.format = "generic";
-    progress.generic = true;
     FillFromPairs(pairs, progress);
-    SetLoss(progress, loss->value);
     out.emplace_back(progress);
     return true;
   }
   if (index == nullptr || !IsIndex(index->value)) return false;
   const size_t distance = loss->at > index->at ? loss->at - index->at : index->at - loss->at;
   if (distance > kMaxDistance) return false;
-  Progress progress;
-  progress.format = "generic";
-  progress.generic = true;
   FillFromPairs(pairs, progress);
   SetStep(progress, index->value);
   if (by_epoch) progress.step_unit = StepUnit::kEpochs;
-  SetLoss(progress, loss->value);
   if (!by_epoch && index->total && !pairs.Find(Key::kEpoch))
     progress.total_steps = index->total.value;
   out.emplace_back(progress);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "detectors/logs/progress/keys.h"
 #include "detectors/logs/progress/progress_fields.h"
@@ -17,6 +19,9 @@ constexpr size_t kMaxColumns = 32;
 constexpr size_t kMaxHeader = 600;  // kMaxColumns names
 constexpr int32_t kMaxStrays = 20;  // bars and warnings between two rows; more, and it is over
 
+// Rows that have no loss which can be judged are records all the same.
+constexpr Key kWatched = Key::kForeignLoss;
+
 struct Cells {
   std::array<std::string_view, kMaxColumns> cell;
   size_t size = 0;
@@ -25,17 +30,20 @@ struct Cells {
 // False where there are too many or, with blanks between, one only.
 bool Split(std::string_view text, char separator, Cells& cells) {
   cells.size = 0;
-  if (separator == ' ') text = Trimmed(text);
+  if (separator == ' ' || separator == '#') text = Trimmed(text);
+  const std::string_view between = separator == ' '   ? "  "
+                                   : separator == '#' ? " "
+                                                      : std::string_view(&separator, 1);
   while (true) {
     if (cells.size == kMaxColumns) return false;
-    size_t end = separator == ' ' ? text.find("  ") : text.find(separator);
+    const size_t end = text.find(between);
     std::string_view cell = Trimmed(text.substr(0, end));
     if (cell.size() >= 2 && cell.front() == '"' && cell.back() == '"')
       cell = cell.substr(1, cell.size() - 2);
     cells.cell[cells.size++] = cell;
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + 1);
-    if (separator == ' ') text = LeftTrimmed(text);
+    if (separator == ' ' || separator == '#') text = LeftTrimmed(text);
   }
   return cells.size >= 2;
 }
@@ -91,13 +99,49 @@ std::string KeysOf(const Cells& cells) {
   }
   const auto has = [&best](Key key) { return best[static_cast<size_t>(key)] != kMaxColumns; };
   const bool indexed = meanings[0].key == Key::kStep || meanings[0].key == Key::kEpoch;
-  if (!indexed || !has(Key::kLoss) || has(Key::kForeignLoss)) return {};
+  const Key loss = has(Key::kLoss) ? Key::kLoss : Key::kObjective;
+  if (!indexed || !has(loss) || has(Key::kForeignLoss)) return {};
   std::string keys;
   for (size_t i = 0; i < cells.size; ++i) {
     const Key key = meanings[i].key;
-    keys.push_back(static_cast<char>(best[static_cast<size_t>(key)] == i ? key : Key::kOther));
+    const Key known = best[static_cast<size_t>(key)] == i ? key : Key::kOther;
+    keys.push_back(static_cast<char>(known == loss ? Key::kLoss : known));
   }
   return keys;
+}
+
+// "E    #       LOSS TOK2VEC  LOSS NER  ENTS_F ... SCORE": spaCy's table (training/loggers.py). Its
+// losses are sums over the steps since the last row, of batches that grow.
+std::string KeysOfSpacy(const Cells& cells) {
+  if (cells.size < 4 || cells.cell[0] != "E" || cells.cell[1] != "#") return {};
+  std::string keys = {static_cast<char>(Key::kEpoch), static_cast<char>(Key::kStep)};
+  for (size_t i = 2; i < cells.size; ++i) {
+    const bool loss = cells.cell[i].starts_with("LOSS ");
+    keys.push_back(static_cast<char>(loss ? kWatched : Key::kOther));
+  }
+  return keys[2] == static_cast<char>(kWatched) ? keys : std::string();
+}
+
+// What stands behind the '#' of a header, as DeePMD-kit ("#  step      rmse_trn    lr") and NequIP
+// ("  Train      #    Epoch      wal       LR       loss") write it; empty where there is none.
+// NequIP's tables of batches and of an epoch look alike: of epochs alone there is one number.
+std::string_view BehindHash(std::string_view text) {
+  constexpr size_t kMaxWord = 24;
+  const size_t hash = text.substr(0, kMaxWord).find("# ");
+  if (hash == std::string_view::npos) return {};
+  const std::string_view before = Trimmed(text.substr(0, hash));
+  for (const char c : before) {
+    if (!IsLetter(c) && c != ' ') return {};
+  }
+  return text.substr(hash + 2);
+}
+
+std::string KeysOfHashed(const Cells& cells) {
+  const std::string keys = KeysOf(cells);
+  const auto has = [&keys](Key key) {
+    return keys.find(static_cast<char>(key)) != std::string::npos;
+  };
+  return has(Key::kStep) && has(Key::kEpoch) ? std::string() : keys;
 }
 
 void TakeCell(Key key, const Number& value, Progress& progress) {
@@ -107,6 +151,9 @@ void TakeCell(Key key, const Number& value, Progress& progress) {
       break;
     case Key::kLoss:
       SetLoss(progress, value);
+      break;
+    case kWatched:
+      if (!std::isfinite(value.value)) SetLoss(progress, value);
       break;
     case Key::kGradNorm:
       SetGradNorm(progress, value);
@@ -124,6 +171,11 @@ void TakeCell(Key key, const Number& value, Progress& progress) {
 void HeadedTable::Observe(std::string_view text) {
   const std::string_view trimmed = Trimmed(text);
   if (trimmed.empty() || trimmed.size() > kMaxHeader) return;
+  if (const std::string_view hashed = BehindHash(trimmed); !hashed.empty()) {
+    Cells cells;
+    std::string keys = Split(hashed, '#', cells) ? KeysOfHashed(cells) : std::string();
+    if (!keys.empty()) return Open(std::move(keys), '#');
+  }
   if (!IsLetter(trimmed[0]) && trimmed[0] != '"') return;
   const auto holds = [trimmed](char c) {
     return std::memchr(trimmed.data(), c, trimmed.size()) != nullptr;
@@ -132,7 +184,11 @@ void HeadedTable::Observe(std::string_view text) {
   Cells cells;
   if (!Split(trimmed, separator, cells)) return;
   std::string keys = KeysOf(cells);
-  if (keys.empty()) return;
+  if (keys.empty()) keys = KeysOfSpacy(cells);
+  if (!keys.empty()) Open(std::move(keys), separator);
+}
+
+void HeadedTable::Open(std::string keys, char separator) {
   keys_ = std::move(keys);
   separator_ = static_cast<unsigned char>(separator);
   strays_ = 0;
@@ -140,7 +196,13 @@ void HeadedTable::Observe(std::string_view text) {
 
 bool HeadedTable::Feed(const CleanLine& line, RecordList& out) {
   Cells cells;
-  bool row = !line.text.empty() && Split(line.text, static_cast<char>(separator_), cells) &&
+  std::string_view text = line.text;
+  if (separator_ == '#' && text.starts_with("! ")) {  // NequIP's; it validates in others
+    constexpr std::string_view kTrain = "! Train ";
+    if (!text.starts_with(kTrain)) return true;
+    text.remove_prefix(kTrain.size());
+  }
+  bool row = !text.empty() && Split(text, static_cast<char>(separator_), cells) &&
              cells.size == keys_.size();
   Progress progress;
   progress.format = "headed_table";
@@ -168,7 +230,8 @@ bool HeadedTable::Feed(const CleanLine& line, RecordList& out) {
     SetStep(progress, epoch);
     progress.step_unit = StepUnit::kEpochs;
   }
-  if (!progress.loss_text.empty() && IsIndex({progress.step_text, progress.step}))
+  const bool watched = keys_.find(static_cast<char>(kWatched)) != std::string::npos;
+  if ((watched || !progress.loss_text.empty()) && IsIndex({progress.step_text, progress.step}))
     out.emplace_back(progress);
   return true;
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Tables with a header: "step<TAB>loss" and rows of numbers below, as CSV loggers, notebooks and
-// fastai print them. Only a header that begins with an index and names a training loss opens one.
-// One per stream, on the reader's thread.
+// Tables with a header: "step<TAB>loss" and rows of numbers below, as CSV loggers, notebooks,
+// fastai, spaCy, DeePMD-kit and NequIP print them. Only a header that begins with an index and
+// names a training loss opens one. One per stream, on the reader's thread.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,10 @@ class HeadedTable {
   }
 
  private:
+  void Open(std::string keys, char separator);
+
   std::string keys_;       // a column each: its Key as a byte
-  int32_t separator_ = 0;  // '\t', ',' or ' ' for two blanks and more
+  int32_t separator_ = 0;  // '\t', ',', ' ' for two blanks and more, '#' for one and more
   int32_t strays_ = 0;     // lines between rows
 };
 

@@ -48,9 +48,11 @@ enum class Key : uint8_t {
   kTotalSteps,
   kStepRate,    // steps per second
   kEvaluation,  // a word, not a key: "eval", "validation"
+  kObjective,   // what some programs call their only loss; that of a part elsewhere
+  kBound,       // is made larger or smaller, as the program likes
 };
 
-inline constexpr size_t kKeys = static_cast<size_t>(Key::kEvaluation) + 1;
+inline constexpr size_t kKeys = static_cast<size_t>(Key::kBound) + 1;
 
 struct Meaning {
   Key key = Key::kOther;
@@ -84,7 +86,8 @@ struct Group {
 inline constexpr Group kGroups[] = {
     {Key::kStep,
      "global_step step steps iteration iter it iters train_step train_iter training_step "
-     "global_steps update updates num_updates batch minibatch mini_batch batch_idx "
+     "global_steps training_iteration update updates num_updates batch minibatch mini_batch "
+     "batch_idx "
      "batches train_batch"},
     {Key::kEpoch, "epoch ep epochs train_epoch training_epoch"},
     {Key::kLoss,
@@ -108,7 +111,8 @@ inline constexpr Group kGroups[] = {
     {Key::kTime, "time"},
     {Key::kLossScale, "loss_scale scale grad_scale"},
     {Key::kReward,
-     "reward mean_reward train_reward reward_mean rewards_mean objective_rlhf_reward"},
+     "reward mean_reward train_reward reward_mean rewards_mean objective_rlhf_reward "
+     "episode_reward_mean episode_return_mean"},
     {Key::kRewardStd, "reward_std rewards_std"},
     {Key::kZeroStdShare, "frac_reward_zero_std"},
     {Key::kKl, "kl objective_kl mean_kl kl_div"},
@@ -125,7 +129,8 @@ inline constexpr Group kGroups[] = {
      "consumed_tokens consumed_train_tokens tokens_seen num_tokens num_input_tokens_seen "
      "num_tokens_seen n_tokens_seen throughput_total_tokens total_tokens tokens_total"},
     {Key::kElapsed,
-     "elapsed_time elapsed time_elapsed elapsed_s elapsed_seconds wall_time wall total_time"},
+     "elapsed_time elapsed time_elapsed elapsed_s elapsed_seconds wall_time wall total_time "
+     "total_time_(s) time_total_s"},
     {Key::kSamplesPerSecond,
      "samples_per_second samples_per_sec samples_sec samples_s train_samples_per_second "
      "samplespersec currsamplespersec examples_per_second examples_sec images_per_sec images_sec "
@@ -144,6 +149,10 @@ inline constexpr Group kGroups[] = {
     {Key::kEvaluation,
      "eval evaluation evaluating evaluate validation validate validating valid val test "
      "testing dev inference finder lr_find lr_finder prediction best"},
+    {Key::kObjective,
+     "cost train_cost training_cost bce bce_loss nll nll_loss mse mse_loss train_mse rmse "
+     "train_rmse rmse_trn"},
+    {Key::kBound, "elbo"},
 };
 
 inline constexpr size_t kMaxKey = 36;  // bytes of the longest name above

@@ -100,6 +100,30 @@ bool ParsePytorchLoop(const CleanLine& line, RecordList& out) {
   return true;
 }
 
+// "loss: 2.301026  [ 6464/60000]": the samples of the epoch so far (PyTorch's quickstart tutorial).
+bool ParseQuickstart(const CleanLine& line, RecordList& out) {
+  constexpr std::string_view kLoss = "loss: ";
+  std::string_view text = line.text;
+  if (!text.starts_with(kLoss)) return false;
+  text = LeftTrimmed(text.substr(kLoss.size()));
+  const Number loss = ReadNumber(text);
+  if (!loss) return false;
+  text = Trimmed(text.substr(loss.text.size()));
+  const size_t slash = text.find('/');
+  if (!text.starts_with('[') || !text.ends_with(']') || slash == std::string_view::npos)
+    return false;
+  const Number step = WholeNumber(Trimmed(text.substr(1, slash - 1)));
+  const Number samples = WholeNumber(Trimmed(text.substr(slash + 1, text.size() - slash - 2)));
+  if (!IsIndex(step) || !IsIndex(samples)) return false;
+  Progress progress;
+  progress.format = "quickstart";
+  SetStep(progress, step);
+  progress.step_unit = StepUnit::kSamples;
+  SetLoss(progress, loss);
+  out.emplace_back(progress);
+  return true;
+}
+
 bool ReadPlainLoop(std::string_view text, PlainItems& out) {
   PairList pairs;
   Progress progress;

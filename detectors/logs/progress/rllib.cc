@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 #include "detectors/logs/progress/dialects.h"
+#include "detectors/logs/progress/keys.h"
 #include "detectors/logs/progress/progress_fields.h"
 
 namespace rankscope::logs {
@@ -42,8 +43,56 @@ BlockLine FeedRllib(std::string_view text, Block& block, RecordList& out) {
   return BlockLine::kTaken;
 }
 
+constexpr std::string_view kBar = "\xe2\x94\x82";    // of a box, left and right
+constexpr std::string_view kFoot = "\xe2\x95\xb0";   // its lower left corner
+constexpr std::string_view kJoint = "\xe2\x94\x9c";  // what its rules begin with
+
+// "| name   value |", in the bars of a box.
+std::string_view Inside(std::string_view text) {
+  text = Trimmed(text);
+  if (!text.starts_with(kBar)) return {};
+  text.remove_prefix(kBar.size());
+  if (text.ends_with(kBar)) text.remove_suffix(kBar.size());
+  return Trimmed(text);
+}
+
+// The box in which Ray prints each result of a trial (python/ray/tune/experimental/output.py).
+bool OpenRayResult(std::string_view text, Block&) {
+  return Inside(text) == "Training result";
+}
+
+BlockLine FeedRayResult(std::string_view text, Block& block, RecordList& out) {
+  text = Trimmed(text);
+  if (text.starts_with(kFoot)) {
+    const bool known = !block.loss.empty() || block.reward == block.reward;
+    if (!block.step.empty() && known) out.emplace_back(block.Take("ray_result"));
+    return BlockLine::kLast;
+  }
+  if (text.starts_with(kJoint)) return BlockLine::kTaken;
+  const std::string_view inside = Inside(text);
+  const size_t blank = inside.find(' ');
+  if (inside.empty()) return BlockLine::kForeign;
+  if (blank == std::string_view::npos) return BlockLine::kTaken;
+  const Number value = ReadMetric(LeftTrimmed(inside.substr(blank)));
+  const Meaning meaning = MeaningOf(inside.substr(0, blank));
+  if (!value) return BlockLine::kTaken;
+  if (meaning.key == Key::kReward) {
+    block.reward = value.value;
+  } else if (meaning.key == Key::kLoss) {
+    if (block.loss.empty()) block.loss = value.text;
+  } else if (meaning.key == Key::kLearningRate) {
+    block.learning_rate = value.text;
+  } else if (meaning.key == Key::kElapsed) {
+    block.elapsed_seconds = value.value;
+  } else if (inside.substr(0, blank) == "training_iteration") {
+    block.step = value.text;
+  }
+  return BlockLine::kTaken;
+}
+
 }  // namespace
 
+constinit const BlockDialect kRayResultBlock = {OpenRayResult, FeedRayResult};
 constinit const BlockDialect kRllibBlock = {OpenRllib, FeedRllib};
 
 }  // namespace rankscope::logs

@@ -43,6 +43,8 @@ bool StripSrun(Unprefixed& line) {
   const int32_t rank = TakeRank(line.text, i);
   if (rank < 0 || i >= line.text.size() || line.text[i] != ':') return false;
   if (i + 1 < line.text.size() && line.text[i + 1] != ' ') return false;
+  if (i + 2 < line.text.size() && !IsLetter(line.text[i + 2]) && DarknetBatch(line.text))
+    return false;
   line = {Behind(line.text, i + 1), rank, false};
   return true;
 }

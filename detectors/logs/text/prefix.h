@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "detectors/logs/text/number.h"
+
 namespace rankscope::logs {
 
 struct Unprefixed {
@@ -18,6 +20,10 @@ struct Unprefixed {
   int32_t rank = -1;        // the innermost rank that a prefix names
   bool local_rank = false;  // as CleanLine::local_rank
 };
+
+// The batch of darknet's "96: 1.084791, 1.030988 avg, ..." or "96, 0.012: ...", which looks like
+// the label that srun -l gives to a task's lines; empty where `text` does not begin so.
+Number DarknetBatch(std::string_view text);
 
 // Takes launcher prefixes off, repeatedly.
 Unprefixed StripLauncherPrefixes(std::string_view line);
