@@ -177,6 +177,17 @@ void NodeAgent::Again(Pending pending) {
   pending_.push_back(std::move(pending));
 }
 
+// It waits, and may be held or cancelled before it runs again. The controller alone says why it
+// waits; then it is asked a last time when a question would be given up.
+void NodeAgent::AskLater(Pending pending) {
+  constexpr int kTimes = 2;
+  if (pending.later == kTimes) return;
+  ++pending.later;
+  const Timestamp soon = loop_->Now() + patience_.retry;
+  pending.due = pending.later == kTimes ? std::max(soon, pending.deadline) : soon;
+  pending_.push_back(std::move(pending));
+}
+
 // A path of the instance beside the controller; one that its URL has is that of a reverse proxy.
 HttpRequest NodeAgent::PageRequest(std::string_view path, const std::string& job_id) const {
   HttpRequest request;
@@ -290,7 +301,7 @@ void NodeAgent::OnPage(Pending pending, const HttpAnswer& page) {
     return;
   }
   TellState(Availability::kUp, {});
-  bool ended = false, begun = false, steps = false, named = true;
+  bool ended = false, begun = false, steps = false, named = true, waits = false;
   if (told_.size() > 4 * Questions::kMost) told_.clear();
   int64_t& told = told_[pending.question.job_id];
   // Numbers begin anew where the controller's instance has lost its file.
@@ -310,6 +321,7 @@ void NodeAgent::OnPage(Pending pending, const HttpAnswer& page) {
     if (event.kind == "started") ended = false;
     const bool end = !EndOf(event.is).empty() || event.kind == "requeued";
     ended = ended || end;
+    waits = event.kind == "requeued" || (waits && !end && event.kind != "started");
     if (event.kind == "cancelled") {
       named = std::any_of(event.facts.begin(), event.facts.end(),
                           [](const KeyValue& fact) { return fact.key == "by"; });
@@ -320,6 +332,7 @@ void NodeAgent::OnPage(Pending pending, const HttpAnswer& page) {
   }
   told = events->last;
   if (pending.question.ended ? !ended : !begun) return Again(std::move(pending));
+  if (pending.question.ended && (waits || pending.later > 0)) return AskLater(std::move(pending));
   // Steps, and who cancelled it, the controller's instance has from accounting, a round or two
   // later; or never.
   constexpr int kRoundsTries = 7;
@@ -344,7 +357,8 @@ void NodeAgent::TellNode(const std::string& job_id, const SlurmEvent& event) {
 void NodeAgent::AskSlurm(const Pending& pending) {
   // Accounting is another server, and the only one that says who was preempted; the controller is
   // asked where there is none.
-  const Call call = pending.question.ended && pending.tries < 3 ? Call::kAccounting : Call::kOneJob;
+  const bool accounting = pending.question.ended && pending.tries < 3 && pending.later != 1;
+  const Call call = accounting ? Call::kAccounting : Call::kOneJob;
   const bool submitted = worker_->Submit(
       [this, commands = commands_, call, pending,
        deadline = patience_.call]() -> std::function<void()> {
@@ -377,7 +391,7 @@ void NodeAgent::OnAnswer(Pending pending, Call call, const CommandOutcome& outco
     away_until_ = loop_->Now() + patience_.give_up;
     TellState(Availability::kDown, Complaint(call, outcome));
   }
-  bool ended = false;
+  bool ended = false, waits = false, preempted = false;
   auto steps = std::count_if(jobs.begin(), jobs.end(), [&pending](const SlurmJob& job) {
     return job.job_id == pending.question.job_id && !job.step_id.empty();
   });
@@ -392,7 +406,11 @@ void NodeAgent::OnAnswer(Pending pending, Call call, const CommandOutcome& outco
     TellRecord(RecordOf(job, accounting ? "sacct" : commands_.has_queue() ? "squeue" : "scontrol"));
     ended = !EndOf(job.state).empty() || IsRequeued(job) ||
             (job.state == "PENDING" && job.restarts.value_or(0) > 0);
+    waits = job.state == "PENDING" || IsRequeued(job);
+    preempted = job.state == "PREEMPTED";
   }
+  if (preempted) pending.later = std::max(pending.later, 1);  // who takes nodes does not hold jobs
+  if (pending.question.ended && (waits || pending.later > 0)) return AskLater(std::move(pending));
   // Slurm's controller is begun anew in seconds, and has not been asked yet.
   if (!accounting && IsNobodyThere(outcome)) return Again(std::move(pending));
   // The one call of the controller is spent, whatever it gave. Accounting may be behind, or off.

@@ -5,6 +5,7 @@
 // instance beside the controller, its /events is read for the jobs that the engine asks about, as
 // often as it takes within a deadline. Else Slurm is asked itself, once when a job has begun and
 // once when one has ended abnormally: four thousand nodes that poll would be a fault of their own.
+// Of a job that was put back it is asked twice more: why it waits, and what has become of it.
 // Where no controller is there to be asked, it is tried again for a while.
 // What is left of a job that another goes on from is asked of the instance beside the controller,
 // then of accounting, which is no controller, a few times while its comment may be on its way.
@@ -57,6 +58,7 @@ class NodeAgent final : public Source {
     Question question;
     Timestamp due, deadline;
     int tries = 0;
+    int later = 0;  // times that it was asked again since the job had been put back
   };
 
   void Beat();
@@ -71,6 +73,7 @@ class NodeAgent final : public Source {
   void OnAnswer(Pending pending, Call call, const CommandOutcome& outcome,
                 const std::vector<SlurmJob>& jobs);
   void Again(Pending pending);
+  void AskLater(Pending pending);
   void TellNode(const std::string& job_id, const SlurmEvent& event);
   void TellStep(const std::string& job_id, const std::vector<KeyValue>& facts,
                 const std::string& state, int64_t end, std::string_view origin);

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <map>
@@ -20,75 +21,10 @@
 #include "exporter/slurm/comment_queue.h"
 #include "exporter/slurm/controller.h"
 #include "tests/support/loopback_service.h"
-#include "tests/unit/agent/temporary_directory.h"
+#include "tests/unit/slurm/slurm_commands.h"
 
 namespace rankscope::exporter::slurm {
 namespace {
-
-class Facts final : public Sink {
- public:
-  void Accept(const Observation& observation) override {
-    if (const auto* fact = std::get_if<SchedulerFact>(&observation.kind)) facts.push_back(*fact);
-    if (const auto* record = std::get_if<SchedulerRecord>(&observation.kind))
-      records.push_back(*record);
-    if (const auto* state = std::get_if<SourceState>(&observation.kind)) states.push_back(*state);
-  }
-  // The newest; an empty one where there is none.
-  SchedulerRecord Record() const { return records.empty() ? SchedulerRecord() : records.back(); }
-  std::vector<SchedulerFact> facts;
-  std::vector<SchedulerRecord> records;
-  std::vector<SourceState> states;
-};
-
-class SlurmCommands : public testing::Test {
- protected:
-  // A program of Slurm's that notes its arguments and does what `body` says. In it, `rows` puts the
-  // separator that was asked for in the place of each bar, and behind each line.
-  void Install(const std::string& name, const std::string& body) {
-    const std::string path = folder_.path() + "/" + name;
-    std::ofstream(path) << "#!/bin/sh\necho \"" << name << " $*\" >>" << folder_.path()
-                        << "/calls\n"
-                        << "for a; do case $a in --delimiter=*) s=${a#*=} ;; esac; done\n"
-                        << "rows() { sed \"s/|/$s/g; s/\\$/$s/\"; }\n"
-                        << body << "\n";
-    chmod(path.c_str(), 0755);
-  }
-  std::string Calls() const {
-    std::ifstream in(folder_.path() + "/calls");
-    std::ostringstream text;
-    text << in.rdbuf();
-    return text.str();
-  }
-  size_t CallsOf(const std::string& name) const {
-    const std::string calls = Calls();
-    size_t count = 0;
-    for (size_t at = calls.find(name + " "); at != std::string::npos;
-         at = calls.find(name + " ", at + 1))
-      ++count;
-    return count;
-  }
-  Commands Programs() { return Commands({folder_.path()}, {}); }
-
-  void Run(Source& source, double seconds) {
-    EventLoop loop;
-    ASSERT_TRUE(source.Start(loop, facts_));
-    loop.After(Duration{static_cast<int64_t>(seconds * 1e9)}, [&] { loop.Stop(); });
-    loop.Run();
-    source.Stop();
-  }
-
-  NodeAgent::Patience Quick() const {
-    NodeAgent::Patience patience;
-    patience.settle = Milliseconds(1);
-    patience.retry = Milliseconds(100);
-    patience.call = Seconds(5);
-    return patience;
-  }
-
-  TemporaryDirectory folder_;
-  Facts facts_;
-  std::shared_ptr<Questions> questions_ = std::make_shared<Questions>();
-};
 
 constexpr char kRunning[] =
     "echo 'JobId=7 JobName=a UserId=ada(1000) JobState=RUNNING Reason=None Dependency=afterany:6 "
@@ -124,6 +60,30 @@ TEST_F(SlurmCommands, AnEndIsAccountingsToTell) {
   EXPECT_EQ(facts_.Record().state, "PREEMPTED");
   EXPECT_EQ(facts_.Record().exit, "0:15");
   EXPECT_EQ(facts_.Record().wall_ns, 1795444490'000'000'000);
+}
+
+// What was put back may be held, which the controller says, and may be cancelled before it runs.
+TEST_F(SlurmCommands, AJobThatWaitsAgainIsAskedAboutTwiceMore) {
+  Install("scontrol",
+          "echo 'JobId=7 JobName=a JobState=PENDING Reason=job_requeued_in_held_state Restarts=1 "
+          "ExitCode=0:0 SubmitTime=1795444491 StartTime=Unknown EndTime=Unknown Partition=gpu "
+          "NodeList= WorkDir=/home/ada'");
+  Install("sacct",
+          "echo 'JobIDRaw|JobID|State|ExitCode|Submit|Start|End' | rows\n"
+          "echo '7|7|REQUEUED|0:15|1795444481|1795444482|1795444490' | rows\n"
+          "echo '7|7|PENDING|0:0|1795444491|Unknown|Unknown' | rows");
+  questions_->Ask({"7", true});
+  NodeAgent::Patience patience = Quick();
+  patience.give_up = Seconds(3);
+  NodeAgent agent(Programs(), "", questions_, patience);
+  Run(agent, 8);
+  EXPECT_EQ(CallsOf("scontrol"), 1u);
+  EXPECT_EQ(CallsOf("sacct"), 2u);
+  const bool held =
+      std::any_of(facts_.records.begin(), facts_.records.end(), [](const SchedulerRecord& record) {
+        return record.state == "PENDING" && record.reason == "job_requeued_in_held_state";
+      });
+  EXPECT_TRUE(held);
 }
 
 TEST_F(SlurmCommands, WithoutAccountingTheControllerIsAskedOnce) {
