@@ -166,7 +166,7 @@ TEST(SchedulerFacts, WhoCancelledHasANameAndANumber) {
   EXPECT_EQ(verdict.code(), "X20");
   EXPECT_EQ(verdict.disposition().by(), "ada");
   EXPECT_EQ(verdict.disposition().uid(), 1042);
-  EXPECT_EQ(verdict.implies(0).text(), "ada cancelled the run");
+  EXPECT_EQ(verdict.implies(0).text(), "user ada cancelled the run");
   for (const proto::Open& open : verdict.cannot_decide())
     EXPECT_NE(open.question(), "who asked for the end of the run");
 }
