@@ -75,7 +75,7 @@ size_t PackedText::Read(std::string_view& packed, char* text, size_t size) {
   size_t written = 0;
   while (written < size && !ended_) {
     if (between_ && !BeginNext(packed)) break;
-    if (head_.empty() && packed.empty()) break;
+    // Without further bytes, too: zlib may hold text of those that it has taken.
     const std::string_view from = head_.empty() ? packed : std::string_view(head_);
     const size_t bytes =
         std::min(from.size(), static_cast<size_t>(std::numeric_limits<uInt>::max()));
@@ -101,6 +101,7 @@ size_t PackedText::Read(std::string_view& packed, char* text, size_t size) {
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
       Fail("it is damaged");
     } else if (taken == 0 && room == z.avail_out) {
+      if (bytes == 0) break;
       Fail("it is damaged");  // nothing moves, though there are bytes and room
     }
     if (text_bytes_ > most_text_ && text_bytes_ / kMostRatio > packed_bytes_)
