@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "detectors/logs/text/printed_time.h"
+#include "detectors/windows/printed_span.h"
 
 namespace rankscope::features {
 namespace {
@@ -44,11 +44,8 @@ void DescribePrintedSilence(const windows::AttemptWindow& window, Citer& citer, 
   const Cause* const end = DatedEnd(f);
   if (end == nullptr) return;
   const std::string_view line = end->incident().line;
-  logs::PrintedClock scheduler;
-  const int64_t ended = scheduler.Advance(line.substr(line.find(kAt) + kAt.size() - 12));
-  logs::PrintedClock program(scheduler.year());
-  const int64_t began = program.Advance(first.line);
-  const int64_t spoke = program.Advance(last.line);
+  const auto [began, spoke, ended] =
+      windows::ReadPrintedSpan(first.line, last.line, line.substr(line.find(kAt) + kAt.size()));
   if (ended == 0 || began == 0 || spoke <= began || spoke > ended) return;
   const double usual =
       static_cast<double>(spoke - began) / 1000.0 / static_cast<double>(last.index - first.index);

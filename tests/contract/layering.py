@@ -64,7 +64,6 @@ ROOMS = {
 # (room or file, header prefix, why). Narrow, and each with its reason.
 EXCEPTIONS = [
     ("detectors/families/", "detectors/logs/failures/exception_table.h", "one table of exception types for parser and family"),
-    ("detectors/features/printed_silence", "detectors/logs/text/printed_time.h", "one reader of printed dates for windows and features"),
     ("detectors/engine/engine_observations", "detectors/logs/failures/kernel_event.h", "a kernel event is read as the log's lines are"),
 ]
 
