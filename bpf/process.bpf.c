@@ -55,6 +55,8 @@ struct {
   (1u << 1 | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8 | 1u << 9 | \
    1u << 10 | 1u << 11 | 1u << 12 | 1u << 13 | 1u << 14 | 1u << 15 | 1u << 24 | 1u << 25 |   \
    1u << 31)
+/* STOP TSTP: their target stands still, and who waits for it asks who did that. */
+#define STOP_SIGNALS (1u << 19 | 1u << 20)
 /* A charge asks for up to a huge page, and each CPU holds some pages in stock. */
 #define LIMIT_SLACK_PAGES 640
 /* A pid is below this; what is above is a pointer (see oom). */
@@ -267,7 +269,7 @@ int BPF_PROG(process_signal, int sig, struct kernel_siginfo *info, struct task_s
   __u32 pid = target->tgid;
   struct task_struct *sender;
   struct rs_signal *event;
-  if (sig < 1 || sig > 31 || !(1u << sig & FATAL_SIGNALS)) return 0;
+  if (sig < 1 || sig > 31 || !(1u << sig & (FATAL_SIGNALS | STOP_SIGNALS))) return 0;
   if (result != TRACE_SIGNAL_DELIVERED || !rs_is_tracked(target->tgid)) return 0;
   event = bpf_ringbuf_reserve(&rs_events, sizeof(*event), 0);
   if (!event) {

@@ -4,6 +4,7 @@
 #include "detectors/families/thread_causes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "detectors/families/curve.h"
@@ -31,6 +32,8 @@ struct SubRow {
 };
 
 constexpr SubRow kStoppedRow{"stopped", "is stopped by a signal", proto::DOMAIN_UNKNOWN, false};
+constexpr SubRow kFrozenRow{"stopped", "is frozen by the freezer of its cgroup",
+                            proto::DOMAIN_UNKNOWN, false};
 constexpr SubRow kDebuggerRow{"debugger", "is held by a debugger", proto::DOMAIN_WORKLOAD, false};
 constexpr SubRow kDataLoaderRow{"dataloader", "waits for its data loader, whose workers do not run",
                                 proto::DOMAIN_WORKLOAD, true};
@@ -45,7 +48,7 @@ constexpr SubRow kOwnWorkRow{"own_work", "is busy with work that the other ranks
                              proto::DOMAIN_WORKLOAD, false};
 constexpr SubRow kBusyRow{"busy", "uses a CPU without waiting, and enters no collective",
                           proto::DOMAIN_WORKLOAD, false};
-constexpr SubRow kStarvedRow{"starved", "waits for a CPU and gets none",
+constexpr SubRow kStarvedRow{"starved", "waits for a CPU and gets hardly any",
                              proto::DOMAIN_INFRASTRUCTURE, false};
 
 const SubRow* RowOfStack(StackCause cause) {
@@ -56,6 +59,7 @@ const SubRow* RowOfStack(StackCause cause) {
     case StackCause::kBuildLock:
       return &kFileLockRow;
     case StackCause::kNetworkFile:
+    case StackCause::kFuse:
     case StackCause::kLocalFile:
       return &kStorageRow;
     case StackCause::kDriver:
@@ -70,16 +74,29 @@ const SubRow* RowOfStack(StackCause cause) {
     case StackCause::kLoad:
     case StackCause::kDownload:
     case StackCause::kChild:
+    case StackCause::kPipe:
       return &kOwnWorkRow;
     default:
       return nullptr;
   }
 }
 
+// A worker that sleeps is no idle one: these wait in a pipe. So does the rank that waits for it,
+// which nobody does who waits in a collective; where others of the job wait so too, it may be for
+// their store, and the sleeper is a monitor of somebody's.
+bool WorkersSleep(const JobFeatures& f, const RankWait& rank) {
+  if (rank.share(WaitClass::kSocket) < kNearlyAlways) return false;
+  return f.waits.ranks.size() > 1 &&
+         std::all_of(f.waits.ranks.begin(), f.waits.ranks.end(), [&rank](const RankWait& other) {
+           constexpr double kSometimes = 0.5;
+           return other.rank == rank.rank || other.share(WaitClass::kSocket) < kSometimes;
+         });
+}
+
 // Workers that have nothing to do wait for their next order, in a pipe; a pool's wait for the lock
 // of that pipe, but for the one that holds it. Only where every one of them waits for something
 // else does the rank wait for them.
-bool WorkersStuck(const RankWait& rank) {
+bool WorkersStuck(const JobFeatures& f, const RankWait& rank) {
   const double waits = rank.share(WaitClass::kSocket) + rank.share(WaitClass::kFutex);
   if (rank.workers == 0 || waits < kNearlyAlways || rank.workers_still_seconds < kStillSeconds)
     return false;
@@ -88,14 +105,27 @@ bool WorkersStuck(const RankWait& rank) {
                              WaitClass::kBlock, WaitClass::kStopped}) {
     stuck += rank.workers_in[static_cast<size_t>(of)];
   }
+  if (WorkersSleep(f, rank)) stuck += rank.workers_in[static_cast<size_t>(WaitClass::kSleep)];
   return stuck == rank.workers;
 }
 
-const SubRow* RowOf(const RankWait& rank) {
+// Starvation slows a thread down and stops none: one that has had the CPU time of several steps
+// since the last one is about something else. Where no step tells what it costs, want of a CPU
+// explains a standstill only as long as it gets hardly any.
+bool IsStarved(const RankWait& rank) {
+  constexpr double kHardlyAny = 0.05;
+  if (rank.main_runnable_share < kStarvedShare) return false;
+  const bool known = std::isfinite(rank.cpu_since_record) && std::isfinite(rank.cpu_per_record);
+  return known ? !rank.OutranRecords() : rank.main_running_share <= kHardlyAny;
+}
+
+const SubRow* RowOf(const JobFeatures& f, const RankWait& rank) {
+  if (rank.frozen) return &kFrozenRow;
   if (rank.stopped_seconds > 0) return rank.traced ? &kDebuggerRow : &kStoppedRow;
   if (rank.recent_seconds < kEnoughSeconds) return nullptr;
   const bool still = rank.still_seconds >= kStillSeconds;
   if (still) {
+    if (rank.cause == StackCause::kPipe && WorkersStuck(f, rank)) return &kDataLoaderRow;
     if (const SubRow* row = RowOfStack(rank.cause)) return row;
     if (!features::IsVictim(rank.cause)) return nullptr;
     // Python's frames say that it waits for others: no share of time says more.
@@ -107,13 +137,13 @@ const SubRow* RowOf(const RankWait& rank) {
     if (rank.share(WaitClass::kGpu) >= kNearlyAlways) return &kDriverRow;
     if (rank.share(WaitClass::kSleep) >= kNearlyAlways) return &kSleepRow;
     if (rank.share(WaitClass::kChild) >= kNearlyAlways) return &kOwnWorkRow;
-    if (WorkersStuck(rank)) return &kDataLoaderRow;
+    if (WorkersStuck(f, rank)) return &kDataLoaderRow;
     return nullptr;
   }
   // On a CPU or in its queue all the time, and never in a wait.
   const bool never_waits = rank.main_running_share + rank.main_runnable_share >= kNearlyAlways;
   if (!never_waits) return nullptr;
-  if (rank.main_runnable_share >= kStarvedShare) return &kStarvedRow;
+  if (IsStarved(rank)) return &kStarvedRow;
   return rank.silent_share >= kNearlyAlways * rank.running_share ? &kBusyRow : nullptr;
 }
 
@@ -143,6 +173,8 @@ bool CardWaits(const JobFeatures& f, int32_t rank) {
 void Cite(const RankWait& rank, ThreadCause& cause) {
   for (const features::EvidenceRef ref :
        {rank.stopped_evidence, rank.snapshot_evidence, rank.evidence}) {
+    // What a frozen thread was about when it was caught is nobody's fault.
+    if (rank.frozen && ref != rank.stopped_evidence) continue;
     if (ref != kNoEvidence) cause.shows.push_back(ref);
   }
 }
@@ -154,6 +186,8 @@ ThreadCause Made(const JobFeatures& f, const SubRow& row, const RankWait& rank) 
   if (rank.stopped_seconds == 0 && !features::IsVictim(rank.cause))
     cause.phrase = features::CausePhrase(rank.cause);
   cause.domain = row.domain;
+  if (rank.frozen) cause.advice = "frozen";
+  if (rank.stopped_seconds == 0 && rank.cause == StackCause::kFuse) cause.advice = "fuse";
   cause.ranks = {rank.rank};
   cause.proved = rank.stopped_seconds > 0;
   if (rank.stopped_seconds > 0) cause.onset = f.now - Seconds(rank.stopped_seconds);
@@ -165,6 +199,7 @@ void Take(const ThreadCause& cause, Finding& finding) {
   finding.sub = cause.sub;
   finding.ranks = cause.ranks;
   finding.domain = cause.domain;
+  if (!cause.advice.empty()) finding.advice = cause.advice;
   std::vector<features::EvidenceRef> shows = cause.shows;
   for (const features::EvidenceRef ref : finding.shows) {
     if (std::find(shows.begin(), shows.end(), ref) == shows.end()) shows.push_back(ref);
@@ -180,7 +215,7 @@ void Take(const ThreadCause& cause, Finding& finding) {
 }  // namespace
 
 ThreadCause CauseOfRank(const JobFeatures& f, const RankWait& rank) {
-  const SubRow* const row = RowOf(rank);
+  const SubRow* const row = RowOf(f, rank);
   return row == nullptr ? ThreadCause{} : Made(f, *row, rank);
 }
 
@@ -189,7 +224,7 @@ ThreadCause CauseOfStandstill(const JobFeatures& f) {
   size_t waiting = 0, stopped = 0;
   for (const RankWait& rank : f.waits.ranks) {
     const bool for_its_card = rank.stopped_seconds == 0 && CardWaits(f, rank.rank);
-    const SubRow* const row = for_its_card ? nullptr : RowOf(rank);
+    const SubRow* const row = for_its_card ? nullptr : RowOf(f, rank);
     if (row != nullptr) {
       told.push_back({&rank, row});
       if (rank.stopped_seconds > 0) ++stopped;

@@ -15,6 +15,7 @@ namespace rankscope::families {
 struct ThreadCause {
   std::string_view sub;        // empty: its threads do not tell
   std::string phrase;          // goes on from "rank 1": "is stopped"
+  std::string_view advice;     // of the remedies, where the sub does not tell it
   std::vector<int32_t> ranks;  // empty: all of them alike
   std::vector<features::EvidenceRef> shows;
   proto::Domain domain = proto::DOMAIN_UNKNOWN;

@@ -73,17 +73,18 @@ struct KernelRow {
   std::string_view functions;  // beginnings of names
 };
 
-// Where Python's frames are not known. What is left out says nothing: a futex, a pipe and a socket
-// are what a thread waits in whatever it waits for.
+// Where Python's frames are not known. What is left out says nothing: a futex and a socket are what
+// a thread waits in whatever it waits for. No backend of collectives waits in a read of a pipe.
 constexpr std::array kKernel = {
     KernelRow{StackCause::kDebugger, "ptrace_stop|n_tty_read"},
     KernelRow{
         StackCause::kFileLock,
         "flock_lock_inode_wait|locks_lock_inode_wait|posix_lock_inode_wait|fcntl_setlk|"
         "__do_sys_flock|do_lock_file_wait|nlmclnt_lock|nfs_flock|nfs4_proc_lock|ll_file_flock"},
+    KernelRow{StackCause::kFuse, "fuse_|__fuse_|request_wait_answer"},
     KernelRow{StackCause::kNetworkFile,
-              "nfs_|nfs4_|rpc_|__rpc_|ll_|ptlrpc_|osc_|lov_|cl_|ceph_|cifs_|smb2_|fuse_|__fuse_|"
-              "request_wait_answer|gpfs|beegfs|wekafs|afs_|p9_|v9fs_"},
+              "nfs_|nfs4_|rpc_|__rpc_|ll_|ptlrpc_|osc_|lov_|cl_|ceph_|cifs_|smb2_|"
+              "gpfs|beegfs|wekafs|afs_|p9_|v9fs_"},
     KernelRow{StackCause::kDriver, "nvidia_|nv_|_nv|os_acquire_|uvm_"},
     KernelRow{
         StackCause::kLocalFile,
@@ -92,6 +93,7 @@ constexpr std::array kKernel = {
     KernelRow{StackCause::kRendezvous, "inet_csk_accept|inet_stream_connect|inet_wait_for_connect"},
     KernelRow{StackCause::kSleep, "hrtimer_nanosleep|do_nanosleep|clock_nanosleep"},
     KernelRow{StackCause::kChild, "do_wait|kernel_wait4|wait_consider_task"},
+    KernelRow{StackCause::kPipe, "pipe_read|anon_pipe_read|fifo_pipe_read|pipe_wait"},
 };
 
 struct NameRow {
@@ -126,6 +128,8 @@ constexpr std::array kNames = {
     NameRow{StackCause::kLocalFile, "disk", "waits for a local disk"},
     NameRow{StackCause::kDriver, "driver", "waits inside the GPU driver"},
     NameRow{StackCause::kChild, "child", "waits for a child process to end"},
+    NameRow{StackCause::kPipe, "pipe", "waits for another process to write to a pipe"},
+    NameRow{StackCause::kFuse, "fuse", "waits for a FUSE file system"},
 };
 static_assert(kNames.size() == kStackCauses);
 
@@ -185,8 +189,9 @@ StackCause CauseOf(const Stack& stack) {
   // waits for NFS is NFS.
   AnyOf(stack.kernel, ';', by_kernel);
   if (cause == StackCause::kUnknown) by_kernel(stack.wchan);
-  const bool certain = cause == StackCause::kNetworkFile || cause == StackCause::kFileLock ||
-                       cause == StackCause::kDriver || cause == StackCause::kLocalFile;
+  const bool certain = cause == StackCause::kNetworkFile || cause == StackCause::kFuse ||
+                       cause == StackCause::kFileLock || cause == StackCause::kDriver ||
+                       cause == StackCause::kLocalFile;
   if (certain) return cause;
   const StackCause below = cause;
   std::string_view around = stack.python;

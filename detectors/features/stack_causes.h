@@ -34,8 +34,10 @@ enum class StackCause : uint8_t {
   kLocalFile,
   kDriver,
   kChild,
+  kPipe,
+  kFuse,
 };
-inline constexpr int kStackCauses = static_cast<int>(StackCause::kChild) + 1;
+inline constexpr int kStackCauses = static_cast<int>(StackCause::kFuse) + 1;
 
 struct Stack {
   std::string_view python;  // "module:function", innermost first, joined by ';'; empty = not known

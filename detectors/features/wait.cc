@@ -51,6 +51,11 @@ StorageWait StorageOf(const std::array<double, kWaitClasses>& looks) {
   return {network + local, network > local ? WaitClass::kNetworkFile : WaitClass::kBlock};
 }
 
+// Since when it cannot run: a freezer holds whatever state its thread was in.
+Timestamp HeldSince(const ProcessWaits& waits) {
+  return waits.frozen_since.ns != 0 ? waits.frozen_since : waits.stopped_since;
+}
+
 RankWait Measure(const windows::JobWindow& job, const ProcessWaits& waits, Timestamp now) {
   RankWait rank;
   rank.rank = waits.rank;
@@ -60,11 +65,14 @@ RankWait Measure(const windows::JobWindow& job, const ProcessWaits& waits, Times
   rank.main_wait_seconds = waits.main_wait_seconds;
   rank.uninterruptible = waits.uninterruptible;
   rank.still_seconds = job.RunningSeconds(waits.ran, now);
-  if (waits.stopped_since.ns != 0) {
-    const double unheard = job.hearing().Within(waits.stopped_since, now).seconds();
-    rank.stopped_seconds = std::max(1e-9, (now - waits.stopped_since).seconds() - unheard);
-    rank.traced = !waits.tracer.empty();
+  rank.frozen = waits.frozen_since.ns != 0;
+  if (const Timestamp since = HeldSince(waits); since.ns != 0) {
+    const double unheard = job.hearing().Within(since, now).seconds();
+    rank.stopped_seconds = std::max(1e-9, (now - since).seconds() - unheard);
+    rank.traced = !rank.frozen && !waits.tracer.empty();
   }
+  rank.cpu_since_record = waits.main_running - waits.main_at_record;
+  rank.cpu_per_record = waits.main_per_record;
   int64_t samples = 0;
   double main_running = 0, main_runnable = 0, running = 0, silent = 0;
   for (size_t i = 0; i < waits.count() && rank.window_seconds < kWindowSeconds; ++i) {
@@ -157,6 +165,10 @@ void Cite(const ProcessWaits& waits, Citer& citer, JobFeatures& f, RankWait& ran
     starved.values = {
         {FieldId::kSeconds, static_cast<int64_t>(rank.window_seconds)},
         {FieldId::kRunningPercent, static_cast<int64_t>(100 * rank.window_running_share)}};
+    if (rank.OutranRecords()) {
+      starved.values.Set(FieldId::kCpu, rank.cpu_since_record);
+      starved.values.Set(FieldId::kRate, rank.cpu_per_record);
+    }
     rank.evidence = citer.Add(std::move(starved));
   } else {
     rank.evidence = citer.Add(std::move(evidence));
@@ -166,8 +178,14 @@ void Cite(const ProcessWaits& waits, Citer& citer, JobFeatures& f, RankWait& ran
     Evidence stopped = OfProcess(EvidenceKind::kStopped, rank, f);
     stopped.observed = rank.stopped_seconds;
     stopped.unit = "s";
-    stopped.begin = waits.stopped_since;
-    stopped.values = {{FieldId::kTracer, waits.tracer}};
+    stopped.begin = HeldSince(waits);
+    stopped.values = {{FieldId::kBy, rank.frozen ? "freezer" : ""},
+                      {FieldId::kTracer, rank.frozen ? std::string() : waits.tracer}};
+    if (!rank.frozen && waits.stopper_pid > 0) {
+      stopped.values.Set(FieldId::kSender, waits.stopper);
+      stopped.values.Set(FieldId::kSenderPid, std::to_string(waits.stopper_pid));
+      stopped.values.Set(FieldId::kSenderUid, std::to_string(waits.stopper_uid));
+    }
     rank.stopped_evidence = citer.Add(std::move(stopped));
   }
   // A snapshot speaks of the standstill in which it was taken.
@@ -196,7 +214,7 @@ void DescribeWaits(const windows::JobWindow& job, const windows::AttemptWindow& 
   const windows::WaitTracker& tracker = window.kernel.waits;
   std::map<int32_t, std::pair<RankWait, const ProcessWaits*>> ranks;
   for (const auto& [key, waits] : tracker.processes()) {
-    if (waits.worker || (f.now - waits.last > kFresh && waits.stopped_since.ns == 0)) continue;
+    if (waits.worker || (f.now - waits.last > kFresh && HeldSince(waits).ns == 0)) continue;
     ranks[waits.rank] = {Measure(job, waits, f.now), &waits};
   }
   const ProcessWaits* compiler = nullptr;

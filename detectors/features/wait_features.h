@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "detectors/features/evidence.h"
@@ -45,6 +46,11 @@ struct RankWait {
   double main_wait_seconds = 0;
   double stopped_seconds = 0;  // 0 = it is not
   bool traced = false;         // and stopped by a debugger
+  bool frozen = false;         // and held by the freezer of its cgroup
+  // Seconds on a CPU of its main thread, since the newest training record and, in the mean, from
+  // one to the next; NaN = not known.
+  double cpu_since_record = std::numeric_limits<double>::quiet_NaN();
+  double cpu_per_record = std::numeric_limits<double>::quiet_NaN();
   int32_t uninterruptible = 0;
   // Processes that it has started.
   int32_t workers = 0;
@@ -58,6 +64,12 @@ struct RankWait {
   EvidenceRef snapshot_evidence = kNoEvidence;
   EvidenceRef storage_evidence = kNoEvidence;
 
+  // Since the newest record it has had more of a CPU than several steps take: whatever holds it up,
+  // want of a CPU does not. The totals come once a second.
+  bool OutranRecords() const {
+    constexpr double kRecords = 3, kLateSeconds = 1;
+    return cpu_since_record > kRecords * cpu_per_record + kLateSeconds;
+  }
   double share(WaitClass of) const { return main_share[static_cast<size_t>(of)]; }
 };
 

@@ -11,6 +11,7 @@
 #include "detectors/windows/another_job.h"
 #include "detectors/windows/completed_save.h"
 #include "detectors/windows/ended_well.h"
+#include "detectors/windows/said_worker.h"
 #include "detectors/windows/series/statistics.h"
 #include "detectors/windows/trackers/event_fields.h"
 
@@ -344,6 +345,7 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
     interval.disturbed = attempt.training.disturbed();
     attempt.kernel.stillness.OnStep(progress.step, attempt.clock,
                                     hearing_.StoppedWithin(last_progress, t), t);
+    if (!in_past_) attempt.kernel.waits.OnRecord();
     attempt.OnProgress(progress, line, interval, t);
     attempt.last_written = written;
   };
@@ -388,6 +390,7 @@ void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp 
     candidate.printed_ms = window.printed_ms;
     candidate.stream_progress_before = window.progress;
     Incident& said = candidate.incident;
+    TakeRankOfWorker(said);
     // A launcher's report is of another process than the one that writes it.
     if (said.rank < 0 && said.local_rank < 0 && said.role != Role::kWrapper) {
       said.rank = window.rank;

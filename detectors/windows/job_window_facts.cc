@@ -109,6 +109,12 @@ void JobWindow::OnSample(const Speaker& who, const SampleBatch& batch, Timestamp
 // A signal may be handled or outlived: it counts once its target has ended by it.
 void JobWindow::OnSignal(const SignalSent& signal, const attribution::ProcessInfo& target,
                          const attribution::ProcessInfo* sender, Timestamp t) {
+  constexpr int kStop = 19, kTerminalStop = 20;  // nobody ends by them
+  if (signal.signo == kStop || signal.signo == kTerminalStop) {
+    attempts_.Each(
+        [&signal](AttemptWindow& attempt) { attempt.kernel.waits.OnStopSignal(signal); });
+    return;
+  }
   Candidate candidate;
   candidate.incident.kind = IncidentKind::kSignalDeath;
   candidate.incident.signal = signal.signo;
@@ -119,6 +125,7 @@ void JobWindow::OnSignal(const SignalSent& signal, const attribution::ProcessInf
   std::vector<KeyValue>& fields = candidate.incident.fields;
   fields = {{"sent_by", std::string(SenderKind(signal, target, sender))},
             {"si_code", std::to_string(signal.si_code)}};
+  if (target.role == attribution::ProcessRole::kWorker) fields.push_back({"worker", "yes"});
   if (signal.sender.pid != 0) {
     fields.push_back({"sender", signal.sender_comm});
     fields.push_back({"sender_pid", std::to_string(signal.sender.pid)});
@@ -171,7 +178,10 @@ void JobWindow::TakeSignal(const attribution::ProcessInfo& process, bool counts)
   }
   std::erase_if(pending_signals_,
                 [&](const Candidate& candidate) { return candidate.process == process.key; });
-  if (!killer || !counts) return;
+  // A worker that its own pool ends, ends by SIGTERM.
+  const bool worker =
+      process.role == attribution::ProcessRole::kWorker && process.status_known && signal != 15;
+  if (!killer || !(counts || worker)) return;
   killer->process = process.key;
   killer->attempt = attempts_.ordinal_now();
   killer->progress_before = now().progress;
@@ -411,6 +421,8 @@ void JobWindow::OnKernelEvent(const KernelEvent& event, const attribution::Proce
   if (victim != nullptr) {
     incident.rank = victim->rank;
     incident.pid = victim->key.pid;
+    if (victim->role == attribution::ProcessRole::kWorker)
+      incident.fields.push_back({"worker", "yes"});
     candidate.process = victim->key;
   }
   const bool library = incident.kind == IncidentKind::kXid && event.text.empty();

@@ -36,6 +36,14 @@ float Advance(double& total, double now) {
   return std::isfinite(grown) && grown > 0 ? static_cast<float>(grown) : 0;
 }
 
+// What has stopped it before does not explain its next stop.
+void Resume(ProcessWaits& waits) {
+  if (waits.stopped_since.ns == 0) return;
+  waits.stopped_since = {};
+  waits.stopper.clear();
+  waits.stopper_pid = 0;
+}
+
 }  // namespace
 
 ProcessWaits* WaitTracker::FindOrAdd(const Speaker& speaker, Timestamp t) {
@@ -71,9 +79,11 @@ void WaitTracker::OnEvent(const Event& event, const Speaker& speaker, Timestamp 
   if (waits == nullptr) return;
   if (stop) {
     const std::string_view what = Find(event, "what");
-    waits->stopped_since = what == "continued"   ? Timestamp{}
-                           : event.begin.ns != 0 ? event.begin
-                                                 : t;
+    if (what == "continued") {
+      Resume(*waits);
+    } else {
+      waits->stopped_since = event.begin.ns != 0 ? event.begin : t;
+    }
     waits->tracer = what == "traced" ? Find(event, "tracer").substr(0, 64) : std::string_view();
     return;
   }
@@ -92,23 +102,53 @@ void WaitTracker::OnEvent(const Event& event, const Speaker& speaker, Timestamp 
   to.tid = FindNumber(event, "tid");
 }
 
+void WaitTracker::OnRecord() {
+  constexpr int64_t kMemory = 32;  // records: what a step costs may change with what it computes
+  for (auto& [key, waits] : processes_) {
+    if (!std::isfinite(waits.main_running)) continue;
+    const double used = waits.main_running - waits.main_at_record;
+    if (std::isfinite(used) && used >= 0) {
+      waits.records = std::min(waits.records + 1, kMemory);
+      const double before = waits.records == 1 ? used : waits.main_per_record;
+      waits.main_per_record = before + (used - before) / static_cast<double>(waits.records);
+    }
+    waits.main_at_record = waits.main_running;
+  }
+}
+
+void WaitTracker::OnStopSignal(const SignalSent& signal) {
+  const auto found = processes_.find(signal.target);
+  if (found == processes_.end()) return;
+  found->second.stopper = signal.sender_comm.substr(0, 64);
+  found->second.stopper_pid = signal.sender.pid;
+  found->second.stopper_uid = signal.sender_uid;
+}
+
 void WaitTracker::OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t) {
   WaitSecond second;
   const Sample* main = nullptr;
   const Sample* state = nullptr;
+  const Sample* frozen = nullptr;
   for (const Sample& sample : batch.samples) {
     if (sample.signal == SignalId::kMainWaitClass) main = &sample;
     if (sample.signal == SignalId::kProcessState) state = &sample;
+    if (sample.signal == SignalId::kProcessFrozen) frozen = &sample;
   }
-  if (main == nullptr && state == nullptr) return;
+  if (main == nullptr && state == nullptr && frozen == nullptr) return;
   ProcessWaits* const waits = FindOrAdd(speaker, t);
   if (waits == nullptr) return;
+  if (frozen != nullptr && !(frozen->value > 0)) {
+    waits->frozen_since = {};
+  } else if (frozen != nullptr && waits->frozen_since.ns == 0) {
+    waits->frozen_since = t;
+  }
+  if (main == nullptr && state == nullptr) return;
   if (main == nullptr) {
     // Of a machine where nothing else tells of threads.
     constexpr double kStoppedState = 3;
     const bool stopped = state->value == kStoppedState;
     if (!stopped) {
-      waits->stopped_since = {};
+      Resume(*waits);
     } else if (waits->stopped_since.ns == 0) {
       waits->stopped_since = t;
     }
@@ -158,7 +198,7 @@ void WaitTracker::OnSamples(const SampleBatch& batch, const Speaker& speaker, Ti
     if (waits->stopped_since.ns == 0)
       waits->stopped_since = t - Seconds(std::clamp(waits->main_wait_seconds, 0.0, 1e9));
   } else {
-    waits->stopped_since = {};
+    Resume(*waits);
   }
 }
 

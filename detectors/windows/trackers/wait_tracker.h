@@ -73,6 +73,15 @@ struct ProcessWaits {
   std::array<WaitSecond, kSeconds> seconds{};
   Timestamp stopped_since;  // 0 = it is not
   std::string tracer;       // who traces it, where it is stopped for that
+  Timestamp frozen_since;   // by the freezer of its cgroup; 0 = it is not
+  // Of its main thread on a CPU: the total at the newest training record, and the mean from one
+  // record to the next.
+  double main_at_record = kNone, main_per_record = kNone;
+  int64_t records = 0;  // that the mean is of
+  // Who sent it the newest signal to stop; pid 0 = not seen.
+  std::string stopper;
+  int32_t stopper_pid = 0;
+  int64_t stopper_uid = 0;
   ThreadSnapshot snapshot;  // the newest
 
   // The newest samples, newest first: i < count().
@@ -83,7 +92,8 @@ struct ProcessWaits {
   void Fields(A& a) {
     a(rank, worker, comm, process, first, last, ran, has_run, main, main_wait_seconds,
       oldest_wait_seconds, uninterruptible, running, silent, main_running, main_runnable, written,
-      seconds, stopped_since, tracer, snapshot);
+      seconds, stopped_since, tracer, snapshot, frozen_since, main_at_record, main_per_record,
+      records, stopper, stopper_pid, stopper_uid);
   }
 };
 
@@ -94,6 +104,10 @@ class WaitTracker {
 
   void OnEvent(const Event& event, const Speaker& speaker, Timestamp t);
   void OnSamples(const SampleBatch& batch, const Speaker& speaker, Timestamp t);
+  // The training has printed a record.
+  void OnRecord();
+  // Somebody has sent a signal that stops its target.
+  void OnStopSignal(const SignalSent& signal);
 
   const std::map<ProcessKey, ProcessWaits>& processes() const { return processes_; }
 

@@ -154,7 +154,7 @@ std::optional<T> TakeNumber(std::string_view& text, int base) {
 WaitClass ClassOfFile(std::string_view kind, bool uninterruptible) {
   if (kind == "pipe" || kind == "socket" || kind == "event") return WaitClass::kSocket;
   if (kind == "gpu") return WaitClass::kGpu;
-  if (kind == "network_file") return WaitClass::kNetworkFile;
+  if (kind == "network_file" || kind == "fuse_file") return WaitClass::kNetworkFile;
   if (kind == "file" || kind == "shared_memory") return WaitClass::kBlock;
   return kind.empty() && uninterruptible ? WaitClass::kBlock : WaitClass::kOther;
 }
@@ -204,6 +204,7 @@ std::string_view FileKind(std::string_view link, std::string_view file_system) {
   if (StartsWithAny(link, {"/dev/pts/", "/dev/tty", "/dev/console"})) return "terminal";
   if (link.starts_with("/dev/shm/")) return "shared_memory";
   if (link.starts_with("/dev/")) return "device";
+  if (file_system.starts_with("fuse")) return "fuse_file";
   if (IsNetworkFileSystem(file_system)) return "network_file";
   return link.starts_with("/") ? "file" : "";
 }

@@ -35,7 +35,8 @@ std::optional<CallText> ParseCall(std::string_view text);
 bool IsAboutFile(const CallText& call);
 
 // What kind of file a link of /proc/PID/fd shows: pipe, socket, event, gpu, terminal, device,
-// shared_memory, network_file, file. `file_system`: the type of its mount; empty = not known.
+// shared_memory, network_file, fuse_file, file. `file_system`: the type of its mount; empty = not
+// known.
 std::string_view FileKind(std::string_view link, std::string_view file_system);
 
 // The class of a thread by its state in /proc/PID/stat, its call, the kind of that call's file and
