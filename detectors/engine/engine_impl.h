@@ -82,6 +82,8 @@ struct Engine::Impl {
   void On(const KernelEvent& event, const Observation& observation);
 
   // A process computes: it may be a rank that nobody has numbered.
+  // The record with the rank whose worker it speaks of; nullopt: it speaks of none.
+  std::optional<logs::Record> WithWorker(const logs::Record& record, const Job& job) const;
   void NoteComputing(const ProcessKey& key, Timestamp t);
   // Who computes on a card matters to every job that does.
   void OnGpu(const Event& event, const attribution::ProcessInfo* process, Timestamp t);

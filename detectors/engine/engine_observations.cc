@@ -16,6 +16,8 @@
 #include "detectors/features/gpu_error.h"
 #include "detectors/logs/failures/kernel_event.h"
 #include "detectors/model/event_types.h"
+#include "detectors/model/subs.h"
+#include "detectors/windows/said_worker.h"
 
 namespace rankscope::engine {
 namespace {
@@ -272,8 +274,22 @@ void Engine::Impl::On(const LogLine& line, const Observation& observation) {
   if (job->readers.size() >= windows::JobWindow::kMaxStreams && !job->readers.contains(line.stream))
     return;  // the window has counted it
   for (const logs::Record& record : job->readers[line.stream].Feed(line, observation.t)) {
-    job->window.OnRecord(record, line.stream, &line, observation.t);
+    const std::optional<logs::Record> named = WithWorker(record, *job);
+    job->window.OnRecord(named ? *named : record, line.stream, &line, observation.t);
   }
+}
+
+// PyTorch names a worker that died by its pid alone.
+std::optional<logs::Record> Engine::Impl::WithWorker(const logs::Record& record,
+                                                     const Job& job) const {
+  const auto* const said = std::get_if<logs::Incident>(&record);
+  if (said == nullptr || said->pid == 0 || said->sub != subs::kDataloaderWorker) return {};
+  const attribution::ProcessInfo* const worker = processes.FindPid(said->pid);
+  if (worker == nullptr || worker->job_id != job.window.job_id() || worker->rank < 0) return {};
+  if (worker->role != attribution::ProcessRole::kWorker) return {};
+  logs::Incident named = *said;
+  windows::NoteRankOfWorker(named, worker->rank);
+  return named;
 }
 
 void Engine::Impl::NoteComputing(const ProcessKey& key, Timestamp t) {

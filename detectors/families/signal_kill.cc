@@ -155,6 +155,8 @@ Finding Evaluate(const JobFeatures& f) {
       finding.values.Set(FieldId::kPython, "yes");
     }
   }
+  if (FieldOf(*primary, "worker") == "yes" && !finding.ranks.empty())
+    finding.values.Set(FieldId::kWorker, "yes");
   // A lone "Killed" may have been printed by anything.
   if (primary->incident().sub == subs::kBare && finding.tier == proto::TIER_S)
     finding.tier = proto::TIER_W;

@@ -26,6 +26,17 @@ bool SharesProcess(const windows::Candidate& a, const windows::Candidate& b) {
   return true;  // nobody says otherwise
 }
 
+bool SaysNothing(const std::vector<windows::Candidate>& all, const windows::Candidate& candidate) {
+  if (candidate.incident.role == logs::Role::kAdvice) return true;
+  if (candidate.incident.shape != "signal_sent") return false;
+  const std::vector<KeyValue>& fields = candidate.incident.fields;
+  const bool worker = std::any_of(fields.begin(), fields.end(),
+                                  [](const KeyValue& field) { return field.key == "worker"; });
+  return worker && std::none_of(all.begin(), all.end(), [&](const windows::Candidate& other) {
+           return other.store == proto::STORE_LOG && other.incident.pid == candidate.incident.pid;
+         });
+}
+
 bool IsTakedown(const Incident& incident) {
   return incident.kind == IncidentKind::kTerminated ||
          (incident.kind == IncidentKind::kSignalDeath &&

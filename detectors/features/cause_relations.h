@@ -23,6 +23,10 @@ bool AnyInitiating(const std::vector<Cause>& causes, const auto& matches) {
 // Neither says that it happened to another process than the other did.
 bool SharesProcess(const windows::Candidate& a, const windows::Candidate& b);
 
+// It tells nothing of how the run fares: advice, and the death of a process that a rank has
+// started, where the rank's own text does not speak of it.
+bool SaysNothing(const std::vector<windows::Candidate>& all, const windows::Candidate& candidate);
+
 // Whether the program is taken down rather than failing: SIGTERM, SIGINT, or its own word for them.
 bool IsTakedown(const logs::Incident& incident);
 // Whether somebody asked a process to stop: not where it sent the signal to itself.

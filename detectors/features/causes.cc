@@ -48,7 +48,7 @@ class Orderer {
   std::vector<Cause> Run() {
     for (const windows::Candidate& candidate : job_.incidents().all()) {
       if (candidate.attempt < from_ || candidate.attempt > to_) continue;
-      if (candidate.incident.role == logs::Role::kAdvice) continue;
+      if (SaysNothing(job_.incidents().all(), candidate)) continue;
       causes_.push_back({&candidate, OwnRole(candidate), ClassOf(candidate.incident), kNoEvidence});
     }
     for (const InferredIncident& inferred : f_.inferred) {
