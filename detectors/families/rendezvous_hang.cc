@@ -36,15 +36,18 @@ bool GpusTrain(const JobFeatures& f) {
              [](const features::RankLaunches& rank) { return rank.launches >= kManyLaunches; });
 }
 
-bool StuckInRendezvous(const JobFeatures& f) {
-  // NCCL has connected the ranks: the store had brought them together before.
-  if (f.collectives.communicators > 0 || f.collectives.entered > 0) return false;
-  // A rank that is known to do something else is awaited, and nothing is wrong with the store.
-  const bool busy = std::any_of(f.waits.ranks.begin(), f.waits.ranks.end(), [](const auto& rank) {
+// A rank that is known to do something else is awaited, and nothing is wrong with the store.
+bool Compiles(const JobFeatures& f) {
+  return std::any_of(f.waits.ranks.begin(), f.waits.ranks.end(), [](const auto& rank) {
     return rank.cause == features::StackCause::kCompile ||
            rank.cause == features::StackCause::kBuildLock;
   });
-  if (busy || GpusTrain(f)) return false;
+}
+
+bool StuckInRendezvous(const JobFeatures& f) {
+  // NCCL has connected the ranks: the store had brought them together before.
+  if (f.collectives.communicators > 0 || f.collectives.entered > 0) return false;
+  if (Compiles(f) || GpusTrain(f)) return false;
   return f.running && f.timed && f.in_rendezvous && f.progress == 0 &&
          f.phase_seconds >= f.rendezvous_suspect_seconds;
 }
@@ -91,6 +94,38 @@ Finding MissingRank(const JobFeatures& f) {
   return finding;
 }
 
+// A rank of this node runs and has not gone to where the others wait for it. It may be loading or
+// preparing something: that is said only when it takes longer than the operator lets it.
+Finding UnjoinedRank(const JobFeatures& f) {
+  const features::NetworkFeatures& network = f.network;
+  if (!f.running || !f.timed || f.progress > 0 || f.train_begin || f.suspension.now) return {};
+  if (network.unjoined.empty() || network.unjoined_seconds < f.rendezvous_suspect_seconds)
+    return {};
+  if (f.collectives.communicators > 0 || f.collectives.entered > 0 || GpusTrain(f)) return {};
+  if (Compiles(f) || !f.waits.known()) return {};
+  Finding finding;
+  for (const features::RankWait& rank : f.waits.ranks) {
+    const bool joined =
+        !std::binary_search(network.unjoined.begin(), network.unjoined.end(), rank.rank);
+    if (joined && !WaitsForOthers(rank)) return {};
+    if (!joined) Show(rank.evidence, finding);
+  }
+  finding.matched = true;
+  finding.sub = subs::kWaiting;
+  finding.tier =
+      network.unjoined_seconds >= f.rendezvous_fire_seconds ? proto::TIER_S : proto::TIER_W;
+  finding.ranks = network.unjoined;
+  finding.component = "rendezvous";
+  finding.symptom = "hang";
+  finding.shows.insert(finding.shows.begin(), network.unjoined_evidence);
+  finding.root = {network.unjoined_evidence};
+  Show(network.connected_evidence, finding);
+  Show(f.alive_evidence, finding);
+  finding.values.Set(FieldId::kSeconds, network.unjoined_seconds);
+  finding.onset = f.now - Seconds(network.unjoined_seconds);
+  return finding;
+}
+
 proto::Domain DomainOf(std::string_view sub) {
   if (sub == subs::kPortInUse || sub == subs::kBind) return proto::DOMAIN_WORKLOAD;
   for (const std::string_view open : {subs::kDns, subs::kRefused, subs::kTimeout, subs::kJoin,
@@ -98,6 +133,19 @@ proto::Domain DomainOf(std::string_view sub) {
     if (sub == open) return proto::DOMAIN_UNKNOWN;
   }
   return proto::DOMAIN_INFRASTRUCTURE;
+}
+
+// Who says that the others have not come is not one of these.
+void NameWhoDidNotJoin(const JobFeatures& f, Finding& finding) {
+  finding.ranks.clear();
+  if (!f.missing_ranks.empty()) {
+    finding.sub = "missing_rank";
+    finding.ranks = f.missing_ranks;
+    Show(f.missing_evidence, finding);
+  } else if (!f.network.unjoined.empty()) {
+    finding.ranks = f.network.unjoined;
+    Show(f.network.unjoined_evidence, finding);
+  }
 }
 
 // The kernel's own account of the connections; the sub is its word, not the text's.
@@ -115,6 +163,10 @@ void FollowKernel(const JobFeatures& f, Finding& finding) {
                     {FieldId::kHost, network.host},
                     {FieldId::kPort, network.port},
                     {FieldId::kSeconds, network.seconds}};
+  if (network.listener < 0) return;
+  finding.advice = "another_host";
+  finding.values.Set(FieldId::kOthers, "rank " + std::to_string(network.listener));
+  if (!network.listener_host.empty()) finding.values.Set(FieldId::kAnother, network.listener_host);
 }
 
 }  // namespace
@@ -141,7 +193,9 @@ Finding Evaluate(const JobFeatures& f) {
       finding.sub = subs::kWaiting;
       Show(f.network.connected_evidence, finding);
     }
+    if (finding.sub == subs::kWaiting) NameWhoDidNotJoin(f, finding);
     finding.domain = DomainOf(finding.sub);
+    if (finding.advice == "another_host") finding.domain = proto::DOMAIN_WORKLOAD;
     if (finding.sub == subs::kTimeout || finding.sub == subs::kJoin ||
         finding.sub == subs::kStoreLost)
       finding.open.push_back(Question::kRendezvousTrigger);
@@ -152,6 +206,7 @@ Finding Evaluate(const JobFeatures& f) {
     return finding;
   }
   if (Finding missing = MissingRank(f); missing.matched) return missing;
+  if (Finding unjoined = UnjoinedRank(f); unjoined.matched) return unjoined;
   if (!StuckInRendezvous(f)) return {};
   Finding finding;
   finding.matched = true;

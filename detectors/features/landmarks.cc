@@ -271,14 +271,38 @@ void DescribeReward(const windows::AttemptWindow& window, Citer& citer, JobFeatu
   }
 }
 
+namespace {
+
+// Its ranks meet at an address that no other node reaches; and one command starts them all, which
+// is none of them.
+bool MeetsOnThisNode(const windows::JobWindow& job) {
+  const auto& told = job.now().kernel.network.coordinators();
+  const bool loopback =
+      !told.empty() &&
+      std::all_of(told.begin(), told.end(), [](const windows::Coordinator& coordinator) {
+        const std::string& host = coordinator.host;
+        return host == "localhost" || host == "::1" || host.starts_with("127.");
+      });
+  return loopback && job.root().pid != 0 &&
+         std::none_of(job.ranks().begin(), job.ranks().end(),
+                      [&job](const auto& rank) { return rank.second.process == job.root(); });
+}
+
+}  // namespace
+
 void DescribeMissingRanks(const windows::JobWindow& job, Citer& citer, JobFeatures& f) {
   // A launcher numbers the ranks of a node one after the other.
   constexpr int32_t kMostOfANode = 1024;
-  const int32_t expected = job.local_world_size();
+  const bool all_here = job.local_world_size() == 0 && MeetsOnThisNode(job);
+  const int32_t expected = all_here ? job.world_size() : job.local_world_size();
   if (expected < 2 || expected > kMostOfANode || job.ranks().empty()) return;
   std::set<int32_t> seen;
-  int32_t first = -1;
+  int32_t first = all_here ? 0 : -1;
   for (const auto& [rank, window] : job.ranks()) {
+    if (all_here) {
+      seen.insert(rank);
+      continue;
+    }
     if (window.local_rank < 0 || window.local_rank > rank) return;
     const int32_t base = rank - window.local_rank;
     if (first >= 0 && base != first) return;  // of several nodes, or numbered in another way

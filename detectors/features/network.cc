@@ -8,7 +8,9 @@
 // something else.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
+#include <set>
 
 #include "detectors/features/landmarks.h"
 #include "detectors/model/subs.h"
@@ -66,6 +68,7 @@ class Reader {
     NetworkFeatures& network = f_.network;
     network.seen = !contacts().empty();
     CountConnected();
+    FindUnjoined();
     DescribeTransport();
     // A group that trains has met.
     if (f_.progress > 0) return;
@@ -111,6 +114,35 @@ class Reader {
       if (CoordinatorOf(contact) == nullptr) continue;
       if (network.connected++ == 0) network.connected_evidence = Cite(contact);
     }
+  }
+
+  // Connections are told whether they succeed or not, as long as there is room for them.
+  void FindUnjoined() {
+    NetworkFeatures& network = f_.network;
+    if (network.connected == 0 || f_.ended || f_.progress > 0) return;
+    if (job_.hearing().earlier_processes() > 0) return;
+    if (contacts().size() >= windows::NetworkTracker::kMost / 2) return;
+    std::set<int32_t> met;
+    Timestamp last;
+    for (const Contact& contact : contacts()) {
+      if (CoordinatorOf(contact) == nullptr || contact.rank < 0) continue;
+      if (met.insert(contact.rank).second) last = std::max(last, contact.first);
+    }
+    if (met.empty()) return;
+    for (const auto& [rank, window] : job_.ranks()) {
+      if (!met.contains(rank)) network.unjoined.push_back(rank);
+    }
+    if (network.unjoined.empty()) return;
+    network.unjoined_seconds = job_.RunningSeconds(last, f_.now);
+    Evidence evidence;
+    evidence.kind = EvidenceKind::kMissingRanks;
+    evidence.store = proto::STORE_KERNEL;
+    evidence.ranks = network.unjoined;
+    evidence.begin = last;
+    evidence.end = f_.now;
+    evidence.values = {{FieldId::kKnown, "unjoined"},
+                       {FieldId::kSeconds, std::floor(network.unjoined_seconds)}};
+    network.unjoined_evidence = citer_.Add(std::move(evidence));
   }
 
   // The process has reached the coordinator, or listens in its place, or has come further than this
@@ -199,8 +231,27 @@ class Reader {
     Evidence evidence = EvidenceOf(*first);
     if (!network.ranks.empty()) evidence.ranks = network.ranks;
     network.trigger_evidence = citer_.Add(std::move(evidence));
+    FindListener(*first);
     CiteBeside(*first);
     Infer(*first, begin);
+  }
+
+  // Another rank listens on that port of this node, and did while the tries went on: so the address
+  // that they went to is not this node's.
+  void FindListener(const Contact& first) {
+    if (first.kind != Contact::Kind::kConnect || first.host.empty()) return;
+    if (first.host.starts_with("127.") || first.host == "::1") return;
+    for (const Contact& other : contacts()) {
+      const bool listens = other.kind == Contact::Kind::kListen && other.outcome == "listening" &&
+                           other.port == first.port && other.rank >= 0;
+      if (!listens || other.rank == first.rank || other.first >= first.last) continue;
+      f_.network.listener = other.rank;
+      for (const windows::Coordinator& told : coordinators_) {
+        if (told.port == first.port && !told.host.empty() && told.host != first.host)
+          f_.network.listener_host = told.host;
+      }
+      return;
+    }
   }
 
   // What the same process met beside it, and who listens.

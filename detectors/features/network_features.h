@@ -30,6 +30,10 @@ struct NetworkFeatures {
   std::string said_by;  // who says that this is the coordinator
   int64_t attempts = 0;
   EvidenceRef trigger_evidence = kNoEvidence;
+  // A rank that listens on that port of this node, while another was told a host elsewhere; -1:
+  // none.
+  int32_t listener = -1;
+  std::string listener_host;  // that it was told itself
   // What else is told of the coordinator: who reached it, where it listens. At most four.
   std::vector<EvidenceRef> beside;
 
@@ -40,6 +44,11 @@ struct NetworkFeatures {
   // Processes that did reach it, by now.
   int64_t connected = 0;
   EvidenceRef connected_evidence = kNoEvidence;
+  // Ranks of this node that live and were observed from their start, and have not tried it, while
+  // others have met there for so long.
+  std::vector<int32_t> unjoined;
+  double unjoined_seconds = 0;
+  EvidenceRef unjoined_evidence = kNoEvidence;
 };
 
 }  // namespace rankscope::features
