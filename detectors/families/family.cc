@@ -29,6 +29,7 @@ void DoubtByStatus(const JobFeatures& f, Finding& finding) {
   const bool doubtful = features::ExitIsDoubtful(f);
   if (doubtful && seen) return;
   finding.contradiction *= 0.5;
+  finding.contradicted_by = "exit";
   if (doubtful) Show(f.exit_evidence, finding);
 }
 

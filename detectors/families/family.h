@@ -68,8 +68,10 @@ struct Finding {
   int32_t signal = 0;
   proto::Domain domain = proto::DOMAIN_UNKNOWN;
   proto::Tier tier = proto::TIER_S;
-  Ground cap = proto::GROUND_RECORD;  // of confidence; one of families::cap
-  double contradiction = 1.0;         // 0.5 per store that contradicts without explanation
+  Ground cap = proto::GROUND_RECORD;           // of confidence; one of families::cap
+  double contradiction = 1.0;                  // 0.5 per store that contradicts without explanation
+  std::string_view contradicted_by;            // exit | gpu | reports
+  std::vector<features::EvidenceRef> against;  // of shows: what contradicts
   proto::RetryOutlook retry =
       proto::RETRY_OUTLOOK_UNSPECIFIED;  // unspecified: as the remedy's row says
   std::string_view advice;               // row of the remedies, where the sub does not tell it

@@ -32,6 +32,30 @@ bool TrainsOn(const JobFeatures& f, const Cause& xid) {
          f.silence_seconds < HangTimeout(f);
 }
 
+// Words about memory that failed, of ranks on this node whose GPU counts such errors, has been
+// asked since, and has counted none.
+bool CountedNone(const JobFeatures& f, const Cause& said) {
+  constexpr Duration kPrompt = Seconds(1);
+  const logs::Incident& incident = said.incident();
+  if (f.gpu.clean_evidence == features::kNoEvidence || said.candidate->store != proto::STORE_LOG)
+    return false;
+  if (std::none_of(incident.fields.begin(), incident.fields.end(), [](const KeyValue& field) {
+        return field.key == "error" && field.value == "ecc_uncorrectable";
+      }))
+    return false;
+  const std::vector<int32_t>& ranks = said.candidate->ranks;
+  return std::all_of(f.gpu.gpus.begin(), f.gpu.gpus.end(),
+                     [&](const features::RunGpu& gpu) {
+                       return gpu.errors_counted && gpu.errors <= 0 &&
+                              gpu.looked - incident.t >= kPrompt;
+                     }) &&
+         std::all_of(ranks.begin(), ranks.end(), [&f](int32_t rank) {
+           return std::any_of(f.gpu.gpus.begin(), f.gpu.gpus.end(), [rank](const auto& gpu) {
+             return std::find(gpu.ranks.begin(), gpu.ranks.end(), rank) != gpu.ranks.end();
+           });
+         });
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -86,6 +110,12 @@ Finding Evaluate(const JobFeatures& f) {
   if (unknown) finding.tier = proto::TIER_W;
   if (features::AsksForRestartAtMost(primary->incident())) finding.advice = "restart_app";
   if (TrainsOn(f, *primary)) finding.values.Set(FieldId::kOutcome, "trains_on");
+  if (!seen && CountedNone(f, *primary)) {
+    finding.contradiction *= 0.5;
+    finding.contradicted_by = "gpu";
+    Show(f.gpu.clean_evidence, finding);
+    finding.against = {f.gpu.clean_evidence};
+  }
   // Software may be all of it; only the same card under another job would tell.
   if (features::OwnerOfGpuError(primary->incident()) == features::GpuErrorOwner::kDriver)
     finding.cap = cap::kUnseenSide;

@@ -116,6 +116,42 @@ bool RestsAlone(const OddGpu& odd, const JobFeatures& f) {
   return true;
 }
 
+// What sets this GPU apart from its peers and makes it slower: its sentence answers the question
+// why. A lower clock does not let an engine rest, and a slow link to the host does.
+void ExplainBy(const JobFeatures& f, const RunGpu& gpu, Finding& finding) {
+  const bool works = finding.sub == "card";
+  const features::Evidence* const limit = f.At(gpu.power_limit_evidence);
+  features::EvidenceRef why = features::kNoEvidence;
+  if (works && gpu.clock_lock_evidence != features::kNoEvidence) {
+    finding.advice = "clock_lock";
+    why = gpu.clock_lock_evidence;
+  } else if (works && limit != nullptr && limit->values.Text(FieldId::kWhat) == "peers" &&
+             gpu.clock < gpu.peers_clock) {
+    finding.advice = "power_limit";
+    why = gpu.power_limit_evidence;
+  } else if (gpu.link_evidence != features::kNoEvidence) {
+    finding.advice = "link";
+    why = gpu.link_evidence;
+  }
+  const features::Evidence* const evidence = f.At(why);
+  if (evidence == nullptr) return;
+  Show(why, finding);
+  finding.root.push_back(why);
+  std::erase(finding.open, Question::kStragglerCause);
+  finding.domain = proto::DOMAIN_INFRASTRUCTURE;
+  if (finding.advice == "clock_lock") {
+    finding.values.Set(FieldId::kClock, gpu.clock).Set(FieldId::kPeersClock, gpu.peers_clock);
+  } else if (finding.advice == "power_limit") {
+    finding.values.Set(FieldId::kPowerLimit, *evidence->observed)
+        .Set(FieldId::kPeersPower, *evidence->expected);
+  } else {
+    finding.values.Set(FieldId::kLanes, *evidence->observed)
+        .Set(FieldId::kPeersLanes, *evidence->expected);
+    if (const FieldValue* const max = evidence->values.Find(FieldId::kMaxLanes))
+      finding.values.Set(*max);
+  }
+}
+
 void AddOddCard(const JobFeatures& f, const OddGpu& odd, Finding& finding) {
   const RunGpu& gpu = f.gpu.gpus[static_cast<size_t>(odd.at)];
   finding.ranks = gpu.ranks;
@@ -135,6 +171,8 @@ void AddOddCard(const JobFeatures& f, const OddGpu& odd, Finding& finding) {
                     {FieldId::kOwn, odd.own},
                     {FieldId::kPeers, odd.peers},
                     {FieldId::kRatio, odd.own / odd.peers}};
+  finding.open = {Question::kStragglerCause};
+  ExplainBy(f, gpu, finding);
 }
 
 }  // namespace
@@ -291,7 +329,6 @@ Finding OddCard(const JobFeatures& f) {
   if (WorksAlone(f.gpu.busiest_sm, f)) {
     Finding finding = Slow(f, "card", kTwoMinutes);
     AddOddCard(f, f.gpu.busiest_sm, finding);
-    finding.open = {Question::kStragglerCause};
     return finding;
   }
   if (!RestsAlone(f.gpu.calmest_engine, f)) return {};
@@ -302,7 +339,6 @@ Finding OddCard(const JobFeatures& f) {
   Finding finding = Slow(f, "host_gaps", kTwoMinutes);
   AddOddCard(f, f.gpu.calmest_engine, finding);
   finding.component = "host";
-  finding.open = {Question::kStragglerCause};
   return finding;
 }
 
@@ -365,13 +401,13 @@ Finding LastToArrive(const JobFeatures& f) {
   Show(late.evidence, finding);
   finding.root = finding.shows;
   finding.open = {Question::kStragglerCause};
-  int64_t gpu = -1;
+  const RunGpu* gpu = nullptr;
   constexpr double kHeldDown = 0.2;
   for (const RunGpu& of : f.gpu.gpus) {
     if (of.ranks != finding.ranks) continue;
     // Heat or its supply is then the cause, and B3 names it.
     if (std::max(of.now.severe_duty, of.before.severe_duty) >= kHeldDown) return {};
-    gpu = of.index;
+    gpu = &of;
     Show(of.throttle_evidence, finding);
     Show(of.latent_evidence, finding);
   }
@@ -382,10 +418,11 @@ Finding LastToArrive(const JobFeatures& f) {
     Show(f.collectives.advance_evidence, finding);
   }
   Show(f.step_time_evidence, finding);
-  finding.values = {{FieldId::kGpu, gpu},
+  finding.values = {{FieldId::kGpu, gpu == nullptr ? int64_t{-1} : gpu->index},
                     {FieldId::kOwn, late.own},
                     {FieldId::kPeers, late.peers},
                     {FieldId::kRatio, late.own / late.peers}};
+  if (gpu != nullptr) ExplainBy(f, *gpu, finding);
   return finding;
 }
 

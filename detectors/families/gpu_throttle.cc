@@ -36,8 +36,24 @@ bool IsThrottled(const RunGpu& gpu) {
          reference > 0 && gpu.clock <= kFallen * reference;
 }
 
+// Somebody lowered its power limit under the run, and since then its clock is lower. A limit that
+// was low before is how the node is run; and a GPU at its usual limit is at full work.
+bool IsLimited(const RunGpu& gpu, Timestamp now) {
+  constexpr double kFallen = 0.85, kLowered = 0.95, kDuty = 0.2;
+  constexpr int32_t kLooks = 20;
+  constexpr Duration kMinute = Seconds(60);
+  const auto held = [](const GpuMinute& minute) {
+    return minute.looks >= kLooks && 2 * minute.busy >= minute.looks && minute.capped_duty >= kDuty;
+  };
+  const double reference = ReferenceClock(gpu);
+  return gpu.power_limit <= kLowered * gpu.power_before && now - gpu.power_since >= kMinute &&
+         held(gpu.now) && held(gpu.before) && std::isfinite(gpu.clock) && reference > 0 &&
+         gpu.clock <= kFallen * reference;
+}
+
 std::string_view ThrottleSub(uint32_t bits) {
   constexpr uint32_t kBrake = 0x80, kHeat = 0x20 | 0x40;
+  if (bits == 0) return "power_limit";
   if (bits & kBrake) return "power_brake";
   return bits & kHeat ? "thermal" : "slowdown";
 }
@@ -75,15 +91,16 @@ Finding Evaluate(const JobFeatures& f) {
   const RunGpu* worst = nullptr;
   int64_t throttled = 0;
   for (const RunGpu& gpu : f.gpu.gpus) {
-    if (!IsThrottled(gpu)) continue;
-    bits |= gpu.now.severe_bits;
+    const bool hot = IsThrottled(gpu);
+    if (!hot && !IsLimited(gpu, f.now)) continue;
+    if (hot) bits |= gpu.now.severe_bits;
     ++throttled;
     if (worst == nullptr ||
         gpu.clock / ReferenceClock(gpu) < worst->clock / ReferenceClock(*worst)) {
       worst = &gpu;
     }
     finding.ranks.insert(finding.ranks.end(), gpu.ranks.begin(), gpu.ranks.end());
-    Show(gpu.throttle_evidence, finding);
+    Show(hot ? gpu.throttle_evidence : gpu.power_limit_evidence, finding);
   }
   if (worst == nullptr) return {};
   finding.matched = true;
@@ -104,6 +121,10 @@ Finding Evaluate(const JobFeatures& f) {
                     {FieldId::kBest, ReferenceClock(*worst)},
                     {FieldId::kDuty, std::min(worst->now.severe_duty, worst->before.severe_duty)}};
   finding.onset = f.now - Seconds(120);
+  if (bits != 0) return finding;
+  finding.onset = worst->power_since;
+  finding.values.Set(FieldId::kPowerLimit, std::round(worst->power_limit))
+      .Set(FieldId::kPowerBefore, std::round(worst->power_before));
   return finding;
 }
 
@@ -142,7 +163,7 @@ const features::RunGpu* ThrottledGpuOf(const features::JobFeatures& f, int32_t r
   if (!f.gpu.known() || gpu_throttle::StepsAreNoSlower(f)) return nullptr;
   const auto found = std::find_if(f.gpu.gpus.begin(), f.gpu.gpus.end(), [&](const auto& gpu) {
     return std::find(gpu.ranks.begin(), gpu.ranks.end(), rank) != gpu.ranks.end() &&
-           gpu_throttle::IsThrottled(gpu);
+           (gpu_throttle::IsThrottled(gpu) || gpu_throttle::IsLimited(gpu, f.now));
   });
   return found == f.gpu.gpus.end() ? nullptr : &*found;
 }

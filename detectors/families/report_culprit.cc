@@ -52,6 +52,7 @@ void AddReportedCulprit(const JobFeatures& f, Finding& finding) {
   Show(ras.evidence, finding);
   if (!flight.ranks.empty() && !ras.ranks.empty() && !Intersect(flight.ranks, ras.ranks)) {
     finding.contradiction *= 0.5;
+    finding.contradicted_by = "reports";
     return;
   }
   const ReportFeatures::Accused& accused = flight.ranks.empty() ? ras : flight;

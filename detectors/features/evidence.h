@@ -119,6 +119,10 @@ enum class EvidenceKind : uint8_t {
   kSaveCadence,
   kKernelFault,
   kGpuLost,
+  kGpuPowerLimit,  // below what it was, or what its peers have
+  kGpuClockLock,
+  kGpuLink,        // to its host
+  kGpuLinkErrors,  // what its links had to send again
   kGpuCards,
   kGpuUnused,
   kGpuOutside,

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "detectors/features/gpu_settings.h"
 #include "detectors/features/gpu_signature.h"
 #include "detectors/features/landmarks.h"
 #include "detectors/model/gpu_reading.h"
@@ -48,20 +49,25 @@ double MedianOfMinute(const GpuWindow& gpu, Timestamp now, float GpuSecond::*fie
 }
 
 GpuMinute MinuteOf(const GpuWindow& gpu, Timestamp now, double from) {
+  constexpr uint32_t kSetClock = 0x2, kPowerCap = 0x4;
   GpuMinute minute;
-  int32_t severe = 0;
+  int32_t severe = 0, capped = 0, locked = 0;
   ForLooks(gpu, now, from, from + kMinuteSeconds, [&](const GpuSecond& look) {
     ++minute.looks;
     if (std::isfinite(look.throttle)) ++minute.told;
     if (!(look.engine >= kBusy)) return;
     ++minute.busy;
-    const uint32_t bits = look.throttle > 0 ? static_cast<uint32_t>(look.throttle) &
-                                                  static_cast<uint32_t>(kSevereThrottleBits)
-                                            : 0;
-    if (bits != 0) ++severe;
-    minute.severe_bits |= bits;
+    const uint32_t bits = look.throttle > 0 ? static_cast<uint32_t>(look.throttle) : 0;
+    const uint32_t worst = bits & static_cast<uint32_t>(kSevereThrottleBits);
+    if (worst != 0) ++severe;
+    if ((bits & kPowerCap) != 0) ++capped;
+    if ((bits & kSetClock) != 0) ++locked;
+    minute.severe_bits |= worst;
   });
-  minute.severe_duty = minute.busy > 0 ? static_cast<double>(severe) / minute.busy : 0;
+  if (minute.busy == 0) return minute;
+  minute.severe_duty = static_cast<double>(severe) / minute.busy;
+  minute.capped_duty = static_cast<double>(capped) / minute.busy;
+  minute.locked_duty = static_cast<double>(locked) / minute.busy;
   return minute;
 }
 
@@ -203,6 +209,7 @@ RunGpu Measure(const windows::JobWindow& job, const GpuWindow& window, Timestamp
   gpu.ranks = window.ranks;
   gpu.worked = window.worked;
   gpu.ran = window.active.ns != 0;
+  if (window.written > 0) gpu.looked = window.newest(0).t;
   if (window.written > 0)
     gpu.idle_seconds = job.RunningSeconds(gpu.ran ? window.active : window.first, now);
   gpu.engine = MedianOfMinute(window, now, &GpuSecond::engine, false);
@@ -242,6 +249,7 @@ void DescribeGpus(const windows::JobWindow& job, const windows::AttemptWindow& w
     CiteForeign(*held[i], citer, f, gpu);
     CiteLoss(citer, f, gpu);
   }
+  DescribeGpuSettings(held, citer, f);
   DescribeGpuSignature(job, held, citer, f);
 }
 

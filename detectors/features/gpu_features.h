@@ -22,6 +22,8 @@ struct GpuMinute {
   double severe_duty = 0;    // of those, the share that heat or power supply held down
   uint32_t severe_bits = 0;  // which of them
   int32_t told = 0;          // looks that tell of reasons at all
+  // Of the busy looks, too: the share that its power limit, or a clock that was set, held down.
+  double capped_duty = 0, locked_duty = 0;
 };
 
 struct RunGpu {
@@ -54,6 +56,10 @@ struct RunGpu {
   double errors = 0;
   bool errors_counted = false;  // whether the card counts them at all
   Timestamp errors_risen;
+  Timestamp looked;  // newest look
+  // W; what it was before somebody lowered it; of the run's other GPUs of its model.
+  double power_limit = kNone, power_before = kNone, peers_power = kNone;
+  Timestamp power_since;
   bool lost = false;  // the driver says so, now
   Timestamp lost_since;
   std::string bus_id;
@@ -63,6 +69,10 @@ struct RunGpu {
   EvidenceRef latent_evidence = kNoEvidence;  // of damage that was there before the run
   EvidenceRef foreign_evidence = kNoEvidence;
   EvidenceRef lost_evidence = kNoEvidence;
+  EvidenceRef power_limit_evidence = kNoEvidence;  // lower than before, than its peers', or usual
+  EvidenceRef clock_lock_evidence = kNoEvidence;   // a clock that was set, below its peers'
+  EvidenceRef link_evidence = kNoEvidence;         // to its host, slower than its peers'
+  EvidenceRef link_errors_evidence = kNoEvidence;  // that go on
 };
 
 // One card against the median of the run's others, of the newest minute and of the one before.

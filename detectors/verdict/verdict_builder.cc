@@ -220,6 +220,8 @@ using Spoke = std::array<bool, features::kStores>;
 Spoke StoresOf(const Finding& finding, const JobFeatures& f) {
   Spoke spoke{};
   for (const EvidenceRef ref : finding.shows) {
+    if (std::find(finding.against.begin(), finding.against.end(), ref) != finding.against.end())
+      continue;
     if (const features::Evidence* evidence = f.At(ref))
       spoke[static_cast<size_t>(evidence->store)] = true;
   }
@@ -242,7 +244,7 @@ std::string StoreAgreement(const Finding& finding, const JobFeatures& f) {
                    [](char c) { return static_cast<char>(c | 0x20); });
     if (spoke[i]) {
       agree += (agree.empty() ? "" : ", ") + name;
-    } else if (f.stores[i] == Availability::kUp) {
+    } else if (f.stores[i] == Availability::kUp && name != finding.contradicted_by) {
       silent += (silent.empty() ? "" : ", ") + name;
     }
   }
@@ -250,7 +252,7 @@ std::string StoreAgreement(const Finding& finding, const JobFeatures& f) {
   return sentences::RemarkText(sentences::Remark::kRestsOn,
                                {{FieldId::kAgree, agree},
                                 {FieldId::kSilent, silent},
-                                {FieldId::kContradicted, finding.contradiction < 1 ? "yes" : ""}});
+                                {FieldId::kContradicted, std::string(finding.contradicted_by)}});
 }
 
 // Further lines worth showing with evidence: of what began the end, and of what confirms it.

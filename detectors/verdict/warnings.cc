@@ -99,16 +99,26 @@ class Writer {
     constexpr size_t kMost = 4;
     constexpr double kDuty = 0.2;
     const bool told = verdict_.code() == "B2" || verdict_.code() == "B3";
+    const bool slow = verdict_.code() == "B3" || verdict_.code() == "D3";
     if (verdict_.code() == "G1" || verdict_.code() == "U0")
       Cited("gpu_half_idle", families::HalfIdleCards(f_));
     for (size_t i = 0; i < f_.gpu.gpus.size() && i < kMost; ++i) {
       const features::RunGpu& gpu = f_.gpu.gpus[i];
       Cited("gpu_latent", gpu.latent_evidence);
+      if (!f_.ended && !slow) AddSettings(gpu);
+      if (!f_.ended) Cited("gpu_link_errors", gpu.link_errors_evidence);
       if (told || f_.ended) continue;
       Cited("gpu_errors", gpu.errors_evidence);
       if (gpu.now.severe_duty >= kDuty && gpu.before.severe_duty >= kDuty)
         Cited("gpu_throttled", gpu.throttle_evidence);
     }
+  }
+
+  // What makes a GPU slower than it could be, or than its peers.
+  void AddSettings(const features::RunGpu& gpu) {
+    Cited("gpu_power_limit", gpu.power_limit_evidence);
+    Cited("gpu_clock_lock", gpu.clock_lock_evidence);
+    Cited("gpu_link", gpu.link_evidence);
   }
 
   // What the kernel says of the node while the run goes on.

@@ -57,6 +57,10 @@ Event Events::OfCard(EventType type, const GpuStatus& gpu) const {
                {"processes_told", IsToldOfProcesses(gpu) ? 1 : 0},
                {"mig", gpu.reading.mig_enabled == 1 ? 1 : 0}};
   if (gpu.identity.minor >= 0) event.num.push_back({"minor", gpu.identity.minor});
+  if (gpu.reading.pcie_width && gpu.reading.pcie_width_max) {
+    event.num.push_back({"pcie_width", static_cast<int64_t>(*gpu.reading.pcie_width)});
+    event.num.push_back({"pcie_width_max", static_cast<int64_t>(*gpu.reading.pcie_width_max)});
+  }
   if (xid_ != 0) {
     event.num.push_back({"xid", xid_});
     event.num.push_back({"xid_ns", xid_since_.ns});

@@ -110,6 +110,13 @@ void GpuRise::Add(double value, Timestamp t) {
   risen = t;
 }
 
+void GpuPowerLimit::Set(double watts, Timestamp t) {
+  if (!std::isfinite(watts) || watts <= 0) return;
+  if (watts != now) since = t;
+  now = watts;
+  highest = std::fmax(highest, watts);
+}
+
 double GpuWindow::ForeignBytes() const {
   double bytes = 0;
   for (const auto& [process, holder] : holders) bytes += holder.own ? 0 : holder.bytes;
@@ -145,6 +152,8 @@ void GpuTracker::OnIdentity(const Event& event, GpuWindow& gpu, Timestamp t) {
   }
   gpu.xid = static_cast<int32_t>(NumberOf(event, "xid"));
   gpu.xid_since = {NumberOf(event, "xid_ns")};
+  gpu.lanes = static_cast<int32_t>(NumberOf(event, "pcie_width"));
+  gpu.lanes_max = static_cast<int32_t>(NumberOf(event, "pcie_width_max"));
   gpu.processes_told = NumberOf(event, "processes_told") != 0;
   gpu.mig = NumberOf(event, "mig") != 0;
   const std::string_view state = TextOf(event, "state").substr(0, kNameCap);
@@ -188,7 +197,7 @@ void GpuTracker::OnSamples(const SampleBatch& batch, Timestamp t) {
         gpu->counts[static_cast<size_t>(row.count)].Add(sample.value, t);
     }
     if (sample.signal == SignalId::kFramebufferTotalBytes) gpu->memory_total = sample.value;
-    if (sample.signal == SignalId::kGpuPowerLimitWatts) gpu->power_limit = sample.value;
+    if (sample.signal == SignalId::kGpuPowerLimitWatts) gpu->power_limit.Set(sample.value, t);
   }
   if (std::any_of(gpu->holders.begin(), gpu->holders.end(),
                   [](const auto& holder) { return !holder.second.own; }))

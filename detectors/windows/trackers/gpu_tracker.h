@@ -80,6 +80,19 @@ enum class GpuCount : uint8_t {
 };
 inline constexpr size_t kGpuCounts = 7;
 
+// The power that a GPU may draw, in W.
+struct GpuPowerLimit {
+  double now = std::numeric_limits<double>::quiet_NaN();
+  double highest = std::numeric_limits<double>::quiet_NaN();  // since the attempt began
+  Timestamp since;                                            // that it is what it is now
+
+  void Set(double watts, Timestamp t);
+  template <class A>
+  void Fields(A& a) {
+    a(now, highest, since);
+  }
+};
+
 struct GpuWindow {
   static constexpr size_t kSeconds = 128;
 
@@ -95,7 +108,8 @@ struct GpuWindow {
   bool processes_told = false;  // the driver tells who computes on it
   bool mig = false;             // divided into instances
   double memory_total = GpuSecond::kNone;
-  double power_limit = GpuSecond::kNone;
+  GpuPowerLimit power_limit;
+  int32_t lanes = 0, lanes_max = 0;  // of its PCIe link: in use, and built in; 0 = not told
   std::map<ProcessKey, GpuHolder> holders;
   Timestamp foreign_until;     // a process that is not the job's was on it; 0 = never
   bool held = false;           // a process of the job has computed on it
@@ -130,9 +144,9 @@ struct GpuWindow {
   template <class A>
   void Fields(A& a) {
     a(uuid, bus_id, model, state, state_since, xid, xid_since, index, minor, processes_told, mig,
-      memory_total, power_limit, holders, foreign_until, held, ranks, worked, first, active,
-      engine_minutes, sm_minutes, throttled_minutes, memory, spins_since, best_clock, clock_sum,
-      clock_count, counts, written, seconds);
+      memory_total, power_limit, lanes, lanes_max, holders, foreign_until, held, ranks, worked,
+      first, active, engine_minutes, sm_minutes, throttled_minutes, memory, spins_since, best_clock,
+      clock_sum, clock_count, counts, written, seconds);
   }
 };
 
