@@ -161,7 +161,7 @@ Engine::Counters Engine::counters() const {
 
 // Stands first in a saved state, whose bytes have no tags: those of a build that saves other
 // members must not be read. Raised with each change to what is saved.
-constexpr uint64_t kStateVersion = 0x6b73'7261'6e6b'0018;
+constexpr uint64_t kStateVersion = 0x6b73'7261'6e6b'0019;
 
 std::string Engine::Save() const {
   ArchiveWriter archive;
