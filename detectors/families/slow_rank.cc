@@ -112,10 +112,17 @@ Finding StarvedRank(const JobFeatures& f) {
   finding.component = "host";
   finding.symptom = "slow";
   if (rank->evidence != kNoEvidence) finding.shows = finding.root = {rank->evidence};
+  constexpr double kMostPeriods = 0.5;
+  if (rank->throttled_share >= kMostPeriods) {
+    // Nobody else runs on its CPUs: its own cgroup may use no more of them.
+    finding.advice = "cpu_quota";
+    Show(rank->quota_evidence, finding);
+    finding.values.Set(FieldId::kCpu, rank->cpu_quota);
+  }
   Show(f.step_time_evidence, finding);
-  finding.values = {{FieldId::kStarved, rank->window_runnable_share},
-                    {FieldId::kPeers, PeersOf(f, *rank).runnable},
-                    {FieldId::kWindow, rank->window_seconds}};
+  finding.values.Set(FieldId::kStarved, rank->window_runnable_share);
+  finding.values.Set(FieldId::kPeers, PeersOf(f, *rank).runnable);
+  finding.values.Set(FieldId::kWindow, rank->window_seconds);
   finding.onset = f.now - Seconds(rank->window_seconds);
   return finding;
 }

@@ -119,6 +119,12 @@ bool IsStarved(const RankWait& rank) {
   return known ? !rank.OutranRecords() : rank.main_running_share <= kHardlyAny;
 }
 
+// A quota that is used up in most of its periods is what the CPUs' other users would be.
+bool IsThrottled(const RankWait& rank) {
+  constexpr double kMostPeriods = 0.5;
+  return rank.throttled_share >= kMostPeriods;
+}
+
 const SubRow* RowOf(const JobFeatures& f, const RankWait& rank) {
   if (rank.frozen) return &kFrozenRow;
   if (rank.stopped_seconds > 0) return rank.traced ? &kDebuggerRow : &kStoppedRow;
@@ -172,7 +178,7 @@ bool CardWaits(const JobFeatures& f, int32_t rank) {
 
 void Cite(const RankWait& rank, ThreadCause& cause) {
   for (const features::EvidenceRef ref :
-       {rank.stopped_evidence, rank.snapshot_evidence, rank.evidence}) {
+       {rank.stopped_evidence, rank.snapshot_evidence, rank.evidence, rank.quota_evidence}) {
     // What a frozen thread was about when it was caught is nobody's fault.
     if (rank.frozen && ref != rank.stopped_evidence) continue;
     if (ref != kNoEvidence) cause.shows.push_back(ref);
@@ -187,6 +193,7 @@ ThreadCause Made(const JobFeatures& f, const SubRow& row, const RankWait& rank) 
     cause.phrase = features::CausePhrase(rank.cause);
   cause.domain = row.domain;
   if (rank.frozen) cause.advice = "frozen";
+  if (&row == &kStarvedRow && IsThrottled(rank)) cause.advice = "cpu_quota";
   if (rank.stopped_seconds == 0 && rank.cause == StackCause::kFuse) cause.advice = "fuse";
   cause.ranks = {rank.rank};
   cause.proved = rank.stopped_seconds > 0;

@@ -94,6 +94,7 @@ enum class EvidenceKind : uint8_t {
   kThreadStack,
   kStopped,
   kStarved,
+  kCpuQuota,
   kStorageWait,
   kLaunches,
   kCudaCalls,

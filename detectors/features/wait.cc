@@ -56,6 +56,18 @@ Timestamp HeldSince(const ProcessWaits& waits) {
   return waits.frozen_since.ns != 0 ? waits.frozen_since : waits.stopped_since;
 }
 
+void MeasureQuota(const windows::JobWindow& job, Timestamp now, RankWait& rank) {
+  const auto found = job.ranks().find(rank.rank);
+  if (found == job.ranks().end()) return;
+  const windows::SampleRings& rings = found->second.rings;
+  constexpr auto kLooks = static_cast<size_t>(kWindowSeconds) + 1;
+  const double periods = rings.GrownOver(SignalId::kCpuPeriods, kLooks);
+  const double throttled = rings.GrownOver(SignalId::kCpuThrottledPeriods, kLooks);
+  if (now - rings.LastTime(SignalId::kCpuQuota) > kFresh || !(periods > 0)) return;
+  rank.cpu_quota = rings.Last(SignalId::kCpuQuota);
+  rank.throttled_share = throttled > 0 ? std::min(1.0, throttled / periods) : 0;
+}
+
 RankWait Measure(const windows::JobWindow& job, const ProcessWaits& waits, Timestamp now) {
   RankWait rank;
   rank.rank = waits.rank;
@@ -73,6 +85,7 @@ RankWait Measure(const windows::JobWindow& job, const ProcessWaits& waits, Times
   }
   rank.cpu_since_record = waits.main_running - waits.main_at_record;
   rank.cpu_per_record = waits.main_per_record;
+  MeasureQuota(job, now, rank);
   int64_t samples = 0;
   double main_running = 0, main_runnable = 0, running = 0, silent = 0;
   for (size_t i = 0; i < waits.count() && rank.window_seconds < kWindowSeconds; ++i) {
@@ -146,6 +159,17 @@ void CiteStorage(Citer& citer, const JobFeatures& f, RankWait& rank) {
   rank.storage_evidence = citer.Add(std::move(evidence));
 }
 
+void CiteQuota(Citer& citer, const JobFeatures& f, RankWait& rank) {
+  constexpr double kNotable = 0.1;
+  if (rank.throttled_share < kNotable) return;
+  Evidence evidence = OfProcess(EvidenceKind::kCpuQuota, rank, f);
+  evidence.observed = rank.throttled_share;
+  evidence.unit = "ratio";
+  evidence.begin = f.now - Seconds(rank.window_seconds);
+  evidence.values = {{FieldId::kCpu, rank.cpu_quota}};
+  rank.quota_evidence = citer.Add(std::move(evidence));
+}
+
 void Cite(const ProcessWaits& waits, Citer& citer, JobFeatures& f, RankWait& rank) {
   const auto main = std::max_element(rank.main_share.begin(), rank.main_share.end());
   const auto where = static_cast<size_t>(main - rank.main_share.begin());
@@ -174,6 +198,7 @@ void Cite(const ProcessWaits& waits, Citer& citer, JobFeatures& f, RankWait& ran
     rank.evidence = citer.Add(std::move(evidence));
   }
   CiteStorage(citer, f, rank);
+  CiteQuota(citer, f, rank);
   if (rank.stopped_seconds > 0) {
     Evidence stopped = OfProcess(EvidenceKind::kStopped, rank, f);
     stopped.observed = rank.stopped_seconds;

@@ -51,6 +51,10 @@ struct RankWait {
   // one to the next; NaN = not known.
   double cpu_since_record = std::numeric_limits<double>::quiet_NaN();
   double cpu_per_record = std::numeric_limits<double>::quiet_NaN();
+  // The CPU quota of its cgroup, in CPUs (0 = none is known), and the share of the quota's periods
+  // of the newest minute in which it was used up.
+  double cpu_quota = 0;
+  double throttled_share = 0;
   int32_t uninterruptible = 0;
   // Processes that it has started.
   int32_t workers = 0;
@@ -63,6 +67,7 @@ struct RankWait {
   EvidenceRef stopped_evidence = kNoEvidence;
   EvidenceRef snapshot_evidence = kNoEvidence;
   EvidenceRef storage_evidence = kNoEvidence;
+  EvidenceRef quota_evidence = kNoEvidence;
 
   // Since the newest record it has had more of a CPU than several steps take: whatever holds it up,
   // want of a CPU does not. The totals come once a second.

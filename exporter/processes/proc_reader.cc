@@ -181,6 +181,24 @@ std::optional<bool> ProcReader::Frozen(const std::string& directory, bool v1) co
   return text ? ParseFrozen(*text, v1) : std::nullopt;
 }
 
+std::optional<double> ProcReader::CpuQuota(const std::string& directory, bool v1) const {
+  const std::string base = cgroup_ + (v1 ? "/cpu" : "") + directory;
+  if (!v1) {
+    const auto text = ReadFile(base + "/cpu.max", kSmallFile);
+    return text ? ParseCpuQuota(*text) : std::nullopt;
+  }
+  const auto quota = ReadFile(base + "/cpu.cfs_quota_us", kSmallFile);
+  const auto period = ReadFile(base + "/cpu.cfs_period_us", kSmallFile);
+  if (!quota || !period) return std::nullopt;
+  return ParseCpuQuota(quota->substr(0, quota->find('\n')) + " " + *period);
+}
+
+CpuPeriods ProcReader::Periods(const std::string& directory, bool v1) const {
+  const auto text = ReadFile(cgroup_ + (v1 ? "/cpu" : "") + directory + "/cpu.stat", kSmallFile);
+  if (!text) return {};
+  return {FindNumber(*text, "nr_periods"), FindNumber(*text, "nr_throttled")};
+}
+
 std::string ProcReader::BootId() const {
   auto text = ReadFile(proc_ + "/sys/kernel/random/boot_id", kSmallFile).value_or("");
   while (!text.empty() && text.back() == '\n') text.pop_back();

@@ -33,6 +33,12 @@ struct MemoryCgroup {
   std::optional<int64_t> oom_kills;  // v1: of this directory alone; v2: of the whole subtree
 };
 
+// Of the quota of a cgroup's CPU time.
+struct CpuPeriods {
+  std::optional<int64_t> all;
+  std::optional<int64_t> throttled;  // in which it was used up
+};
+
 class ProcReader {
  public:
   ProcReader(std::string proc_root, std::string cgroup_root, KeepKey keep);
@@ -55,6 +61,9 @@ class ProcReader {
   std::optional<CgroupPaths> Cgroup(int32_t pid) const;
   // Whether the processes of the cgroup stand still by its freezer, or that of one above it.
   std::optional<bool> Frozen(const std::string& directory, bool v1) const;
+  // The CPU quota that is set for this very cgroup, in CPUs; nullopt: none, or it cannot be read.
+  std::optional<double> CpuQuota(const std::string& directory, bool v1) const;
+  CpuPeriods Periods(const std::string& directory, bool v1) const;
   std::string BootId() const;
   // Copies of a reader share what they know of SLUIDs.
   SluidTable& sluids() const { return *sluids_; }

@@ -57,6 +57,7 @@ struct ProcScanner::Pass {
   ScanResult result;
   std::map<int32_t, TrackedProcess> alive;               // tracked and seen in this pass
   std::map<std::string, std::optional<int64_t>> frozen;  // by the directory that freezes
+  std::map<std::string, CpuPeriods> periods;             // by the directory that has the quota
   bool first = false;
 };
 
@@ -114,14 +115,47 @@ void ProcScanner::ScanTracked(const ScanRequest& request, Pass& pass) {
     Add(batch, SignalId::kMajorFaults, shortage.major_faults);
     Add(batch, SignalId::kSwappedBytes, shortage.swapped_bytes);
     Add(batch, SignalId::kProcessFrozen, FrozenCgroup(tracked.key, pass));
+    AddQuota(tracked.key, pass, batch);
     const int32_t gpus = has_gpus_ ? reader_.OpenGpus(tracked.key.pid) : 0;
     Add(batch, SignalId::kGpuDevicesOpen, gpus);
     pass.result.samples.push_back(std::move(batch));
   }
-  std::erase_if(freezers_, [&pass](const auto& entry) {
+  const auto gone = [&pass](const auto& entry) {
     const auto alive = pass.alive.find(entry.first.pid);
     return alive == pass.alive.end() || alive->second.key != entry.first;
-  });
+  };
+  std::erase_if(freezers_, gone);
+  std::erase_if(quotas_, gone);
+}
+
+// A quota above it, as of a pod or of Slurm's job, holds for a process as its own does; the
+// smallest is used up first.
+ProcScanner::Quota ProcScanner::SmallestQuota(int32_t pid) const {
+  constexpr int kMostLevels = 16;
+  const auto paths = reader_.Cgroup(pid);
+  if (!paths) return {};
+  Quota smallest;
+  const bool v1 = !paths->cpu.empty();
+  std::string directory = v1 ? paths->cpu : paths->unified;
+  for (int level = 0; level < kMostLevels && directory.size() > 1; ++level) {
+    const auto cpus = reader_.CpuQuota(directory, v1);
+    if (cpus && (smallest.directory.empty() || *cpus < smallest.cpus))
+      smallest = {directory, v1, *cpus};
+    directory.resize(directory.rfind('/'));
+  }
+  return smallest;
+}
+
+void ProcScanner::AddQuota(const ProcessKey& key, Pass& pass, SampleBatch& batch) {
+  const auto [known, fresh] = quotas_.try_emplace(key);
+  if (fresh || (key.pid + scans_) % kRelookScans == 0) known->second = SmallestQuota(key.pid);
+  const Quota& quota = known->second;
+  if (quota.directory.empty()) return;
+  const auto [found, unread] = pass.periods.try_emplace(quota.directory);
+  if (unread) found->second = reader_.Periods(quota.directory, quota.v1);
+  batch.samples.push_back({SignalId::kCpuQuota, quota.cpus});
+  Add(batch, SignalId::kCpuPeriods, found->second.all);
+  Add(batch, SignalId::kCpuThrottledPeriods, found->second.throttled);
 }
 
 // The machine's own cgroup, the root, has no freezer. Ranks share theirs: each is read once a scan.

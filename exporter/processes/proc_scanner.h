@@ -58,11 +58,19 @@ class ProcScanner {
     std::string directory;
     bool v1 = false;
   };
+  // The smallest CPU quota above a process.
+  struct Quota {
+    std::string directory;  // empty: there is none
+    bool v1 = false;
+    double cpus = 0;
+  };
   struct Pass;
 
   void ScanTracked(const ScanRequest& request, Pass& pass);
   void ScanOthers(const ScanRequest& request, Pass& pass);
   std::optional<int64_t> FrozenCgroup(const ProcessKey& key, Pass& pass);
+  void AddQuota(const ProcessKey& key, Pass& pass, SampleBatch& batch);
+  Quota SmallestQuota(int32_t pid) const;
   bool Wanted(const StatLine& stat, const ProcessFacts& facts, const Pass& pass) const;
   void AddStarted(const StatLine& stat, ProcessFacts facts, Pass& pass);
   void ScanHost(Pass& pass) const;
@@ -75,6 +83,7 @@ class ProcScanner {
   bool has_gpus_ = false;
   std::unordered_map<int32_t, Nobody> nobodies_;
   std::map<ProcessKey, Freezer> freezers_;  // of those that are tracked
+  std::map<ProcessKey, Quota> quotas_;      // the same
   // v1 counts a kill in the victim's own directory, which is gone soon after: the last counts, by
   // job and directory.
   std::map<std::string, std::map<std::string, int64_t>> v1_oom_kills_;

@@ -171,6 +171,7 @@ CgroupPaths ParseCgroup(std::string_view text) {
       if (controller == "memory") paths.memory = path;
       if (controller == "devices") paths.devices = path;
       if (controller == "freezer") paths.freezer = path;
+      if (controller == "cpu") paths.cpu = path;
     }
   }
   return paths;
@@ -185,6 +186,14 @@ std::optional<bool> ParseFrozen(std::string_view text, bool v1) {
   }
   const auto frozen = FindNumber(text, "frozen");
   return frozen ? std::optional<bool>(*frozen == 1) : std::nullopt;
+}
+
+std::optional<double> ParseCpuQuota(std::string_view text) {
+  std::string_view period = Trim(text);
+  const auto quota = ParseNumber<int64_t>(Trim(TakeUntil(period, ' ')));  // "max", -1: no limit
+  const auto length = ParseNumber<int64_t>(Trim(period));
+  if (!quota || !length || *quota <= 0 || *length <= 0) return std::nullopt;
+  return static_cast<double>(*quota) / static_cast<double>(*length);
 }
 
 // "c 195:0 rwm"; Documentation/admin-guide/cgroup-v1/devices.rst. 195 is the driver's major number,

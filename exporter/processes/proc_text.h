@@ -70,6 +70,7 @@ struct CgroupPaths {
   std::string memory;   // the v1 memory controller; empty on v2
   std::string devices;  // the v1 devices controller; empty on v2
   std::string freezer;  // the v1 freezer controller; empty on v2
+  std::string cpu;      // the v1 cpu controller; empty on v2
 };
 CgroupPaths ParseCgroup(std::string_view text);
 
@@ -83,6 +84,10 @@ std::vector<int32_t> ParseGpuDevices(std::string_view text);
 
 // A freezer.state of cgroup v1, or a cgroup.events of v2: whether all that is in it stands still.
 std::optional<bool> ParseFrozen(std::string_view text, bool v1);
+
+// In CPUs, of a cpu.max of cgroup v2, or of cpu.cfs_quota_us and cpu.cfs_period_us of v1, with a
+// blank between them; nullopt: no limit.
+std::optional<double> ParseCpuQuota(std::string_view text);
 
 // "key 12" or "key:   12 kB" on a line of its own; kB are multiplied out.
 std::optional<int64_t> FindNumber(std::string_view text, std::string_view key);

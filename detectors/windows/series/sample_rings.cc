@@ -66,6 +66,21 @@ double SampleRings::MedianOf(SignalId signal, size_t n) const {
   return Median(values);
 }
 
+double SampleRings::GrownOver(SignalId signal, size_t n) const {
+  const Column* column = Find(signal);
+  const size_t have = column == nullptr ? 0 : std::min<size_t>({n, column->seconds, kSeconds});
+  if (have < 2) return std::numeric_limits<double>::quiet_NaN();
+  const auto back = [column](size_t i) {
+    return static_cast<double>(column->second_ring[(column->seconds - 1 - i) % kSeconds]);
+  };
+  double grown = 0;
+  for (size_t i = 0; i + 1 < have; ++i) {
+    if (back(i) < back(i + 1)) return std::numeric_limits<double>::quiet_NaN();
+    grown += back(i) - back(i + 1);
+  }
+  return grown;
+}
+
 std::vector<float> SampleRings::TenSecondMeans(SignalId signal) const {
   const Column* column = Find(signal);
   return column == nullptr ? std::vector<float>() : InOrder(column->ten_ring, column->tens);

@@ -30,6 +30,9 @@ class SampleRings {
   Timestamp LastTime(SignalId signal) const;
   // Median of the newest `n` samples (at most kSeconds); NaN when none.
   double MedianOf(SignalId signal, size_t n) const;
+  // How much a counter has grown over its newest `n` samples (at most kSeconds); NaN: fewer than
+  // two, or it began again.
+  double GrownOver(SignalId signal, size_t n) const;
   // The finished means of a coarse resolution, oldest first; the one being built is not among them.
   std::vector<float> TenSecondMeans(SignalId signal) const;
   std::vector<float> MinuteMeans(SignalId signal) const;
