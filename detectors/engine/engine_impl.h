@@ -81,9 +81,10 @@ struct Engine::Impl {
   const attribution::ProcessInfo* JustEnded(int32_t pid, Timestamp t) const;
   void On(const KernelEvent& event, const Observation& observation);
 
+  // What the reader of a stream made of it, with the rank whose worker it speaks of.
+  void Take(const logs::Record& record, uint32_t stream, const LogLine* line, Job& job,
+            Timestamp t) const;
   // A process computes: it may be a rank that nobody has numbered.
-  // The record with the rank whose worker it speaks of; nullopt: it speaks of none.
-  std::optional<logs::Record> WithWorker(const logs::Record& record, const Job& job) const;
   void NoteComputing(const ProcessKey& key, Timestamp t);
   // Who computes on a card matters to every job that does.
   void OnGpu(const Event& event, const attribution::ProcessInfo* process, Timestamp t);

@@ -186,8 +186,7 @@ void Engine::Impl::On(const RunMark& mark, const Observation& observation) {
 void Engine::Impl::FlushReaders(Job& job, Timestamp t) {
   job.open_text = false;
   for (auto& [stream, reader] : job.readers) {
-    for (const logs::Record& record : reader.Flush())
-      job.window.OnRecord(record, stream, nullptr, t);
+    for (const logs::Record& record : reader.Flush()) Take(record, stream, nullptr, job, t);
   }
 }
 
@@ -273,23 +272,25 @@ void Engine::Impl::On(const LogLine& line, const Observation& observation) {
   job->open_text = true;
   if (job->readers.size() >= windows::JobWindow::kMaxStreams && !job->readers.contains(line.stream))
     return;  // the window has counted it
-  for (const logs::Record& record : job->readers[line.stream].Feed(line, observation.t)) {
-    const std::optional<logs::Record> named = WithWorker(record, *job);
-    job->window.OnRecord(named ? *named : record, line.stream, &line, observation.t);
-  }
+  for (const logs::Record& record : job->readers[line.stream].Feed(line, observation.t))
+    Take(record, line.stream, &line, *job, observation.t);
 }
 
-// PyTorch names a worker that died by its pid alone.
-std::optional<logs::Record> Engine::Impl::WithWorker(const logs::Record& record,
-                                                     const Job& job) const {
+void Engine::Impl::Take(const logs::Record& record, uint32_t stream, const LogLine* line, Job& job,
+                        Timestamp t) const {
   const auto* const said = std::get_if<logs::Incident>(&record);
-  if (said == nullptr || said->pid == 0 || said->sub != subs::kDataloaderWorker) return {};
-  const attribution::ProcessInfo* const worker = processes.FindPid(said->pid);
-  if (worker == nullptr || worker->job_id != job.window.job_id() || worker->rank < 0) return {};
-  if (worker->role != attribution::ProcessRole::kWorker) return {};
-  logs::Incident named = *said;
-  windows::NoteRankOfWorker(named, worker->rank);
-  return named;
+  if (said != nullptr && said->pid != 0 && said->sub == subs::kDataloaderWorker) {
+    // PyTorch names a worker that died by its pid alone.
+    const attribution::ProcessInfo* const worker = processes.FindPid(said->pid);
+    if (worker != nullptr && worker->job_id == job.window.job_id() && worker->rank >= 0 &&
+        worker->role == attribution::ProcessRole::kWorker) {
+      logs::Incident named = *said;
+      windows::NoteRankOfWorker(named, worker->rank);
+      job.window.OnRecord(named, stream, line, t);
+      return;
+    }
+  }
+  job.window.OnRecord(record, stream, line, t);
 }
 
 void Engine::Impl::NoteComputing(const ProcessKey& key, Timestamp t) {

@@ -5,8 +5,11 @@
 // or none. Text decides when somebody's timeout speaks; its silence alone is a suspicion, and only
 // where arrival times tell anything. The survivors' complaint names the waiting ranks, never the
 // one that is missing.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <set>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/gpu_peers.h"
@@ -150,6 +153,15 @@ void NameTheAbsent(const JobFeatures& f, Finding& finding) {
   std::erase(finding.open, Question::kHangCulprit);
 }
 
+// Of a watchdog's report; empty: it is none.
+std::string_view SequenceOf(const logs::Incident& incident) {
+  if (incident.kind != IncidentKind::kCollectiveTimeout) return {};
+  for (const KeyValue& field : incident.fields) {
+    if (field.key == "seq") return field.value;
+  }
+  return {};
+}
+
 // The backend's own words name the ranks that did not come: "3", "1, 2" of gloo's monitored
 // barrier, the rank whose word a new communicator waited for.
 void NameWhoDidNotCome(const logs::Incident& incident, Finding& finding) {
@@ -170,6 +182,33 @@ void NameWhoDidNotCome(const logs::Incident& incident, Finding& finding) {
     }
   }
   if (!finding.ranks.empty()) std::erase(finding.open, Question::kHangCulprit);
+}
+
+// The watchdogs of all ranks but one gave up the same collective. Each rank that enters it has a
+// watchdog of its own, so the one that is silent has not entered. Of more than one nothing is
+// known: a launcher that ends the run at the first failure silences some.
+void NameTheSilent(const JobFeatures& f, Finding& finding) {
+  constexpr size_t kFewest = 3;
+  if (!finding.ranks.empty()) return;
+  std::set<int32_t> all;
+  std::set<int32_t> gave_up;
+  std::string_view place;
+  for (const Cause& cause : f.causes) {
+    const std::vector<int32_t>& ranks = cause.candidate->ranks;
+    all.insert(ranks.begin(), ranks.end());
+    const std::string_view seq = SequenceOf(cause.incident());
+    if (seq.empty()) continue;
+    if (!place.empty() && seq != place) return;
+    place = seq;
+    gave_up.insert(ranks.begin(), ranks.end());
+  }
+  for (int32_t rank = 0; rank < f.world_size; ++rank) all.insert(rank);
+  const bool whole =
+      !all.empty() && *all.begin() == 0 && *all.rbegin() == static_cast<int32_t>(all.size()) - 1;
+  if (!whole || gave_up.size() < kFewest || gave_up.size() + 1 != all.size()) return;
+  std::set_difference(all.begin(), all.end(), gave_up.begin(), gave_up.end(),
+                      std::back_inserter(finding.ranks));
+  std::erase(finding.open, Question::kHangCulprit);
 }
 
 // The trigger and what it has led to, both.
@@ -218,6 +257,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.ranks.clear();
     NameTheAbsent(f, finding);
     for (const Cause& cause : f.causes) NameWhoDidNotCome(cause.incident(), finding);
+    NameTheSilent(f, finding);
     AddReportedCulprit(f, finding);
     return finding;
   }

@@ -157,7 +157,10 @@ Finding RankOfSlowStorage(const JobFeatures& f) {
 FieldValues NobodyStarved(const JobFeatures& f) {
   if (!Watched(f) || f.waits.ranks.size() <= 1) return {};
   double most = 0;
-  for (const RankWait& rank : f.waits.ranks) most = std::max(most, rank.window_runnable_share);
+  for (const RankWait& rank : f.waits.ranks) {
+    if (IsStarved(f, rank)) return {};  // and no steps come: it is no straggler for that
+    most = std::max(most, rank.window_runnable_share);
+  }
   return {{FieldId::kShare, most}};
 }
 

@@ -129,6 +129,9 @@ const SubRow* RowOf(const JobFeatures& f, const RankWait& rank) {
   if (rank.frozen) return &kFrozenRow;
   if (rank.stopped_seconds > 0) return rank.traced ? &kDebuggerRow : &kStoppedRow;
   if (rank.recent_seconds < kEnoughSeconds) return nullptr;
+  const bool never_waits = rank.main_running_share + rank.main_runnable_share >= kNearlyAlways;
+  // A thread in the CPU's queue moves as little as one that waits, and waits for nobody.
+  if (never_waits && IsStarved(rank)) return &kStarvedRow;
   const bool still = rank.still_seconds >= kStillSeconds;
   if (still) {
     if (rank.cause == StackCause::kPipe && WorkersStuck(f, rank)) return &kDataLoaderRow;
@@ -147,9 +150,7 @@ const SubRow* RowOf(const JobFeatures& f, const RankWait& rank) {
     return nullptr;
   }
   // On a CPU or in its queue all the time, and never in a wait.
-  const bool never_waits = rank.main_running_share + rank.main_runnable_share >= kNearlyAlways;
   if (!never_waits) return nullptr;
-  if (IsStarved(rank)) return &kStarvedRow;
   return rank.silent_share >= kNearlyAlways * rank.running_share ? &kBusyRow : nullptr;
 }
 

@@ -326,6 +326,7 @@ class Orderer {
     DemoteWhatACardDid();
     DemoteAbortsOfSurvivors(causes_);
     DemoteWhatSrunDidToWhoStayed(causes_);
+    DemoteWhatFollowsAnMpiAbort(causes_);
     DemoteWhatFollowsACancel(causes_);
     SetCleanUpAside();
     DemoteWhatTheLauncherDid();

@@ -48,7 +48,9 @@ bool StandsBefore(const Cause& a, const Cause& b) {
 // Something had failed before, and the step was cancelled for that.
 bool HadFailed(const std::vector<Cause>& causes, const Cause& cancel) {
   return std::any_of(causes.begin(), causes.end(), [&cancel](const Cause& cause) {
-    if (cause.incident().shape == "srun_task") return StandsBefore(cause, cancel);
+    // srun cancels the step after a task failed, or called MPI_Abort().
+    const std::string_view shape = cause.incident().shape;
+    if (shape == "srun_task" || shape == "mpi_abort") return StandsBefore(cause, cancel);
     const IncidentKind kind = cause.incident().kind;
     return cause.role == Role::kInitiating && IsFailure(cause.event) &&
            kind != IncidentKind::kSignalDeath;
@@ -84,6 +86,33 @@ void DemoteWhatSrunDidToWhoStayed(std::vector<Cause>& causes) {
     const bool ended =
         IsKill(cause.incident()) || IsTakedown(cause.incident()) || IsCancelInText(cause);
     if (ended && MayExplain(cause) && MayBeCleanUp(causes, cause)) cause.role = Role::kCascade;
+  }
+}
+
+void DemoteWhatFollowsAnMpiAbort(std::vector<Cause>& causes) {
+  constexpr Duration kTextIsLate = Seconds(2);
+  constexpr Duration kTogether = Seconds(1);
+  constexpr Duration kLongestWait = Seconds(90);
+  const auto abort = std::find_if(causes.begin(), causes.end(), [](const Cause& cause) {
+    const std::string_view shape = cause.incident().shape;
+    return shape == "mpi_abort" || (shape == "mpi_error" && cause.role == Role::kInitiating);
+  });
+  if (abort == causes.end()) return;
+  // Who died before the others is what MPI's error is about.
+  Timestamp first{INT64_MAX}, last;
+  for (const Cause& death : causes) {
+    if (!IsKill(death.incident()) || death.incident().shape != "wait_status") continue;
+    first = std::min(first, death.incident().t);
+    last = std::max(last, death.incident().t);
+  }
+  const bool together = first <= last && last - first <= kTogether &&
+                        first - abort->incident().t >= Duration{-kTextIsLate.ns};
+  for (Cause& cause : causes) {
+    const bool follows =
+        StandsBefore(*abort, cause) || (together && cause.incident().shape == "wait_status");
+    if (!follows || cause.incident().t - abort->incident().t > kLongestWait) continue;
+    const bool killed = IsKill(cause.incident()) && MayBeCleanUp(causes, cause);
+    if ((killed || IsCancelInText(cause)) && MayExplain(cause)) cause.role = Role::kCascade;
   }
 }
 

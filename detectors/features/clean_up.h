@@ -19,6 +19,10 @@ void DemoteAbortsOfSurvivors(std::vector<Cause>& causes);
 // that is what it prints of a cancelled step.
 void DemoteWhatSrunDidToWhoStayed(std::vector<Cause>& causes);
 
+// A call of MPI failed, or the program called MPI_Abort(): the launcher then kills all ranks. One
+// that had died before the others is what the error is about, and stays.
+void DemoteWhatFollowsAnMpiAbort(std::vector<Cause>& causes);
+
 // A step that is cancelled is killed at once, or after KillWait. Where srun had already reported
 // that a task had ended, the cancellation is what followed.
 void DemoteWhatFollowsACancel(std::vector<Cause>& causes);

@@ -90,9 +90,9 @@ constexpr std::string_view kPeerAnchors[] = {"Connection closed by peer",
 constexpr std::string_view kIbAnchors[] = {"Got completion from peer", "Got completion with error",
                                            "Got async event",          "Got async error event",
                                            "async fatal event",        "Call to ibv_"};
-constexpr std::string_view kUcxAnchors[] = {"Transport retry count exceeded on ",
-                                            "Receiver-not-ready retry count exceeded on ",
-                                            "RNR retry count exceeded on "};
+constexpr std::string_view kUcxAnchors[] = {
+    "Transport retry count exceeded on ", "Receiver-not-ready retry count exceeded on ",
+    "RNR retry count exceeded on ", "Error: ucx send failed: ", "Error: ucx recv failed: "};
 constexpr std::string_view kOfiAnchors[] = {"completed with error. RC", "NET/OFI Couldn't open AV"};
 
 // ibv_wc_status; NCCL prints the number alone.
@@ -221,12 +221,16 @@ void ParseIb(const CleanLine& line, RecordList& out) {
 }
 
 // UCX, src/uct/ib/mlx5/ib_mlx5_log.c: "ib_mlx5_log.c:171  Transport retry count exceeded on
-// mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)". The process aborts behind it.
+// mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)". The process aborts behind it. Open MPI tells of a
+// request that UCX could not carry, whatever the transport: "pml_ucx.c:775  Error: ucx send failed:
+// Endpoint timeout".
 void ParseUcx(const CleanLine& line, RecordList& out) {
   Incident incident = MakeIncident(IncidentKind::kPeerLost, line, "ucx_ib");
-  incident.sub = subs::kIb;
   AddField(incident, "backend", "ucx");
-  AddField(incident, "device", LeadingWord(After(line.text, "exceeded on ")));
+  if (const std::string_view device = After(line.text, "exceeded on "); !device.empty()) {
+    incident.sub = subs::kIb;
+    AddField(incident, "device", LeadingWord(device));
+  }
   out.push_back(std::move(incident));
 }
 

@@ -20,6 +20,8 @@ constexpr std::string_view kPrteAnchors[] = {"signal 9 (Killed)",  "signal 11 (S
 
 constexpr std::string_view kAbortAnchors[] = {"MPI_ABORT was invoked on rank ",
                                               "application called MPI_Abort("};
+constexpr std::string_view kErrorAnchors[] = {"*** MPI_ERR_", "Fatal error in PMPI_",
+                                              "Fatal error in MPI_", "Fatal error in internal_"};
 constexpr std::string_view kSlotAnchors[] = {"not enough slots available in the system to satisfy",
                                              "requested more processes than allowed"};
 
@@ -102,6 +104,36 @@ void ParseAbort(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
+// The default handler of MPI's errors ends the process, and the launcher the others. Open MPI,
+// errhandler_predefined.c: "*** MPI_ERR_TRUNCATE: message truncated" among lines that name the call
+// and the process. MPICH and Intel MPI: "Abort(403264271) on node 3 (rank 3 in comm 0): Fatal error
+// in PMPI_Bcast: Message truncated, error stack:".
+void ParseError(const CleanLine& line, RecordList& out) {
+  const std::string_view text = Trim(line.text);
+  Incident incident = MakeIncident(IncidentKind::kException, line, "mpi_error");
+  if (const std::string_view told = After(text, "*** MPI_ERR_"); !told.empty()) {
+    const size_t colon = told.find(": ");
+    // MPI_ERRORS_ARE_FATAL is the handler's name.
+    if (colon == std::string_view::npos || told.substr(0, colon).find(' ') != told.npos) return;
+    incident.exception_type = Capped(After(text, "*** ").substr(0, colon + 8), 60);
+    incident.message = Capped(told.substr(colon + 2), kMessageCap);
+  } else {
+    const size_t start = text.find("Fatal error in ");
+    // A program's own sentence has no call and no colon.
+    if (start != 0 && !text.starts_with("Abort(")) return;
+    if (text.find(": ", start) == std::string_view::npos) return;
+    std::string_view message = text.substr(start);
+    if (message.ends_with(", error stack:")) message.remove_suffix(14);
+    incident.exception_type = "MPI error";
+    incident.message = Capped(message, kMessageCap);
+    const auto rank = IntAfter(text, "(rank ");
+    if (rank && *rank >= 0 && *rank < (1 << 24)) incident.rank = static_cast<int32_t>(*rank);
+  }
+  // ULFM: another process is gone, and this one tells of it.
+  if (incident.exception_type.starts_with("MPI_ERR_PROC_")) incident.kind = IncidentKind::kPeerLost;
+  out.push_back(std::move(incident));
+}
+
 // Open MPI starts nothing where the allocation has fewer slots than ranks.
 void ParseSlots(const CleanLine& line, RecordList& out) {
   Incident incident = MakeIncident(IncidentKind::kUsageError, line, "mpi_slots");
@@ -135,6 +167,8 @@ constexpr ShapeRow kRows[] = {
      "signal 9 (Killed)."},
     {"mpi_abort", "a process ends all others by MPI_Abort", kAbortAnchors, ParseAbort,
      "MPI_ABORT was invoked on rank 5 in communicator MPI_COMM_WORLD"},
+    {"mpi_error", "a call of MPI failed and its handler ends the process", kErrorAnchors,
+     ParseError, "*** MPI_ERR_TRUNCATE: message truncated"},
     {"mpi_slots", "Open MPI has fewer slots than ranks", kSlotAnchors, ParseSlots,
      "There are not enough slots available in the system to satisfy the 16"},
     {"mpi_no_daemon", "Open MPI cannot start its daemon on another node", kStartAnchors,

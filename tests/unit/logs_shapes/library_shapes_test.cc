@@ -71,6 +71,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Abort(7) on node 4 (rank 4 in comm 0): application called "
              "MPI_Abort(MPI_COMM_WORLD, 7) - process 4",
              "mpi_abort", K::kNonZeroExit, R::kWrapper, 4, 0, 0, 7},
+        Case{"[n2:411] *** MPI_ERR_TRUNCATE: message truncated", "mpi_error", K::kException,
+             R::kInitiating, -1, 0, 0, 0},
+        Case{"[n2:00411] *** MPI_ERR_PROC_FAILED: Process Failure", "mpi_error", K::kPeerLost,
+             R::kInitiating, -1, 0, 0, 0},
+        Case{"Abort(403264271) on node 3 (rank 3 in comm 0): Fatal error in PMPI_Bcast: Message "
+             "truncated, error stack:",
+             "mpi_error", K::kException, R::kInitiating, 3, 0, 0, 0},
         Case{"There are not enough slots available in the system to satisfy the 12", "mpi_slots",
              K::kUsageError, R::kInitiating, -1, 0, 0, 0},
         Case{"command terminated with exit code 137", "kubectl", K::kSignalDeath, R::kWrapper, -1,
