@@ -21,6 +21,8 @@ using features::JobFeatures;
 using features::OddGpu;
 using features::RunGpu;
 
+// The sub of a rank whose card computes longer than its peers'.
+constexpr std::string_view kCard = "card";
 // One SM for each of the communicator's channels: 32 of 132 at most.
 constexpr double kChannels = 0.27;
 constexpr double kPinned = 0.9;  // an engine that never rests
@@ -119,7 +121,7 @@ bool RestsAlone(const OddGpu& odd, const JobFeatures& f) {
 // What sets this GPU apart from its peers and makes it slower: its sentence answers the question
 // why. A lower clock does not let an engine rest, and a slow link to the host does.
 void ExplainBy(const JobFeatures& f, const RunGpu& gpu, Finding& finding) {
-  const bool works = finding.sub == "card";
+  const bool works = finding.sub == kCard;
   const features::Evidence* const limit = f.At(gpu.power_limit_evidence);
   features::EvidenceRef why = features::kNoEvidence;
   if (works && gpu.clock_lock_evidence != features::kNoEvidence) {
@@ -327,7 +329,7 @@ Finding OddCard(const JobFeatures& f) {
   if (!RunsWithPeers(f) || !GoesOn(f) || !IsSettled(f) || f.gpu.gpus.size() < 2) return {};
   constexpr double kTwoMinutes = 120;
   if (WorksAlone(f.gpu.busiest_sm, f)) {
-    Finding finding = Slow(f, "card", kTwoMinutes);
+    Finding finding = Slow(f, kCard, kTwoMinutes);
     AddOddCard(f, f.gpu.busiest_sm, finding);
     return finding;
   }
@@ -393,7 +395,7 @@ Finding LastToArrive(const JobFeatures& f) {
   const features::LateRank& late = f.leads.late;
   if (!GoesOn(f) || !StandsOut(f, 1 - 1 / kRatio) || !IsHabit(f, late.since, late.lead)) return {};
   if (!(late.peers > 0)) return {};  // by calls: LateRank decides that
-  Finding finding = Slow(f, late.works ? "card" : "host_gaps", 0);
+  Finding finding = Slow(f, late.works ? kCard : "host_gaps", 0);
   finding.onset = late.since;
   finding.ranks = {late.rank};
   finding.component = late.works ? "gpu" : "host";

@@ -69,10 +69,10 @@ TEST(StackCauses, TheKernelsFunctionsWithoutPython) {
   EXPECT_EQ(Kernel("hrtimer_nanosleep"), StackCause::kSleep);
   EXPECT_EQ(Kernel("do_wait;kernel_wait4"), StackCause::kChild);
   EXPECT_EQ(Kernel("n_tty_read"), StackCause::kDebugger);
+  EXPECT_EQ(Kernel("pipe_read;vfs_read", "pipe"), StackCause::kPipe);
   EXPECT_EQ(Kernel("wait_woken", "terminal"), StackCause::kDebugger);
   // What a thread waits in whatever it waits for.
   EXPECT_EQ(Kernel("futex_wait_queue;futex_wait"), StackCause::kUnknown);
-  EXPECT_EQ(Kernel("pipe_read;vfs_read", "pipe"), StackCause::kUnknown);
   EXPECT_EQ(Kernel("tcp_recvmsg;sock_recvmsg", "socket"), StackCause::kUnknown);
   EXPECT_EQ(CauseOf({"", "", "rpc_wait_bit_killable", ""}), StackCause::kNetworkFile);
 }
