@@ -95,7 +95,7 @@ void DemoteWhatFollowsAnMpiAbort(std::vector<Cause>& causes) {
   constexpr Duration kLongestWait = Seconds(90);
   const auto abort = std::find_if(causes.begin(), causes.end(), [](const Cause& cause) {
     const std::string_view shape = cause.incident().shape;
-    return shape == "mpi_abort" || (shape == "mpi_error" && cause.role == Role::kInitiating);
+    return shape == "mpi_abort" || shape == "mpi_error";
   });
   if (abort == causes.end()) return;
   // Who died before the others is what MPI's error is about.

@@ -75,6 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
              R::kInitiating, -1, 0, 0, 0},
         Case{"[n2:00411] *** MPI_ERR_PROC_FAILED: Process Failure", "mpi_error", K::kPeerLost,
              R::kInitiating, -1, 0, 0, 0},
+        Case{"[n7:00041] *** MPI_ERR_OTHER: known error not in list", "mpi_error", K::kException,
+             R::kWrapper, -1, 0, 0, 0},
         Case{"[n7:00041] pml_ucx.c:775  Error: ucx send failed: Input/output error", "ucx_ib",
              K::kPeerLost, R::kInitiating, -1, 0, 0, 0},
         Case{"Abort(403264271) on node 3 (rank 3 in comm 0): Fatal error in PMPI_Bcast: Message "
