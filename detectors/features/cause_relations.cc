@@ -138,6 +138,11 @@ bool EndedItsRank(const std::vector<windows::Candidate>& all, const windows::Can
   return false;
 }
 
+bool WasUncaught(const Incident& incident) {
+  return std::any_of(incident.fields.begin(), incident.fields.end(),
+                     [](const KeyValue& field) { return field.key == "uncaught"; });
+}
+
 bool IsPassingWait(const Incident& incident) {
   return incident.kind == IncidentKind::kCollectiveTimeout && incident.sub == subs::kHang;
 }

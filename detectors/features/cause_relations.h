@@ -35,6 +35,9 @@ bool IsRequest(const Cause& cause);
 // A line in the job's own output about its end, which whoever prints there may have made up.
 bool IsBareWord(const windows::Candidate& candidate);
 
+// A traceback that begins in the program's own start: nobody caught it, and the program ended.
+bool WasUncaught(const logs::Incident& incident);
+
 // A warning about a wait that may end, since a peer may save or evaluate.
 bool IsPassingWait(const logs::Incident& incident);
 

@@ -102,6 +102,8 @@ class Orderer {
       return Role::kRecovered;
     if (f_.train_end && !f_.exit_known && AfterTrainEnd(candidate))
       return EndsTheProgram(candidate) ? Role::kInitiating : Role::kTeardown;
+    // A script says that training is complete whatever became of it.
+    if (after == 0 && WasUncaught(incident)) return Role::kInitiating;
     if (f_.train_end && !f_.exit_known && !AfterTrainEnd(candidate)) return Role::kRecovered;
     return Role::kInitiating;
   }

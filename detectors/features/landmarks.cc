@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "detectors/features/says_failed.h"
 #include "detectors/model/ascii.h"
 #include "detectors/windows/completed_save.h"
 #include "detectors/windows/series/statistics.h"
@@ -45,19 +46,6 @@ bool HasAnyWord(std::string_view text, std::initializer_list<std::string_view> w
                      [text](std::string_view word) { return HasWord(text, word); });
 }
 
-// The same of words in capitals.
-bool HasAnyUpperWord(std::string_view text, std::initializer_list<std::string_view> words) {
-  const auto letter = [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-  };
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
-    const size_t at = text.find(word);
-    if (at == std::string_view::npos) return false;
-    const size_t end = at + word.size();
-    return (at == 0 || !letter(text[at - 1])) && (end == text.size() || !letter(text[end]));
-  });
-}
-
 // A denial, or somebody else's business.
 bool Denies(std::string_view lower) {
   return HasAny(lower,
@@ -82,16 +70,6 @@ bool SaysDone(std::string_view lower) {
          HasAnyWord(lower, {"complete", "completed", "finished", "done", "success", "successful",
                             "successfully"}) &&
          !Denies(lower);
-}
-
-// At a level of errors, in words that no shape knows: "ERROR: LoadError: ...", "2026-02-03 04:05:06
-// FATAL ...", "panic: ...". What is tried again or ignored is no end.
-bool SaysFailed(std::string_view text, std::string_view lower) {
-  constexpr size_t kHead = 80;  // a logger's prefix and its name
-  if (HasAny(lower, {"ignor", "retry", "again", "skipp", "continu", "warn", "0 error"}))
-    return false;
-  if (lower.starts_with("panic: ") || lower.starts_with("fatal: ")) return true;
-  return HasAnyUpperWord(text.substr(0, kHead), {"ERROR", "FATAL", "CRITICAL"});
 }
 
 // As a traceback prints it; a dump of stacks has no comma there.
@@ -192,6 +170,9 @@ void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& 
     if (line.record) continue;
     if (f.leave.last_line == kNoEvidence && !IsAfterword(line.text))
       f.leave.last_line = quote(EvidenceKind::kLastLine, line);
+    const std::string lower = LowerAscii(line.text);
+    if (age == 0 && EndsAbruptly(line.text, lower))
+      f.leave.failure = quote(EvidenceKind::kSaidFailed, line);
     if (line.bar || IsDrawing(line.text)) continue;
     // The output ends within a traceback: its last line is a frame, or the code below one.
     const bool ends_here = age == 0 || (age == 1 && inside);
@@ -200,7 +181,6 @@ void DescribeLeave(const windows::JobWindow& job, const windows::AttemptWindow& 
       f.leave.failure = quote(EvidenceKind::kSaidFailed, line);
       continue;
     }
-    const std::string lower = LowerAscii(line.text);
     if (f.leave.done == kNoEvidence && SaysDone(lower))
       f.leave.done = quote(EvidenceKind::kSaidDone, line);
     if (behind_records && f.leave.failure == kNoEvidence && f.leave.done == kNoEvidence &&

@@ -9,8 +9,9 @@
 namespace rankscope::windows {
 namespace {
 
-// Three letters in a row, or a digit, within what is kept of the line.
+// Three letters in a row, a digit, or a terminal's echo of Ctrl-C, within what is kept of the line.
 bool SaysSomething(std::string_view text) {
+  if (text == "^C") return true;
   int letters = 0;
   for (const char c : text) {
     const bool letter = ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');

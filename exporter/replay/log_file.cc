@@ -19,6 +19,7 @@
 #include "exporter/replay/flight_dumps.h"
 #include "exporter/replay/log_file_blocks.h"
 #include "exporter/replay/log_file_set.h"
+#include "exporter/replay/written_text.h"
 
 namespace rankscope::replay {
 
@@ -55,8 +56,24 @@ class LogJudge {
     LogBlocks blocks(file, kBlockBytes, true);
     logs::LineAssembler assembler;
     const auto emit = [&](const logs::AssembledLine& line) { GiveLine(line, file, stream); };
-    for (;;) {
-      const Result<std::string_view> block = blocks.Next();
+    std::string head;
+    Result<std::string_view> block = blocks.Next();
+    if (block && !block->empty() && block->size() < kBlockBytes) {
+      // A short file: the next block says whether this one is all of it.
+      head = *block;
+      const int64_t begin = blocks.begin();
+      block = blocks.Next();
+      if (block && block->empty()) {
+        if (const std::string_view what = WrittenByHand(head); !what.empty()) {
+          written_ = true;
+          Note(file, "this is " + std::string(what) + " and no output of a job: it was not judged");
+          return {};
+        }
+      }
+      assembler = logs::LineAssembler(begin);
+      assembler.Feed(head, emit);
+    }
+    for (;; block = blocks.Next()) {
       if (!block) return Error{block.error()};
       if (block->empty()) break;
       if (blocks.begin() != assembler.offset()) {  // behind a hole
@@ -158,7 +175,7 @@ class LogJudge {
       verdict.mutable_data_quality()->add_notes(
           std::to_string(dumps_) + (dumps_ == 1 ? " dump" : " dumps") +
           " of PyTorch's flight recorder " + (dumps_ == 1 ? "was" : "were") + " read");
-    } else if (text_.lines == 0) {
+    } else if (text_.lines == 0 && !written_) {
       verdict.mutable_data_quality()->add_notes("there is no text: nothing was said");
     } else if (text_.odd * 2 > text_.lines) {
       verdict.mutable_data_quality()->add_notes(
@@ -205,6 +222,7 @@ class LogJudge {
   engine::Engine engine_;
   Observation line_ = EmptyLine();  // one for all lines: nothing is allocated per line
   TextQuality text_;
+  bool written_ = false;  // by hand, and not fed
   size_t dumps_ = 0;
   std::vector<std::string> notes_;
   std::string masked_;

@@ -129,10 +129,11 @@ void ParseError(const CleanLine& line, RecordList& out) {
     const auto rank = IntAfter(text, "(rank ");
     if (rank && *rank >= 0 && *rank < (1 << 24)) incident.rank = static_cast<int32_t>(*rank);
   }
-  // Classes that MPI gives to what its layers below reported: no reason, and those may have told it.
-  constexpr std::string_view kNoReason[] = {"MPI_ERR_OTHER", "MPI_ERR_INTERN", "MPI_ERR_UNKNOWN",
-                                            "Other MPI error", "Internal MPI error",
-                                            "Unknown error class"};
+  // Classes that MPI gives to what its layers below reported: no reason, and those may have told
+  // it.
+  constexpr std::string_view kNoReason[] = {"MPI_ERR_OTHER",      "MPI_ERR_INTERN",
+                                            "MPI_ERR_UNKNOWN",    "Other MPI error",
+                                            "Internal MPI error", "Unknown error class"};
   if (ContainsAny(text, kNoReason)) incident.role = Role::kWrapper;
   // ULFM: another process is gone, and this one tells of it.
   if (incident.exception_type.starts_with("MPI_ERR_PROC_")) incident.kind = IncidentKind::kPeerLost;
