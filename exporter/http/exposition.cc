@@ -18,7 +18,10 @@ Page Exposition::Whole(metrics::Format format, bool gzip) const {
       if (packed) slot.page = std::make_shared<const std::string>(*std::move(packed));
       return;
     }
+    // More than most have. Memory that is never written costs nothing.
+    constexpr size_t kBytesOfSeries = 100;
     std::string bytes;
+    bytes.reserve(snapshot_->SeriesCount() * kBytesOfSeries);
     metrics::Append(format, *snapshot_, metrics::GroupSet::All(), bytes);
     slot.page = std::make_shared<const std::string>(std::move(bytes));
   });

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The catalogue's rows of Slurm. Counts of a whole cluster's jobs and nodes are reported by Slurm
-// itself (from 25.11 on): here is what it does not report - what happened, why a node is out and
-// for how long - and how the controller is. Sorted by name; catalog.h merges them. Any thread.
+// The catalogue's rows of Slurm: what happened, why a node is out and for how long, how the
+// controller is, and what its users know from other exporters: the queue, the nodes, and what
+// partitions have. Sorted by name; catalog.h merges them. Any thread.
 #pragma once
 
 #include <array>

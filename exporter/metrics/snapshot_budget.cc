@@ -176,7 +176,11 @@ void SnapshotBuilder::Impl::Forget(const std::vector<ShownJob>& shown) {
   std::unordered_set<std::string_view> ids;
   for (const ShownJob& one : shown) ids.insert(one.job->job_id);
   std::erase_if(jobs, [&](const auto& entry) { return !ids.contains(entry.first); });
-  for (auto& [id, memory] : jobs) memory.labels.Sweep();
+  for (auto& [id, memory] : jobs) {
+    memory.labels.Sweep();
+    std::erase_if(memory.ranks,
+                  [](auto& entry) { return !std::exchange(entry.second.used, false); });
+  }
   agent_labels.Sweep();
 }
 

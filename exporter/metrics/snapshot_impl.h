@@ -34,9 +34,22 @@ inline double Count(int64_t value) {
   return static_cast<double>(value);
 }
 
+// What is remembered of a rank from tick to tick: label sets that need no look-up, which is most of
+// what a tick costs on a node of many ranks.
+struct RankMemory {
+  LabelPointer plain;             // job_id, rank
+  std::vector<LabelPointer> own;  // by signal, of those with a label of their own
+  LabelPointer info;              // of what follows
+  RankPlace place;
+  int32_t local_rank = -1;
+  std::string gpus;
+  bool used = false;  // since the last sweep
+};
+
 // What is remembered of a job from tick to tick.
 struct JobMemory {
   LabelCache labels;
+  std::map<int32_t, RankMemory> ranks;
   std::map<std::string, bool, std::less<>> warnings;  // kind -> stands now
 };
 
@@ -75,8 +88,9 @@ struct SnapshotBuilder::Impl {
   void AddRefusals(const SourceStatus& run);
   void AddLogs(const JobStatus& job);
   void AddGaps(const JobStatus& job);
-  void AddRankSignals(const JobStatus& job, const RankStatus& rank, const LabelPointer& labels);
-  void AddPlace(const JobStatus& job, const RankStatus& rank);
+  void AddRankSignals(const JobStatus& job, const RankStatus& rank, RankMemory& memory);
+  void AddPlace(const JobStatus& job, const RankStatus& rank, const std::string& gpus,
+                RankMemory& memory);
   void AddRanks(const JobStatus& job);
   // Of the ranks of each user's jobs, each metric whole.
   void AddAllRanks(Jobs of);

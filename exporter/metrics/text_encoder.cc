@@ -3,6 +3,7 @@
 
 // Prometheus text format 0.0.4, and what OpenMetrics shares with it: numbers, label values,
 // samples.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -17,6 +18,24 @@ namespace {
 std::string_view TextType(MetricType type) {
   if (type == MetricType::kHistogram) return "histogram";
   return type == MetricType::kCounter ? "counter" : "gauge";
+}
+
+// The longest shortest form of a double has 24 bytes: -2.2250738585072014e-308.
+constexpr size_t kMaxValueBytes = 32;
+
+// Behind what was written.
+char* Write(std::string_view text, char* to) {
+  return std::copy(text.begin(), text.end(), to);
+}
+
+char* WriteValue(double value, char* to) {
+  // Most values are small whole numbers, and those print six times faster as integers.
+  constexpr double kWhole = 1e15;
+  if (value > -kWhole && value < kWhole && value == std::trunc(value))
+    return std::to_chars(to, to + kMaxValueBytes, static_cast<int64_t>(value)).ptr;
+  if (std::isnan(value)) return Write("NaN", to);
+  if (std::isinf(value)) return Write(value > 0 ? "+Inf" : "-Inf", to);
+  return std::to_chars(to, to + kMaxValueBytes, value).ptr;
 }
 
 void AppendSample(std::string_view name, std::string_view suffix, std::string_view labels,
@@ -72,25 +91,9 @@ void AppendLabelValue(std::string_view value, std::string& out) {
 }
 
 void AppendValue(double value, std::string& out) {
-  // The longest shortest form of a double has 24 bytes: -2.2250738585072014e-308.
-  std::array<char, 32> digits{};
-  char* const begin = digits.data();
-  char* const end = begin + digits.size();
-  std::to_chars_result written{};
-  // Most values are small whole numbers, and those print six times faster as integers.
-  constexpr double kWhole = 1e15;
-  if (value > -kWhole && value < kWhole && value == std::trunc(value)) {
-    written = std::to_chars(begin, end, static_cast<int64_t>(value));
-  } else if (std::isnan(value)) {
-    out.append("NaN");
-    return;
-  } else if (std::isinf(value)) {
-    out.append(value > 0 ? "+Inf" : "-Inf");
-    return;
-  } else {
-    written = std::to_chars(begin, end, value);
-  }
-  out.append(begin, static_cast<size_t>(written.ptr - begin));
+  std::array<char, kMaxValueBytes> digits;
+  const char* const end = WriteValue(value, digits.data());
+  out.append(digits.data(), static_cast<size_t>(end - digits.data()));
 }
 
 void AppendBound(double bound, std::string& out) {
@@ -101,13 +104,20 @@ void AppendBound(double bound, std::string& out) {
 
 void AppendSamples(const Family& family, std::string& out) {
   const std::string_view name = family.row->name;
+  // Room for all first: most of a page is written here, and asking at each word costs a third more.
+  const size_t begin = out.size();
+  size_t most = family.series.size() * (name.size() + kMaxValueBytes + 2);
+  for (const Series& series : family.series) most += series.labels ? series.labels->text.size() : 0;
+  out.resize(begin + most);
+  char* to = out.data() + begin;
   for (const Series& series : family.series) {
-    out.append(name);
-    if (series.labels) out.append(series.labels->text);
-    out.push_back(' ');
-    AppendValue(series.value, out);
-    out.push_back('\n');
+    to = Write(name, to);
+    if (series.labels) to = Write(series.labels->text, to);
+    *to++ = ' ';
+    to = WriteValue(series.value, to);
+    *to++ = '\n';
   }
+  out.resize(static_cast<size_t>(to - out.data()));
   for (const Histogram& histogram : family.histograms) {
     AppendHistogram(*family.row, histogram, out);
   }
