@@ -178,8 +178,8 @@ void SnapshotBuilder::Impl::Forget(const std::vector<ShownJob>& shown) {
   std::erase_if(jobs, [&](const auto& entry) { return !ids.contains(entry.first); });
   for (auto& [id, memory] : jobs) {
     memory.labels.Sweep();
-    std::erase_if(memory.ranks,
-                  [](auto& entry) { return !std::exchange(entry.second.used, false); });
+    std::erase_if(memory.ranks, [](const auto& entry) { return !entry.second.used; });
+    for (auto& [number, rank] : memory.ranks) rank.used = false;
   }
   agent_labels.Sweep();
 }
