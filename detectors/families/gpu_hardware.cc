@@ -56,6 +56,15 @@ bool CountedNone(const JobFeatures& f, const Cause& said) {
          });
 }
 
+// It no longer answers, whatever the program did.
+bool IsOffTheBus(const logs::Incident& incident) {
+  const std::string_view key = incident.kind == IncidentKind::kXid ? "code" : "error";
+  const std::string_view value = incident.kind == IncidentKind::kXid ? "79" : "gpu_lost";
+  return std::any_of(incident.fields.begin(), incident.fields.end(), [&](const KeyValue& field) {
+    return field.key == key && field.value == value;
+  });
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -91,7 +100,11 @@ Finding Evaluate(const JobFeatures& f) {
       primary->incident().kind == IncidentKind::kCudaError && IsUnknownDriverError(f);
   if ((!IsHardware(primary->incident()) && !unknown) || primary->denied) return {};
   Finding finding = FromPrimary(f);
-  finding.sub = unknown ? "driver" : primary->incident().kind == IncidentKind::kXid ? "xid" : "ecc";
+  const bool off_the_bus = IsOffTheBus(primary->incident());
+  finding.sub = unknown                                          ? "driver"
+                : primary->incident().kind == IncidentKind::kXid ? "xid"
+                : off_the_bus                                    ? "lost"
+                                                                 : "ecc";
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "gpu";
   const bool seen = std::any_of(f.causes.begin(), f.causes.end(), [](const Cause& cause) {
@@ -119,7 +132,8 @@ Finding Evaluate(const JobFeatures& f) {
   // Software may be all of it; only the same card under another job would tell.
   if (features::OwnerOfGpuError(primary->incident()) == features::GpuErrorOwner::kDriver)
     finding.cap = cap::kUnseenSide;
-  finding.open.push_back(Question::kHardwareOrSoftware);
+  // No program takes a GPU off the bus.
+  if (!off_the_bus) finding.open.push_back(Question::kHardwareOrSoftware);
   return finding;
 }
 

@@ -64,18 +64,20 @@ std::optional<double> Field(const logs::Incident& incident, std::string_view key
 double ForeignBytes(const JobFeatures& f, const logs::Incident& incident) {
   const auto total = Field(incident, "total");
   const auto free = Field(incident, "free");
-  std::optional<double> own = Field(incident, "this_process");
-  // Inside a container the allocator cannot tell its own process from others: then its own pool and
+  const double pool =
+      std::max(Field(incident, "allocated").value_or(0), Field(incident, "reserved").value_or(0));
+  const double this_process = Field(incident, "this_process").value_or(0);
+  // Inside a container the allocator cannot tell its own process from others, or finds a stranger
+  // of its number: what holds less than its own pool is not its own process. Then its own pool and
   // a context are its own.
   constexpr double kContext = kGiB;
-  if (!own) {
-    const auto allocated = Field(incident, "allocated");
-    if (allocated) own = std::max(*allocated, Field(incident, "reserved").value_or(0)) + kContext;
-  }
-  double said = total && free && own ? *total - *free - *own - SiblingBytes(f, incident) : 0;
+  const bool counted = this_process > 0 && this_process >= pool;
+  const bool known = counted || Field(incident, "allocated").has_value();
+  const double own = counted ? this_process : pool + kContext;
+  double said = total && free && known ? *total - *free - own - SiblingBytes(f, incident) : 0;
   // What is left over may be a large context, NCCL's channels or a library's work space.
   constexpr double kOwnShare = 1.0 / 8;
-  if (total && !Field(incident, "this_process") && said < kOwnShare * *total) said = 0;
+  if (total && !counted && said < kOwnShare * *total) said = 0;
   const features::RunGpu* const shared = SharedCard(f, incident.rank);
   return std::max(said, shared != nullptr ? shared->foreign_bytes : 0);
 }

@@ -36,6 +36,8 @@ Finding Evaluate(const JobFeatures& f) {
     for (const KeyValue& field : primary->incident().fields) {
       if (field.key == "errno" && field.value == "EIO") finding.sub = "io_error";
       if (field.key == "errno" && field.value == "EROFS") finding.sub = "io_error";
+      if (field.key == "errno" && field.value == "ENOTCONN") finding.sub = "io_error";
+      if (field.key == "errno" && field.value == "ESHUTDOWN") finding.sub = "io_error";
       if (field.key == "errno" && field.value == "ESTALE") finding.sub = subs::kHang;
     }
     if (primary->candidate->store == proto::STORE_KERNEL) {

@@ -91,8 +91,18 @@ bool IsAdvice(std::string_view text) {
   return Contains(text, "Search for `") && Contains(text, "' in https://docs.nvidia.com/");
 }
 
+// The entry point of NVIDIA's containers tries the driver before the program starts, and prints
+// what it met in double brackets: "[[Forward compatibility was attempted on non supported HW
+// (CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE) cuInit()=804]]". The container goes on without it.
+bool IsNoticeOfContainer(std::string_view text) {
+  text = Trim(text);
+  return text.starts_with("[[") && text.ends_with("]]");
+}
+
 void ParseCuda(const CleanLine& line, RecordList& out) {
-  if (HasOwnRow(line.text) || IsRetry(line.text) || IsAdvice(line.text)) return;
+  if (HasOwnRow(line.text) || IsRetry(line.text) || IsAdvice(line.text) ||
+      IsNoticeOfContainer(line.text))
+    return;
   // The peer's view of an error that was raised before: "previous error".
   Incident incident = MakeIncident(IncidentKind::kCudaError, line, "cuda_error");
   if (ReadDeviceMemory(line.text, incident) || !ReadCudaError(line.text, incident)) return;
@@ -116,12 +126,28 @@ void ParseAssertion(const CleanLine& line, RecordList& out) {
 
 constexpr std::string_view kAssertionAnchors[] = {"Assertion `"};
 
+// nvidia-smi about a GPU that is on the bus's list and does not answer. What it says of a GPU that
+// the user may not see, or that was never there, ends in other words.
+void ParseSmi(const CleanLine& line, RecordList& out) {
+  const std::string_view rest = After(line.text, "the device handle for GPU");
+  if (!ContainsAny(rest, {": Unknown Error", ": GPU is lost"})) return;
+  Incident incident = MakeIncident(IncidentKind::kCudaError, line, "smi_lost");
+  incident.rank = -1;
+  incident.message = Capped(Trim(line.text), kMessageCap);
+  AddField(incident, "error", "gpu_lost");
+  out.push_back(std::move(incident));
+}
+
+constexpr std::string_view kSmiAnchors[] = {"Unable to determine the device handle for GPU"};
+
 constexpr ShapeRow kRows[] = {
     {"device_assertion", "a kernel's own assertion fails on the GPU", kAssertionAnchors,
      ParseAssertion,
      "/b/aten/src/ATen/native/cuda/Loss.cu:242: nll_loss: block: [0,0,0], thread: [5,0,0] "
      "Assertion "
      "`target < classes` failed."},
+    {"smi_lost", "nvidia-smi gets no answer from a GPU", kSmiAnchors, ParseSmi,
+     "Unable to determine the device handle for GPU5: 0000:D8:00.0: Unknown Error"},
     {"cuda_error", "the CUDA runtime reports an error other than lack of memory", kAnchors,
      ParseCuda,
      "[E218 10:12:44.103 ProcessGroupNCCL.cpp:1895] [PG ID 0 Rank 2] Process group watchdog thread "

@@ -122,6 +122,8 @@ constexpr std::string_view kDeviceTexts[] = {
     "Error out of memory at line ",  // bitsandbytes' own kernels
     "Out of memory error on GPU",    // Paddle
     "MPS backend out of memory",
+    "Triton Error [CUDA]: out of memory",
+    "memory isn't enough and alloc failed",      // MindSpore, of a device; of the host with an M
     "No available memory for the cache blocks",  // vLLM, and the next two
     "tokens that can be stored in KV cache",
     "is larger than the available KV cache memory",
@@ -138,6 +140,7 @@ constexpr std::string_view kHostTexts[] = {
     "realloc of size",
     "malloc of size",
     "fork: Cannot allocate memory",
+    "Memory isn't enough and alloc failed",  // MindSpore
 };
 
 // The Rust allocator's last words, which tokenizers and polars end with.
@@ -209,8 +212,10 @@ bool ReadDeviceMemory(std::string_view text, Incident& incident) {
     AddBytesAfter(text, "Failed to CUDA calloc async", "requested", incident);
     AddBytesAfter(text, "Failed to CUDA calloc", "requested", incident);
   }
-  if (FieldOf(incident, "requested").empty())
+  if (FieldOf(incident, "requested").empty()) {
     AddBytesAfter(text, "Out of memory allocating", "requested", incident);
+    AddBytesAfter(text, ", alloc size:", "requested", incident);
+  }
   if (ContainsAny(text, {"cache blocks", "KV cache"})) incident.sub = "kv_cache";
   if (ContainsAny(text, {"_STATUS_ALLOC_FAILED", "CUFFT_ALLOC_FAILED"})) incident.sub = "library";
   if (Contains(text, "Failed to CUDA ")) incident.sub = "nccl";

@@ -13,6 +13,11 @@ struct StorageRow {
   std::string_view name;  // value of the field `errno`
 };
 
+// Sockets fail so, too; of a path they say that the client of its file system is gone: the process
+// of a FUSE mount (gcsfuse, s3fs, sshfs) died, or Lustre's server threw the client out.
+constexpr std::string_view kNotConnected = "Transport endpoint is not connected";
+constexpr std::string_view kShutDown = "Cannot send after transport endpoint shutdown";
+
 constexpr StorageRow kTexts[] = {
     {"No space left on device", "ENOSPC"},
     {"Disk quota exceeded", "EDQUOT"},
@@ -26,11 +31,18 @@ constexpr StorageRow kTexts[] = {
     {"[Errno 28]", "ENOSPC"},
     {"[Errno 122]", "EDQUOT"},
     {"[Errno 116]", "ESTALE"},
+    {kNotConnected, "ENOTCONN"},
+    {kShutDown, "ESHUTDOWN"},
 };
 
-constexpr std::string_view kAnchors[] = {"No space left on device",    "Disk quota exceeded",
-                                         "PytorchStreamWriter failed", "Input/output error",
-                                         "Read-only file system",      "Stale file handle"};
+constexpr std::string_view kAnchors[] = {"No space left on device",
+                                         "Disk quota exceeded",
+                                         "PytorchStreamWriter failed",
+                                         "Input/output error",
+                                         "Read-only file system",
+                                         "Stale file handle",
+                                         kNotConnected,
+                                         kShutDown};
 
 // EIO is also what transports call a request that failed (UCX's UCS_ERR_IO_ERROR, verbs, libfabric,
 // MPI above them), and what a terminal says that is gone.
@@ -42,6 +54,14 @@ bool IsOfADevice(std::string_view text) {
       "tcgetattr"};
   // "[host:pid:0:pid] rndv.c:943  Fatal: failed to ...": ucs_fatal().
   return ContainsAny(text, kWords) || (Contains(text, "Fatal: ") && Contains(text, ".c:"));
+}
+
+// "[Errno 107] Transport endpoint is not connected: '/mnt/set/17.tar'", "ls: cannot access
+// '/mnt/set': Transport endpoint is not connected".
+bool IsOfAPath(std::string_view text, std::string_view words) {
+  const std::string_view before = Before(text, words);
+  return After(text, words).starts_with(": '") || ContainsAny(before, {" '/", ": /"}) ||
+         before.starts_with("/");
 }
 
 void ParseStorage(const CleanLine& line, RecordList& out) {
@@ -103,6 +123,8 @@ bool ReadStorage(std::string_view text, Incident& incident) {
   for (const StorageRow& row : kTexts) {
     if (!Contains(text, row.text)) continue;
     if (row.name == "EIO" && IsOfADevice(text)) continue;
+    const bool endpoint = row.text == kNotConnected || row.text == kShutDown;
+    if (endpoint && (IsOfADevice(text) || !IsOfAPath(text, row.text))) continue;
     incident.kind = IncidentKind::kStorage;
     AddField(incident, "errno", row.name);
     // Shared memory is memory behind a file's interface.
