@@ -142,6 +142,20 @@ std::string_view SubOfFingerprints(std::string_view message) {
   return "size";
 }
 
+// The two ranks whose fingerprints it prints. One of them is the one that speaks, and nothing says
+// which of the two is wrong.
+std::vector<int32_t> RanksOfFingerprints(std::string_view message) {
+  const auto rank_after = [message](std::string_view words) {
+    const size_t at = message.find(words);
+    const int64_t rank = at == message.npos ? -1 : Whole(message.substr(at + words.size()));
+    return rank >= 0 && rank < (1 << 24) ? static_cast<int32_t>(rank) : -1;
+  };
+  const int32_t one = rank_after("ollectives on ranks. Rank ");
+  const int32_t other = rank_after("but Rank ");
+  if (one < 0 || other < 0 || one == other) return {};
+  return {std::min(one, other), std::max(one, other)};
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -157,6 +171,10 @@ Finding Evaluate(const JobFeatures& f) {
   if (!said && !device && !watchdogs) return {};
   Finding finding = FromPrimary(f);
   finding.sub = said ? SubOfFingerprints(incident.message) : desync.sub;
+  if (said) {
+    std::vector<int32_t> both = RanksOfFingerprints(incident.message);
+    if (!both.empty()) finding.ranks = std::move(both);
+  }
   if (device) finding.sub = "op";
   if (watchdogs) {
     finding.root = {desync.a.cause->evidence, desync.b.cause->evidence};

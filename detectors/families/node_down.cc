@@ -48,6 +48,29 @@ bool ProgressedToTheEnd(const JobFeatures& f) {
          f.silence_seconds <= std::max(kNodeTimeout, HangTimeout(f)) + 60;
 }
 
+// Tasks that srun reports of the very node that it lost. Those on other nodes ended for want of
+// them.
+void NameTasksOfTheNode(const JobFeatures& f, Finding& finding) {
+  const auto node_of = [](const logs::Incident& incident) {
+    for (const KeyValue& field : incident.fields) {
+      if (field.key == "node") return std::string_view(field.value);
+    }
+    return std::string_view();
+  };
+  if (!finding.ranks.empty()) return;
+  for (const features::Cause& lost : f.causes) {
+    const std::string_view node = node_of(lost.incident());
+    if (lost.incident().shape != "srun_node_failure" || node.empty()) continue;
+    for (const features::Cause& task : f.causes) {
+      const logs::Incident& said = task.incident();
+      if (said.shape == "srun_task" && said.rank >= 0 && node_of(said) == node)
+        finding.ranks.push_back(said.rank);
+    }
+  }
+  std::sort(finding.ranks.begin(), finding.ranks.end());
+  finding.ranks.erase(std::unique(finding.ranks.begin(), finding.ranks.end()), finding.ranks.end());
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -66,6 +89,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.cap = cap::kUnseenSide;
     Show(f.silence_evidence, finding);
   }
+  NameTasksOfTheNode(f, finding);
   JudgeNode(f, finding);
   AddHistory(f, finding);
   AddLostWork(f, finding);

@@ -82,6 +82,11 @@ bool TrainedInItsOwnWords(const JobFeatures& f) {
   return f.progress == 0 && f.metric.changes >= kChanges;
 }
 
+bool TrainedInNobodysWords(const JobFeatures& f, const Cause& cause) {
+  constexpr int64_t kMany = 20;
+  return f.generic && cause.candidate->progress_before >= kMany;
+}
+
 bool IsMine(const Cause& cause) {
   return cause.incident().kind == IncidentKind::kException ||
          cause.incident().kind == IncidentKind::kUsageError ||
@@ -102,9 +107,7 @@ When Place(const JobFeatures& f, const Cause& cause) {
     return When::kTraining;
   if (TrainedByItsCalls(f, incident.frame, kPerhaps)) return When::kProbablyStart;
   if (TrainedInItsOwnWords(f)) return When::kUnknown;
-  // Records in words that are nobody's, many of them.
-  constexpr int64_t kMany = 20;
-  if (f.generic && cause.candidate->progress_before >= kMany) return When::kUnknown;
+  if (TrainedInNobodysWords(f, cause)) return When::kUnknown;
   if (BeforeTraining(incident.frame)) return When::kStart;
   if (f.generic) return When::kUnknown;
   // A framework that announces its training loop, and had not.

@@ -14,6 +14,8 @@ enum class When { kStart, kProbablyStart, kPerhapsStart, kTraining, kUnknown };
 
 // The program printed a loss or a reward in words of its own, again and again, and it changed.
 bool TrainedInItsOwnWords(const features::JobFeatures& f);
+// Many records that only the generic dialect reads came before it.
+bool TrainedInNobodysWords(const features::JobFeatures& f, const features::Cause& cause);
 
 When Place(const features::JobFeatures& f, const features::Cause& cause);
 

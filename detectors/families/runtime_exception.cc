@@ -20,6 +20,10 @@ Finding Evaluate(const JobFeatures& f) {
   if (when != When::kTraining && when != When::kUnknown) return {};
   Finding finding = Describe(f, *primary);
   if (when == When::kUnknown) finding.tier = proto::TIER_W;
+  if (TrainedInNobodysWords(f, *primary)) {
+    finding.tier = proto::TIER_S;
+    finding.cap = std::min(finding.cap, cap::kLookalike);
+  }
   if (TrainedInItsOwnWords(f)) {
     finding.tier = proto::TIER_S;
     finding.cap = std::min(finding.cap, cap::kEvenOdds);

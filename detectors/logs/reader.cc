@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "detectors/logs/failures/elastic_summary.h"
+#include "detectors/logs/failures/named_process.h"
 #include "detectors/logs/failures/traceback.h"
 #include "detectors/logs/progress/block_context.h"
 #include "detectors/logs/progress/dialects.h"
@@ -144,6 +145,7 @@ struct Reader::State {
   HeadedTable table;
   TrialTable trials;
   RelayedPrefix relayed;
+  NamedProcess named;
   int32_t strength = 0;      // of the strongest dialect so far
   bool by_node = false;      // a launcher of the node starts its ranks
   PlainReader plain_reader;  // learns again after a restart
@@ -156,7 +158,7 @@ struct Reader::State {
 
   template <class A>
   void Fields(A& a) {
-    a(speakers, keras, block, table, trials, relayed, strength, by_node);
+    a(speakers, keras, block, table, trials, relayed, named, strength, by_node);
   }
 
   bool SpansOpen() const { return block.open() || table.open() || trials.open(); }
@@ -456,6 +458,7 @@ std::span<const Record> Reader::Feed(const LogLine& line, Timestamp t) {
     state.FeedShapes(tail);
   }
   state.Finish(clean, 0);
+  state.named.Feed(state.records);
   return state.records;
 }
 
@@ -486,6 +489,7 @@ bool Reader::Restore(std::string_view bytes) {
   state_->table = std::move(restored.table);
   state_->trials = std::move(restored.trials);
   state_->relayed = restored.relayed;
+  state_->named = std::move(restored.named);
   state_->by_node = restored.by_node;
   state_->strength = restored.strength;
   return true;

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
+
 #include "detectors/logs/failures/exception_text.h"
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
@@ -63,15 +65,21 @@ constexpr std::string_view kFollowAnchors[] = {"detected by watchdog at work",
 constexpr std::string_view kDesyncAnchors[] = {"lagging/dead/mismatched ranks",
                                                "are the lagging ranks that caused this timeout",
                                                "joined but didn't finish collective #"};
-// Horovod's stall inspector, once a minute for as long as tensors wait; below it a line for each
-// rank that has not submitted them.
+// Horovod's stall inspector, once a minute for as long as tensors wait; below it "Missing ranks:"
+// and a line for each rank that has not submitted them, of which TensorFlow's have longer names:
+// "5: [allreduce.grad_3, allreduce.grad_4 ...]", "5: [Adam_Allreduce/HorovodAllreduce_grads_0
+// ...]".
 constexpr std::string_view kStallAnchors[] = {"reduced, gathered or broadcasted by subset of ranks",
                                               "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS",
                                               "[missing ranks:",
-                                              ": [allreduce.",
-                                              ": [allgather.",
-                                              ": [broadcast.",
-                                              ": [alltoall."};
+                                              "[allreduce.",
+                                              "[allgather.",
+                                              "[broadcast.",
+                                              "[alltoall.",
+                                              "HorovodAllreduce_",
+                                              "HorovodAllgather_",
+                                              "HorovodBroadcast_",
+                                              "HorovodAlltoall_"};
 constexpr std::string_view kStuckAnchors[] = {"watchdog got stuck for",
                                               "Heartbeat monitor timed out"};
 constexpr std::string_view kBarrierAnchors[] = {"monitoredBarrier"};
@@ -120,6 +128,8 @@ void ParseFollow(const CleanLine& line, RecordList& out) {
   Incident incident = MakeIncident(IncidentKind::kCollectiveTimeout, line, "nccl_watchdog_follow");
   incident.role = Role::kCascade;
   if (Contains(line.text, "WorkNCCL(")) return;  // the watchdog row has it
+  // By this line alone nobody waited too long.
+  if (Contains(line.text, "(either an error or timeout)")) AddField(incident, "how", "either");
   AddSpeaker(line.text, incident);
   AddCounters(line.text, incident);
   static constexpr std::string_view kSeq[] = {"watchdog at work: ",
@@ -152,8 +162,15 @@ void ParseStall(const CleanLine& line, RecordList& out) {
   const std::string_view text = line.text;
   const bool begins = Contains(text, "by subset of ranks") || Contains(text, "is stalled for");
   std::string_view missing = Between(text, "[missing ranks:", "]");
+  std::string prefixed;
   if (!begins && missing.empty()) {
-    missing = Before(text, ": [");
+    missing = Contains(text, ": [") ? Before(text, ": [") : std::string_view();
+    // Its number looks like the task that srun puts before a line.
+    if (missing.empty() && line.rank >= 0 && !line.local_rank && text.starts_with("[") &&
+        text.ends_with("]")) {
+      prefixed = std::to_string(line.rank);
+      missing = prefixed;
+    }
     if (!IsDigits(missing) || missing.size() > 6) return;
   }
   Incident incident = MakeIncident(IncidentKind::kCollectiveTimeout, line, "horovod_stall");

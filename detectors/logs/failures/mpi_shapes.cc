@@ -18,6 +18,8 @@ constexpr std::string_view kPrteAnchors[] = {"signal 9 (Killed)",  "signal 11 (S
                                              "signal 6 (Aborted)", "signal 7 (Bus error)",
                                              "signal 4 (Illegal",  "signal 8 (Floating"};
 
+constexpr std::string_view kNamedAnchors[] = {"=   RANK ", "noticed that process rank "};
+
 constexpr std::string_view kAbortAnchors[] = {"MPI_ABORT was invoked on rank ",
                                               "application called MPI_Abort("};
 constexpr std::string_view kErrorAnchors[] = {"*** MPI_ERR_", "Fatal error in PMPI_",
@@ -74,6 +76,24 @@ void ParseHydra(const CleanLine& line, RecordList& out) {
     incident.kind = IncidentKind::kNonZeroExit;
     incident.exit_code = static_cast<int32_t>(*code);
   }
+  out.push_back(std::move(incident));
+}
+
+// Whom the next line is about: "=   RANK 6 PID 33190 RUNNING AT r25u09n02" above Hydra's, and the
+// first half of PRRTE's sentence. They say nothing by themselves; the reader gives them to the next
+// line and drops them.
+void ParseNamed(const CleanLine& line, RecordList& out) {
+  const std::string_view text = Trim(line.text);
+  const bool hydra = text.starts_with("=   RANK ");
+  if (!hydra && !text.ends_with(" exited on")) return;
+  const auto rank = IntAfter(text, hydra ? "=   RANK " : "process rank ");
+  if (!rank || *rank < 0 || *rank >= (1 << 24)) return;
+  Incident incident = MakeIncident(IncidentKind::kNonZeroExit, line, kNamedProcess);
+  incident.role = Role::kAdvice;
+  incident.rank = static_cast<int32_t>(*rank);
+  const auto pid = IntAfter(text, "PID ");
+  if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
+  AddField(incident, "node", LeadingWord(After(text, hydra ? " RUNNING AT " : " on node ")));
   out.push_back(std::move(incident));
 }
 
@@ -167,6 +187,8 @@ void ParseNoDaemon(const CleanLine& line, RecordList& out) {
 constexpr ShapeRow kRows[] = {
     {"launcher_stops", "a launcher stops what a failure left over", kStopAnchors, ParseStop,
      "[2024-03-04 05:06:07,010] [INFO] [launch.py:316:sigkill_handler] Killing subprocess 51733"},
+    {kNamedProcess, "a launcher of MPI names the process of its next line", kNamedAnchors,
+     ParseNamed, "=   RANK 2 PID 7113 RUNNING AT c12"},
     {"hydra_exit", "MPICH or Intel MPI reports a process's end", kHydraAnchors, ParseHydra,
      "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)"},
     {"prte_exit", "Open MPI 5 names the signal on a line of its own", kPrteAnchors, ParsePrte,

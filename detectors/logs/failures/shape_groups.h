@@ -50,6 +50,9 @@ bool IsRegistration(std::string_view text);
 bool ReadNonFinite(std::string_view text, Incident& incident);
 bool ReadTermination(std::string_view text, Incident& incident);
 
+// The row of lines that name a process of which the next line tells.
+inline constexpr std::string_view kNamedProcess = "mpi_process";
+
 // Whether the line calls itself a warning or less: [W socket.cpp:426], W0325 20:57:27, [WARNING],
 // WARNING:root:.
 bool IsWarningLevel(std::string_view text);

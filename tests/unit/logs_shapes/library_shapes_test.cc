@@ -65,6 +65,10 @@ INSTANTIATE_TEST_SUITE_P(
              "launcher_stops", K::kSignalDeath, R::kCascade, -1, 981, 15, 0},
         Case{"=   KILLED BY SIGNAL: 9 (KILLED)", "hydra_exit", K::kSignalDeath, R::kWrapper, -1, 0,
              9, 0},
+        Case{"=   RANK 6 PID 33190 RUNNING AT r25u09n02", "mpi_process", K::kNonZeroExit,
+             R::kAdvice, 6, 33190, 0, 0},
+        Case{"prterun noticed that process rank 3 with PID 4112 on node c4 exited on",
+             "mpi_process", K::kNonZeroExit, R::kAdvice, 3, 4112, 0, 0},
         Case{"=   EXIT CODE: 1", "hydra_exit", K::kNonZeroExit, R::kWrapper, -1, 0, 0, 1},
         Case{"MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD", "mpi_abort",
              K::kNonZeroExit, R::kWrapper, 2, 0, 0, 1},
@@ -151,6 +155,8 @@ INSTANTIATE_TEST_SUITE_P(
              "or broadcasted by subset of ranks and are waiting for remainder of ranks for more "
              "than 60 seconds.",
              "horovod_stall", K::kCollectiveTimeout, R::kInitiating, -1, 0, 0, 0},
+        Case{"11: [Adam_Allreduce/cond_14/HorovodAllreduce_grads_14_0 ...]", "horovod_stall",
+             K::kCollectiveTimeout, R::kCascade, -1, 0, 0, 0},
         Case{"5: [allreduce.DistributedAdam_grad_3, allreduce.DistributedAdam_grad_4 ...]",
              "horovod_stall", K::kCollectiveTimeout, R::kCascade, -1, 0, 0, 0},
         Case{"One or more rank (rank 1) is stalled for longer than "
