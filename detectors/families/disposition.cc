@@ -71,6 +71,18 @@ int64_t UidIn(std::string_view by) {
   return error == std::errc() && end == by.data() + by.size() ? uid : -1;
 }
 
+// slurmstepd says of a step that srun ends for a task of its own what it says of one that somebody
+// cancels. srun announces it first.
+bool EndedBySrun(const JobFeatures& f, const Cause& word) {
+  const logs::Incident& incident = word.incident();
+  if (incident.shape != "slurmstepd" || incident.sub != subs::kCancelled) return false;
+  return std::any_of(f.causes.begin(), f.causes.end(), [&](const Cause& cause) {
+    const logs::Incident& said = cause.incident();
+    return said.shape == "srun_terminating" && said.offset < incident.offset &&
+           FieldOf(cause, "of_step") == FieldOf(word, "step");
+  });
+}
+
 // The scheduler's record, else its daemon's line, or the notice that the program had of it.
 const Cause* SchedulersWord(const JobFeatures& f) {
   const Cause* found = nullptr;
@@ -82,7 +94,7 @@ const Cause* SchedulersWord(const JobFeatures& f) {
     if (cause.role == Cause::Role::kRecovered || cause.role == Cause::Role::kDenied) continue;
     const bool record = cause.candidate->store == proto::STORE_SCHEDULER;
     // srun cancels a step of which a task has failed.
-    if (cause.role == Cause::Role::kCascade && !record) continue;
+    if (!record && (cause.role == Cause::Role::kCascade || EndedBySrun(f, cause))) continue;
     // Of two records of one end, the one that names who asked for it.
     const bool better = found == nullptr ||
                         (record && found->candidate->store != proto::STORE_SCHEDULER) ||

@@ -89,6 +89,25 @@ constexpr Row kRows[] = {
     {"X21", "", "/dev/shm", "", "shared_memory_full"},
     {"X21", "", "</torch_", "", "shared_memory_full"},
     {"X21", "", "shared memory", "", "shared_memory_full"},
+    // The kernel of a path whose client is gone: FUSE, Lustre.
+    {"X21", "", "Transport endpoint is not connected", "", "mount_gone"},
+    {"X21", "", "endpoint shutdown", "", "mount_gone"},
+    // The hub's addresses for writing, huggingface_hub/hf_api.py, and its answer to them.
+    {kProgram, "", "/preupload/", "403 ", "upload_refused"},
+    {kProgram, "", "/preupload/", "401 ", "upload_refused"},
+    {kProgram, "", "/api/repos/create", "403 ", "upload_refused"},
+    {kProgram, "", "/api/repos/create", "401 ", "upload_refused"},
+    {kProgram, "", "/commit/", "403 ", "upload_refused"},
+    // Object stores about a token that was good before.
+    {kProgram, "", "(ExpiredToken)", "", "credentials_expired"},
+    {kProgram, "", "ExpiredTokenException", "", "credentials_expired"},
+    {kProgram, "", "oken has expired", "", "credentials_expired"},
+    {kProgram, "", "Token has been expired or revoked", "", "credentials_expired"},
+    // Orbax, Flax: what is on disk has another structure than what is asked for.
+    {kPrograms, "", "tree structures do not match", "", "checkpoint_mismatch"},
+    // NumPy about a file that is mapped or read by an index of its own.
+    {kProgram, "", "no greater than buffer length", "", "data_file_short"},
+    {kProgram, "", "mmap length is greater than file size", "", "data_file_short"},
     // torch/serialization.py, torch/_weights_only_unpickler.py.
     {kPrograms, "", "Weights only load failed", "", "weights_only"},
     {kPrograms, "", "WeightsUnpickler error", "", "weights_only"},

@@ -206,6 +206,18 @@ def test_every_command_parses():
     return findings
 
 
+def test_no_bracket_of_a_command_is_lost():
+    """A bracket of a template is not printed: one that leaves nothing out and chooses nothing was meant for the reader."""
+    findings = []
+    for table, kind, cells in rows():
+        if kind == "HAZARD":
+            cells = cells[5:]
+        for cell in cells:
+            findings += [f"{table}, {' '.join(cells[:2])[:40]}: {found[0]!r} is printed without its brackets"
+                         for found in re.finditer(r"\[(?!\?)[^\[\]{}|]*\]", cell)]
+    return findings
+
+
 def test_a_command_is_the_end_of_its_sentence():
     """What else names a program with its options cannot be copied as a whole."""
     findings = []

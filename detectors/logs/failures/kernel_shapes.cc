@@ -181,6 +181,8 @@ void ParseMce(const CleanLine& line, RecordList& out) {
     if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
     AddField(incident, "comm", Capped(Before(victim, ":"), 64));
   }
+  // The kernel's record of the error; whom it kills for that is another line.
+  if (!kills) AddField(incident, "how", "record");
   SetSignal(incident, 7);
   incident.sub = "machine_check";
   out.push_back(std::move(incident));

@@ -44,6 +44,8 @@ constexpr std::string_view kRefusalAnchors[] = {
     "Unable to allocate resources: ", "Batch job submission failed: ", "execve(): "};
 constexpr std::string_view kWaitAnchors[] = {"srun: First task exited "};
 constexpr std::string_view kStateAnchors[] = {"srun: StepId="};
+constexpr std::string_view kTerminatingAnchors[] = {"srun: Terminating StepId=",
+                                                    "srun: Terminating job step "};
 constexpr std::string_view kForceAnchors[] = {"Force Terminated "};
 constexpr std::string_view kInterruptAnchors[] = {"srun: sending Ctrl-C to "};
 
@@ -233,6 +235,21 @@ void ParseState(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
+// "srun: Terminating StepId=7.0", "srun: Terminating job step 7.0": srun ends the step itself, for
+// a task that failed (--kill-on-bad-exit) or did not end (--wait). Of a step that somebody else
+// cancels it says "Job step aborted".
+void ParseTerminating(const CleanLine& line, RecordList& out) {
+  Incident incident = MakeIncident(IncidentKind::kSchedulerEnd, line, "srun_terminating");
+  incident.role = Role::kCascade;
+  incident.rank = -1;
+  incident.sub = subs::kCancelled;
+  // Not as "step": this line is no word of that step's end.
+  const std::string_view step = After(line.text, "StepId=");
+  AddField(incident, "of_step",
+           IdText(step.empty() ? After(line.text, "Terminating job step ") : step));
+  out.push_back(std::move(incident));
+}
+
 void ParseForce(const CleanLine& line, RecordList& out) {
   if (!Contains(line.text, "srun")) return;
   Incident incident = MakeIncident(IncidentKind::kSchedulerEnd, line, "srun_force");
@@ -273,6 +290,8 @@ constexpr ShapeRow kRows[] = {
      "srun: First task exited 30s ago"},
     {"srun_state", "srun says what a task does", kStateAnchors, ParseState,
      "srun: StepId=4242.0 task 3: exited"},
+    {"srun_terminating", "srun ends a step for one of its tasks", kTerminatingAnchors,
+     ParseTerminating, "srun: Terminating StepId=4242.0"},
     {"srun_force", "srun ends the step", kForceAnchors, ParseForce,
      "srun: Force Terminated StepId=4242.0"},
     {"srun_interrupt", "somebody interrupts srun at its terminal", kInterruptAnchors,
