@@ -16,6 +16,7 @@
 #include "detectors/logs/progress/formats.h"
 #include "detectors/logs/progress/headed_table.h"
 #include "detectors/logs/progress/keras.h"
+#include "detectors/logs/progress/own_line.h"
 #include "detectors/logs/progress/plain_record.h"
 #include "detectors/logs/progress/progress_fields.h"
 #include "detectors/logs/progress/trial_table.h"
@@ -173,7 +174,12 @@ struct Reader::State {
   void FeedShapes(const CleanLine& tail);
   std::string_view Unrelayed(std::string_view text);
   bool ParsePlain(std::string_view text);
-  bool ParseSpanning(const CleanLine& line, const RowSet& rows);
+  void ObserveSpans(std::string_view text) {
+    block.Observe(text);
+    table.Observe(text);
+    trials.Observe(text);
+  }
+  bool ParseSpanning(OwnText& text, const RowSet& rows);
   bool AdoptFrom(const CleanLine& line, size_t from);
   bool ParseFormats(const CleanLine& line, const RowSet& rows);
   bool Adopt(const CleanLine& line, Progress& progress);
@@ -286,9 +292,8 @@ void Reader::State::Normalise(std::string_view& text) {
 // Decides whether the record counts in this stream, and completes it.
 bool Reader::State::Adopt(const CleanLine& line, Progress& progress) {
   if (progress.format == "keras" && !keras.Complete(line.text, progress)) return false;
-  const int own = DialectStrength(progress);
-  if (own < strength) return false;
-  strength = own;
+  if (DialectStrength(progress) < strength) return false;
+  strength = DialectStrength(progress);
   Normalise(progress.step_text);
   Normalise(progress.loss_text);
   Normalise(progress.grad_norm_text);
@@ -331,16 +336,18 @@ bool Reader::State::AdoptFrom(const CleanLine& line, size_t from) {
 }
 
 // Offers the line to what is open of the dialects that span lines, and lets it open another.
-bool Reader::State::ParseSpanning(const CleanLine& line, const RowSet& rows) {
+bool Reader::State::ParseSpanning(OwnText& text, const RowSet& rows) {
   const size_t before = records.size();
-  if ((block.open() && block.Feed(line, records)) || (table.open() && table.Feed(line, records)) ||
-      (trials.open() && trials.Feed(line, records))) {
-    return AdoptFrom(line, before);
+  if (SpansOpen()) {
+    const CleanLine& line = text.own();
+    const bool taken = (block.open() && block.Feed(line, records)) ||
+                       (table.open() && table.Feed(line, records)) ||
+                       (trials.open() && trials.Feed(line, records));
+    if (taken) return AdoptFrom(line, before);
   }
   if (Overlap(rows, tables.spanning)) {
-    block.Observe(line.text);
-    table.Observe(line.text);
-    trials.Observe(line.text);
+    ObserveSpans(text.line().text);
+    if (!SpansOpen() && text.prefixed()) ObserveSpans(text.own().text);
   }
   return false;
 }
@@ -348,13 +355,12 @@ bool Reader::State::ParseSpanning(const CleanLine& line, const RowSet& rows) {
 // Offers the line to the dialects and markers; true where one of them claims it.
 bool Reader::State::ParseFormats(const CleanLine& line, const RowSet& rows) {
   const auto count = static_cast<uint32_t>(tables.formats.size());
-  if (Has(rows, tables.keras_row)) keras.Observe(line.text);
-  if (ParseSpanning(line, rows)) return true;
+  OwnText text(line);
+  if (Has(rows, tables.keras_row)) keras.Observe(text.own().text);
+  if (ParseSpanning(text, rows)) return true;
+  const size_t before = records.size();
   return AnyRow(rows, 0, count, [&](uint32_t row) {
-    const size_t before = records.size();
-    if (tables.formats[row].parse(line, records)) return AdoptFrom(line, before);
-    records.resize(before);
-    return false;
+    return ParseRow(row, text, records) && AdoptFrom(line, before);
   });
 }
 

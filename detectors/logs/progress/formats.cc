@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "detectors/logs/progress/dialects.h"
+#include "detectors/logs/progress/own_line.h"
 
 namespace rankscope::logs {
 namespace {
@@ -264,6 +265,18 @@ std::vector<FormatRow> AllRows() {
 }  // namespace
 
 bool SpansLines(const CleanLine&, RecordList&) {
+  return false;
+}
+
+bool ParseRow(size_t row, OwnText& text, RecordList& out) {
+  const std::span<const FormatRow> rows = Formats();
+  const size_t before = out.size();
+  if (rows[row].parse(text.line(), out)) return true;
+  out.resize(before);
+  // Markers are phrases, wherever they stand.
+  const bool dialect = row < std::size(kDialects) || rows[row].parse == ParseGeneric;
+  if (dialect && text.prefixed() && rows[row].parse(text.unindented(), out)) return true;
+  out.resize(before);
   return false;
 }
 

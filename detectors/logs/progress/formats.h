@@ -6,6 +6,7 @@
 // lines (tracebacks, launcher summaries) is a machine of its own that the reader owns.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string_view>
 
@@ -40,6 +41,11 @@ struct ShapeRow {
 
 // Progress dialects and markers, most specific first, generic fallback last. formats.cc
 std::span<const FormatRow> Formats();
+
+// Offers the line to one row: to a dialect also without what stands before its own words. Whether
+// the row claims it. formats.cc
+class OwnText;  // own_line.h
+bool ParseRow(size_t row, OwnText& text, RecordList& out);
 
 // Single-line failure shapes. shapes.cc
 std::span<const ShapeRow> Shapes();

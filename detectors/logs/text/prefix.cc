@@ -3,10 +3,10 @@
 #include "detectors/logs/text/prefix.h"
 
 #include <array>
-#include <cstring>
 
 #include "detectors/logs/record.h"
 #include "detectors/logs/text/number.h"
+#include "detectors/model/ascii.h"
 
 namespace rankscope::logs {
 namespace {
@@ -152,6 +152,38 @@ size_t EndOfZonedTime(std::string_view text) {
   return zone ? i + kZone : 0;
 }
 
+// "10.0.0.12: text" (pdsh, by the address).
+bool StripAddress(Unprefixed& line) {
+  const std::string_view text = line.text;
+  size_t i = 0;
+  for (int part = 0; part < 4; ++part) {
+    const size_t begin = i;
+    while (i < text.size() && IsDigit(text[i]) && i - begin < 3) ++i;
+    if (i == begin || (part < 3 && (i == text.size() || text[i++] != '.'))) return false;
+  }
+  if (!text.substr(i).starts_with(": ")) return false;
+  line.text = text.substr(i + 2);
+  return true;
+}
+
+// "i.pretrain/0 [default0]:text": a replica of torchx, where a label of torchrun follows.
+bool StripReplica(Unprefixed& line) {
+  const std::string_view head = line.text.substr(0, kMaxPrefixName + 8);
+  size_t i = 0;
+  while (i < head.size() && (IsWordByte(head[i]) || head[i] == '-' || head[i] == '.')) ++i;
+  if (i >= head.size() || head[i] != '/') return false;
+  const size_t slash = i++;
+  while (i < head.size() && IsDigit(head[i])) ++i;
+  if (i == slash + 1) return false;
+  const std::string_view behind = head.substr(i);
+  if (!behind.starts_with(" [default") && !behind.starts_with(" [rank") &&
+      !behind.starts_with(" [trainer")) {
+    return false;
+  }
+  line.text.remove_prefix(i + 1);
+  return true;
+}
+
 // "2026-02-03T04:05:06.789012345Z text": what ships a container's lines (docker logs -t, kubectl
 // logs --timestamps, a CI's runner). A container runtime's own file has the stream and whether the
 // line is whole behind it ("stdout F ").
@@ -237,10 +269,11 @@ bool StripOne(Unprefixed& line) {
   const char first = line.text.front();
   if (first == '[') return StripBracket(line) || StripShipped(line);
   if (first == '(') return StripRay(line);
-  if (IsDigit(first) && StripShippedTime(line)) return true;
+  if (IsDigit(first) && (StripShippedTime(line) || StripAddress(line))) return true;
   if (IsDigit(first) || IsBlank(first)) return StripSrun(line);
   if (first == 's' && StripStream(line)) return true;
-  return IsLetter(first) && (StripHost(line) || StripCompose(line) || StripJournal(line));
+  return IsLetter(first) &&
+         (StripHost(line) || StripCompose(line) || StripReplica(line) || StripJournal(line));
 }
 
 bool IsLevel(std::string_view word) {
@@ -266,6 +299,31 @@ bool IsTime(std::string_view word) {
     }
   }
   return marks >= 2 || (marks == 1 && word.find(':') != std::string_view::npos && word.size() <= 8);
+}
+
+// "[INFO|trainer.py:398] 2021-01-15 10:28:50,371 >> {": what stands behind the arrow; empty where
+// there is none.
+std::string_view BehindArrow(std::string_view text) {
+  if (!text.starts_with('[') || !IsLetter(text.size() > 1 ? text[1] : ' ')) return {};
+  const size_t arrow = text.substr(0, 200).find(" >> ");
+  if (arrow == std::string_view::npos || text.substr(0, arrow).find(']') == std::string_view::npos)
+    return {};
+  return LeftTrimmed(text.substr(arrow + 4));
+}
+
+// A module's name between its separators: "- root - ", "| root | ". "[INFO] EVAL | it 100" has
+// none: it is an evaluation's line. Before the level a module may be called "test".
+bool IsModule(std::string_view word, std::string_view after, bool level) {
+  const bool dash = after.starts_with("- ");
+  if (!dash && !after.starts_with("| ") && !after.starts_with(">> ")) return false;
+  if (word.find_first_of("=:") != std::string_view::npos || IsDigit(word[0])) return false;
+  if (dash && !level) return true;
+  const std::string name = LowerAscii(word);
+  for (const std::string_view other :
+       {"eval", "evaluation", "val", "valid", "validation", "test", "dev", "holdout"}) {
+    if (name == other) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -294,14 +352,7 @@ std::string_view StripLoggerPrefix(std::string_view text) {
                        std::string_view("[(IDWECLi").find(rest[0]) == std::string_view::npos)) {
     return rest;
   }
-  // "[INFO|trainer.py:398] 2021-01-15 10:28:50,371 >> {": everything up to the arrow.
-  if (rest.starts_with('[') && IsLetter(rest.size() > 1 ? rest[1] : ' ')) {
-    const size_t arrow = rest.substr(0, 200).find(" >> ");
-    if (arrow != std::string_view::npos &&
-        rest.substr(0, arrow).find(']') != std::string_view::npos) {
-      return LeftTrimmed(rest.substr(arrow + 4));
-    }
-  }
+  if (const std::string_view behind = BehindArrow(rest); !behind.empty()) return behind;
   bool level = false;
   bool time = false;
   for (int part = 0; part < 12; ++part) {
@@ -359,12 +410,9 @@ std::string_view StripLoggerPrefix(std::string_view text) {
       rest.remove_prefix(end);
       continue;
     }
-    // A module's name counts only between its separators: "- root - ", "| root | ".
     if (level || time) {
       const std::string_view after = LeftTrimmed(rest.substr(end));
-      const bool separated =
-          after.starts_with("- ") || after.starts_with("| ") || after.starts_with(">> ");
-      if (separated && word.find_first_of("=:") == std::string_view::npos && !IsDigit(word[0])) {
+      if (IsModule(word, after, level)) {
         rest = after.substr(1);
         continue;
       }
@@ -372,86 +420,6 @@ std::string_view StripLoggerPrefix(std::string_view text) {
     break;
   }
   return (level || time) ? LeftTrimmed(rest) : LeftTrimmed(text);
-}
-
-namespace {
-
-// The four digits of "\\u001b" at `text`; -1 where there are none.
-int32_t HexDigits(std::string_view text) {
-  if (text.size() < 4) return -1;
-  int32_t value = 0;
-  for (const char c : text.substr(0, 4)) {
-    const int digit = IsDigit(c)             ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : -1;
-    if (digit < 0) return -1;
-    value = value * 16 + digit;
-  }
-  return value;
-}
-
-}  // namespace
-
-std::string_view UnwrapDockerLine(std::string_view text, std::string& buffer) {
-  constexpr std::string_view kLog = "{\"log\":\"";
-  if (!text.starts_with(kLog)) return text;
-  buffer.clear();
-  for (size_t i = kLog.size(); i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"') {
-      while (!buffer.empty() && (buffer.back() == '\n' || buffer.back() == '\r')) buffer.pop_back();
-      return buffer;
-    }
-    if (c != '\\' || ++i == text.size()) {
-      buffer.push_back(c);
-      continue;
-    }
-    const char escaped = text[i];
-    if (escaped == 'u') {
-      const int32_t value = HexDigits(text.substr(i + 1));
-      if (value < 0) return text;
-      buffer.push_back(value < 0x80 ? static_cast<char>(value) : '?');
-      i += 4;
-    } else {
-      buffer.push_back(escaped == 'n'   ? '\n'
-                       : escaped == 't' ? '\t'
-                       : escaped == 'r' ? '\r'
-                                        : escaped);
-    }
-  }
-  return text;  // cut off
-}
-
-std::string_view StripAnsi(std::string_view text, std::string& buffer) {
-  buffer.clear();
-  size_t i = 0;
-  while (i < text.size()) {
-    const void* found = std::memchr(text.data() + i, 0x1b, text.size() - i);
-    const size_t escape = found == nullptr
-                              ? text.size()
-                              : static_cast<size_t>(static_cast<const char*>(found) - text.data());
-    buffer.append(text, i, escape - i);
-    i = escape;
-    if (i == text.size()) break;
-    ++i;
-    if (i < text.size() &&
-        text[i] == '[') {  // CSI: parameters 0x30-0x3f, intermediates 0x20-0x2f, final 0x40-0x7e
-      ++i;
-      while (i < text.size() && text[i] >= 0x20 && text[i] <= 0x3f) ++i;
-      if (i < text.size() && text[i] >= 0x40 && text[i] <= 0x7e) ++i;
-    } else if (i < text.size() &&
-               text[i] == ']') {  // OSC: up to BEL or ESC \, which must come soon
-      const size_t end = text.substr(i, 512).find_first_of(std::string_view("\a\x1b", 2));
-      if (end != std::string_view::npos) {
-        i += end + 1;
-        if (i < text.size() && text[i - 1] == 0x1b && text[i] == '\\') ++i;
-      }
-    } else if (i < text.size() && text[i] >= 0x20 && text[i] <= 0x7e) {
-      ++i;  // two-byte sequence
-    }
-  }
-  return buffer;
 }
 
 BehindBar StripBar(std::string_view text) {
