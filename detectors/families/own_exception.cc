@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "detectors/features/earlier_text.h"
 #include "detectors/features/gpu_error.h"
 #include "detectors/logs/failures/exception_table.h"
 
@@ -95,8 +96,10 @@ bool IsMine(const Cause& cause) {
 
 When Place(const JobFeatures& f, const Cause& cause) {
   const Incident& incident = cause.incident();
-  // A program reads its arguments before it trains: what trained before was another command.
-  if (incident.kind == IncidentKind::kUsageError) return When::kStart;
+  // A program reads its arguments, and imports what it needs at its top, before it trains: what
+  // trained before was another command.
+  if (incident.kind == IncidentKind::kUsageError || features::FailsAtTheTop(incident))
+    return When::kStart;
   // Records that arrived before the exception, or any at all where a buffer may have held them
   // back.
   if (f.recognised && (cause.candidate->progress_before > 0 || f.progress > 0))

@@ -31,8 +31,9 @@ constexpr Duration kNodeTimeout = Seconds(300);
 // Events closer than this have no order of their own: a launcher's timestamps have whole seconds.
 constexpr Duration kSimultaneous = Seconds(2);
 
-// Training records after an incident that show that the run went on.
-constexpr int64_t kProgressedAfter = 3;
+// Training records after an incident that show that the run went on; and more of them where the
+// program may have died of it.
+constexpr int64_t kProgressedAfter = 3, kHeldBack = 4;
 
 // A weak card may train on for minutes before it fails for good.
 constexpr Duration kWeakCard = Seconds(600);
@@ -43,7 +44,7 @@ class Orderer {
   // the current one.
   Orderer(const windows::JobWindow& job, const windows::AttemptWindow& window, int32_t from,
           int32_t to, const JobFeatures& f)
-      : job_(job), window_(window), from_(from), to_(to), f_(f) {}
+      : job_(job), window_(window), from_(from), to_(to), f_(f), behind_(job, window, f) {}
 
   std::vector<Cause> Run() {
     for (const windows::Candidate& candidate : job_.incidents().all()) {
@@ -94,11 +95,13 @@ class Orderer {
     if (f_.exit_known && f_.exit_code == 0) return RoleBesideZero(candidate, after);
     // Records behind it show that the run went on, unless a buffer may have held them back: none
     // did where records stand before it, or where too much follows.
+    const bool record_before = HasRecordBefore(candidate, window_.first_progress);
+    if (record_before && after > 0 && behind_.IsPassedOver(candidate)) return Role::kRecovered;
     const bool written_at_once =
-        HasRecordBefore(candidate, window_.first_progress) ||
+        record_before || behind_.IsOfAnother(candidate) ||
         OutgrowsBuffers(candidate, window_.last_progress, std::max(1, f_.world_size));
-    if (written_at_once && after >= kProgressedAfter &&
-        !EndedItsRank(job_.incidents().all(), candidate))
+    const int64_t enough = kProgressedAfter + (WasUncaught(incident) ? kHeldBack : 0);
+    if (written_at_once && after >= enough && !EndedItsRank(job_.incidents().all(), candidate))
       return Role::kRecovered;
     if (f_.train_end && !f_.exit_known && AfterTrainEnd(candidate))
       return EndsTheProgram(candidate) ? Role::kInitiating : Role::kTeardown;
@@ -315,12 +318,20 @@ class Orderer {
     }
   }
 
-  void DemoteConsequences() {
-    SetEarlierRunsAside(causes_, f_, [this](const windows::Candidate& end) {
+  void SetEarlierAside() {
+    const auto trained_on = [this](const windows::Candidate& end) {
       const bool failed = f_.exit_known && f_.exit_code != 0;
-      return f_.train_end && !failed && !AfterTrainEnd(end) &&
-             ProgressAfter(end) >= kProgressedAfter;
+      const bool finished = f_.train_end && !failed && !AfterTrainEnd(end);
+      return (finished && ProgressAfter(end) >= kProgressedAfter) ||
+             behind_.IsOfTheNextRun(end, ProgressAfter(end));
+    };
+    SetEarlierRunsAside(causes_, f_, trained_on, [this](const windows::Candidate& said) {
+      return behind_.StartsAgain(said, ProgressAfter(said));
     });
+  }
+
+  void DemoteConsequences() {
+    SetEarlierAside();
     SetToolsAside(causes_, f_);
     RecogniseOwnSignals();
     SetWordsBesideTheKernels();
@@ -470,6 +481,7 @@ class Orderer {
   int32_t from_;
   int32_t to_;
   const JobFeatures& f_;
+  const TextBehind behind_;
   std::vector<Cause> causes_;
 };
 

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <string>
 #include <string_view>
 
 #include "detectors/features/cause_relations.h"
+#include "detectors/model/ascii.h"
 
 namespace rankscope::features {
 namespace {
@@ -15,6 +17,7 @@ namespace {
 using logs::FrameKind;
 using logs::Incident;
 using logs::IncidentKind;
+using logs::MarkerKind;
 using Role = Cause::Role;
 
 // The number of the job that a line of Slurm's about an end names: "8841" of "8841.0"; empty: none.
@@ -49,6 +52,40 @@ bool EndsARun(const Incident& incident) {
   }
 }
 
+// Training records that show that a program trains.
+constexpr int64_t kTrains = 3;
+
+// An error that a program ends with itself, and no word of a peer's end.
+bool IsOwnError(const Incident& incident) {
+  if (incident.role != logs::Role::kInitiating || incident.frame == FrameKind::kTeardown)
+    return false;
+  switch (incident.kind) {
+    case IncidentKind::kException:
+      return !incident.shape.starts_with("cpp_") && !OfProcessGroup(incident);
+    case IncidentKind::kCudaOom:
+    case IncidentKind::kCudaError:
+    case IncidentKind::kStorage:
+    case IncidentKind::kUsageError:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool SaysThatItGoesOn(std::string_view text) {
+  const std::string lower = LowerAscii(text);
+  const auto has = [&lower](std::string_view word) {
+    return lower.find(word) != std::string::npos;
+  };
+  if (has("giving up") || has("give up") || has("abort") || has("exit")) return false;
+  return has("skip") || has("ignoring") || has("ignored") || has("retrying") || has("will retry") ||
+         has("continuing");
+}
+
+bool IsOfATraceback(std::string_view text) {
+  return text.starts_with(' ') || text.find("Traceback (most recent") != std::string_view::npos;
+}
+
 bool IsOfATool(const Incident& incident) {
   return std::any_of(incident.fields.begin(), incident.fields.end(),
                      [](const KeyValue& field) { return field.key == "tool"; });
@@ -56,8 +93,87 @@ bool IsOfATool(const Incident& incident) {
 
 }  // namespace
 
+bool FailsAtTheTop(const Incident& incident) {
+  return std::any_of(incident.fields.begin(), incident.fields.end(),
+                     [](const KeyValue& field) { return field.key == "at_top"; });
+}
+
+bool TextBehind::OneSpeaks(const windows::Candidate& said) const {
+  return !job_.ranked_streams() && f_.world_size <= 1 && said.incident.rank < 0 &&
+         said.incident.local_rank < 0;
+}
+
+bool TextBehind::Behind(const windows::MarkerSeen& seen, const windows::Candidate& said) const {
+  const windows::CitedPoint& record = window_.last_progress;
+  return seen.count > 0 && seen.stream == said.stream && seen.offset > said.incident.offset &&
+         record.present() && record.stream == said.stream && record.offset > seen.offset;
+}
+
+double TextBehind::SecondsOf(int64_t records) const {
+  const windows::StepClock& clock = window_.clock;
+  const double steps = clock.last_step() - clock.first_step();
+  const auto each = static_cast<double>(std::max<int64_t>(1, clock.records() - 1));
+  return static_cast<double>(records) * steps / each * clock.MedianStepSeconds();
+}
+
+bool TextBehind::IsOfTheNextRun(const windows::Candidate& end, int64_t after) const {
+  // Slurm kills who does not end after KillWait, 30 s by default.
+  constexpr double kGraceSeconds = 90;
+  constexpr int64_t kMany = 10, kVeryMany = 30;
+  if (end.incident.kind == IncidentKind::kUsageError) return after >= kTrains;
+  if (end.incident.kind != IncidentKind::kSchedulerEnd || f_.timed || after < kTrains) return false;
+  for (const MarkerKind kind :
+       {MarkerKind::kLauncherBegin, MarkerKind::kLoaded, MarkerKind::kLoadBegin}) {
+    if (Behind(window_.marker(kind), end)) return true;
+  }
+  if (SecondsOf(after) < kGraceSeconds) return false;
+  const std::vector<windows::Candidate>& all = job_.incidents().all();
+  const bool ends_again = std::any_of(all.begin(), all.end(), [&](const windows::Candidate& next) {
+    const bool ends =
+        next.incident.kind == IncidentKind::kSchedulerEnd || IsOwnError(next.incident);
+    return ends && next.order > end.order && next.stream == end.stream &&
+           next.progress_before - end.progress_before >= kMany;
+  });
+  return after >= (ends_again ? kMany : kVeryMany);
+}
+
+bool TextBehind::StartsAgain(const windows::Candidate& said, int64_t after) const {
+  if (f_.timed || job_.ranked_streams() || said.store != proto::STORE_LOG) return false;
+  if (after >= kTrains && Behind(window_.marker(MarkerKind::kLauncherBegin), said)) return true;
+  const std::vector<windows::Candidate>& all = job_.incidents().all();
+  return OneSpeaks(said) && std::any_of(all.begin(), all.end(), [&](const auto& next) {
+           return next.order > said.order && next.stream == said.stream && OneSpeaks(next) &&
+                  next.progress_before > 0 && FailsAtTheTop(next.incident);
+         });
+}
+
+bool TextBehind::IsOfAnother(const windows::Candidate& said) const {
+  if (f_.timed || !OneSpeaks(said)) return false;
+  if (said.progress_before == 0 && FailsAtTheTop(said.incident)) return true;
+  const std::vector<windows::Candidate>& all = job_.incidents().all();
+  return std::any_of(all.begin(), all.end(), [&](const windows::Candidate& next) {
+    return next.order > said.order && next.attempt == said.attempt && next.stream == said.stream &&
+           OneSpeaks(next) && IsOwnError(next.incident) &&
+           next.progress_before - said.progress_before >= kTrains;
+  });
+}
+
+bool TextBehind::IsPassedOver(const windows::Candidate& said) const {
+  if (!OneSpeaks(said)) return false;
+  const windows::LastWords& words = job_.last_words();
+  size_t at = 0;
+  while (words.At(at).offset > said.incident.offset) ++at;
+  if (words.At(at).offset != said.incident.offset || words.At(at).stream != said.stream)
+    return false;
+  if (at > 0 && !words.At(at - 1).record && SaysThatItGoesOn(words.At(at - 1).text)) return true;
+  do {
+    ++at;
+  } while (words.At(at).offset >= 0 && IsOfATraceback(words.At(at).text));
+  return words.At(at).offset >= 0 && !words.At(at).record && SaysThatItGoesOn(words.At(at).text);
+}
+
 void SetEarlierRunsAside(std::vector<Cause>& causes, const JobFeatures& f,
-                         const TrainedOn& trained_on) {
+                         const TrainedOn& trained_on, const TrainedOn& started_again) {
   const bool told = std::any_of(causes.begin(), causes.end(), [](const Cause& cause) {
     return cause.incident().kind == IncidentKind::kTerminated && !IsInterrupt(cause.incident());
   });
@@ -74,6 +190,7 @@ void SetEarlierRunsAside(std::vector<Cause>& causes, const JobFeatures& f,
     const bool may_end =
         cause.incident().kind != IncidentKind::kSchedulerEnd || (!told && !f.timed);
     if (may_end && EndsARun(cause.incident()) && trained_on(*cause.candidate)) border = &cause;
+    if (started_again(*cause.candidate)) border = &cause;
   }
   if (border == nullptr) return;
   const windows::Candidate& end = *border->candidate;

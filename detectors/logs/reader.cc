@@ -227,7 +227,11 @@ bool Reader::State::FeedMachines(const CleanLine& line, const RowSet& rows) {
   if (!begins_traceback && ParseFormats(line, rows) && !records.empty()) {
     const Progress* progress = std::get_if<Progress>(&records.back());
     if (progress != nullptr && !progress->generic) {
-      if (++speaker->foreign_records >= kInterleavedRecords) {
+      if (speaker->traceback.interrupted()) {  // the record is of another program, so it comes last
+        const auto parsed = static_cast<std::ptrdiff_t>(records.size());
+        speaker->traceback.Flush(records);
+        std::rotate(records.begin(), records.begin() + parsed, records.end());
+      } else if (++speaker->foreign_records >= kInterleavedRecords) {
         speaker->traceback.Flush(records);
         speaker->foreign_records = 0;
       }

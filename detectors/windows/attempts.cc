@@ -75,13 +75,32 @@ void Attempts::RaiseRestarts(int32_t slurm, int32_t elastic) {
   attempt_.elastic_restart = std::max(attempt_.elastic_restart, elastic);
 }
 
-// A counter that starts again right after a death is another program's. Counts within epochs start
-// again all the time, so the epoch has to start again with them.
+namespace {
+
+// A run that goes on from its checkpoint counts some steps once more. Peers that share a log lag
+// behind each other by a record or two, and a new epoch counts from its beginning.
+bool GoesBack(const StepClock& clock, const logs::Progress& progress) {
+  constexpr int64_t kRecords = 8;  // before they are known to be evenly spaced
+  constexpr double kLag = 2.5;     // records
+  if (clock.records() < kRecords) return false;
+  const double each =
+      (clock.last_step() - clock.first_step()) / static_cast<double>(clock.records() - 1);
+  if (!(each > 0) || !(clock.last_step() - progress.step > kLag * each)) return false;
+  if (std::isfinite(clock.epoch()) != std::isfinite(progress.epoch)) return false;
+  return !std::isfinite(progress.epoch) || progress.epoch <= clock.epoch();
+}
+
+}  // namespace
+
+// A counter that starts again right after a death is another program's, and so is one that goes
+// back to a checkpoint where somebody else has said that the program is dead. Counts within epochs
+// start again all the time, so the epoch has to start again with them.
 bool Attempts::BeginsAgain(const logs::Progress& progress) const {
   if (!terminal_ || suspected_ || progress_since_terminal_ > 0 || current_.progress < 2)
     return false;
   const StepClock& clock = current_.clock;
   if (progress.step_text.empty() || clock.restarts() > 0) return false;
+  if (terminal_reported_ && GoesBack(clock, progress)) return true;
   if (!(progress.step <= clock.first_step()) || !(progress.step < clock.last_step())) return false;
   if (std::isfinite(clock.epoch()) && std::isfinite(progress.epoch))
     return progress.epoch <= clock.first_epoch() && progress.epoch < clock.epoch() + 1e-9;

@@ -11,6 +11,7 @@
 #include "detectors/windows/another_job.h"
 #include "detectors/windows/completed_save.h"
 #include "detectors/windows/ended_well.h"
+#include "detectors/windows/records_behind.h"
 #include "detectors/windows/said_worker.h"
 #include "detectors/windows/series/statistics.h"
 #include "detectors/windows/trackers/event_fields.h"
@@ -365,8 +366,7 @@ void JobWindow::OnProgress(const logs::Progress& progress, const LogLine& line, 
   attempts_.Each(add);
   // A median of 128 steps costs more than reading the record, and a few steps hardly move it.
   constexpr int64_t kFirst = 32, kEach = 16;
-  const int64_t records = now().clock.records();
-  if (records <= kFirst || records % kEach == 0)
+  if (const int64_t records = now().clock.records(); records <= kFirst || records % kEach == 0)
     leads_.OnStepSeconds(RoundSeconds(now().clock, world_size_));
 }
 
@@ -383,7 +383,7 @@ void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp 
   candidate.store = proto::STORE_LOG;
   candidate.stream = stream;
   candidate.attempt = attempts_.ordinal_now();
-  candidate.progress_before = now().progress;
+  candidate.progress_before = now().progress - RecordsBehind(last_words_, stream, incident.offset);
   candidate.past = in_past_;
   if (const auto speaker = streams_.find(stream); speaker != streams_.end()) {
     const StreamWindow& window = speaker->second;
@@ -401,10 +401,8 @@ void JobWindow::OnIncident(const Incident& incident, uint32_t stream, Timestamp 
       candidate.attempt = attempts_.OrdinalOfLateLauncher();
   }
   const bool of_previous = attempts_.IsOfPrevious(stream, incident.offset, candidate.incident.t);
-  if (of_previous) {
-    --candidate.attempt;
-    candidate.progress_before = 0;
-  }
+  candidate.attempt -= of_previous ? 1 : 0;
+  if (of_previous || candidate.progress_before < 0) candidate.progress_before = 0;
   incidents_.Add(std::move(candidate));
   if (!of_previous) attempts_.NoteIncident(incident, stream, t);
 }

@@ -403,8 +403,10 @@ FrameKind FrameKindOfMessage(std::string_view type, std::string_view message) {
 void PlaceFrames(std::span<const Frame* const> frames, Incident& incident) {
   if (frames.empty()) return;
   const WordTables& tables = SharedTables();
-  const Frame* own = nullptr;  // the innermost frame of the program's own
-  int trainer = -1;            // of the outermost frame that is in one
+  const Frame* own = nullptr;        // the innermost frame of the program's own
+  int trainer = -1;                  // of the outermost frame that is in one
+  const Frame* outermost = nullptr;  // of the program's own
+  bool modules = true;               // the program was still being loaded
   PathWords words;
   for (size_t i = frames.size(); i-- > 0;) {
     const Frame& frame = *frames[i];
@@ -415,9 +417,18 @@ void PlaceFrames(std::span<const Frame* const> frames, Incident& incident) {
     if (incident.frame == FrameKind::kUnknown) incident.frame = TellingKind(frame, words);
     if (incident.frame == FrameKind::kUnknown && !words.library) incident.frame = HintedKind(frame);
     if (own == nullptr && !words.library) own = &frame;
+    if (!words.library && !frame.file.starts_with("<frozen")) {
+      outermost = &frame;
+      modules = modules && frame.function == "<module>";
+    }
   }
   if (trainer >= 0) AddField(incident, "trainer", kTrainers[trainer].framework);
   NoteUncaught(frames.front()->function, incident);
+  // A program imports at its top what it needs, before it does anything else.
+  constexpr int32_t kTop = 40;  // lines
+  if (modules && outermost != nullptr && incident.frame == FrameKind::kImport &&
+      outermost->line <= kTop && BeginsImport(outermost->code))
+    AddField(incident, "at_top", std::to_string(outermost->line));
   const Frame& innermost = *frames.back();
   const Frame& named = own != nullptr ? *own : innermost;
   incident.file = named.file + ":" + std::to_string(named.line);

@@ -346,7 +346,8 @@ bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line,
     ++below_;
     AddQuote(pending_, QuoteRole::kBelow, line);
   }
-  if (++waited_lines_ > kPatience) {
+  // What a shell or the next program says comes at once.
+  if (++waited_lines_ > kPatience || interrupted()) {
     Emit(out);
     EndLine(out);
   }

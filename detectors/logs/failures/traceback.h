@@ -35,6 +35,13 @@ class TracebackMachine {
   // Whether a traceback is open, so that the next line belongs to it without an anchor.
   bool open() const { return state_ != State::kIdle; }
 
+  // An interrupt that nothing is known to follow: the program has ended, unless the next line goes
+  // on with its chain.
+  bool interrupted() const {
+    return state_ == State::kMessage && headers_ == 0 &&
+           pending_.exception_type == "KeyboardInterrupt";
+  }
+
   // Takes a frame, or the source line below it, of an open traceback whose writer nobody
   // interrupts: such a line can be nothing else. Returns whether it was one.
   bool FeedPlainFrame(const CleanLine& line);

@@ -61,6 +61,38 @@ TEST_F(AttemptsTest, StepsThatBeginAgainRightAfterADeath) {
   EXPECT_EQ(job_.now().progress, 20);
 }
 
+TEST_F(AttemptsTest, StepsThatGoBackToACheckpointAfterTheSchedulersEnd) {
+  Say(1, Steps(1, 30) + kNodeFailure + "resumed from step 20\n" + Steps(21, 60));
+  EXPECT_EQ(job_.attempt().ordinal, 2);
+  EXPECT_EQ(job_.now().progress, 40);
+  ASSERT_EQ(job_.earlier().size(), 1u);
+  EXPECT_EQ(job_.earlier()[0].highest_step, 30);
+}
+
+TEST_F(AttemptsTest, APeerThatLagsBehindTheSchedulersEndIsNoAttempt) {
+  Say(1, Steps(1, 30) + kNodeFailure + Steps(28, 30));
+  EXPECT_EQ(job_.attempt().ordinal, 1);
+}
+
+TEST_F(AttemptsTest, StepsThatGoBackAfterAnErrorThatNobodyElseTellsOfAreTheSameAttempt) {
+  Say(1, Steps(1, 30) + kTraceback + Steps(21, 40));
+  EXPECT_EQ(job_.attempt().ordinal, 1);
+}
+
+TEST_F(AttemptsTest, RecordsBehindATracebackAreNotCountedBeforeIt) {
+  Say(1, Steps(1, 30) + kTraceback + Steps(31, 40));
+  ASSERT_EQ(job_.incidents().all().size(), 1u);
+  EXPECT_EQ(job_.incidents().all()[0].progress_before, 30);
+}
+
+TEST_F(AttemptsTest, AnInterruptIsSaidBeforeTheRecordsBehindIt) {
+  Say(1, Steps(1, 30) +
+             "Traceback (most recent call last):\n  File \"t.py\", line 9, in <module>\n" +
+             "    main()\nKeyboardInterrupt\n" + Steps(1, 20));
+  EXPECT_EQ(job_.attempt().ordinal, 2);
+  EXPECT_EQ(job_.now().progress, 20);
+}
+
 TEST_F(AttemptsTest, StepsThatGoOnAfterAnErrorAreTheSameAttempt) {
   Say(1, Steps(1, 9) + kTraceback + Steps(10, 20));
   EXPECT_EQ(job_.attempt().ordinal, 1);
