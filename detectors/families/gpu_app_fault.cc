@@ -6,6 +6,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/gpu_error_end.h"
+#include "detectors/families/node_fault.h"
 #include "detectors/families/rows.h"
 #include "detectors/features/gpu_error.h"
 
@@ -45,6 +46,7 @@ Finding Evaluate(const JobFeatures& f) {
     return {};
   if (IsUnknownDriverError(f) || IsPeerAccess(primary->incident())) return {};
   Finding finding = FromPrimary(f);
+  if (FollowsALostCard(f, *primary, finding.ranks)) return {};
   finding.sub = primary->incident().kind == IncidentKind::kXid ? "xid" : "cuda_error";
   finding.domain = proto::DOMAIN_WORKLOAD;
   finding.component = "gpu_kernel";

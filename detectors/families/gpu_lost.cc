@@ -41,13 +41,13 @@ bool NamesHardware(const logs::Incident& incident) {
 Finding Evaluate(const JobFeatures& f) {
   const Cause* const primary = f.Primary();
   // Whose text or Xid names the fault is B2, which shows the loss beside it.
-  if (primary != nullptr &&
-      (NamesHardware(primary->incident()) || !MayFollowHardware(primary->incident()))) {
-    return {};
-  }
+  if (primary != nullptr && NamesHardware(primary->incident())) return {};
   if (primary == nullptr && !f.running) return {};
   const RunGpu* const lost = LostCard(f, primary);
   if (lost == nullptr) return {};
+  if (primary != nullptr && !MayFollowHardware(primary->incident()) &&
+      !FollowsALostCard(f, *primary, FromPrimary(f).ranks))
+    return {};
   Finding finding;
   if (primary != nullptr) finding = FromPrimary(f);
   finding.matched = true;

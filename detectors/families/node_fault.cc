@@ -4,6 +4,7 @@
 #include "detectors/families/node_fault.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "detectors/features/gpu_error.h"
 
@@ -36,6 +37,16 @@ bool MayFollowHardware(const logs::Incident& incident) {
   const features::GpuErrorOwner owner = features::OwnerOfGpuError(incident);
   return owner != features::GpuErrorOwner::kProgram &&
          owner != features::GpuErrorOwner::kEnvironment;
+}
+
+bool FollowsALostCard(const JobFeatures& f, const Cause& cause, const std::vector<int32_t>& ranks) {
+  if (cause.incident().kind != IncidentKind::kCudaError || ranks.empty()) return false;
+  return std::any_of(f.gpu.gpus.begin(), f.gpu.gpus.end(), [&](const features::RunGpu& gpu) {
+    return gpu.lost && gpu.lost_since >= f.begin && IsAround(gpu.lost_since, cause.incident().t) &&
+           std::all_of(ranks.begin(), ranks.end(), [&gpu](int32_t rank) {
+             return std::find(gpu.ranks.begin(), gpu.ranks.end(), rank) != gpu.ranks.end();
+           });
+  });
 }
 
 const NodeFault* SwitchFailedUnder(const JobFeatures& f, const Cause& cause) {

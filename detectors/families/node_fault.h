@@ -28,4 +28,10 @@ bool IsAround(Timestamp fault, Timestamp incident);
 // What a card or a fabric that fails looks like from inside.
 bool MayFollowHardware(const logs::Incident& incident);
 
+// What CUDA says of a kernel on a card that falls off the bus may be what it says of a kernel that
+// fails by itself ("unspecified launch failure"): such words of `ranks`, whose card it is, around
+// the moment in which the driver lost it.
+bool FollowsALostCard(const features::JobFeatures& f, const features::Cause& cause,
+                      const std::vector<int32_t>& ranks);
+
 }  // namespace rankscope::families

@@ -17,8 +17,9 @@ namespace {
 using logs::IncidentKind;
 using windows::Candidate;
 
-// The socket tells the peers of an exit before the kernel tells of the status.
-constexpr Duration kTogether = Milliseconds(500);
+// The socket tells the peers of an exit before the kernel tells of the status: Python closes it,
+// and ends its other threads and its CUDA context after that.
+constexpr Duration kTogether = Seconds(1);
 
 struct Left {
   int32_t rank = -1;

@@ -272,6 +272,13 @@ bool TracebackMachine::ContinuesWrapped(std::string_view text) const {
   return !is_log_record && text_width_ + 1 + Characters(word) > box_width_;
 }
 
+// The innermost frame writes to a standard stream.
+bool TracebackMachine::Prints() const {
+  if (frame_count_ == 0) return false;
+  const std::string& code = frames_[(frame_count_ - 1) % kMaxFrames].code;
+  return ContainsAny(code, {"print(", "stdout.", "stderr."});
+}
+
 bool TracebackMachine::FeedMessage(std::string_view text, const CleanLine& line, RecordList& out) {
   // tqdm draws its bars once more when the interpreter ends, and a terminal echoes what was typed.
   if (Contains(text, "%|") || Trim(text) == "^C") return false;
@@ -392,7 +399,7 @@ void TracebackMachine::Emit(RecordList& out) {
     told = false;
   }
   // A standard output that nobody reads any more.
-  if (pending_.kind == IncidentKind::kPeerLost && aside_ &&
+  if (pending_.kind == IncidentKind::kPeerLost && (aside_ || Prints()) &&
       pending_.exception_type == "BrokenPipeError") {
     pending_.kind = IncidentKind::kException;
     told = false;

@@ -87,6 +87,7 @@ class TracebackMachine {
   };
 
   bool FeedFrames(std::string_view text, const CleanLine& line, RecordList& out);
+  bool Prints() const;
   bool FeedMessage(std::string_view text, const CleanLine& line, RecordList& out);
   bool FeedChain(std::string_view text, const CleanLine& line, RecordList& out);
   bool FeedRay(std::string_view text, const CleanLine& line, RecordList& out);

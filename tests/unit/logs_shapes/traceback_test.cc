@@ -263,6 +263,19 @@ TEST(Traceback, NobodyDiesOfThese) {
   EXPECT_EQ(RunTraceback(body)[0].role, Role::kInitiating);
 }
 
+TEST(Traceback, AnOutputThatNobodyReadsIsNoPeer) {
+  const auto raised_at = [](const std::string& code) {
+    return RunTraceback(
+        "Traceback (most recent call last):\n  File \"a.py\", line 5, in <module>\n    " + code +
+        "\nBrokenPipeError: [Errno 32] Broken pipe\n");
+  };
+  for (const char* code : {"print(f'step {i}', flush=True)", "sys.stdout.flush()"}) {
+    ASSERT_THAT(raised_at(code), SizeIs(1));
+    EXPECT_EQ(raised_at(code)[0].kind, IncidentKind::kException) << code;
+  }
+  EXPECT_EQ(raised_at("self.sock.sendall(data)")[0].kind, IncidentKind::kPeerLost);
+}
+
 TEST(Traceback, AsideRightAfterTheRealOne) {
   const std::string body =
       "Traceback (most recent call last):\n"
