@@ -4,6 +4,7 @@
 // X10: ranks disagree about the collective.
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <set>
 #include <utility>
 #include <vector>
@@ -142,8 +143,8 @@ std::string_view SubOfFingerprints(std::string_view message) {
   return "size";
 }
 
-// The two ranks whose fingerprints it prints. One of them is the one that speaks, and nothing says
-// which of the two is wrong.
+// The two ranks whose fingerprints a message prints: the one that speaks, and the first that it
+// differs from.
 std::vector<int32_t> RanksOfFingerprints(std::string_view message) {
   const auto rank_after = [message](std::string_view words) {
     const size_t at = message.find(words);
@@ -154,6 +155,22 @@ std::vector<int32_t> RanksOfFingerprints(std::string_view message) {
   const int32_t other = rank_after("but Rank ");
   if (one < 0 || other < 0 || one == other) return {};
   return {std::min(one, other), std::max(one, other)};
+}
+
+// Each rank compares its fingerprint with all others, so that the one that differs stands in each
+// message. Of a single message, or two of two ranks, nothing says which of both is wrong.
+std::vector<int32_t> RanksThatDiffer(const JobFeatures& f) {
+  std::vector<int32_t> all;
+  for (const Cause& cause : f.causes) {
+    const std::vector<int32_t> both = RanksOfFingerprints(cause.incident().message);
+    if (both.empty()) continue;
+    std::vector<int32_t> common;
+    std::set_intersection(all.begin(), all.end(), both.begin(), both.end(),
+                          std::back_inserter(common));
+    if (!all.empty() && common.empty()) return {};  // several groups differ
+    all = all.empty() ? both : common;
+  }
+  return all;
 }
 
 }  // namespace
@@ -172,8 +189,8 @@ Finding Evaluate(const JobFeatures& f) {
   Finding finding = FromPrimary(f);
   finding.sub = said ? SubOfFingerprints(incident.message) : desync.sub;
   if (said) {
-    std::vector<int32_t> both = RanksOfFingerprints(incident.message);
-    if (!both.empty()) finding.ranks = std::move(both);
+    if (std::vector<int32_t> differ = RanksThatDiffer(f); !differ.empty())
+      finding.ranks = std::move(differ);
   }
   if (device) finding.sub = "op";
   if (watchdogs) {

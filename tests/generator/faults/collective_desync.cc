@@ -40,17 +40,25 @@ void ApplyX10(World& world, Random& random) {
     if (at > of.horizon()) return;
     const auto milliseconds = static_cast<int>(timeout * 1000);
     if (fingerprints) {
-      of.Say(
-          who, at,
-          Text(
-              "[rank%d]: RuntimeError: Detected mismatch between collectives on ranks. Rank %d is "
-              "running collective: CollectiveFingerPrint(SequenceNumber=%d, OpType=%s, "
-              "TensorShape=[1024], TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float "
-              "(default), device=cuda)), but Rank %d is running collective: "
-              "CollectiveFingerPrint(SequenceNumber=%d, OpType=ALLREDUCE, TensorShape=[%d]).",
-              who, who, of.last_step() * 7, op ? "BROADCAST" : "ALLREDUCE", who == 0 ? 1 : 0,
-              of.last_step() * 7, op ? 1024 : 2048),
-          true);
+      // Each rank compares its own with all others, and tells of the first that differs.
+      const auto tell = [&](int own, int other, bool own_differs) {
+        const char* const odd = op ? "BROADCAST" : "ALLREDUCE";
+        const int odd_size = op ? 1024 : 2048;
+        of.Say(own, at,
+               Text("[rank%d]: RuntimeError: Detected mismatch between collectives on ranks. Rank "
+                    "%d is running collective: CollectiveFingerPrint(SequenceNumber=%d, OpType=%s, "
+                    "TensorShape=[%d], TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype="
+                    "float (default), device=cuda)), but Rank %d is running collective: "
+                    "CollectiveFingerPrint(SequenceNumber=%d, OpType=%s, TensorShape=[%d]).",
+                    own, own, of.last_step() * 7, own_differs ? odd : "ALLREDUCE",
+                    own_differs ? odd_size : 1024, other, of.last_step() * 7,
+                    own_differs ? "ALLREDUCE" : odd, own_differs ? 1024 : odd_size),
+               true);
+      };
+      tell(who, who == 0 ? 1 : 0, true);
+      for (int peer = 0; peer < std::min(4, of.plan.ranks); ++peer) {
+        if (peer != who) tell(peer, who, false);
+      }
     } else {
       of.Say(
           who, at,
