@@ -15,6 +15,7 @@
 #include "detectors/families/gpu_peers.h"
 #include "detectors/families/report_culprit.h"
 #include "detectors/families/rows.h"
+#include "detectors/families/sender.h"
 #include "detectors/families/standstill.h"
 #include "detectors/families/thread_causes.h"
 #include "detectors/model/subs.h"
@@ -153,15 +154,6 @@ void NameTheAbsent(const JobFeatures& f, Finding& finding) {
   std::erase(finding.open, Question::kHangCulprit);
 }
 
-// Of a watchdog's report; empty: it is none.
-std::string_view SequenceOf(const logs::Incident& incident) {
-  if (incident.kind != IncidentKind::kCollectiveTimeout) return {};
-  for (const KeyValue& field : incident.fields) {
-    if (field.key == "seq") return field.value;
-  }
-  return {};
-}
-
 // The backend's own words name the ranks that did not come: "3", "1, 2" of gloo's monitored
 // barrier, the rank whose word a new communicator waited for.
 void NameWhoDidNotCome(const logs::Incident& incident, Finding& finding) {
@@ -196,7 +188,8 @@ void NameTheSilent(const JobFeatures& f, Finding& finding) {
   for (const Cause& cause : f.causes) {
     const std::vector<int32_t>& ranks = cause.candidate->ranks;
     all.insert(ranks.begin(), ranks.end());
-    const std::string_view seq = SequenceOf(cause.incident());
+    if (cause.incident().kind != IncidentKind::kCollectiveTimeout) continue;
+    const std::string_view seq = FieldOf(cause, "seq");
     if (seq.empty()) continue;
     if (!place.empty() && seq != place) return;
     place = seq;

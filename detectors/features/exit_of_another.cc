@@ -110,7 +110,7 @@ bool EndedTheProgram(const Candidate& said, const Around& around, const windows:
   const Incident& incident = said.incident;
   if (incident.shape != "traceback" || Has(incident, "tool")) return false;
   if (incident.role != logs::Role::kInitiating || f.train_end) return false;
-  const bool uncaught = Has(incident, "uncaught");
+  const bool uncaught = WasUncaught(incident);
   // A traceback is told when its stream goes on, or ends: records that came meanwhile do not count
   // as later ones.
   if (f.timed && around.last->present() && around.last->t - said.incident.t > kFlushedWithin)

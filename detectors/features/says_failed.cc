@@ -147,12 +147,10 @@ bool EndsAbruptly(std::string_view text, std::string_view lower) {
   // Open MPI's openib, whose words hold one of those that a retry has.
   if (HasAny(lower, {"retry count between two mpi processes has been exceeded"})) return true;
   if (GoesOn(lower) || HasAny(lower, {"early stop", "patience", " not "})) return false;
-  return HasAny(lower, {"core dumped", "timed out", "type=timeout", "exceeded limit",
-                        "limit exceeded", "preempted", "evicted", "aborting",
-                        "terminating the process", "terminated by", "was killed",
-                        "shutting down the "
-                        "node",
-                        "watchdog hang"});
+  return HasAny(lower,
+                {"core dumped", "timed out", "type=timeout", "exceeded limit", "limit exceeded",
+                 "preempted", "evicted", "aborting", "terminating the process", "terminated by",
+                 "was killed", "shutting down the node", "watchdog hang"});
 }
 
 }  // namespace rankscope::features
