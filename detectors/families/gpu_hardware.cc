@@ -81,6 +81,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.ranks = failed->ranks;
     finding.shows.insert(finding.shows.begin(), failed->errors_evidence);
     finding.root = {failed->errors_evidence};
+    finding.values.Set(FieldId::kSure, "yes");
     return finding;
   }
   if (const features::NodeFault* const failed = SwitchFailedUnder(f, *primary);
@@ -132,8 +133,16 @@ Finding Evaluate(const JobFeatures& f) {
   // Software may be all of it; only the same card under another job would tell.
   if (features::OwnerOfGpuError(primary->incident()) == features::GpuErrorOwner::kDriver)
     finding.cap = cap::kUnseenSide;
-  // No program takes a GPU off the bus.
-  if (!off_the_bus) finding.open.push_back(Question::kHardwareOrSoftware);
+  // No program takes a GPU off the bus, and none makes its memory fail: of the latter, the driver
+  // or the GPU's own counters must tell, too.
+  const bool hardware =
+      features::OwnerOfGpuError(primary->incident()) == features::GpuErrorOwner::kHardware;
+  const bool sure = off_the_bus || (hardware && (seen || FailedUnder(f, *primary) != nullptr));
+  if (sure) {
+    finding.values.Set(FieldId::kSure, "yes");
+  } else {
+    finding.open.push_back(Question::kHardwareOrSoftware);
+  }
   return finding;
 }
 

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "detectors/families/curve.h"
+#include "detectors/families/sender.h"
 #include "detectors/features/earlier_text.h"
 #include "detectors/features/gpu_error.h"
 #include "detectors/logs/failures/exception_table.h"
@@ -22,6 +24,30 @@ using logs::Incident;
 using logs::IncidentKind;
 
 namespace {
+
+constexpr std::string_view kOtherDirectory = "slurm_chdir";
+
+// Slurm started the program in another directory than the job asks for, and the file that is
+// missing was looked for there.
+void BlameDirectory(const JobFeatures& f, Finding& finding) {
+  const auto said = std::find_if(f.causes.begin(), f.causes.end(), [](const Cause& cause) {
+    return cause.incident().shape == kOtherDirectory;
+  });
+  const Cause* const primary = f.Primary();
+  if (said == f.causes.end() || primary == nullptr) return;
+  const std::string_view directory = FieldOf(*said, "directory");
+  const std::string_view message = primary->incident().message;
+  if (message.find("No such file or directory") == std::string_view::npos) return;
+  const size_t quote = message.find(" '");  // not that of "can't"
+  const std::string_view path =
+      quote == std::string_view::npos ? std::string_view() : message.substr(quote + 2);
+  const bool there = path.starts_with(directory) && path.substr(directory.size()).starts_with('/');
+  if (directory.empty() || path.empty() || (path.starts_with('/') && !there)) return;
+  finding.advice = "directory_absent";
+  Show(said->evidence, finding);
+  finding.values.Set(FieldId::kDirectory, std::string(directory))
+      .Set(FieldId::kReason, said->incident().message);
+}
 
 // A GPU that cannot be used at all is a matter of the environment.
 bool IsGpuEnvironment(const Incident& incident) {
@@ -89,6 +115,7 @@ bool TrainedInNobodysWords(const JobFeatures& f, const Cause& cause) {
 }
 
 bool IsMine(const Cause& cause) {
+  if (cause.incident().shape == kOtherDirectory) return false;  // by itself, it ends nothing
   return cause.incident().kind == IncidentKind::kException ||
          cause.incident().kind == IncidentKind::kUsageError ||
          logs::RefusesHostMemory(cause.incident()) || IsGpuEnvironment(cause.incident());
@@ -146,6 +173,7 @@ Finding Describe(const JobFeatures& f, const Cause& primary) {
     finding.domain = proto::DOMAIN_INFRASTRUCTURE;
     finding.values.Set(FieldId::kTransient, "yes");
   }
+  BlameDirectory(f, finding);
   finding.open.push_back(Question::kFixSemantics);
   return finding;
 }

@@ -106,11 +106,16 @@ void CiteThrottle(Citer& citer, JobFeatures& f, RunGpu& gpu) {
   evidence.begin = f.now - Seconds(2 * kMinuteSeconds);
   evidence.observed = std::min(gpu.now.severe_duty, gpu.before.severe_duty);
   evidence.unit = "ratio";
-  evidence.values.Set(FieldId::kBits, int64_t{gpu.now.severe_bits | gpu.before.severe_bits})
-      .Set(FieldId::kClock, gpu.clock)
-      .Set(FieldId::kBest,
-           std::max(gpu.best_clock, std::isfinite(gpu.peers_clock) ? gpu.peers_clock : 0.0))
-      .Set(FieldId::kTemperature, gpu.temperature);
+  evidence.values.Set(FieldId::kBits, int64_t{gpu.now.severe_bits | gpu.before.severe_bits});
+  // Clock and temperature are those of now: of a GPU that has recovered, they show nothing.
+  constexpr double kLower = 0.98;
+  const double best =
+      std::max(gpu.best_clock, std::isfinite(gpu.peers_clock) ? gpu.peers_clock : 0.0);
+  if (best <= 0 || gpu.clock <= kLower * best) {
+    evidence.values.Set(FieldId::kClock, gpu.clock)
+        .Set(FieldId::kBest, best)
+        .Set(FieldId::kTemperature, gpu.temperature);
+  }
   gpu.throttle_evidence = AddOfGpu(std::move(evidence), gpu, citer, f);
 }
 

@@ -81,6 +81,14 @@ constexpr Row kRows[] = {
     {kProgram, "", "execve(): ", "No such file or directory", "exec_missing"},
     {kProgram, "", "execve(): ", "Permission denied", "exec_denied"},
     {kProgram, "", "execve(): ", "Exec format error", "exec_format"},
+    // slurm/src: srun, sbatch and salloc about what slurmctld refuses.
+    {kProgram, "", "Unable to create step for job", "", "slurm_refuses"},
+    {kProgram, "", "Unable to allocate resources: ", "", "slurm_refuses"},
+    {kProgram, "", "Batch job submission failed: ", "", "slurm_refuses"},
+    // EFBIG of write(2): Python ignores the SIGXFSZ that comes with it.
+    {kProgram, "", "[Errno 27]", "", "file_size_limit"},
+    // EAGAIN of pthread_create(3), as CPython says it.
+    {kProgram, "", "can't start new thread", "", "thread_limit"},
     // Shared memory: shm_open with O_EXCL, and what a full /dev/shm refuses.
     {kProgram, "FileExistsError", "/dev/shm", "", "stale_segment"},
     {kProgram, "FileExistsError", "'/psm_", "", "stale_segment"},

@@ -42,6 +42,12 @@ void Replace(int64_t& old, int64_t told, int64_t absent) {
   if (told != absent) old = told;
 }
 
+// The accounting's row of a job that was cancelled in the queue: Slurm writes the time of the
+// cancel as its start, too.
+bool NeverRan(const SchedulerRecord& record, std::string_view state) {
+  return state.starts_with("CANCELLED") && record.nodes.empty() && record.elapsed_seconds == 0;
+}
+
 }  // namespace
 
 bool SchedulerStateWaits(std::string_view state) {
@@ -157,7 +163,8 @@ SchedulerHistory::State SchedulerHistory::Commit(const SchedulerRecord& record,
   const bool another = state_ != state;
   state_ = state;
   state_origin_ = record.origin;
-  SchedulerRun* const run = SchedulerStateWaits(state) ? nullptr : RunOf(record.start, clock);
+  const bool queued = SchedulerStateWaits(state) || NeverRan(record, state);
+  SchedulerRun* const run = queued ? nullptr : RunOf(record.start, clock);
   if (run == nullptr) return {another, nullptr, record.by};
   // An answer that was overtaken by another.
   if (run->ended() && SchedulerStateGoesOn(state)) return {false, run, record.by};

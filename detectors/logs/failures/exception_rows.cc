@@ -24,6 +24,7 @@ constexpr ClassRow kFaultByWords[] = {
     {"", "trust_remote_code", kConfig},
     {"", "ProcessGroupNCCL is only supported with GPUs", kEnv},
     {"", "on a CUDA device but torch.cuda.is_available() is False", kEnv},
+    {"", "[Errno 27]", kConfig},                         // EFBIG: a limit on the size of files
     {"", "deserialize object on CUDA device", kConfig},  // saved on more devices than there are
 
     // Programs and libraries: what is installed, and whether its parts fit together.

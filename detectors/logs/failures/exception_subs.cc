@@ -14,6 +14,7 @@ constexpr ClassRow kSubs[] = {
     {"", "Too many open files", "other"},
     {"", "DataLoader worker (pid", "other"},
     {"", "can't start new thread", "other"},
+    {"", "[Errno 27]", "other"},
     {"", "was terminated abruptly while the future", "other"},
     {"", "subprocesses has abruptly died", "other"},
     {"ModuleNotFoundError", "", "missing_module"},

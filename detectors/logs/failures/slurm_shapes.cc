@@ -42,6 +42,7 @@ constexpr std::string_view kBatchAnchors[] = {"=>> PBS: job killed", "TERM_RUNLI
 constexpr std::string_view kRefusalAnchors[] = {
     "Unable to create step for job ",
     "Unable to allocate resources: ", "Batch job submission failed: ", "execve(): "};
+constexpr std::string_view kDirectoryAnchors[] = {"couldn't chdir to `"};
 constexpr std::string_view kWaitAnchors[] = {"srun: First task exited "};
 constexpr std::string_view kStateAnchors[] = {"srun: StepId="};
 constexpr std::string_view kTerminatingAnchors[] = {"srun: Terminating StepId=",
@@ -210,6 +211,19 @@ void ParseRefusal(const CleanLine& line, RecordList& out) {
   out.push_back(std::move(incident));
 }
 
+// "slurmstepd: error: couldn't chdir to `/no/such/dir': No such file or directory: going to /tmp
+// instead": the task runs there, and may need no file of its directory.
+void ParseDirectory(const CleanLine& line, RecordList& out) {
+  const std::string_view elsewhere = Before(After(line.text, ": going to "), " instead");
+  if (!line.text.starts_with("slurmstepd") || elsewhere.empty()) return;
+  Incident incident = MakeIncident(IncidentKind::kUsageError, line, "slurm_chdir");
+  incident.role = Role::kCascade;
+  incident.rank = -1;
+  incident.message = Capped(After(line.text, "error: "), kMessageCap);
+  AddField(incident, "directory", Capped(elsewhere, 255));
+  out.push_back(std::move(incident));
+}
+
 // srun's --wait has run out. It prints what its tasks do, and ends the step; the task that had
 // ended first is what is amiss, and not these words.
 void ParseWait(const CleanLine& line, RecordList& out) {
@@ -286,6 +300,10 @@ constexpr ShapeRow kRows[] = {
      "=>> PBS: job killed: walltime 7261 exceeded limit 7200"},
     {"slurm_refusal", "Slurm cannot start what it was asked to", kRefusalAnchors, ParseRefusal,
      "slurmstepd: error: execve(): train_all.sh: Permission denied"},
+    {"slurm_chdir", "Slurm starts a task in another directory than was asked for",
+     kDirectoryAnchors, ParseDirectory,
+     "slurmstepd: error: couldn't chdir to `/home/u/run7': No such file or directory: going to "
+     "/tmp instead"},
     {"srun_wait", "srun ends a step of which a task had ended (--wait)", kWaitAnchors, ParseWait,
      "srun: First task exited 30s ago"},
     {"srun_state", "srun says what a task does", kStateAnchors, ParseState,

@@ -50,6 +50,16 @@ class SchedulerHistoryTest : public testing::Test {
   SchedulerHistory history_;
 };
 
+TEST_F(SchedulerHistoryTest, ACancelInTheQueueIsNoRun) {
+  Row(kDay, kDay + 720, "PREEMPTED", "n1");
+  Row(kDay + 900, kDay + 900, "CANCELLED", "");  // its start is the time of the cancel
+  ASSERT_EQ(history_.runs().size(), 1u);
+  EXPECT_EQ(history_.runs()[0].state, "PREEMPTED");
+  EXPECT_EQ(history_.state(), "CANCELLED");
+  Row(kDay + 1000, kDay + 1000, "CANCELLED", "n2");  // it had nodes
+  EXPECT_EQ(history_.runs().size(), 2u);
+}
+
 TEST_F(SchedulerHistoryTest, RowsAreRunsInTheOrderOfTheirStarts) {
   Row(kDay + 1000, kDay + 8200, "COMPLETED", "n2");
   Row(kDay, kDay + 720, "PREEMPTED", "n1");
