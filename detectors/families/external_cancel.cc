@@ -3,6 +3,7 @@
 
 // X20: somebody outside asked the run to stop: a user, a script, an operator.
 #include <algorithm>
+#include <csignal>
 #include <string>
 
 #include "detectors/families/curve.h"
@@ -41,11 +42,17 @@ bool FailedElsewhere(const JobFeatures& f, const logs::Incident& cancelled) {
 // Whether it shows that somebody or something asked the run to stop.
 bool AsksToStop(const Cause& cause) {
   const logs::Incident& incident = cause.incident();
-  constexpr int32_t kTerminated = 15, kInterrupted = 2;
   return incident.kind == IncidentKind::kTerminated ||
          (incident.kind == IncidentKind::kSchedulerEnd && incident.sub == subs::kCancelled) ||
          (incident.kind == IncidentKind::kSignalDeath &&
-          (incident.signal == kTerminated || incident.signal == kInterrupted));
+          (incident.signal == SIGTERM || incident.signal == SIGINT));
+}
+
+std::string_view SubOf(int32_t signal) {
+  if (signal == SIGINT) return "sigint";
+  if (signal == SIGKILL) return "sigkill";
+  if (signal == SIGHUP) return "sighup";
+  return "sigterm";
 }
 
 Finding EndedFromOutside(const JobFeatures& f) {
@@ -71,19 +78,24 @@ Finding EndedFromOutside(const JobFeatures& f) {
   const logs::Incident& incident = primary->incident();
   const bool cancelled =
       incident.kind == IncidentKind::kSchedulerEnd && incident.sub == subs::kCancelled;
+  const bool killed = KilledTheRun(f, *primary);
   const bool told = incident.kind == IncidentKind::kTerminated ||
                     (incident.kind == IncidentKind::kSignalDeath &&
-                     (incident.signal == 15 || incident.signal == 2)) ||
-                    KilledTheRun(f, *primary);
+                     (incident.signal == SIGTERM || incident.signal == SIGINT)) ||
+                    killed;
   if (!cancelled && !told) return {};
   if (cancelled && primary->candidate->store == proto::STORE_LOG && FailedElsewhere(f, incident))
     return {};
   const Cause* const sent = told ? FindSender(f, *primary) : nullptr;
-  if (sent != nullptr && IsCleanUp(*sent)) return {};
+  // No scheduler ends a run with SIGINT unless it is asked to: scancel --signal, or Ctrl-C in srun.
+  const bool asked =
+      incident.signal == SIGINT && sent != nullptr && FieldOf(*sent, "sent_by") == "scheduler";
+  if (sent != nullptr && IsCleanUp(*sent) && !asked) return {};
   Finding finding = cancelled ? SchedulerFinding(f, subs::kCancelled) : FromPrimary(f);
   if (told) {
-    finding.sub = incident.signal == 2 ? "sigint" : incident.signal == 9 ? "sigkill" : "sigterm";
-    if (finding.signal == 0) finding.signal = 15;
+    finding.sub = SubOf(incident.signal);
+    if (finding.signal == 0) finding.signal = SIGTERM;
+    if (killed) finding.ranks.clear();  // all alike
     finding.symptom = "ended_by_scheduler";
     finding.component = "external";
     finding.domain = proto::DOMAIN_UNKNOWN;
@@ -95,8 +107,10 @@ Finding EndedFromOutside(const JobFeatures& f) {
     const std::string_view by = sent == nullptr ? std::string_view() : FieldOf(*sent, "sent_by");
     if (!by.empty() && by != "kernel" && by != "itself") {
       JudgeSender(f, *sent, finding);
+      if (incident.signal == SIGHUP && by == "same_user") finding.advice = "hung_up";
       return finding;
     }
+    if (incident.signal == SIGHUP) finding.advice = "hung_up";
   }
   // Who cancels a run mostly has seen that it stood.
   if (!f.timed && f.silence_evidence != features::kNoEvidence &&

@@ -55,14 +55,21 @@ bool IsCleanUp(const Cause& sent) {
 
 bool KilledTheRun(const JobFeatures& f, const Cause& primary) {
   const Cause* const sent = FindSender(f, primary);
-  if (sent == nullptr || primary.incident().signal != SIGKILL) return false;
-  const std::string_view by = FieldOf(*sent, "sent_by"), pid = FieldOf(*sent, "sender_pid");
-  if (by != "other_user" && by != "same_user" && by != "runtime") return false;
+  const int32_t signal = primary.incident().signal;
+  const std::string_view by = sent == nullptr ? std::string_view() : FieldOf(*sent, "sent_by");
+  const bool outside = by == "other_user" || by == "same_user" || by == "runtime";
+  // A terminal that is closed hangs up all that was started from it.
+  const bool hung_up = signal == SIGHUP && (sent == nullptr || by == "kernel");
+  if (!hung_up && !(outside && (signal == SIGKILL || signal == SIGHUP))) return false;
   std::set<int32_t> killed;
   for (const Cause& cause : f.causes) {
-    if (cause.incident().shape == "signal_sent" && cause.incident().signal == SIGKILL &&
-        FieldOf(cause, "sender_pid") == pid && cause.incident().rank >= 0)
-      killed.insert(cause.incident().rank);
+    const logs::Incident& incident = cause.incident();
+    if (incident.kind != logs::IncidentKind::kSignalDeath || incident.signal != signal ||
+        incident.rank < 0 || cause.candidate->store == proto::STORE_LOG)
+      continue;
+    const bool same = sent != nullptr && incident.shape == "signal_sent" &&
+                      FieldOf(cause, "sender_pid") == FieldOf(*sent, "sender_pid");
+    if (hung_up || same) killed.insert(incident.rank);
   }
   return killed.size() >= 2 && killed.size() >= f.rank_pids.size();
 }

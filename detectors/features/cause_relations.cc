@@ -66,6 +66,9 @@ bool Supports(const Cause& other, const Cause& cause) {
   // The kernel saw the request that the program, or its end, then tells of.
   if (b.kind == IncidentKind::kTerminated && b.shape == "signal_sent") return IsTakedown(a);
   if (!SharesProcess(*other.candidate, *cause.candidate)) return false;
+  // Python's KeyboardInterrupt, and the kernel about the SIGINT that it ended with.
+  if (b.kind == IncidentKind::kTerminated && b.signal == SIGINT)
+    return a.shape == "signal_sent" && a.signal == SIGINT;
   const bool raised = b.kind == IncidentKind::kHostOom && !b.exception_type.empty();
   if ((b.kind == IncidentKind::kSignalDeath || b.kind == IncidentKind::kHostOom) && !raised) {
     if (a.kind == IncidentKind::kSignalDeath)
