@@ -177,6 +177,23 @@ bool CardWaits(const JobFeatures& f, int32_t rank) {
   });
 }
 
+using Told = std::vector<std::pair<const RankWait*, const SubRow*>>;
+
+// The ranks that rest alike: who looks after its collective between two sleeps does so for most of
+// its time, and one of them for a little more than the next.
+size_t CountAtRest(const JobFeatures& f, const Told& told, const SubRow& row) {
+  constexpr double kMostly = 0.5;
+  const WaitClass rest = &row == &kSleepRow ? WaitClass::kSleep : WaitClass::kGpu;
+  return static_cast<size_t>(
+      std::count_if(f.waits.ranks.begin(), f.waits.ranks.end(), [&](const RankWait& rank) {
+        if (rank.stopped_seconds > 0) return false;
+        const auto own = std::find_if(told.begin(), told.end(),
+                                      [&rank](const auto& of) { return of.first == &rank; });
+        if (own != told.end()) return own->second == &row;
+        return Waits(rank) && rank.cause == StackCause::kUnknown && rank.share(rest) >= kMostly;
+      }));
+}
+
 void Cite(const RankWait& rank, ThreadCause& cause) {
   for (const features::EvidenceRef ref :
        {rank.stopped_evidence, rank.snapshot_evidence, rank.evidence, rank.quota_evidence}) {
@@ -184,6 +201,11 @@ void Cite(const RankWait& rank, ThreadCause& cause) {
     if (rank.frozen && ref != rank.stopped_evidence) continue;
     if (ref != kNoEvidence) cause.shows.push_back(ref);
   }
+}
+
+bool WaitsForChild(const RankWait& rank) {
+  return rank.cause == StackCause::kChild ||
+         (features::IsVictim(rank.cause) && rank.share(WaitClass::kChild) >= kNearlyAlways);
 }
 
 ThreadCause Made(const JobFeatures& f, const SubRow& row, const RankWait& rank) {
@@ -195,7 +217,11 @@ ThreadCause Made(const JobFeatures& f, const SubRow& row, const RankWait& rank) 
   cause.domain = row.domain;
   if (rank.frozen) cause.advice = "frozen";
   if (&row == &kStarvedRow && IsThrottled(rank)) cause.advice = "cpu_quota";
-  if (rank.stopped_seconds == 0 && rank.cause == StackCause::kFuse) cause.advice = "fuse";
+  if (rank.stopped_seconds == 0) {
+    if (rank.cause == StackCause::kFuse) cause.advice = "fuse";
+    if (&row == &kOwnWorkRow && WaitsForChild(rank)) cause.advice = "waits_for_child";
+    if (&row == &kOwnWorkRow && rank.cause == StackCause::kPipe) cause.advice = "waits_for_pipe";
+  }
   cause.ranks = {rank.rank};
   cause.proved = rank.stopped_seconds > 0;
   if (rank.stopped_seconds > 0) cause.onset = f.now - Seconds(rank.stopped_seconds);
@@ -228,7 +254,7 @@ ThreadCause CauseOfRank(const JobFeatures& f, const RankWait& rank) {
 }
 
 ThreadCause CauseOfStandstill(const JobFeatures& f) {
-  std::vector<std::pair<const RankWait*, const SubRow*>> told;
+  Told told;
   size_t waiting = 0, stopped = 0;
   for (const RankWait& rank : f.waits.ranks) {
     const bool for_its_card = rank.stopped_seconds == 0 && CardWaits(f, rank.rank);
@@ -248,18 +274,17 @@ ThreadCause CauseOfStandstill(const JobFeatures& f) {
   // counts as waiting by its calls.
   const auto is_victim = [&f, &told](const auto& of) {
     const bool at_rest = of.second == &kDriverRow || of.second == &kSleepRow;
-    return at_rest && 2 * std::count_if(told.begin(), told.end(), [&of](const auto& other) {
-                        return other.second == of.second;
-                      }) > static_cast<int64_t>(f.waits.ranks.size());
+    return at_rest && 2 * CountAtRest(f, told, *of.second) > f.waits.ranks.size();
   };
   const auto in_collective = [&f](const auto& of) {
     const auto& inside = f.collectives.waiting;
     return of.first->stopped_seconds == 0 && !f.collectives.absent.empty() &&
            std::binary_search(inside.begin(), inside.end(), of.first->rank);
   };
-  std::vector<std::pair<const RankWait*, const SubRow*>> actors;
+  Told actors;
   std::copy_if(told.begin(), told.end(), std::back_inserter(actors),
                [&](const auto& of) { return !is_victim(of) && !in_collective(of); });
+  if (actors.empty() && std::all_of(told.begin(), told.end(), is_victim)) return {};
   if (!actors.empty() && actors.size() < told.size()) {
     waiting += told.size() - actors.size();
     told = std::move(actors);
