@@ -37,6 +37,7 @@ test_packages=(
 nightly_packages=(
   lintian rpm mmdebstrap python3 systemd binutils patchelf       # packages: built, judged, installed in a fresh root
   buildah                                                        # an image of them
+  victoria-metrics                                               # vmalert: a second reader of the rules
 )
 
 die() {

@@ -47,6 +47,10 @@ def without_comments(text):
     return "".join(line + "\n" for line in text.splitlines() if not line.startswith("#"))
 
 
+def groups_of(path):
+    return without_comments(path.read_text(encoding="utf-8")).removeprefix("groups:\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
@@ -57,7 +61,7 @@ def main():
     config = (ROOT / "deploy/config.yaml").read_text(encoding="utf-8")
     changed = config.replace('listen: ["127.0.0.1:10177"]', 'listen: ["0.0.0.0:10177"]').replace(
         'mapping_dir: ""', "mapping_dir: /run/rankscope/job-mapping")
-    rules = without_comments((ROOT / "alerts/rankscope_alerts.yaml").read_text(encoding="utf-8"))
+    rules = "groups:\n" + "".join(groups_of(ROOT / f"alerts/{name}") for name in ("rankscope_alerts.yaml", "rankscope_rules.yaml"))
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for name, text in (("kustomization.yaml", KUSTOMIZATION.format(image=arguments.image, version=version)), ("namespace.yaml", NAMESPACE),
                        ("config.yaml", changed), ("prometheusrule.yaml", RULE + "".join(f"  {line}\n" for line in rules.splitlines()))):

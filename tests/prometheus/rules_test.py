@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""promtool accepts every rule, every dashboard query parses, each alert's test holds, and a real Prometheus fires on a
+"""promtool accepts every rule, every dashboard query parses, alerts say what they should, and a real Prometheus fires on a
 real scrape. Usage: rules_test.py FLIP_SERVER SOURCE_DIR"""
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ import tempfile
 from support import dashboard_queries, need, scraped, wait_for
 
 SOURCE = pathlib.Path(sys.argv[2])
-RULES = sorted((SOURCE / "alerts").glob("*.yaml"))
+RULES = sorted((SOURCE / "alerts").glob("rankscope_*.yaml"))
 
 
 def promtool(*arguments):
@@ -37,6 +38,30 @@ def check_dashboards():
         promtool("check", "rules", path)
 
 
+def check_pages():
+    """The queries of the alerts' pages as one rule file: each line of a block is one."""
+    rules = []
+    for path in sorted((SOURCE / "alerts/runbooks").glob("*.md")):
+        for block in re.findall(r"^```promql\n(.*?)^```$", path.read_text(encoding="utf-8"), re.M | re.S):
+            rules += [{"record": f"page:{len(rules) + number}", "expr": query, "labels": {"page": path.stem}}
+                      for number, query in enumerate(block.splitlines())]
+    assert len(rules) > 20
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "pages.yaml"
+        path.write_text(json.dumps({"groups": [{"name": "p", "rules": rules}]}), encoding="utf-8")
+        promtool("check", "rules", path)
+
+
+def check_with_vmalert():
+    """VictoriaMetrics' own reader of rules, where it is installed (Debian package victoria-metrics)."""
+    if shutil.which("vmalert") is None:
+        print("vmalert is not installed: VictoriaMetrics is not asked")
+        return
+    for path in RULES:
+        done = subprocess.run(["vmalert", "-dryRun", f"-rule={path}"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def firing(prometheus):
     return {labels["alertname"]: labels
             for labels, _ in prometheus.query('ALERTS{alertstate="firing"}')}
@@ -53,13 +78,14 @@ def check_live():
         with scraped(sys.argv[1], impatient) as (server, prometheus):
             server.publish("healthy")
             wait_for("the first scrape", lambda: prometheus.value('up{job="rankscope"}') == "1")
-            assert "RankscopeVerdictCritical" not in firing(prometheus)
+            assert "RankscopeJobHangs" not in firing(prometheus)
             server.publish("hanging")
-            labels = wait_for("the alert", lambda: firing(prometheus).get("RankscopeVerdictCritical"))
+            labels = wait_for("the alert", lambda: firing(prometheus).get("RankscopeJobHangs"))
             assert labels["job_id"] == "8841" and labels["family"] == "collective_hang", labels
             assert labels["severity"] == "critical", labels
+            assert (labels["user"], labels["account"], labels["partition"]) == ("ada", "science", "gpu"), labels
             server.publish("healthy")
-            wait_for("the alert's end", lambda: "RankscopeVerdictCritical" not in firing(prometheus))
+            wait_for("the alert's end", lambda: "RankscopeJobHangs" not in firing(prometheus))
 
 
 def main():
@@ -67,6 +93,8 @@ def main():
     promtool("check", "rules", *RULES)
     promtool("test", "rules", SOURCE / "tests/prometheus/alerts_test.yaml")
     check_dashboards()
+    check_pages()
+    check_with_vmalert()
     check_live()
     print("ok")
 

@@ -4,8 +4,10 @@
 import contextlib
 import http.client
 import http.server
+import importlib
 import json
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
@@ -39,6 +41,26 @@ def wait_for(what, condition, seconds=30):
     raise AssertionError(f"not within {seconds} s: {what}")
 
 
+def mixin_of(source):
+    """alerts/mixin.py of the tree."""
+    sys.path.insert(0, str(pathlib.Path(source) / "alerts"))
+    return importlib.import_module("mixin")
+
+
+# promtool evaluates groups in any order unless it is told one; Prometheus, too, but an evaluation later all is the same.
+GROUPS = ["rankscope.owners", "alerts"]
+
+
+def rules_of(mixin, names):
+    """Those of the rule file that make these alerts, in GROUPS."""
+    settings = mixin.Settings()
+    lines = ["groups:", *mixin.recorded_lines(GROUPS[0], mixin.recorded.OWNERS, settings), f"  - name: {GROUPS[1]}", "    rules:"]
+    for alert in mixin.all_alerts():
+        if alert.name in names:
+            lines += mixin.alert_lines(alert, settings)
+    return "\n".join(lines) + "\n"
+
+
 def fetch(url, **headers):
     with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
         return answer.read().decode()
@@ -49,6 +71,12 @@ def dashboard_queries(dashboard):
     for panel in dashboard["panels"]:
         for target in panel.get("targets", []):
             yield panel["title"], target["expr"]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 class FlipServer:
@@ -114,19 +142,19 @@ class Proxy:
 class Prometheus:
     """Scrapes `address`, or what `jobs` (scrape_configs) say, every `interval`; retries with another port when somebody takes the one it found."""
 
-    def __init__(self, folder, address, rules=(), flags=(), interval="200ms", jobs=None):
+    def __init__(self, folder, address, rules=(), flags=(), interval="200ms", jobs=None, alerting=None):
         config = {
             "global": {"scrape_interval": interval, "scrape_timeout": interval, "evaluation_interval": interval},
             "rule_files": list(rules),
             "scrape_configs": jobs or [{"job_name": "rankscope", "static_configs": [{"targets": [address]}]}],
         }
+        if alerting:
+            config["alerting"] = alerting
         path = os.path.join(folder, "prometheus.yml")
         with open(path, "w", encoding="utf-8") as out:
             json.dump(config, out)  # JSON is YAML
         for _ in range(5):
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                port = probe.getsockname()[1]
+            port = free_port()
             self.url = f"http://127.0.0.1:{port}"
             self._process = subprocess.Popen(
                 [need("prometheus"), f"--config.file={path}", f"--storage.tsdb.path={folder}/data",
