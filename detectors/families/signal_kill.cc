@@ -82,6 +82,12 @@ bool ToldByFaultHandler(const JobFeatures& f) {
                      [](const Cause& cause) { return cause.incident().shape == "faulthandler"; });
 }
 
+// timeout(1) ends its child and then its own group, itself included: with SIGKILL, which it cannot
+// ignore, it looks like a program that kills itself.
+bool IsTimeout(const Cause& sent) {
+  return FieldOf(sent, "sender") == "timeout" && sent.incident().signal == SIGKILL;
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -130,7 +136,7 @@ Finding Evaluate(const JobFeatures& f) {
   } else if ((finding.signal == SIGKILL || finding.signal == SIGTERM) && by == "itself") {
     finding.domain = proto::DOMAIN_WORKLOAD;
     finding.component = "process";
-    finding.advice = "killed_itself";
+    finding.advice = IsTimeout(*sent) ? "timed_out" : "killed_itself";
   } else if (finding.signal == SIGKILL) {
     finding.domain = proto::DOMAIN_UNKNOWN;
     finding.component = "process";

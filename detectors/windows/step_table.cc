@@ -33,7 +33,10 @@ bool StepSeen::told() const {
 }
 
 // The batch step's record is of the script, which does more than train.
+// A step that srun ends itself (--wait) is COMPLETED by its record, whatever its tasks died of.
 bool StepSeen::ended_well() const {
+  const bool killed = alive == 0 && (bad_status & 0x7f) != 0;
+  if (killed) return false;
   if (told() && !is_batch()) return state == "COMPLETED" && (exit.empty() || exit == "0:0");
   return alive == 0 && world > 0 && ranks >= world && well == ranks;
 }
