@@ -119,6 +119,16 @@ bool IsAboutConnecting(const Incident& incident) {
   });
 }
 
+bool WasClosedInOrder(const Incident& loss) {
+  constexpr std::string_view kWords[] = {"Connection closed by peer",
+                                         "Connection closed by remote peer"};
+  return loss.kind == IncidentKind::kPeerLost &&
+         std::any_of(std::begin(kWords), std::end(kWords), [&](std::string_view words) {
+           return loss.message.find(words) != std::string::npos ||
+                  loss.line.find(words) != std::string::npos;
+         });
+}
+
 bool OfProcessGroup(const Incident& incident) {
   if (incident.frame == FrameKind::kCollective || incident.frame == FrameKind::kRendezvous)
     return true;

@@ -50,6 +50,10 @@ bool LeftByItself(const std::vector<Cause>& causes, const Cause& lost);
 // An exception that a connection or a name raised in the program's own code.
 bool IsAboutConnecting(const logs::Incident& incident);
 
+// The other end closed the connection, as the kernel does for a process that ends; a path that
+// breaks resets it or is silent.
+bool WasClosedInOrder(const logs::Incident& loss);
+
 // A lost peer of the process group. A broken pipe to a logger or a helper process is none.
 bool OfProcessGroup(const logs::Incident& incident);
 

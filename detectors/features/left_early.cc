@@ -21,6 +21,9 @@ using windows::Candidate;
 // and ends its other threads and its CUDA context after that.
 constexpr Duration kTogether = Seconds(1);
 
+// Finalising an interpreter with a CUDA context takes that long.
+constexpr Duration kSlowExit = Seconds(10);
+
 struct Left {
   int32_t rank = -1;
   const Candidate* end = nullptr;   // as the kernel tells it; null: only srun does
@@ -59,8 +62,10 @@ bool WasAskedToStop(const windows::JobWindow& job, const Left& left) {
   });
 }
 
-// A peer that lost its connection when the rank had left, or in the same moment.
-const Candidate* LossAfter(const windows::JobWindow& job, const Left& left) {
+// A peer that lost its connection when the rank had left, or in the same moment. Where the peer's
+// kernel closed the connection in order and all ranks are here, no path broke and nobody else was
+// lost: then the first to end has left, however long its end took.
+const Candidate* LossAfter(const windows::JobWindow& job, const Left& left, int32_t world_size) {
   const std::vector<Candidate>& all = job.incidents().all();
   const auto lost = [&job](const Candidate& said) {
     return said.incident.kind == IncidentKind::kPeerLost && IsOfAttempt(job, said) &&
@@ -71,8 +76,11 @@ const Candidate* LossAfter(const windows::JobWindow& job, const Left& left) {
     return lost(said) && said.incident.rank == left.rank;
   });
   if (itself) return nullptr;
+  const bool all_here = !job.ranks().empty() && world_size > 1 &&
+                        job.ranks().size() >= static_cast<size_t>(world_size);
   const auto found = std::find_if(all.begin(), all.end(), [&](const Candidate& said) {
-    return lost(said) && left.t() <= said.incident.t + kTogether;
+    const bool slow = all_here && WasClosedInOrder(said.incident);
+    return lost(said) && left.t() <= said.incident.t + (slow ? kSlowExit : kTogether);
   });
   return found == all.end() ? nullptr : &*found;
 }
@@ -151,7 +159,7 @@ void DescribeWhoLeft(const windows::JobWindow& job, const windows::AttemptWindow
   if (f.world_size <= 1 || !f.timed) return;
   Left left = FirstToEnd(job);
   if (!left.well() || WasAskedToStop(job, left)) return;
-  left.word = LossAfter(job, left);
+  left.word = LossAfter(job, left, f.world_size);
   if (left.word != nullptr) Infer(left, kLeftEarly, job, window, citer, f);
 }
 
