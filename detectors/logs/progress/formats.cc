@@ -41,6 +41,7 @@ constexpr Anchors kXTransformer[] = {" batches | "};
 constexpr Anchors kMeter[] = {"Epoch", "Train: "};
 constexpr Anchors kLightning[] = {"loss=", "loss_step="};
 constexpr Anchors kLightningRich[] = {"it/s"};
+constexpr Anchors kTqdm[] = {"loss", "Loss", "LOSS"};
 constexpr Anchors kTfEstimator[] = {"step = ", "Saving dict for global step "};
 constexpr Anchors kTfSlim[] = {"global step "};
 constexpr Anchors kTfOrbit[] = {"| output: "};
@@ -214,7 +215,7 @@ constexpr FormatRow kDialects[] = {
      "Epoch 0:  22%|##   | 4/18 [00:17<01:02,  4.47s/it, loss=10.125, v_num=3]"},
     {"lightning_rich", "lightning", kLightningRich, ParseLightningRich,
      "Epoch 0/9 ━━━━━━━━ 18/18 0:00:05 • 0:00:00 3.5it/s v_num: 0 train_loss: 2.375"},
-    {"tqdm_loop", "pytorch_example", kLightning, ParseTqdmLoop,
+    {"tqdm_loop", "pytorch_example", kTqdm, ParseTqdmLoop,
      "training:  10%|#    | 100/1000 [01:40<15:00,  1.00it/s, loss=0.75, lr=0.001]"},
     {"keras", "keras", kKeras, ParseKeras,
      "100/100 [======] - 32s 320ms/step - loss: 0.125 - acc: 0.99"},
@@ -282,7 +283,8 @@ bool ParseRow(size_t row, OwnText& text, RecordList& out) {
 
 int DialectStrength(const Progress& progress) {
   if (progress.generic) return 0;
-  return progress.format == "deepspeed" ? 1 : 2;
+  if (progress.format == "deepspeed") return 1;
+  return progress.format == "deepspeed_pipe" ? 2 : 3;
 }
 
 std::span<const FormatRow> Formats() {

@@ -73,6 +73,9 @@ bool ParseGeneric(const CleanLine& line, RecordList& out) {
     return true;
   }
   if (index == nullptr || !IsIndex(index->value)) return false;
+  if (index->unit == "k" || index->unit == "K" || index->unit == "M") return false;
+  // The step of a bar stands in the bar, not in the epoch before it.
+  if (by_epoch && text.find("%|") != std::string_view::npos) return false;
   const size_t distance = loss->at > index->at ? loss->at - index->at : index->at - loss->at;
   if (distance > kMaxDistance) return false;
   FillFromPairs(pairs, progress);

@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kMaxColumns = 32;
 constexpr size_t kMaxHeader = 600;  // kMaxColumns names
+constexpr size_t kMaxText = 40;     // of a cell that holds a word or a time
 constexpr int32_t kMaxStrays = 20;  // bars and warnings between two rows; more, and it is over
 
 // Rows that have no loss which can be judged are records all the same.
@@ -27,8 +28,35 @@ struct Cells {
   size_t size = 0;
 };
 
+// The bars that tables are drawn with: tabulate, PrettyTable, Markdown, rich.
+constexpr std::string_view kBars[] = {"|", "\xe2\x94\x82", "\xe2\x94\x83"};
+
+size_t BarAt(std::string_view text) {
+  for (const std::string_view bar : kBars) {
+    if (text.starts_with(bar)) return bar.size();
+  }
+  return 0;
+}
+
+// "| step | loss |", "step | loss": bars between the cells and perhaps around them.
+bool SplitBars(std::string_view text, Cells& cells) {
+  cells.size = 0;
+  text = Trimmed(text);
+  text.remove_prefix(BarAt(text));
+  while (!text.empty()) {
+    if (cells.size == kMaxColumns) return false;
+    size_t end = 0;
+    while (end < text.size() && BarAt(text.substr(end)) == 0) ++end;
+    cells.cell[cells.size++] = Trimmed(text.substr(0, end));
+    text.remove_prefix(end);
+    text.remove_prefix(BarAt(text));
+  }
+  return cells.size >= 2;
+}
+
 // False where there are too many or, with blanks between, one only.
 bool Split(std::string_view text, char separator, Cells& cells) {
+  if (separator == '|') return SplitBars(text, cells);
   cells.size = 0;
   if (separator == ' ' || separator == '#') text = Trimmed(text);
   const std::string_view between = separator == ' '   ? "  "
@@ -86,6 +114,20 @@ Number SumOfList(std::string_view cell) {
   return sum;
 }
 
+// A column of times, of which nothing is kept.
+bool IsTimeColumn(std::string_view name) {
+  for (const std::string_view known : {"time", "timestamp", "date", "datetime", "wall_time"}) {
+    if (KeyIs(name, known)) return true;
+  }
+  return false;
+}
+
+Meaning MeaningOfColumn(std::string_view name) {
+  // "lr-AdamW", "lr-SGD/pg1" (Lightning's LearningRateMonitor)
+  if (name.starts_with("lr-")) return {Key::kLearningRate, 9};
+  return MeaningOf(name);
+}
+
 // The keys of a header's columns, a byte each; empty where it is no header.
 std::string KeysOf(const Cells& cells) {
   std::array<Meaning, kMaxColumns> meanings;
@@ -93,17 +135,18 @@ std::string KeysOf(const Cells& cells) {
   best.fill(kMaxColumns);
   for (size_t i = 0; i < cells.size; ++i) {
     if (!IsName(cells.cell[i])) return {};
-    meanings[i] = MeaningOf(cells.cell[i]);
+    meanings[i] = MeaningOfColumn(cells.cell[i]);
     size_t& known = best[static_cast<size_t>(meanings[i].key)];
     if (known == kMaxColumns || meanings[i].rank < meanings[known].rank) known = i;
   }
   const auto has = [&best](Key key) { return best[static_cast<size_t>(key)] != kMaxColumns; };
-  const bool indexed = meanings[0].key == Key::kStep || meanings[0].key == Key::kEpoch;
+  const size_t first = cells.size > 1 && IsTimeColumn(cells.cell[0]) ? 1 : 0;
+  const bool indexed = meanings[first].key == Key::kStep || meanings[first].key == Key::kEpoch;
   const Key loss = has(Key::kLoss) ? Key::kLoss : Key::kObjective;
   if (!indexed || !has(loss) || has(Key::kForeignLoss)) return {};
   std::string keys;
   for (size_t i = 0; i < cells.size; ++i) {
-    const Key key = meanings[i].key;
+    const Key key = i < first ? Key::kOther : meanings[i].key;
     const Key known = best[static_cast<size_t>(key)] == i ? key : Key::kOther;
     keys.push_back(static_cast<char>(known == loss ? Key::kLoss : known));
   }
@@ -176,11 +219,17 @@ void HeadedTable::Observe(std::string_view text) {
     std::string keys = Split(hashed, '#', cells) ? KeysOfHashed(cells) : std::string();
     if (!keys.empty()) return Open(std::move(keys), '#');
   }
-  if (!IsLetter(trimmed[0]) && trimmed[0] != '"') return;
+  if (!IsLetter(trimmed[0]) && trimmed[0] != '"' && BarAt(trimmed) == 0) return;
   const auto holds = [trimmed](char c) {
     return std::memchr(trimmed.data(), c, trimmed.size()) != nullptr;
   };
-  const char separator = holds('\t') ? '\t' : holds(',') ? ',' : ' ';
+  const bool bars = holds('|') || trimmed.find(kBars[1]) != std::string_view::npos ||
+                    trimmed.find(kBars[2]) != std::string_view::npos;
+  const char separator = holds('\t')  ? '\t'
+                         : bars       ? '|'
+                         : holds(',') ? ','
+                         : holds(';') ? ';'
+                                      : ' ';
   Cells cells;
   if (!Split(trimmed, separator, cells)) return;
   std::string keys = KeysOf(cells);
@@ -207,25 +256,33 @@ bool HeadedTable::Feed(const CleanLine& line, RecordList& out) {
   Progress progress;
   progress.format = "headed_table";
   Number epoch;
+  bool evaluation = false;  // a row of another split
+  bool numbers = false;
   const Key first = row ? MeaningOf(cells.cell[0]).key : Key::kOther;
   for (size_t i = 0; row && i < cells.size; ++i) {
     const std::string_view cell = cells.cell[i];
     const Number value = i != 0 && IsList(cell) ? SumOfList(cell) : WholeNumber(cell);
-    if (!value) {
-      row = cell.empty() || (i != 0 && (IsClock(cell) || cell == "[]"));
-      continue;
-    }
     const auto byte = static_cast<uint8_t>(keys_[i]);
     const Key key = byte < kKeys ? static_cast<Key>(byte) : Key::kOther;
+    if (!value) {
+      // A time or a word, where no number is kept: "train", "2026-02-03 04:05:06".
+      const bool worded = key == Key::kOther && !cell.empty() && cell.size() <= kMaxText &&
+                        separator_ != ' ' && separator_ != '#';
+      evaluation = evaluation || (worded && MeaningOf(cell).key == Key::kEvaluation);
+      row = cell.empty() || worded || (i != 0 && (IsClock(cell) || cell == "[]"));
+      continue;
+    }
+    numbers = numbers || key != Key::kOther;
     if (key == Key::kEpoch) epoch = value;
     TakeCell(key, value, progress);
   }
-  if (!row) {
+  if (!row || !numbers) {
     // Another header ends the table.
     if (first == Key::kStep || first == Key::kEpoch || ++strays_ > kMaxStrays) keys_.clear();
     return false;
   }
   strays_ = 0;
+  if (evaluation) return true;
   if (progress.step_text.empty() && IsIndex(epoch)) {
     SetStep(progress, epoch);
     progress.step_unit = StepUnit::kEpochs;

@@ -31,7 +31,8 @@ class HeadedTable {
   void Open(std::string keys, char separator);
 
   std::string keys_;       // a column each: its Key as a byte
-  int32_t separator_ = 0;  // '\t', ',', ' ' for two blanks and more, '#' for one and more
+  int32_t separator_ = 0;  // '\t', ',', ';', '|' for any bar, ' ' for two blanks and more,
+                           // '#' for one and more
   int32_t strays_ = 0;     // lines between rows
 };
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 
 #include "detectors/logs/progress/dialects.h"
 #include "detectors/logs/progress/pairs.h"
@@ -12,7 +13,9 @@ namespace {
 
 constexpr std::string_view kBarLosses[] = {
     "reduced_train_loss", "train_loss_step", "loss_step", "loss",     "train_loss",
-    "training_loss",      "train_step_loss", "step_loss", "avr_loss", "avg_loss"};
+    "training_loss",      "train_step_loss", "step_loss", "avr_loss", "avg_loss",
+    "train_total_loss",   "gpt_loss",        "lm_loss",   "ce_loss",  "loss_mean",
+    "loss_train_total",   "loss_total",      "total_loss"};
 
 // Start of the bar's bracket, "[elapsed<eta, rate, name=value, ...]"; i and n stand before it.
 struct BarHead {
@@ -50,15 +53,35 @@ const Pair* FindLoss(const PairList& pairs) {
   return nullptr;
 }
 
+// What else runs a model over data and shows its loss, by the begin of a word.
+bool IsOtherActivity(std::string_view word) {
+  static constexpr std::string_view kStems[] = {"quanti",  "calibrat", "prun",    "generat",
+                                                "predict", "decod",    "encod",   "embed",
+                                                "search",  "evaluat",  "validat", "reconstruct"};
+  return std::any_of(std::begin(kStems), std::end(kStems), [word](std::string_view stem) {
+    return word.size() >= stem.size() && KeyIs(word.substr(0, stem.size()), stem);
+  });
+}
+
 // Whether a bar's description speaks of validation, or of looking for the "best initial lr".
 bool NamesEvaluation(std::string_view description) {
   while (!description.empty()) {
     size_t end = 0;
     while (end < description.size() && IsWordByte(description[end])) ++end;
-    if (MeaningOf(description.substr(0, end)).key == Key::kEvaluation) return true;
+    const std::string_view word = description.substr(0, end);
+    if (MeaningOf(word).key == Key::kEvaluation || IsOtherActivity(word)) return true;
     description.remove_prefix(std::min(end + 1, description.size()));
   }
   return false;
+}
+
+// What stands before a bar's share: "Epoch 3 Loss 2.1:  5". AllenNLP's ("||:") is the same for what
+// it validates.
+std::string_view Description(std::string_view before) {
+  if (before.find("||:") != std::string_view::npos) return {};
+  while (!before.empty() && (IsDigit(before.back()) || IsBlank(before.back())))
+    before.remove_suffix(1);
+  return before.ends_with(':') ? before.substr(0, before.size() - 1) : std::string_view();
 }
 
 // Each refresh of a bar that shows a training loss is a record.
@@ -70,15 +93,23 @@ bool ReadBar(const CleanLine& line, bool lightning, RecordList& out) {
   const BarHead head = FindHead(text);
   if (head.bracket == std::string_view::npos || head.bracket < plain) return false;
   const std::string_view before = LeftTrimmed(text.substr(0, plain));
-  const bool epoch_bar = before.starts_with("Epoch ");
+  const size_t named = before.find("Epoch ");
+  const bool epoch_bar =
+      named == 0 || (named != std::string_view::npos && before[named - 1] == ' ');
   const std::string_view postfix = text.substr(head.bracket);
   // The version number tells Lightning's bar from anybody else's.
   if (lightning != (epoch_bar && postfix.find("v_num=") != std::string_view::npos)) return false;
   if (NamesEvaluation(before)) return false;
   const PairList pairs(postfix);
+  const PairList described(percent != std::string_view::npos ? Description(before)
+                                                             : std::string_view());
   const Pair* loss = FindLoss(pairs);
-  if (loss == nullptr || pairs.Find(Key::kForeignLoss)) return false;
+  const bool in_postfix = loss != nullptr;
+  if (!in_postfix) loss = FindLoss(described);
+  if (loss == nullptr || pairs.Find(Key::kForeignLoss) || described.Find(Key::kForeignLoss))
+    return false;
   Progress progress;
+  if (!in_postfix) FillFromPairs(described, progress);
   progress.format = !lightning                              ? "tqdm_loop"
                     : pairs.FindNamed("reduced_train_loss") ? "nemo"
                                                             : "lightning";
@@ -88,7 +119,7 @@ bool ReadBar(const CleanLine& line, bool lightning, RecordList& out) {
   if (const Pair* step = pairs.FindNamed("global_step")) SetStep(progress, step->value);
   if (const Pair* step = pairs.FindNamed("num_updates")) SetStep(progress, step->value);  // fairseq
   if (epoch_bar) {
-    if (const Number epoch = ReadNumber(before.substr(6), Ending::kUnit))
+    if (const Number epoch = ReadNumber(LeftTrimmed(before.substr(named + 6)), Ending::kUnit))
       progress.epoch = epoch.value;
   } else {
     progress.total_steps = head.total.value;

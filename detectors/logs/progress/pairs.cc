@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "detectors/logs/progress/pairs.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <new>
 
 #include "detectors/logs/progress/progress_fields.h"
@@ -136,6 +138,29 @@ void PairList::TakeLastWord(Pair& pair) {
   pair.meaning = meaning;
 }
 
+// "step": [0, 17]: the epoch, then the step within it.
+void TakeLastOfList(std::string_view text, size_t& i, Pair& pair) {
+  const size_t begin = i - pair.value.text.size();
+  if (begin == 0 || text[begin - 1] != '[') return;
+  size_t end = i;
+  Number last = pair.value;
+  while (end < text.size() && text[end] == ',') {
+    size_t next = end + 1;
+    while (next < text.size() && IsBlank(text[next])) ++next;
+    const Number number = ReadDecimal(text.substr(next));
+    if (!IsIndex(number)) return;
+    last = number;
+    end = next + number.text.size();
+  }
+  if (end == i || end >= text.size() || text[end] != ']') return;
+  pair.value = last;
+  i = end;
+}
+
+constexpr bool IsIndexed(Key key) {
+  return key == Key::kLearningRate || key == Key::kLoss || key == Key::kGradNorm;
+}
+
 // "53.1ms" and "53.1 ms"; "200/2983 batches".
 void TakeUnit(std::string_view text, size_t& i, Pair& pair) {
   size_t j = i;
@@ -147,12 +172,56 @@ void TakeUnit(std::string_view text, size_t& i, Pair& pair) {
   if (j == i) i = unit;  // a glued unit is no key of what follows
 }
 
+// "tensor(", "np.float64(" before one number, with whatever its repr says behind it up to ')'.
+// Returns where the number begins; 0 where there is no such wrapper, or a vector in it.
+size_t EndOfWrapper(std::string_view text, size_t begin, size_t end) {
+  static constexpr std::string_view kWrappers[] = {"tensor", "float16", "float32", "float64",
+                                                   "array"};
+  std::string_view name = text.substr(begin, end - begin);
+  if (const size_t dot = name.rfind('.'); dot != std::string_view::npos)
+    name.remove_prefix(dot + 1);
+  if (end + 1 >= text.size() || text[end] != '(') return 0;
+  if (std::find(std::begin(kWrappers), std::end(kWrappers), name) == std::end(kWrappers)) return 0;
+  const Number number = ReadNumber(text.substr(end + 1));
+  if (!number) return 0;
+  const char behind =
+      end + 1 + number.text.size() < text.size() ? text[end + 1 + number.text.size()] : '\0';
+  return behind == ',' || behind == ')' ? end + 1 : 0;
+}
+
+// "lr[0]=3e-4", "lr(1e-3):0.005": the number in the bracket is part of the name. Returns where the
+// value begins; 0 where the bracket holds the value itself.
+size_t EndOfIndexedKey(std::string_view text, size_t key_end, size_t behind_number) {
+  if (key_end >= text.size() || behind_number + 1 >= text.size()) return 0;
+  const char close = text[key_end] == '[' ? ']' : text[key_end] == '(' ? ')' : '\0';
+  if (close == '\0' || text[behind_number] != close) return 0;
+  size_t i = behind_number + 1;
+  if (i >= text.size() || (text[i] != '=' && text[i] != ':')) return 0;
+  ++i;
+  while (i < text.size() && IsBlank(text[i])) ++i;
+  return i < text.size() && (IsDigit(text[i]) || text[i] == '-' || text[i] == '.') ? i : 0;
+}
+
+// "step 10 312 ms loss 2.1": the unit of the number before is no part of the name.
+void DropUnit(const Pair& before, Pair& pair) {
+  static constexpr std::string_view kUnits[] = {
+      "ms", "s",   "sec", "s/it", "it/s",   "tok/s",   "img/s",    "imgs/s",
+      "GB", "GiB", "MB",  "MiB",  "TFLOPS", "TFLOP/s", "tokens/s", "samples/s"};
+  const size_t blank = pair.key.find(' ');
+  if (blank == std::string_view::npos || pair.key.substr(0, blank) != before.unit) return;
+  if (std::find(std::begin(kUnits), std::end(kUnits), before.unit) == std::end(kUnits)) return;
+  pair.key.remove_prefix(blank + 1);
+  pair.at += blank + 1;
+  pair.meaning = MeaningOf(pair.key);
+}
+
 PairList::PairList(std::string_view text) {
   size_t i = 0;
   size_t key_begin = 0;
   size_t key_end = 0;  // key_begin == key_end: no open key
   size_t marks = 0;    // since the key ended
   size_t blanks = 0;
+  bool wrapped = false;
   const auto drop_key = [&] {
     if (key_end != key_begin) Stray(text.substr(key_begin, key_end - key_begin));
     key_begin = key_end = 0;
@@ -173,7 +242,21 @@ PairList::PairList(std::string_view text) {
         pair.key = text.substr(key_begin, key_end - key_begin);
         pair.meaning = MeaningOf(pair.key);
         pair.at = key_begin;
+        if (pair.meaning.key == Key::kOther && size_ != 0) DropUnit(pairs_[size_ - 1], pair);
         if (pair.meaning.key == Key::kOther) TakeLastWord(pair);
+        if (const size_t value = IsIndexed(pair.meaning.key)
+                                     ? EndOfIndexedKey(text, key_end, i + number.text.size())
+                                     : 0;
+            value != 0) {
+          // A unit ("1e-3") in the bracket scales the value: it is not what it seems to be.
+          if (!IsIndex(number)) pair.meaning = {};
+          i = value;
+          number = ReadNumber(text.substr(i), Ending::kUnit);
+          if (!number) {
+            drop_key();
+            continue;
+          }
+        }
       } else {
         pair.at = i;
       }
@@ -181,6 +264,13 @@ PairList::PairList(std::string_view text) {
       key_begin = key_end = 0;
       marks = blanks = 0;
       i += number.text.size();
+      if (wrapped) {
+        i = std::min(text.find(')', i), text.size() - 1) + 1;
+        wrapped = false;
+        Add(pair);
+        continue;
+      }
+      if (pair.meaning.key == Key::kStep) TakeLastOfList(text, i, pair);
       if (i + 2 < text.size() && text[i] == ':' && IsDigit(text[i + 1]) &&
           MayBeClock(pair.meaning.key) && IsIndex(number)) {
         const double seconds = TakeClock(text, i, number.value);
@@ -214,6 +304,12 @@ PairList::PairList(std::string_view text) {
       while (end > i + 1 && (text[end - 1] == '.' || text[end - 1] == '-')) --end;
       if (key_end != key_begin && marks == 0 && blanks == 1) {
         key_end = end;  // another word of the same key
+      } else if (const size_t value =
+                     key_end != key_begin && marks > 0 ? EndOfWrapper(text, i, end) : 0;
+                 value != 0) {
+        wrapped = true;
+        i = value;
+        continue;
       } else if (key_end != key_begin && marks > 0 && SaysNothing(text.substr(i, end - i))) {
         key_begin = key_end = 0;  // neither the key nor the word tells of anything
       } else {
@@ -296,7 +392,12 @@ void FillFromPairs(const PairList& pairs, Progress& progress) {
     } else if (key == Key::kLearningRate) {
       SetLearningRate(progress, pair.value);
     } else if (key != Key::kStepMilliseconds || pairs.Find(Key::kStepTime) == nullptr) {
-      SetFact(progress, key, pair.value.value, pair.unit, pair.percent);
+      const bool rate = key == Key::kTokensPerSecond || key == Key::kSamplesPerSecond;
+      const double scale = !rate                                  ? 1
+                           : pair.unit == "K" || pair.unit == "k" ? 1e3
+                           : pair.unit == "M"                     ? 1e6
+                                                                  : 1;
+      SetFact(progress, key, pair.value.value * scale, pair.unit, pair.percent);
     }
   }
 }

@@ -24,13 +24,17 @@ std::string_view SkipDecoration(std::string_view text) {
 
 // "[1,  2000] loss: 2.173": epoch, batch.
 bool ReadTutorial(std::string_view text, RecordList& out) {
-  const Number epoch = ReadNumber(text.substr(1));
+  const std::string_view inner = LeftTrimmed(text.substr(1));
+  const Number epoch = ReadNumber(inner);
   if (!IsIndex(epoch)) return false;
-  std::string_view rest = text.substr(1 + epoch.text.size());
+  std::string_view rest = inner.substr(epoch.text.size());
   if (!rest.starts_with(',')) return false;
+  const bool glued = rest.size() > 1 && IsDigit(rest[1]);
   rest = LeftTrimmed(rest.substr(1));
   const Number batch = ReadNumber(rest);
   if (!IsIndex(batch)) return false;
+  // "[ 48,050]": one number, padded, with its thousands set off.
+  if (glued && IsBlank(text[1]) && batch.text.size() == 3) return false;
   rest = rest.substr(batch.text.size());
   if (!rest.starts_with(']')) return false;
   const PairList pairs(rest.substr(1));
@@ -56,12 +60,37 @@ const Pair* FindCounted(const PairList& pairs) {
   return nullptr;
 }
 
+// "[10/600] loss 2.1", "10/600, train_loss: 2.1", "10 | loss 2.1 | lr 1e-4 | 340ms", "Training  [
+// 10/125000]  eta: ...": a number without a word that names it, directly before what is known. A
+// lone number needs a total, its thousands or a column of its own: it may be a rank.
+const Pair* FindBare(std::string_view text, const PairList& pairs) {
+  if (pairs.size() < 2 || pairs.stray_words() > 0 || pairs[0].at != 0) return nullptr;
+  const Pair& first = pairs[0];
+  const Pair& second = pairs[1];
+  if (!IsIndex(first.value) || first.percent || second.key.empty()) return nullptr;
+  const bool head = KeyIs(first.key, "train") || KeyIs(first.key, "training");
+  if (!first.key.empty() && !head) return nullptr;
+  const Number& last = first.total ? first.total : first.value;
+  const auto end = static_cast<size_t>(last.text.data() + last.text.size() - text.data());
+  if (end > second.at) return nullptr;
+  const std::string_view between = text.substr(end, second.at - end);
+  if (between.find_first_not_of(" \t|,:;])-") != std::string_view::npos) return nullptr;
+  const bool thousands = first.value.text.find(',') != std::string_view::npos;
+  const bool column =
+      Trimmed(between) == "|" && pairs.size() > 2 && pairs.Find(Key::kLearningRate) != nullptr;
+  if (!first.total && (head || !(thousands || column))) return nullptr;
+  const bool meter = head && KeyIs(second.key, "eta");
+  const bool known = second.meaning.key != Key::kOther && second.meaning.key != Key::kEpoch;
+  return known || meter ? &first : nullptr;
+}
+
 // The record of a line that begins with where it is; a number elsewhere in prose is the generic
 // row's business.
-bool TakeLoop(const PairList& pairs, Progress& progress) {
+bool TakeLoop(std::string_view text, const PairList& pairs, Progress& progress) {
   if (pairs.size() < 2 || pairs[0].at != 0 || pairs.stray_words() > kMaxStrayWords) return false;
   const Pair* step = pairs.Find(Key::kStep);
   if (step == nullptr) step = FindCounted(pairs);
+  if (step == nullptr) step = FindBare(text, pairs);
   if (step == nullptr || !IsIndex(step->value)) return false;
   const bool begins = &pairs[0] == step || pairs[0].meaning.key == Key::kEpoch;
   if (!begins) return false;
@@ -69,6 +98,8 @@ bool TakeLoop(const PairList& pairs, Progress& progress) {
   if (!TakeLoss(pairs, progress)) return false;
   FillFromPairs(pairs, progress);
   SetStep(progress, step->value);
+  // "step 10k": what follows the number is lost.
+  if (step->unit == "k" || step->unit == "K" || step->unit == "M") return false;
   // A total within an epoch is not the run's.
   if (step->total && !pairs.Find(Key::kEpoch)) progress.total_steps = step->total.value;
   return true;
@@ -95,7 +126,7 @@ bool ParsePytorchLoop(const CleanLine& line, RecordList& out) {
   text = SkipDecoration(text);
   const PairList pairs(text);
   Progress progress;
-  if (!TakeLoop(pairs, progress)) return false;
+  if (!TakeLoop(text, pairs, progress)) return false;
   out.emplace_back(progress);
   return true;
 }
@@ -127,7 +158,8 @@ bool ParseQuickstart(const CleanLine& line, RecordList& out) {
 bool ReadPlainLoop(std::string_view text, PlainItems& out) {
   PairList pairs;
   Progress progress;
-  if (!pairs.ReadPlain(text) || pairs[0].meaning.key != Key::kStep || !TakeLoop(pairs, progress))
+  if (!pairs.ReadPlain(text) || pairs[0].meaning.key != Key::kStep ||
+      !TakeLoop(text, pairs, progress))
     return false;
   out.format = progress.format;
   out.index_step = true;
