@@ -249,7 +249,8 @@ bool Reader::State::AdoptFrom(const CleanLine& line, size_t from) {
     } else if (const auto* marker = std::get_if<Marker>(&records[i]);
                marker != nullptr && marker->kind == MarkerKind::kTrainEnd &&
                marker->name == "hf_trainer") {
-      strength = 3;  // the Trainer's last dict: DeepSpeed's lines beside it were not records
+      // The Trainer's last dict: DeepSpeed's lines beside it were not records.
+      strength = kStrongestDialect;
     }
     ++i;
   }

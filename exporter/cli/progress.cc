@@ -127,8 +127,8 @@ class Table {
       waiting_records_ = 0;
       strength_ = strength;
     }
-    if (strength_ < kStrongest) ++waiting_records_;
-    std::string& row = strength_ == kStrongest ? out_ : waiting_;
+    if (strength_ < logs::kStrongestDialect) ++waiting_records_;
+    std::string& row = strength_ == logs::kStrongestDialect ? out_ : waiting_;
     if (output_ == Output::kFacts) row.append(progress.format).push_back('\t');
     for (const std::string_view text :
          {progress.step_text, progress.loss_text, progress.grad_norm_text}) {
@@ -174,12 +174,10 @@ class Table {
   }
 
  private:
-  static constexpr int kStrongest = 2;
-
   void StrongDialectSpoke() {
     waiting_.clear();
     waiting_records_ = 0;
-    strength_ = kStrongest;
+    strength_ = logs::kStrongestDialect;
   }
 
   void Write() {

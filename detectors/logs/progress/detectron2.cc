@@ -11,7 +11,11 @@ namespace rankscope::logs {
 // "max mem: 3000". The estimate is left out before it is known.
 bool ParseDetectron2(const CleanLine& line, RecordList& out) {
   const std::string_view text = line.text;
-  const size_t at = text.find(" iter: ");
+  // FastReID: "epoch/iter: 0/199"
+  constexpr std::string_view kBoth = " epoch/iter: ";
+  size_t at = text.find(" iter: ");
+  const bool both = at == std::string_view::npos;
+  if (both) at = text.find(kBoth);
   if (at == std::string_view::npos) return false;
   const bool memory = text.find("max_mem: ", at) != std::string_view::npos ||
                       text.find("max mem: ", at) != std::string_view::npos;
@@ -22,10 +26,11 @@ bool ParseDetectron2(const CleanLine& line, RecordList& out) {
   const Pair* loss = pairs.FindNamed("total_loss");
   if (loss == nullptr) loss = pairs.FindNamed("loss");
   if (pairs.size() < 3 || !IsIndex(pairs[0].value) || loss == nullptr) return false;
+  if (both && !IsIndex(pairs[0].total)) return false;
   Progress progress;
   progress.format = "detectron2";
   FillFromPairs(pairs, progress);
-  SetStep(progress, pairs[0].value);
+  SetStep(progress, both ? pairs[0].total : pairs[0].value);
   SetLoss(progress, loss->value);
   if (const Pair* time = pairs.Find(Key::kTime)) progress.step_seconds = time->value.value;
   out.emplace_back(progress);

@@ -22,6 +22,7 @@ bool ParseTrlPpo(const CleanLine& line, RecordList& out);
 
 // pytorch_example.cc: the PyTorch examples (ImageNet, MNIST, detection references, language model,
 // CIFAR tutorial) and hand-written loops that begin the line with where they are.
+bool ParseEpochPhase(const CleanLine& line, RecordList& out);
 bool ParsePytorchMeter(const CleanLine& line, RecordList& out);
 bool ParsePytorchLoop(const CleanLine& line, RecordList& out);
 bool ParseQuickstart(const CleanLine& line, RecordList& out);
@@ -61,17 +62,18 @@ bool ParseVerl(const CleanLine& line, RecordList& out);           // verl.cc
 bool ParseKeras(const CleanLine& line, RecordList& out);          // keras.cc
 bool ParseLightning(const CleanLine& line, RecordList& out);      // lightning.cc
 bool ParseLightningRich(const CleanLine& line, RecordList& out);  // lightning.cc
-bool ParseTqdmLoop(const CleanLine& line, RecordList& out);       // lightning.cc
-bool ParseMindspore(const CleanLine& line, RecordList& out);      // mindspore.cc
-bool ParseLossAtStep(const CleanLine& line, RecordList& out);     // loss_at_step.cc
-bool ParseRlGames(const CleanLine& line, RecordList& out);        // isaac_rl.cc
-bool ParseMarian(const CleanLine& line, RecordList& out);         // marian.cc
-bool ParseDarknet(const CleanLine& line, RecordList& out);        // darknet.cc
-bool ParseStyleGan(const CleanLine& line, RecordList& out);       // stylegan.cc
-bool ParseNerfstudio(const CleanLine& line, RecordList& out);     // nerfstudio.cc
-bool ParseDeepmd(const CleanLine& line, RecordList& out);         // deepmd.cc
-bool ParseGeneric(const CleanLine& line, RecordList& out);        // generic.cc
-bool ParseMetric(const CleanLine& line, RecordList& out);         // metric.cc
+bool ParseTqdmLoggable(const CleanLine& line, RecordList& out);
+bool ParseTqdmLoop(const CleanLine& line, RecordList& out);    // lightning.cc
+bool ParseMindspore(const CleanLine& line, RecordList& out);   // mindspore.cc
+bool ParseLossAtStep(const CleanLine& line, RecordList& out);  // loss_at_step.cc
+bool ParseRlGames(const CleanLine& line, RecordList& out);     // isaac_rl.cc
+bool ParseMarian(const CleanLine& line, RecordList& out);      // marian.cc
+bool ParseDarknet(const CleanLine& line, RecordList& out);     // darknet.cc
+bool ParseStyleGan(const CleanLine& line, RecordList& out);    // stylegan.cc
+bool ParseNerfstudio(const CleanLine& line, RecordList& out);  // nerfstudio.cc
+bool ParseDeepmd(const CleanLine& line, RecordList& out);      // deepmd.cc
+bool ParseGeneric(const CleanLine& line, RecordList& out);     // generic.cc
+bool ParseMetric(const CleanLine& line, RecordList& out);      // metric.cc
 
 // Dialects whose records span lines.
 extern const BlockDialect kOlmoBlock;       // olmo.cc: OLMo and OLMo-core, metrics indented
@@ -86,9 +88,10 @@ extern const BlockDialect kTfDictBlock;            // tensorflow.cc: the TensorF
 // The row of a dialect whose records span lines (FormatRow::block, headed_table.cc): claims none.
 bool SpansLines(const CleanLine& line, RecordList& out);
 
-// How much a record says that it is the run's own: 0 generic, 1 DeepSpeed's engine (which repeats
-// another dialect's record), 2 any other dialect. In one stream only the strongest kind present
-// counts.
+// How much a record says that it is the run's own: 0 generic, 1 DeepSpeed's engine and 2 its
+// pipeline (which repeat another dialect's record), 3 any other dialect. In one stream only the
+// strongest kind present counts.
+inline constexpr int kStrongestDialect = 3;
 int DialectStrength(const Progress& progress);
 
 // nccl_facts.cc: what NCCL says of itself under NCCL_DEBUG=INFO.

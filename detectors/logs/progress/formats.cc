@@ -36,11 +36,13 @@ constexpr Anchors kVerl[] = {" - critic/"};
 constexpr Anchors kKeras[] = {"- loss: ", "Epoch "};
 constexpr Anchors kMmengine[] = {"(train)"};
 constexpr Anchors kMmcv[] = {"]\tlr: "};
-constexpr Anchors kDetectron2[] = {" iter: "};
+constexpr Anchors kDetectron2[] = {" iter: ", " epoch/iter: "};
 constexpr Anchors kXTransformer[] = {" batches | "};
 constexpr Anchors kMeter[] = {"Epoch", "Train: "};
 constexpr Anchors kLightning[] = {"loss=", "loss_step="};
 constexpr Anchors kLightningRich[] = {"it/s"};
+constexpr Anchors kTqdmLoggable[] = {"Progress on:"};
+constexpr Anchors kEpochPhase[] = {"rain Loss: "};
 constexpr Anchors kTqdm[] = {"loss", "Loss", "LOSS"};
 constexpr Anchors kTfEstimator[] = {"step = ", "Saving dict for global step "};
 constexpr Anchors kTfSlim[] = {"global step "};
@@ -217,6 +219,9 @@ constexpr FormatRow kDialects[] = {
      "Epoch 0/9 ━━━━━━━━ 18/18 0:00:05 • 0:00:00 3.5it/s v_num: 0 train_loss: 2.375"},
     {"tqdm_loop", "pytorch_example", kTqdm, ParseTqdmLoop,
      "training:  10%|#    | 100/1000 [01:40<15:00,  1.00it/s, loss=0.75, lr=0.001]"},
+    {"tqdm_loggable", "pytorch_example", kTqdmLoggable, ParseTqdmLoggable,
+     "Progress on:train 90it/10.0kit rate:3.2s/it remaining:8:45:10 elapsed:04:48 "
+     "postfix:loss=9.06"},
     {"keras", "keras", kKeras, ParseKeras,
      "100/100 [======] - 32s 320ms/step - loss: 0.125 - acc: 0.99"},
     {"tf_estimator", "tensorflow", kTfEstimator, ParseTfEstimator,
@@ -237,6 +242,8 @@ constexpr FormatRow kDialects[] = {
     {"headed_table", "table", kHeadedTable, SpansLines, "step\ttrain_loss\tlr\n10\t2.5\t0.001"},
     {"quickstart", "pytorch_example", kQuickstart, ParseQuickstart,
      "loss: 2.301026  [ 6464/60000]"},
+    {"epoch_phase", "pytorch_example", kEpochPhase, ParseEpochPhase,
+     "train Loss: 0.5695 Acc: 0.7123"},
     {"pytorch_loop", "pytorch_example", kLoss, ParsePytorchLoop,
      "step 5 loss 18.125 lr 0.05 step_time 0.053s"},
 };
@@ -284,7 +291,7 @@ bool ParseRow(size_t row, OwnText& text, RecordList& out) {
 int DialectStrength(const Progress& progress) {
   if (progress.generic) return 0;
   if (progress.format == "deepspeed") return 1;
-  return progress.format == "deepspeed_pipe" ? 2 : 3;
+  return progress.format == "deepspeed_pipe" ? 2 : kStrongestDialect;
 }
 
 std::span<const FormatRow> Formats() {

@@ -16,10 +16,12 @@ namespace {
 // seen". It stands first in the line.
 bool BeginsWithPosition(const PairList& pairs) {
   constexpr int kMaxStrayWords = 3;
+  constexpr size_t kMaxBracket = 4;  // "[  2.5%] "
   constexpr std::string_view kShares[] = {"", "train", "training", "progress", "done", "complete"};
   constexpr std::string_view kCounted[] = {"samples", "tokens", "examples", "sequences"};
   constexpr std::string_view kFractions[] = {"progress", "fraction"};
-  if (pairs.size() < 2 || pairs[0].at > 2 || pairs.stray_words() > kMaxStrayWords) return false;
+  if (pairs.size() < 2 || pairs[0].at > kMaxBracket || pairs.stray_words() > kMaxStrayWords)
+    return false;
   const Pair& first = pairs[0];
   const auto among = [](const auto& names, std::string_view word) {
     return std::any_of(std::begin(names), std::end(names),
@@ -27,6 +29,7 @@ bool BeginsWithPosition(const PairList& pairs) {
   };
   if (first.meaning.key == Key::kConsumedSamples || first.meaning.key == Key::kConsumedTokens)
     return true;
+  if (first.meaning.key == Key::kEpoch) return !IsIndex(first.value) && first.value.value >= 0;
   if (first.percent) return among(kShares, first.key);
   if (among(kFractions, first.key)) return first.value.value >= 0 && first.value.value <= 1;
   return among(kCounted, first.key) || (first.key.empty() && among(kCounted, first.unit));
@@ -67,13 +70,14 @@ bool ParseGeneric(const CleanLine& line, RecordList& out) {
   const Pair* index = pairs.Find(Key::kStep);
   const bool by_epoch = index == nullptr;
   if (by_epoch) index = pairs.Find(Key::kEpoch);
-  if (index == nullptr && BeginsWithPosition(pairs)) {
+  const bool rounded = index != nullptr && IsRounded(*index);
+  const bool fraction = by_epoch && index != nullptr && !IsIndex(index->value);
+  if (rounded || ((index == nullptr || fraction) && BeginsWithPosition(pairs))) {
     FillFromPairs(pairs, progress);
     out.emplace_back(progress);
     return true;
   }
   if (index == nullptr || !IsIndex(index->value)) return false;
-  if (index->unit == "k" || index->unit == "K" || index->unit == "M") return false;
   // The step of a bar stands in the bar, not in the epoch before it.
   if (by_epoch && text.find("%|") != std::string_view::npos) return false;
   const size_t distance = loss->at > index->at ? loss->at - index->at : index->at - loss->at;

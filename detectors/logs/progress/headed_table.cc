@@ -114,6 +114,12 @@ Number SumOfList(std::string_view cell) {
   return sum;
 }
 
+// "41,234" too, where commas are no separators.
+Number CellNumber(std::string_view cell) {
+  const Number number = ReadNumber(cell, Ending::kDelimiter, Thousands::kYes);
+  return number.text.size() == cell.size() ? number : Number{};
+}
+
 // A column of times, of which nothing is kept.
 bool IsTimeColumn(std::string_view name) {
   for (const std::string_view known : {"time", "timestamp", "date", "datetime", "wall_time"}) {
@@ -261,13 +267,13 @@ bool HeadedTable::Feed(const CleanLine& line, RecordList& out) {
   const Key first = row ? MeaningOf(cells.cell[0]).key : Key::kOther;
   for (size_t i = 0; row && i < cells.size; ++i) {
     const std::string_view cell = cells.cell[i];
-    const Number value = i != 0 && IsList(cell) ? SumOfList(cell) : WholeNumber(cell);
+    const Number value = i != 0 && IsList(cell) ? SumOfList(cell) : CellNumber(cell);
     const auto byte = static_cast<uint8_t>(keys_[i]);
     const Key key = byte < kKeys ? static_cast<Key>(byte) : Key::kOther;
     if (!value) {
       // A time or a word, where no number is kept: "train", "2026-02-03 04:05:06".
       const bool worded = key == Key::kOther && !cell.empty() && cell.size() <= kMaxText &&
-                        separator_ != ' ' && separator_ != '#';
+                          separator_ != ' ' && separator_ != '#';
       evaluation = evaluation || (worded && MeaningOf(cell).key == Key::kEvaluation);
       row = cell.empty() || worded || (i != 0 && (IsClock(cell) || cell == "[]"));
       continue;

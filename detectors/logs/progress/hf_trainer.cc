@@ -133,6 +133,10 @@ void TakeItem(const DictItem& item, Dict& dict) {
     return;
   }
   const Key meaning = Note(key, dict);
+  if (!value && Is(key, "iter")) {  // SlowFast: '10/3712', of the epoch
+    const Number step = WholeNumber(item.value.substr(0, item.value.find('/')));
+    if (IsIndex(step)) SetStep(p, step);
+  }
   if (!value) return;
   switch (meaning) {
     case Key::kStep:

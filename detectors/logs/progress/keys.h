@@ -88,12 +88,13 @@ inline constexpr Group kGroups[] = {
      "global_step step steps iteration iter it iters train_step train_iter training_step "
      "global_steps training_iteration update updates num_updates batch minibatch mini_batch "
      "batch_idx "
-     "batches train_batch"},
+     "batches train_batch learner_steps current_step current_iter n_iter step_in_epoch"},
     {Key::kEpoch, "epoch ep epochs train_epoch training_epoch"},
     {Key::kLoss,
      "loss train_loss training_loss lm_loss total_loss batch_loss loss_train "
      "train_total_loss step_loss avg_loss mean_loss average_loss running_loss "
-     "avg_train_loss train_avg_loss loss_step train_loss_step main_loss cross_entropy"},
+     "avg_train_loss train_avg_loss loss_step train_loss_step main_loss cross_entropy "
+     "loss_total loss_avg train_loss_avg loss_mean smoothed_loss loss_avg_rank"},
     {Key::kForeignLoss,
      "d_loss g_loss loss_d loss_g discriminator_loss generator_loss adversarial_loss "
      "style_loss content_loss gan_loss errd errg dloss gloss critic_loss actor_loss "
@@ -148,7 +149,7 @@ inline constexpr Group kGroups[] = {
     {Key::kMfu, "mfu bf16_mfu throughput_device_mfu"},
     {Key::kEvaluation,
      "eval evaluation evaluating evaluate validation validate validating valid val test "
-     "testing dev inference finder lr_find lr_finder prediction best"},
+     "testing dev inference finder lr_find lr_finder prediction best holdout"},
     {Key::kObjective,
      "cost train_cost training_cost bce bce_loss nll nll_loss mse mse_loss train_mse rmse "
      "train_rmse rmse_trn"},

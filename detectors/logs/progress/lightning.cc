@@ -12,10 +12,10 @@ namespace rankscope::logs {
 namespace {
 
 constexpr std::string_view kBarLosses[] = {
-    "reduced_train_loss", "train_loss_step", "loss_step", "loss",     "train_loss",
-    "training_loss",      "train_step_loss", "step_loss", "avr_loss", "avg_loss",
-    "train_total_loss",   "gpt_loss",        "lm_loss",   "ce_loss",  "loss_mean",
-    "loss_train_total",   "loss_total",      "total_loss"};
+    "reduced_train_loss", "train_loss_step", "loss_step",  "loss",      "train_loss",
+    "training_loss",      "train_step_loss", "step_loss",  "avr_loss",  "avg_loss",
+    "train_total_loss",   "gpt_loss",        "lm_loss",    "ce_loss",   "loss_mean",
+    "loss_train_total",   "loss_total",      "total_loss", "batch_loss"};
 
 // Start of the bar's bracket, "[elapsed<eta, rate, name=value, ...]"; i and n stand before it.
 struct BarHead {
@@ -84,6 +84,17 @@ std::string_view Description(std::string_view before) {
   return before.ends_with(':') ? before.substr(0, before.size() - 1) : std::string_view();
 }
 
+// Up to the bracket's end, or everything where the bar is cut. What another printer wrote behind a
+// bar ("...1.00it/s]{'loss': 2.1}", the Trainer's dict) is not the bar's.
+std::string_view InBracket(std::string_view text) {
+  size_t depth = 1;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '[') ++depth;
+    if (text[i] == ']' && --depth == 0) return text.substr(0, i);
+  }
+  return text;
+}
+
 // Each refresh of a bar that shows a training loss is a record.
 bool ReadBar(const CleanLine& line, bool lightning, RecordList& out) {
   const std::string_view text = line.text;
@@ -96,7 +107,7 @@ bool ReadBar(const CleanLine& line, bool lightning, RecordList& out) {
   const size_t named = before.find("Epoch ");
   const bool epoch_bar =
       named == 0 || (named != std::string_view::npos && before[named - 1] == ' ');
-  const std::string_view postfix = text.substr(head.bracket);
+  const std::string_view postfix = InBracket(text.substr(head.bracket));
   // The version number tells Lightning's bar from anybody else's.
   if (lightning != (epoch_bar && postfix.find("v_num=") != std::string_view::npos)) return false;
   if (NamesEvaluation(before)) return false;
@@ -133,6 +144,35 @@ bool ReadBar(const CleanLine& line, bool lightning, RecordList& out) {
 }
 
 }  // namespace
+
+// "Progress on:train 90it/10.0kit rate:3.2s/it remaining:8:45:10 elapsed:04:48 postfix:loss=9.06":
+// tqdm-loggable, which writes a bar as lines of a log (Levanter). From a thousand on the position
+// is rounded, and no step.
+bool ParseTqdmLoggable(const CleanLine& line, RecordList& out) {
+  constexpr std::string_view kBegin = "Progress on:";
+  constexpr std::string_view kPostfix = " postfix:";
+  const size_t begin = line.text.find(kBegin);
+  if (begin == std::string_view::npos) return false;
+  const std::string_view text = line.text.substr(begin + kBegin.size());
+  const size_t rate = text.find(" rate:");
+  const size_t postfix = text.find(kPostfix);
+  if (rate == std::string_view::npos || postfix == std::string_view::npos) return false;
+  const std::string_view head = text.substr(0, rate);
+  const size_t blank = head.rfind(' ');
+  if (blank == std::string_view::npos || NamesEvaluation(head.substr(0, blank))) return false;
+  const PairList pairs(text.substr(postfix + kPostfix.size()));
+  const Pair* loss = FindLoss(pairs);
+  if (loss == nullptr) return false;
+  Progress progress;
+  progress.format = "tqdm_loggable";
+  FillFromPairs(pairs, progress);
+  SetLoss(progress, loss->value);
+  const Number step = ReadNumber(head.substr(blank + 1), Ending::kUnit);
+  if (IsIndex(step) && head.substr(blank + 1 + step.text.size()).starts_with("it"))
+    SetStep(progress, step);
+  out.emplace_back(progress);
+  return true;
+}
 
 // "Epoch 0:  22%|##   | 4/18 [00:17<01:02,  4.47s/it, loss=10.072, v_num=193315]"
 bool ParseLightning(const CleanLine& line, RecordList& out) {

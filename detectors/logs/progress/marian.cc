@@ -25,6 +25,7 @@ bool ParseMarian(const CleanLine& line, RecordList& out) {
   SetStep(progress, step);
   SetLoss(progress, cost);
   if (const Number norm = Named(line.text, " : gNorm ")) SetGradNorm(progress, norm);
+  if (const Number rate = Named(line.text, " : L.r. ")) SetLearningRate(progress, rate);
   if (const Number epoch = Named(line.text, "Ep. ")) progress.epoch = epoch.value;
   out.emplace_back(progress);
   return true;

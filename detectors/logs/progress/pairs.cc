@@ -161,6 +161,14 @@ constexpr bool IsIndexed(Key key) {
   return key == Key::kLearningRate || key == Key::kLoss || key == Key::kGradNorm;
 }
 
+// "(PiecewiseDecay)", "(avg)" behind a key, before its ':' or '=': how the value was made. Returns
+// where that sign stands; 0 where the bracket is none of these.
+size_t EndOfRemark(std::string_view text, size_t begin, size_t end) {
+  if (begin == 0 || text[begin - 1] != '(' || end + 1 >= text.size() || text[end] != ')') return 0;
+  if (text[end + 1] != ':' && text[end + 1] != '=') return 0;
+  return MeaningOf(text.substr(begin, end - begin)).key == Key::kEvaluation ? 0 : end + 1;
+}
+
 // "53.1ms" and "53.1 ms"; "200/2983 batches".
 void TakeUnit(std::string_view text, size_t& i, Pair& pair) {
   size_t j = i;
@@ -309,6 +317,12 @@ PairList::PairList(std::string_view text) {
                  value != 0) {
         wrapped = true;
         i = value;
+        continue;
+      } else if (const size_t remark =
+                     key_end != key_begin && marks == 1 ? EndOfRemark(text, i, end) : 0;
+                 remark != 0 &&
+                 IsIndexed(MeaningOf(text.substr(key_begin, key_end - key_begin)).key)) {
+        i = remark;
         continue;
       } else if (key_end != key_begin && marks > 0 && SaysNothing(text.substr(i, end - i))) {
         key_begin = key_end = 0;  // neither the key nor the word tells of anything

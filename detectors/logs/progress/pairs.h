@@ -28,6 +28,12 @@ struct Pair {
   size_t at = 0;          // where the key (or the lone number) begins in the text
 };
 
+// "step 10k", "step:1K": a position whose last digits are lost.
+constexpr bool IsRounded(const Pair& index) {
+  const std::string_view unit = index.unit.substr(0, index.unit.find('/'));
+  return unit == "k" || unit == "K" || unit == "M";
+}
+
 class PairList {
  public:
   PairList() {}  // empty

@@ -64,12 +64,13 @@ const Pair* FindCounted(const PairList& pairs) {
 // 10/125000]  eta: ...": a number without a word that names it, directly before what is known. A
 // lone number needs a total, its thousands or a column of its own: it may be a rank.
 const Pair* FindBare(std::string_view text, const PairList& pairs) {
-  if (pairs.size() < 2 || pairs.stray_words() > 0 || pairs[0].at != 0) return nullptr;
+  if (pairs.size() < 2 || pairs[0].at != 0) return nullptr;
   const Pair& first = pairs[0];
   const Pair& second = pairs[1];
   if (!IsIndex(first.value) || first.percent || second.key.empty()) return nullptr;
   const bool head = KeyIs(first.key, "train") || KeyIs(first.key, "training");
   if (!first.key.empty() && !head) return nullptr;
+  if (pairs.stray_words() > 0 && !head) return nullptr;
   const Number& last = first.total ? first.total : first.value;
   const auto end = static_cast<size_t>(last.text.data() + last.text.size() - text.data());
   if (end > second.at) return nullptr;
@@ -79,9 +80,23 @@ const Pair* FindBare(std::string_view text, const PairList& pairs) {
   const bool column =
       Trimmed(between) == "|" && pairs.size() > 2 && pairs.Find(Key::kLearningRate) != nullptr;
   if (!first.total && (head || !(thousands || column))) return nullptr;
-  const bool meter = head && KeyIs(second.key, "eta");
-  const bool known = second.meaning.key != Key::kOther && second.meaning.key != Key::kEpoch;
-  return known || meter ? &first : nullptr;
+  // Of a meter or a summary, whatever stands first.
+  const bool known =
+      head || (second.meaning.key != Key::kOther && second.meaning.key != Key::kEpoch);
+  return known ? &first : nullptr;
+}
+
+// "TRAIN Batch 0/400 loss 119.2 loss_att 95.4 lr 4e-06 rank 0" (WeNet): epoch and batch.
+bool ReadWenet(const PairList& pairs, RecordList& out) {
+  const Pair* batch = pairs.Find(Key::kStep);
+  Progress progress;
+  progress.format = "pytorch_loop";
+  if (batch == nullptr || !batch->total || !TakeLoss(pairs, progress)) return false;
+  FillFromPairs(pairs, progress);
+  SetStep(progress, batch->total);
+  progress.epoch = batch->value.value;
+  out.emplace_back(progress);
+  return true;
 }
 
 // The record of a line that begins with where it is; a number elsewhere in prose is the generic
@@ -91,21 +106,34 @@ bool TakeLoop(std::string_view text, const PairList& pairs, Progress& progress) 
   const Pair* step = pairs.Find(Key::kStep);
   if (step == nullptr) step = FindCounted(pairs);
   if (step == nullptr) step = FindBare(text, pairs);
-  if (step == nullptr || !IsIndex(step->value)) return false;
+  if (step == nullptr || (!IsIndex(step->value) && !IsRounded(*step))) return false;
   const bool begins = &pairs[0] == step || pairs[0].meaning.key == Key::kEpoch;
   if (!begins) return false;
   progress.format = "pytorch_loop";
   if (!TakeLoss(pairs, progress)) return false;
   FillFromPairs(pairs, progress);
+  if (IsRounded(*step)) return true;
   SetStep(progress, step->value);
-  // "step 10k": what follows the number is lost.
-  if (step->unit == "k" || step->unit == "K" || step->unit == "M") return false;
   // A total within an epoch is not the run's.
   if (step->total && !pairs.Find(Key::kEpoch)) progress.total_steps = step->total.value;
   return true;
 }
 
 }  // namespace
+
+// "train Loss: 0.5695 Acc: 0.7123" below "Epoch 3/24" (PyTorch's tutorial on transfer learning);
+// "val Loss: ..." is the next line.
+bool ParseEpochPhase(const CleanLine& line, RecordList& out) {
+  const std::string_view text = Trimmed(StripLoggerPrefix(line.text));
+  const PairList pairs(text);
+  if (pairs.size() < 2 || pairs.stray_words() != 0 || pairs[0].at != 0) return false;
+  if (!KeyIs(pairs[0].key, "train_loss") || !KeyIs(pairs[1].key, "acc")) return false;
+  Progress progress;
+  progress.format = "epoch_phase";
+  SetLoss(progress, pairs[0].value);
+  out.emplace_back(progress);
+  return true;
+}
 
 bool ParsePytorchMeter(const CleanLine& line, RecordList& out) {
   const std::string_view text = StripLoggerPrefix(line.text);
@@ -123,9 +151,13 @@ bool ParsePytorchLoop(const CleanLine& line, RecordList& out) {
       ReadTutorial(text, out)) {
     return true;
   }
+  // "Step... (500 | Loss: 2.1, Learning Rate: 1e-05)" (the Flax examples of transformers)
+  constexpr std::string_view kFlaxStep = "Step... ";
+  if (text.starts_with(kFlaxStep)) text.remove_prefix(kFlaxStep.size());
   text = SkipDecoration(text);
   const PairList pairs(text);
   Progress progress;
+  if (text.starts_with("TRAIN Batch ")) return ReadWenet(pairs, out);
   if (!TakeLoop(text, pairs, progress)) return false;
   out.emplace_back(progress);
   return true;
