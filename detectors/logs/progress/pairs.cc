@@ -223,18 +223,110 @@ void DropUnit(const Pair& before, Pair& pair) {
   pair.meaning = MeaningOf(pair.key);
 }
 
+// "/ 1000" and "of 1000" behind a number.
+void TakeTotal(std::string_view text, size_t& i, Pair& pair) {
+  size_t j = i;
+  while (j < text.size() && IsBlank(text[j])) ++j;
+  if (j >= text.size()) return;
+  if (text[j] != '/' && (text[j] != 'o' || !text.substr(j).starts_with("of "))) return;
+  j += text[j] == '/' ? 1 : 3;
+  while (j < text.size() && IsBlank(text[j])) ++j;
+  const Number total = ReadNumber(text.substr(j), Ending::kDelimiter, Thousands::kYes);
+  if (!total) return;
+  pair.total = total;
+  i = j + total.text.size();
+}
+
+inline void PairList::Drop(std::string_view text, OpenKey& key) {
+  if (key) Stray(text.substr(key.begin, key.end - key.begin));
+  key = {};
+}
+
+// Names the number at `i` by the open key. False where the bracket behind the key is part of it and
+// nothing that is read follows.
+inline bool PairList::Name(std::string_view text, size_t& i, const OpenKey& key, Number& number,
+                           Pair& pair) {
+  pair.key = text.substr(key.begin, key.end - key.begin);
+  pair.meaning = MeaningOf(pair.key);
+  pair.at = key.begin;
+  if (pair.meaning.key == Key::kOther && size_ != 0) DropUnit(pairs_[size_ - 1], pair);
+  if (pair.meaning.key == Key::kOther) TakeLastWord(pair);
+  if (!IsIndexed(pair.meaning.key)) return true;
+  const size_t value = EndOfIndexedKey(text, key.end, i + number.text.size());
+  if (value == 0) return true;
+  // A unit ("1e-3") in the bracket scales the value: it is not what it seems to be.
+  if (!IsIndex(number)) pair.meaning = {};
+  i = value;
+  number = ReadNumber(text.substr(i), Ending::kUnit);
+  return static_cast<bool>(number);
+}
+
+// Takes the number at `i` with all that belongs to it.
+inline void PairList::TakeNumber(std::string_view text, size_t& i, OpenKey& key, Number number) {
+  Pair pair;
+  pair.at = i;
+  if (key && !Name(text, i, key, number, pair)) return Drop(text, key);
+  pair.value = number;
+  const bool wrapped = key.wrapped;
+  key = {};
+  i += number.text.size();
+  if (wrapped) {
+    i = std::min(text.find(')', i), text.size() - 1) + 1;
+    return Add(pair);
+  }
+  if (pair.meaning.key == Key::kStep) TakeLastOfList(text, i, pair);
+  if (i + 2 < text.size() && text[i] == ':' && IsDigit(text[i + 1]) &&
+      MayBeClock(pair.meaning.key) && IsIndex(number)) {
+    const double seconds = TakeClock(text, i, number.value);
+    if (seconds == seconds) {
+      pair.value.value = seconds;
+      pair.unit = "s";
+      return Add(pair);
+    }
+  }
+  TakeTotal(text, i, pair);
+  TakeUnit(text, i, pair);
+  Add(pair);
+}
+
+// Takes the word at `i`: a key, more of one, or what says how the value is written.
+inline void PairList::TakeWord(std::string_view text, size_t& i, OpenKey& key) {
+  size_t end = i + 1;
+  while (end < text.size() && Is(text[end], kKeyByte)) ++end;
+  // "loss." at the end of a sentence, "key-" before a value
+  while (end > i + 1 && (text[end - 1] == '.' || text[end - 1] == '-')) --end;
+  if (key && key.marks == 0 && key.blanks == 1) {  // another word of the same key
+    key.end = end;
+    key.blanks = 0;
+    i = end;
+    return;
+  }
+  if (key && key.marks > 0) {
+    if (const size_t value = EndOfWrapper(text, i, end)) {
+      key.wrapped = true;
+      i = value;
+      return;
+    }
+    const size_t remark = key.marks == 1 ? EndOfRemark(text, i, end) : 0;
+    if (remark != 0 && IsIndexed(MeaningOf(text.substr(key.begin, key.end - key.begin)).key)) {
+      i = remark;
+      return;
+    }
+    if (SaysNothing(text.substr(i, end - i))) {  // neither the key nor the word tells of anything
+      key = {};
+      i = end;
+      return;
+    }
+  }
+  Drop(text, key);
+  key.begin = i;
+  key.end = end;
+  i = end;
+}
+
 PairList::PairList(std::string_view text) {
   size_t i = 0;
-  size_t key_begin = 0;
-  size_t key_end = 0;  // key_begin == key_end: no open key
-  size_t marks = 0;    // since the key ended
-  size_t blanks = 0;
-  bool wrapped = false;
-  const auto drop_key = [&] {
-    if (key_end != key_begin) Stray(text.substr(key_begin, key_end - key_begin));
-    key_begin = key_end = 0;
-    marks = blanks = 0;
-  };
+  OpenKey key;
   while (i < text.size()) {
     const char c = text[i];
     const bool sign =
@@ -245,103 +337,20 @@ PairList::PairList(std::string_view text) {
       number = ReadNumber(text.substr(i), Ending::kUnit, Thousands::kYes);
     }
     if (number) {
-      Pair pair;
-      if (key_end != key_begin) {
-        pair.key = text.substr(key_begin, key_end - key_begin);
-        pair.meaning = MeaningOf(pair.key);
-        pair.at = key_begin;
-        if (pair.meaning.key == Key::kOther && size_ != 0) DropUnit(pairs_[size_ - 1], pair);
-        if (pair.meaning.key == Key::kOther) TakeLastWord(pair);
-        if (const size_t value = IsIndexed(pair.meaning.key)
-                                     ? EndOfIndexedKey(text, key_end, i + number.text.size())
-                                     : 0;
-            value != 0) {
-          // A unit ("1e-3") in the bracket scales the value: it is not what it seems to be.
-          if (!IsIndex(number)) pair.meaning = {};
-          i = value;
-          number = ReadNumber(text.substr(i), Ending::kUnit);
-          if (!number) {
-            drop_key();
-            continue;
-          }
-        }
-      } else {
-        pair.at = i;
-      }
-      pair.value = number;
-      key_begin = key_end = 0;
-      marks = blanks = 0;
-      i += number.text.size();
-      if (wrapped) {
-        i = std::min(text.find(')', i), text.size() - 1) + 1;
-        wrapped = false;
-        Add(pair);
-        continue;
-      }
-      if (pair.meaning.key == Key::kStep) TakeLastOfList(text, i, pair);
-      if (i + 2 < text.size() && text[i] == ':' && IsDigit(text[i + 1]) &&
-          MayBeClock(pair.meaning.key) && IsIndex(number)) {
-        const double seconds = TakeClock(text, i, number.value);
-        if (seconds == seconds) {
-          pair.value.value = seconds;
-          pair.unit = "s";
-          Add(pair);
-          continue;
-        }
-      }
-      size_t j = i;
-      while (j < text.size() && IsBlank(text[j])) ++j;
-      if (j < text.size() &&
-          (text[j] == '/' || (text[j] == 'o' && text.substr(j).starts_with("of ")))) {
-        j += text[j] == '/' ? 1 : 3;
-        while (j < text.size() && IsBlank(text[j])) ++j;
-        const Number total = ReadNumber(text.substr(j), Ending::kDelimiter, Thousands::kYes);
-        if (total) {
-          pair.total = total;
-          i = j + total.text.size();
-        }
-      }
-      TakeUnit(text, i, pair);
-      Add(pair);
+      TakeNumber(text, i, key, number);
       continue;
     }
     if (Is(c, kKeyBegin)) {
-      size_t end = i + 1;
-      while (end < text.size() && Is(text[end], kKeyByte)) ++end;
-      // "loss." at the end of a sentence, "key-" before a value
-      while (end > i + 1 && (text[end - 1] == '.' || text[end - 1] == '-')) --end;
-      if (key_end != key_begin && marks == 0 && blanks == 1) {
-        key_end = end;  // another word of the same key
-      } else if (const size_t value =
-                     key_end != key_begin && marks > 0 ? EndOfWrapper(text, i, end) : 0;
-                 value != 0) {
-        wrapped = true;
-        i = value;
-        continue;
-      } else if (const size_t remark =
-                     key_end != key_begin && marks == 1 ? EndOfRemark(text, i, end) : 0;
-                 remark != 0 &&
-                 IsIndexed(MeaningOf(text.substr(key_begin, key_end - key_begin)).key)) {
-        i = remark;
-        continue;
-      } else if (key_end != key_begin && marks > 0 && SaysNothing(text.substr(i, end - i))) {
-        key_begin = key_end = 0;  // neither the key nor the word tells of anything
-      } else {
-        drop_key();
-        key_begin = i;
-        key_end = end;
-      }
-      marks = blanks = 0;
-      i = end;
+      TakeWord(text, i, key);
       continue;
     }
-    if (key_end != key_begin) {
-      ++(IsBlank(c) ? blanks : marks);
-      if (!Is(c, kJoin) || marks > kMaxMarks || blanks > kMaxBlanks) drop_key();
+    if (key) {
+      ++(IsBlank(c) ? key.blanks : key.marks);
+      if (!Is(c, kJoin) || key.marks > kMaxMarks || key.blanks > kMaxBlanks) Drop(text, key);
     }
     ++i;
   }
-  drop_key();
+  Drop(text, key);
 }
 
 bool PairList::ReadPlain(std::string_view text) {

@@ -64,6 +64,21 @@ class PairList {
  private:
   static constexpr size_t kMaxPairs = 48;  // the longest metric lines in use have about thirty
 
+  // The words that wait for their number.
+  struct OpenKey {
+    size_t begin = 0;
+    size_t end = 0;    // == begin: none
+    size_t marks = 0;  // since it ended
+    size_t blanks = 0;
+    bool wrapped = false;  // the value stands in a bracket of its own: "tensor(2.5, ..."
+
+    explicit operator bool() const { return begin != end; }
+  };
+
+  void Drop(std::string_view text, OpenKey& key);
+  bool Name(std::string_view text, size_t& i, const OpenKey& key, Number& number, Pair& pair);
+  void TakeNumber(std::string_view text, size_t& i, OpenKey& key, Number number);
+  void TakeWord(std::string_view text, size_t& i, OpenKey& key);
   void Stray(std::string_view words);
   void TakeLastWord(Pair& pair);
   void Add(const Pair& pair);
