@@ -36,13 +36,13 @@ constexpr Anchors kVerl[] = {" - critic/"};
 constexpr Anchors kKeras[] = {"- loss: ", "Epoch "};
 constexpr Anchors kMmengine[] = {"(train)"};
 constexpr Anchors kMmcv[] = {"]\tlr: "};
-constexpr Anchors kDetectron2[] = {" iter: ", " epoch/iter: "};
+constexpr Anchors kDetectron2[] = {" iter: ", "och/iter: "};
 constexpr Anchors kXTransformer[] = {" batches | "};
 constexpr Anchors kMeter[] = {"Epoch", "Train: "};
 constexpr Anchors kLightning[] = {"loss=", "loss_step="};
 constexpr Anchors kLightningRich[] = {"it/s"};
-constexpr Anchors kTqdmLoggable[] = {"Progress on:"};
-constexpr Anchors kEpochPhase[] = {"rain Loss: "};
+constexpr Anchors kTqdmLoggable[] = {"tfix:"};  // of "postfix:"; "Progress" is in any prose
+constexpr Anchors kEpochPhase[] = {"Loss: "};
 constexpr Anchors kTqdm[] = {"loss", "Loss", "LOSS"};
 constexpr Anchors kTfEstimator[] = {"step = ", "Saving dict for global step "};
 constexpr Anchors kTfSlim[] = {"global step "};
