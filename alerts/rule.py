@@ -117,7 +117,12 @@ class Alert:
             texts["job_url"] = "{{ if $labels.job_id }}%s{{ end }}" % settings.job_url.replace(
                 "{job_id}", "{{ $labels.job_id | urlquery }}")
         texts["runbook_url"] = settings.runbook_url.replace("{alert}", self.name)
-        return texts
+        return {key: tolerant(text) for key, text in texts.items()}
+
+
+def tolerant(text):
+    """To vmalert `$labels.x` is an error, and the alert is lost, where there is no label x."""
+    return re.sub(r"\$labels\.(\w+)", r'(index $labels "\1")', text)
 
 
 # Nodes, ranks and GPUs of a job are many and change: as labels they would make an alert of each. %q: ids of jobs are their users' words.

@@ -84,6 +84,12 @@ def check_live():
             assert labels["job_id"] == "8841" and labels["family"] == "collective_hang", labels
             assert labels["severity"] == "critical", labels
             assert (labels["user"], labels["account"], labels["partition"]) == ("ada", "science", "gpu"), labels
+            prometheus.check_rules()
+            server.publish("sixteen:30")  # as many series as fit
+            wait_for("ranks of many jobs", lambda: int(prometheus.value("count(training_job:owner:time)") or 0) > 16)
+            seen = {rule["lastEvaluation"] for rule in prometheus.rules()}
+            wait_for("each rule to be evaluated again", lambda: not seen & {rule["lastEvaluation"] for rule in prometheus.rules()})
+            prometheus.check_rules()
             server.publish("healthy")
             wait_for("the alert's end", lambda: "RankscopeJobHangs" not in firing(prometheus))
 

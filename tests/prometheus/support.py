@@ -181,6 +181,15 @@ class Prometheus:
             return [({}, answer["data"]["result"][1])]
         return [(one["metric"], one["value"][1]) for one in answer["data"]["result"]]
 
+    def rules(self):
+        return [rule for group in json.loads(fetch(self.url + "/api/v1/rules"))["data"]["groups"] for rule in group["rules"]]
+
+    def check_rules(self):
+        """Fails if a rule could not be evaluated, for example because a join found two series."""
+        rules = self.rules()
+        broken = [f"{rule['name']}: {rule['lastError']}" for rule in rules if rule["health"] == "err"]
+        assert rules and not broken, "\n".join(broken)
+
     def value(self, expression):
         """The value of the one series of `expression`; None when there is none."""
         result = self.query(expression)
