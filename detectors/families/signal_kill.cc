@@ -142,6 +142,7 @@ Finding Evaluate(const JobFeatures& f) {
     finding.component = "process";
     // The kernel's own kill: who is known, and why is not.
     finding.open.push_back(by == "kernel" ? Question::kWhyExit : Question::kWhoKilled);
+    if (FieldOf(*primary, "program") == "srun") finding.advice = "srun_killed";
   } else if (finding.signal == SIGHUP) {
     finding.domain = proto::DOMAIN_UNKNOWN;
     finding.component = "terminal";

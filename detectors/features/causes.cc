@@ -335,12 +335,10 @@ class Orderer {
     SetToolsAside(causes_, f_);
     RecogniseOwnSignals();
     SetWordsBesideTheKernels();
+    DemoteARequeueAfterAFailure(causes_, job_.steps());
     DemoteWhatTheSchedulerDid();
     DemoteWhatACardDid();
-    DemoteAbortsOfSurvivors(causes_);
-    DemoteWhatSrunDidToWhoStayed(causes_);
-    DemoteWhatFollowsAnMpiAbort(causes_);
-    DemoteWhatFollowsACancel(causes_);
+    DemoteCleanUp(causes_);
     SetCleanUpAside();
     DemoteWhatTheLauncherDid();
     SetOldXidsAside(causes_);

@@ -57,8 +57,8 @@ bool HadFailed(const std::vector<Cause>& causes, const Cause& cancel) {
   });
 }
 
-}  // namespace
-
+// NCCL's watchdog ends its own process when a peer is gone: std::terminate with the loss in its
+// what(), then SIGABRT. A rank that died by itself left no such words.
 void DemoteAbortsOfSurvivors(std::vector<Cause>& causes) {
   // The shell's exit code tells the signal and not whose it was.
   const auto may_be_same = [](const Incident& abort, const Incident& said) {
@@ -77,6 +77,8 @@ void DemoteAbortsOfSurvivors(std::vector<Cause>& causes) {
   }
 }
 
+// srun ends the step a while after the first of its tasks has ended (--wait): what it prints of
+// that is what it prints of a cancelled step.
 void DemoteWhatSrunDidToWhoStayed(std::vector<Cause>& causes) {
   const bool left = std::any_of(causes.begin(), causes.end(), [](const Cause& cause) {
     return cause.incident().shape == kLeftBeforeWait;
@@ -89,6 +91,8 @@ void DemoteWhatSrunDidToWhoStayed(std::vector<Cause>& causes) {
   }
 }
 
+// A call of MPI failed, or the program called MPI_Abort(): the launcher then kills all ranks. One
+// that had died before the others is what the error is about, and stays.
 void DemoteWhatFollowsAnMpiAbort(std::vector<Cause>& causes) {
   constexpr Duration kTextIsLate = Seconds(2);
   constexpr Duration kTogether = Seconds(1);
@@ -116,6 +120,8 @@ void DemoteWhatFollowsAnMpiAbort(std::vector<Cause>& causes) {
   }
 }
 
+// A step that is cancelled is killed at once, or after KillWait. Where srun had already reported
+// that a task had ended, the cancellation is what followed.
 void DemoteWhatFollowsACancel(std::vector<Cause>& causes) {
   // Text comes through srun, later than what the kernel tells of the death itself.
   constexpr Duration kTextIsLate = Seconds(2);
@@ -129,6 +135,64 @@ void DemoteWhatFollowsACancel(std::vector<Cause>& causes) {
     if (!IsKill(death.incident()) || !MayExplain(death) || !MayBeCleanUp(causes, death)) continue;
     const Duration after = death.incident().t - at;
     if (after >= Duration{-kTextIsLate.ns} && after <= kLongestWait) death.role = Role::kCascade;
+  }
+}
+
+// srun itself was killed: the shell that started it says so. slurmstepd then ends the ranks, and
+// calls the step cancelled.
+void DemoteWhatFollowsSrunsDeath(std::vector<Cause>& causes) {
+  constexpr Duration kTextIsLate = Seconds(2);
+  constexpr Duration kLongestWait = Seconds(90);
+  const auto srun = std::find_if(causes.begin(), causes.end(), [](const Cause& cause) {
+    const std::vector<KeyValue>& fields = cause.incident().fields;
+    return IsKill(cause.incident()) && cause.incident().shape == "shell_signal" &&
+           cause.role == Role::kInitiating &&
+           std::any_of(fields.begin(), fields.end(), [](const KeyValue& field) {
+             return field.key == "program" && field.value == "srun";
+           });
+  });
+  if (srun == causes.end()) return;
+  for (Cause& cause : causes) {
+    const bool killed = IsKill(cause.incident()) && MayBeCleanUp(causes, cause);
+    if (&cause == &*srun || !MayExplain(cause) || !(killed || IsCancelInText(cause))) continue;
+    const Duration after = cause.incident().t - srun->incident().t;
+    if (after >= Duration{-kTextIsLate.ns} && after <= kLongestWait) cause.role = Role::kCascade;
+  }
+}
+
+}  // namespace
+
+void DemoteCleanUp(std::vector<Cause>& causes) {
+  DemoteAbortsOfSurvivors(causes);
+  DemoteWhatSrunDidToWhoStayed(causes);
+  DemoteWhatFollowsAnMpiAbort(causes);
+  DemoteWhatFollowsSrunsDeath(causes);
+  DemoteWhatFollowsACancel(causes);
+}
+
+void DemoteARequeueAfterAFailure(std::vector<Cause>& causes, const windows::StepTable& steps) {
+  constexpr Duration kWholeSecond = Seconds(1);  // a record's times are cut to these
+  const windows::StepSeen* const trained = steps.FailedTraining();
+  if (trained == nullptr || trained->state != "FAILED") return;
+  const auto raised = std::find_if(causes.begin(), causes.end(), [](const Cause& cause) {
+    const IncidentKind kind = cause.incident().kind;
+    return cause.role == Role::kInitiating &&
+           (kind == IncidentKind::kException || kind == IncidentKind::kCudaOom);
+  });
+  if (raised == causes.end()) return;
+  // Who is asked to stop may raise because of that.
+  const bool asked = std::any_of(causes.begin(), causes.end(), [&raised](const Cause& cause) {
+    const Incident& incident = cause.incident();
+    const bool word =
+        incident.kind == IncidentKind::kSchedulerEnd && cause.candidate->store == proto::STORE_LOG;
+    return (word || IsTakedown(incident)) && StandsBefore(cause, *raised);
+  });
+  if (asked) return;
+  for (Cause& act : causes) {
+    const Incident& incident = act.incident();
+    if (act.role == Role::kInitiating && incident.kind == IncidentKind::kSchedulerEnd &&
+        incident.sub == subs::kRequeue && raised->incident().t <= incident.t + kWholeSecond)
+      act.role = Role::kCascade;
   }
 }
 

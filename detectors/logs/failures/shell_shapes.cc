@@ -152,6 +152,10 @@ void ParseShell(const CleanLine& line, RecordList& out) {
     if (command.starts_with("(core dumped)")) command = TrimLeft(command.substr(13));
     Incident incident = Death(line, "shell_signal", signal, pid, command);
     if (dumped) AddField(incident, "core", "yes");
+    // Who reads the end of a step may want to know that it was srun itself.
+    if (const std::string_view word = LeadingWord(command);
+        word == "srun" || word.ends_with("/srun"))
+      AddField(incident, "program", "srun");
     out.push_back(std::move(incident));
     return;
   }
