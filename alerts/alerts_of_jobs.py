@@ -47,12 +47,13 @@ LIVE = [
           "A training job runs worse than it should.",
           """Job {{ $labels.job_id }} of {{ $labels.user }}: {{ $labels.code }} {{ $labels.family }}{{ if $labels.sub }} ({{ $labels.sub }}){{
           end }}, domain {{ $labels.domain }}. The job's page has the ranks and the numbers.""", nodes=True),
+    # Restarts by Slurm: who starts a program ten times by hand in one allocation makes ten attempts and no storm.
     Alert("RankscopeRestartStorm", "job", "warning", "unknown", "1m", """
           max by (<cluster>, job_id) (rankscope_verdict_info{code="X19"})
           or
-          count by (<cluster>, job_id) (count by (<cluster>, job_id, attempt) (last_over_time(rankscope_job_info[1h]))) >= <attempts>""",
+          count by (<cluster>, job_id) (count by (<cluster>, job_id, restart_count) (last_over_time(rankscope_job_info[1h]))) > <restarts>""",
           "A training job restarts again and again.",
-          """Job {{ $labels.job_id }} of {{ $labels.user }} began at least <attempts> attempts within an hour, or restarts without progress.
+          """Job {{ $labels.job_id }} of {{ $labels.user }} was restarted at least <restarts> times within an hour, or restarts without progress.
           It holds nodes and trains nothing."""),
     Alert("RankscopeRanksUninterruptible", "job", "warning", "infrastructure", "5m",
           "count by (<cluster>, job_id) (min_over_time(rankscope_rank_uninterruptible_threads[10m]) > 0)",

@@ -37,7 +37,7 @@ class Settings:
     age: str = setting("1h", "how long a run must have been observed before it has a past")
     idle: str = setting("30m", "how long an allocated GPU may be idle")
     idle_ratio: str = setting("0.02", "a GPU is idle below this share of time in which anything runs on it")
-    attempts: str = setting("4", "attempts of a job within an hour that make a storm")
+    restarts: str = setting("3", "restarts of a job by Slurm within an hour that make a storm")
     requeues: str = setting("50", "requeued jobs within half an hour that make a storm")
     overdue: str = setting("2.5", "a checkpoint is overdue after this many of the run's usual intervals")
     saves_left: str = setting("3", "the disk is nearly full when fewer saves than this fit")

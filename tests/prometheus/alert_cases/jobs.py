@@ -53,13 +53,14 @@ VERDICTS = [
     Case("RankscopeJobDegraded", "one that has ended, and one that comes and goes",
          {**JOB, f'{info("D3", "straggler", "warning", "infrastructure", "final")} @n1': "1x59", f"{SLOW} @n2": "1 1 1 stale _ _ 1 1 1 stale"},
          {6: [], 10: [], 30: []}),
-    Case("RankscopeRestartStorm", "four attempts within an hour", {
-        **{f'rankscope_job_info{{job_id="42",user="ada",account="science",partition="gpu",attempt="{n}"}} @n1': f"_x{9 * n} 1x8 stale"
-           for n in range(1, 6)}}, {30: [], 39: [{**OWNER, "domain": "unknown"}]}),
+    Case("RankscopeRestartStorm", "three restarts within an hour", {
+        **{f'rankscope_job_info{{job_id="42",user="ada",account="science",partition="gpu",restart_count="{n}"}} @n1': f"_x{9 * n} 1x8 stale"
+           for n in range(5)}}, {20: [], 30: [{**OWNER, "domain": "unknown"}]}),
     Case("RankscopeRestartStorm", "the verdict", {**JOB, f'{info("X19", "restart_storm", "critical", "unknown")} @n1': "1x59"}, {2: [OWNER]}),
-    Case("RankscopeRestartStorm", "one attempt on four nodes, and two attempts",
-         {**{f'rankscope_job_info{{job_id="42",user="ada",account="s",partition="gpu",attempt="1"}} @n{n}': "1x60" for n in range(4)},
-          'rankscope_job_info{job_id="42",user="ada",account="s",partition="gpu",attempt="2"} @n1': "_x61 1x60"}, {30: [], 70: []}),
+    Case("RankscopeRestartStorm", "five attempts by hand in one allocation, on four nodes; one restart", {
+        **{f'rankscope_job_info{{job_id="42",user="ada",account="s",partition="gpu",attempt="{n}",restart_count="0"}} @n{n % 4}': f"_x{5 * n} 1x30"
+           for n in range(5)},
+        'rankscope_job_info{job_id="42",user="ada",account="s",partition="gpu",attempt="6",restart_count="1"} @n1': "_x50 1x60"}, {30: [], 70: []}),
     Case("RankscopeRanksUninterruptible", "two ranks for minutes: one alert",
          {**JOB, **{f'rankscope_rank_uninterruptible_threads{{job_id="42",rank="{rank}"}} @n1': "0x9 2x60" for rank in (1, 2)}},
          {15: [], 30: [OWNER]}),
