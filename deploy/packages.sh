@@ -26,6 +26,7 @@ test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev libclang-rt-14-dev clang-format-14 clang-tidy-14
   python3 python3-torch python3-numpy python3-torchvision python3-tqdm  # real training runs
   prometheus python3-prometheus-client                           # a real scrape; a second reader of OpenMetrics
+  victoria-metrics                                               # a second PromQL and a second reader of the rules
   python3-aiosmtpd prometheus-alertmanager openssl               # where notifications go, and certificates
   python3-jsonschema                                             # every verdict against its schema
   jq procps iproute2 util-linux expect
@@ -37,7 +38,6 @@ test_packages=(
 nightly_packages=(
   lintian rpm mmdebstrap python3 systemd binutils patchelf       # packages: built, judged, installed in a fresh root
   buildah                                                        # an image of them
-  victoria-metrics                                               # vmalert: a second reader of the rules
 )
 
 die() {

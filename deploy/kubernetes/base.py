@@ -22,9 +22,12 @@ images: [{{name: rankscope, newName: {image}, newTag: "{version}"}}]
 configMapGenerator:
   - name: rankscope-config
     files: [config.yaml]
-  - name: rankscope-dashboards
-    files: [rankscope_jobs.json]
-    options: {{disableNameSuffixHash: true, labels: {{grafana_dashboard: "1"}}}}  # what Grafana's sidecar looks for
+{dashboards}"""
+# One for each: kubectl apply puts what it applied into an annotation of at most 256 KiB. The label is what Grafana's sidecar looks for.
+DASHBOARD = """\
+  - name: rankscope-dashboard-{name}
+    files: [{file}]
+    options: {{disableNameSuffixHash: true, labels: {{grafana_dashboard: "1"}}}}
 """
 NAMESPACE = """\
 apiVersion: v1
@@ -41,6 +44,9 @@ metadata:
   labels: {app.kubernetes.io/name: rankscope}
 spec:
 """
+
+
+DASHBOARDS = sorted((ROOT / "dashboards").glob("*.json"))
 
 
 def without_comments(text):
@@ -63,10 +69,12 @@ def main():
         'mapping_dir: ""', "mapping_dir: /run/rankscope/job-mapping")
     rules = "groups:\n" + "".join(groups_of(ROOT / f"alerts/{name}") for name in ("rankscope_alerts.yaml", "rankscope_rules.yaml"))
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    for name, text in (("kustomization.yaml", KUSTOMIZATION.format(image=arguments.image, version=version)), ("namespace.yaml", NAMESPACE),
+    dashboards = "".join(DASHBOARD.format(name=path.stem.removeprefix("rankscope_"), file=path.name) for path in DASHBOARDS)
+    kustomization = KUSTOMIZATION.format(image=arguments.image, version=version, dashboards=dashboards)
+    for name, text in (("kustomization.yaml", kustomization), ("namespace.yaml", NAMESPACE),
                        ("config.yaml", changed), ("prometheusrule.yaml", RULE + "".join(f"  {line}\n" for line in rules.splitlines()))):
         (arguments.folder / name).write_text(text, encoding="utf-8")
-    for path in (HERE / "daemonset.yaml", HERE / "podmonitor.yaml", ROOT / "dashboards/rankscope_jobs.json"):
+    for path in (HERE / "daemonset.yaml", HERE / "podmonitor.yaml", *DASHBOARDS):
         shutil.copy(path, arguments.folder)
 
 

@@ -57,7 +57,7 @@ class Kubernetes(Packages):
         validate = ["node", Path(__file__).with_name("validate.mjs"), self.folder / "node_modules"]
         said = run(*validate, input=objects)
         print(said)
-        for kind in ("DaemonSet rankscope", "PodMonitor rankscope", "PrometheusRule rankscope", "ConfigMap rankscope-dashboards"):
+        for kind in ("DaemonSet rankscope", "PodMonitor rankscope", "PrometheusRule rankscope", "ConfigMap rankscope-dashboard-job"):
             self.assertIn(f"{kind}: valid", said)
         self.assertIn("image: registry.example/rankscope:", objects)
         wrong = subprocess.run(validate, input=objects.replace("hostPID: true", "hostPID: perhaps"), capture_output=True, text=True, check=False)

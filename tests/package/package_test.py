@@ -20,7 +20,7 @@ MUST_HAVE = ["usr/bin/rankscope", "usr/lib/rankscope/rankscope-serve", "etc/rank
              "etc/default/rankscope", "usr/lib/systemd/system/rankscope.service", "usr/lib/sysusers.d/rankscope.conf",
              "usr/lib/tmpfiles.d/rankscope.conf", "usr/share/rankscope/slurm/prolog", "usr/share/rankscope/alerts/rankscope_alerts.yaml",
              "usr/share/rankscope/alerts/mixin.py", "usr/share/doc/rankscope/runbooks/RankscopeGpuXid.md",
-             "usr/share/rankscope/dashboards/rankscope_jobs.json", "usr/share/man/man1/rankscope-run.1.gz",
+             "usr/share/rankscope/dashboards/rankscope_job.json", "usr/share/man/man1/rankscope-run.1.gz",
              "usr/share/man/man5/rankscope.yaml.5.gz", "usr/share/man/man8/rankscope-serve.8.gz",
              "usr/share/bash-completion/completions/rankscope", "usr/share/doc/rankscope/copyright"]
 

@@ -19,8 +19,8 @@ import sys
 import tempfile
 import time
 
+from board_node import Cards, pids_of, running
 from daemon_test import Daemon
-from dashboards_test import Cards, pids_of, running
 from support import Prometheus, fetch, need, wait_for
 
 INTERVAL = 2  # seconds between scrapes; the daemon's own numbers are a second old at most

@@ -1,112 +1,155 @@
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""Every panel of every dashboard shows something of a job on GPUs: its query, asked of a real Prometheus that scrapes a real
-daemon, returns a series.
+"""Every query of every board returns data of a healthy run and of a broken one, from a real Prometheus and a real VictoriaMetrics
+that scrape a real daemon; and what should show that the run is broken shows it.
 
-Two jobs run: one whose ranks call CUDA and NCCL on cards of the stand-in for the driver's library, and one that prints how many
-steps there will be. A panel without data fails by its title.
+One daemon is scraped as two nodes: a query that joins two series of one job must not stumble over a job on several nodes.
 
 Usage: dashboards_test.py RANKSCOPE STUB_TRAINER STUB_LIBRARIES FAKE_NVML SOURCE_DIR
 """
 import contextlib
 import json
-import os
 import pathlib
 import re
-import subprocess
+import shutil
 import sys
-import tempfile
+import time
+import urllib.error
 
-from daemon_test import Daemon
-from support import Prometheus, dashboard_queries, fetch, need, wait_for
+from board_node import BoardNode
+from support import Prometheus, VictoriaMetrics, dashboard_queries, fetch, need, wait_for
 
-RANKS = 2
-GB = 10 ** 9
-# What a panel needs besides GPUs, by the name of its metric: without the source it has nothing to show.
-NEEDS = {"rankscope_rank_oldest_collective_seconds": "nccl"}
-# Prints as Megatron-LM does, which says how many iterations there will be.
-COUNTS = """
-import itertools, time
-for step in itertools.count(1):
-    print(f" iteration {step:8d}/  100000 | consumed samples: {8 * step:12d} | elapsed time per iteration (ms): 100.0 | "
-          f"learning rate: 1.000000E-04 | global batch size:     8 | lm loss: {4 / step + 1:.6E} |", flush=True)
-    time.sleep(0.1)
-"""
-SCRIPT = f"ranks {RANKS}\nsteps 1000000\nstep_ms 100\nlaunches 4\ncollectives 1\nwatchdog 1\n"
-
-
-class Cards:
-    """What the stand-in for NVML reads: busy cards, and on card N the process of rank N."""
-
-    def __init__(self, folder):
-        self.path = pathlib.Path(folder) / "gpus"
-        self.say({})
-
-    def say(self, pids):
-        lines = ["driver 550.54.15", f"gpus {RANKS} hopper"]
-        lines += [f"gpu * {key} {value}" for key, value in (("gpu_utilization", 97), ("gpm_1", 97), ("gpm_2", 62))]
-        lines += [f"gpu {rank} process {pid} {50 * GB}" for rank, pid in pids.items()]
-        self.path.with_suffix(".next").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        self.path.with_suffix(".next").rename(self.path)
-
-
-def pids_of(daemon, job):
-    """{rank: pid} of a job, once all its ranks are known."""
-    with contextlib.suppress(OSError):
-        evidence = json.loads(fetch(f"{daemon.url}/evidence?job_id={job}"))
-        pids = {rank["rank"]: rank["pid"] for rank in evidence["ranks"] if rank["pid"] > 0}
-        return pids if len(pids) == RANKS else None
-    return None
-
-
-@contextlib.contextmanager
-def running(command, environment):
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(20)
+NODES = 2  # without the controller
+# Metrics that a machine, or a run of half a minute, may not have: their source, or why. A panel of theirs is not asked then.
+NEEDS = {
+    r"nccl_|rank_(oldest_)?collective|job_collective": "nccl", r"cuda_|probe_": "cuda", r"offcpu": "wait", r"tcp_": "network",
+    r"file_errors|rank_checkpoint|checkpoint_": "io", r"infiniband_": "infiniband", r"kernel_events": "kmsg",
+    r"job_pressure": "a cgroup of the job's own", r"nvswitch_": "an error of an NVSwitch", r"series_missing": "more series than the cap",
+}
+# Panels that are empty while nothing is wrong.
+EMPTY_WHILE_HEALTHY = {("gpu", "Xid errors"), ("gpu", "Last Xid errors"), ("slurm", "Out of service"), ("slurm", "Nodes that were out of service"),
+                       ("slurm", "Calls that failed")}
+# Or may be: a busy machine earns a warning.
+EITHER_WHILE_HEALTHY = {("job", "Warnings")}
+# And those that the broken run has no data of.
+EMPTY_WHILE_BROKEN = {("slurm", "Calls that failed")}
+# (board, panel) -> what its values are while all is well, and what they are in the broken run.
+DIFFERENT = {
+    ("home", "Critical jobs"): (lambda v: max(v) == 0, lambda v: max(v) >= 2),
+    ("home", "GPUs not healthy"): (lambda v: max(v) == 0, lambda v: max(v) == NODES),
+    ("home", "Nodes out of service"): (lambda v: max(v) == 0, lambda v: max(v) == 2),
+    ("fleet", "Critical"): (lambda v: max(v) == 0, lambda v: max(v) >= 2),
+    ("fleet", "GPUs not healthy"): (lambda v: max(v) == 0, lambda v: max(v) == NODES),
+    ("fleet", "Severity of each job"): (lambda v: max(v) == 0, lambda v: max(v) == 3),
+    ("fleet", "Jobs by verdict"): (lambda v: len(v) == 1, lambda v: len(v) >= 3),
+    ("fleet", "Least active GPUs"): (lambda v: min(v) > 0.5, lambda v: min(v) < 0.5),
+    ("job", "Severity over time"): (lambda v: max(v) == 0, lambda v: max(v) == 3),
+    ("job", "Oldest collective"): (lambda v: max(v) < 3, lambda v: max(v) > 3),
+    ("job", "Collectives entered"): (lambda v: min(v) > 0, lambda v: max(v) == 0),
+    ("job", "Since the last step"): (lambda v: max(v) < 3, lambda v: max(v) > 3),
+    ("job", "Time per step"): (lambda v: max(v) < 0.18, lambda v: max(v) > 0.18),
+    ("job", "Records that are not finite"): (lambda v: max(v) == 0, lambda v: max(v) > 0),
+    ("job", "Throttled"): (lambda v: max(v) == 0, lambda v: max(v) == 1),
+    ("gpu", "Not healthy"): (lambda v: max(v) == 0, lambda v: max(v) == NODES),
+    ("gpu", "Need a reset"): (lambda v: max(v) == 0, lambda v: max(v) == NODES),
+    ("gpu", "Need replacement"): (lambda v: max(v) == 0, lambda v: max(v) == NODES),
+    ("gpu", "Throttled by hardware"): (lambda v: max(v) == 0, lambda v: max(v) == NODES),
+    ("gpu", "Health"): (lambda v: max(v) == 0, lambda v: max(v) == 1),
+    ("gpu", "Memory errors that were not corrected"): (lambda v: max(v) == 0, lambda v: max(v) == 3),
+    ("gpu", "PCIe link against its maximum"): (lambda v: min(v) == 1, lambda v: min(v) == 0.5),
+    ("gpu", "NVLink links up"): (lambda v: min(v) == max(v), lambda v: min(v) < max(v)),
+    ("gpu", "Share of the maximum clock"): (lambda v: min(v) == 1, lambda v: min(v) < 0.5),
+    ("gpu", "On the NVLink fabric"): (lambda v: min(v) == 1, lambda v: min(v) == 0),
+    ("slurm", "Nodes out of service"): (lambda v: max(v) == 0, lambda v: max(v) == 2),
+    ("node", "Multiprocessors active"): (lambda v: min(v) > 0.5, lambda v: min(v) < 0.5),
+}
 
 
-def queries(source):
-    """[(title, query)] with a user's choice of everything filled in."""
+def queries(source, jobs, instance):
+    """[(board, panel, query)] with a user's choice of everything filled in. The controller's Slurm is ill from the first."""
     for path in sorted((source / "dashboards").glob("*.json")):
         for title, query in dashboard_queries(json.loads(path.read_text(encoding="utf-8"))):
-            query = query.replace("$__rate_interval", "10s").replace("$__range", "1h")
-            yield title, re.sub(r"\$\{?\w+\}?", ".+", query)
+            query = query.replace("$__rate_interval", "4s").replace("$job_id", "|".join(jobs)).replace("$instance", instance)
+            yield path.stem.removeprefix("rankscope_"), title, re.sub(r"\$\{?\w+\}?", ".+", query)
 
 
-def check(prometheus, source):
-    empty = []
-    for title, query in queries(source):
-        wanted = next((need_ for metric, need_ in NEEDS.items() if metric in query), None)
-        if wanted and prometheus.value(f'rankscope_source_up{{source="{wanted}"}}') != "1":
-            print(f"panel '{title}' is not asked: the source {wanted} does not work here")
-            continue
+class Check:
+    """The queries of all boards, asked of one server again and again until each has what it should have, or the time is over."""
+
+    def __init__(self, server, source):
+        self._server, self._source = server, source
+        up = {labels["source"] for labels, value in server.query("rankscope_source_up") if value == "1"}
+        self._missing = {pattern: what for pattern, what in NEEDS.items() if what not in up}
+
+    def _lacks(self, query):
+        return next((what for pattern, what in self._missing.items() if re.search(rf"rankscope_\w*?({pattern})", query)), None)
+
+    def run(self, jobs, broken, seconds=60):
+        name, left = type(self._server).__name__, {}
+        filled = list(queries(self._source, jobs, "[nc].+" if broken else "n.+"))
+        empty = EMPTY_WHILE_BROKEN if broken else EMPTY_WHILE_HEALTHY
+        for board, panel, query in filled:
+            lacks = self._lacks(query)
+            if lacks and not broken:
+                print(f"{board}: '{panel}' is not asked of {name}: this needs {lacks}")
+            if not lacks and (board, panel) not in (empty if broken else empty | EITHER_WHILE_HEALTHY):
+                left[board, panel, query] = "never asked"
+        asked, end = len(left), time.monotonic() + seconds
+        while left and time.monotonic() < end:
+            left = {key: why for key in left if (why := self._wrong(*key, broken))}
+            time.sleep(0.2 if left else 0)
+        assert not left, f"{name}, {'broken' if broken else 'healthy'} run:\n" + "\n".join(f"{board}: '{panel}' {why}: {query}"
+                                                                                          for (board, panel, query), why in left.items())
+        for board, panel, query in filled:
+            if (board, panel) in empty and not self._lacks(query):
+                found = self._server.query(query)
+                assert not found, f"{name}: {board}: '{panel}' should be empty while nothing is wrong: {found[:3]}"
+        print(f"{name}: {asked} queries have data of the {'broken' if broken else 'healthy'} run")
+
+    def _wrong(self, board, panel, query, broken):
+        """What is wrong with the answer; None when it is right."""
         try:
-            wait_for(f"a series of panel '{title}'", lambda query=query: prometheus.query(query))
-        except AssertionError:
-            empty.append(f"panel '{title}' shows nothing: {query}")
-    assert not empty, "\n".join(empty)
+            values = [float(value) for _, value in self._server.query(query)]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{board}: '{panel}' {error.read().decode()}: {query}") from error
+        if not values:
+            return "shows nothing"
+        judge = DIFFERENT.get((board, panel))
+        return None if not judge or judge[broken](values) else f"shows {sorted(values)[:8]}"
+
+
+def check_links(node, source):
+    """What the tables link to on a node is there."""
+    links = {link["url"] for path in (source / "dashboards").glob("*.json") for panel in json.loads(path.read_text(encoding="utf-8"))["panels"]
+             for each in panel.get("fieldConfig", {}).get("overrides", []) for prop in each["properties"] if prop["id"] == "links"
+             for link in prop["value"] if link["url"].startswith("http://")}
+    assert links
+    for link in links:
+        link = link.replace("${__data.fields.instance}", node.daemon.address)
+        fetch(link.replace("${__value.raw}", "hangs-1" if node.daemon.address in link else node.daemon.address))
 
 
 def main():
-    binary, stub_trainer, stubs, fake_nvml, source = sys.argv[1:6]
+    binary, source = sys.argv[1], pathlib.Path(sys.argv[5])
     need("prometheus")
-    with tempfile.TemporaryDirectory() as folder:
-        cards = Cards(folder)
-        os.environ.update({"LD_LIBRARY_PATH": fake_nvml, "FAKE_NVML_SCRIPT": str(cards.path)})
-        with contextlib.closing(Daemon(binary, folder)) as daemon, \
-                contextlib.closing(Prometheus(folder, daemon.address)) as prometheus:
-            script = pathlib.Path(folder) / "script"
-            script.write_text(SCRIPT, encoding="utf-8")
-            wrapper = [binary, "run", "--socket", daemon.socket, "--dir", f"{folder}/runs", "--job-id"]
-            plain = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
-            with running([*wrapper, "cards-1", "--", stub_trainer, str(script)], {**plain, "STUB_GPU_LIBRARIES": stubs}), \
-                    running([*wrapper, "steps-1", "--", sys.executable, "-c", COUNTS], plain):
-                cards.say(wait_for("all ranks", lambda: pids_of(daemon, "cards-1")))
-                check(prometheus, pathlib.Path(source))
+    servers = [Prometheus]
+    if shutil.which("victoria-metrics"):
+        servers.append(VictoriaMetrics)
+    else:
+        print("VictoriaMetrics is not asked: victoria-metrics is not installed (Debian package victoria-metrics)")
+    with BoardNode(*sys.argv[1:6]) as node, contextlib.ExitStack() as stack:
+        running = [stack.enter_context(contextlib.closing(server(node.folder, None, interval="500ms", jobs=node.scrape_configs())))
+                   for server in servers]
+        for server in running:
+            wait_for("a scrape", lambda server=server: len(server.query("up == 1")) == NODES + 1)
+            wait_for("the GPUs", lambda server=server: server.query('rankscope_source_up{source="nvml"} == 1'))
+        checks = [Check(server, source) for server in running]
+        for check in checks:
+            check.run(node.HEALTHY, broken=False)
+        node.fall_ill()
+        for check in checks:
+            check.run(node.BROKEN, broken=True)
+        check_links(node, source)
     print("ok")
 
 

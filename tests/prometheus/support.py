@@ -19,13 +19,14 @@ import urllib.parse
 import urllib.request
 
 SKIPPED = 77
+PACKAGES = {"promtool": "prometheus"}  # where the program has another name
 
 
 def need(program):
     """The program's path; without it the test is skipped, and says so."""
     path = shutil.which(program)
     if path is None:
-        print(f"SKIPPED: {program} is not installed (Debian package prometheus)")
+        print(f"SKIPPED: {program} is not installed (Debian package {PACKAGES.get(program, program)})")
         sys.exit(SKIPPED)
     return path
 
@@ -67,10 +68,12 @@ def fetch(url, **headers):
 
 
 def dashboard_queries(dashboard):
-    """(title, query) of each panel of a dashboard."""
+    """(title, query) of each panel of a dashboard, and of its annotations."""
     for panel in dashboard["panels"]:
         for target in panel.get("targets", []):
             yield panel["title"], target["expr"]
+    for annotation in dashboard["annotations"]["list"]:
+        yield annotation["name"], annotation["expr"]
 
 
 def free_port():
@@ -156,12 +159,15 @@ class Prometheus:
         for _ in range(5):
             port = free_port()
             self.url = f"http://127.0.0.1:{port}"
-            self._process = subprocess.Popen(
-                [need("prometheus"), f"--config.file={path}", f"--storage.tsdb.path={folder}/data",
-                 f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn", *flags])
+            self._process = subprocess.Popen([*self._command(path, folder, f"127.0.0.1:{port}"), *flags])
             if self._wait_ready():
                 return
-        raise AssertionError("prometheus did not start")
+        raise AssertionError(f"{type(self).__name__} did not start")
+
+    @staticmethod
+    def _command(config, folder, address):
+        return [need("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={folder}/data", f"--web.listen-address={address}",
+                "--log.level=warn"]
 
     def _wait_ready(self):
         end = time.monotonic() + 30
@@ -190,6 +196,13 @@ class Prometheus:
         broken = [f"{rule['name']}: {rule['lastError']}" for rule in rules if rule["health"] == "err"]
         assert rules and not broken, "\n".join(broken)
 
+    def query_range(self, expression, begin, end, step):
+        """[(labels, [(time, value)])] of a range query."""
+        parameters = {"query": expression, "start": begin, "end": end, "step": step}
+        answer = json.loads(fetch(self.url + "/api/v1/query_range?" + urllib.parse.urlencode(parameters)))
+        assert answer["status"] == "success", answer
+        return [(one["metric"], one["values"]) for one in answer["data"]["result"]]
+
     def value(self, expression):
         """The value of the one series of `expression`; None when there is none."""
         result = self.query(expression)
@@ -199,6 +212,16 @@ class Prometheus:
     def close(self):
         self._process.terminate()
         self._process.wait(20)
+
+
+class VictoriaMetrics(Prometheus):
+    """The same, by VictoriaMetrics. It shows what is new at once, and not half a minute late as by default."""
+
+    @staticmethod
+    def _command(config, folder, address):
+        return [need("victoria-metrics"), f"-promscrape.config={config}", "-promscrape.config.strictParse=false",
+                f"-storageDataPath={folder}/victoria", f"-httpListenAddr={address}", "-search.latencyOffset=1ms", "-search.disableCache",
+                "-loggerLevel=ERROR", "-memory.allowedPercent=5"]
 
 
 @contextlib.contextmanager
