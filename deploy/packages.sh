@@ -38,6 +38,7 @@ test_packages=(
 nightly_packages=(
   lintian rpm mmdebstrap python3 systemd binutils patchelf       # packages: built, judged, installed in a fresh root
   buildah                                                        # an image of them
+  chromium-headless-shell fonts-dejavu-core                      # dashboards drawn; npm of any origin brings Grafana's components
 )
 
 die() {
