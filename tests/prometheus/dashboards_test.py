@@ -33,8 +33,16 @@ EMPTY_WHILE_HEALTHY = {("gpu", "Xid errors"), ("gpu", "Last Xid errors"), ("slur
 EITHER_WHILE_HEALTHY = {("job", "Warnings")}
 # And those that the broken run has no data of.
 EMPTY_WHILE_BROKEN = {("slurm", "Calls that failed")}
+
+
+def is_now(milliseconds):
+    return all(abs(each / 1000 - time.time()) < 600 for each in milliseconds)
+
+
 # (board, panel) -> what its values are while all is well, and what they are in the broken run.
 DIFFERENT = {
+    # Milliseconds of wall time, which Grafana takes for the mark's place.
+    ("job", "Verdict changes"): (lambda v: is_now(v), lambda v: is_now(v) and len(v) >= 3),
     ("home", "Critical jobs"): (lambda v: max(v) == 0, lambda v: max(v) >= 2),
     ("home", "GPUs not healthy"): (lambda v: max(v) == 0, lambda v: max(v) == NODES),
     ("home", "Nodes out of service"): (lambda v: max(v) == 0, lambda v: max(v) == 2),
@@ -66,10 +74,13 @@ DIFFERENT = {
 
 
 def queries(source, jobs, instance):
-    """[(board, panel, query)] with a user's choice of everything filled in. The controller's Slurm is ill from the first."""
+    """[(board, panel, query)] with a user's choice of everything filled in. Series of other jobs, which tests beside this one run, are not
+    asked for; the last alternative is for series that are of no job."""
+    chosen = "|".join(jobs)
     for path in sorted((source / "dashboards").glob("*.json")):
         for title, query in dashboard_queries(json.loads(path.read_text(encoding="utf-8"))):
-            query = query.replace("$__rate_interval", "4s").replace("$job_id", "|".join(jobs)).replace("$instance", instance)
+            query = query.replace("$__rate_interval", "4s").replace("$job_id", chosen)
+            query = query.replace('instance=~"$instance"', f'instance=~"{instance}",job_id=~"{chosen}|"')
             yield path.stem.removeprefix("rankscope_"), title, re.sub(r"\$\{?\w+\}?", ".+", query)
 
 
@@ -86,6 +97,7 @@ class Check:
 
     def run(self, jobs, broken, seconds=60):
         name, left = type(self._server).__name__, {}
+        # The controller's Slurm is ill from the first.
         filled = list(queries(self._source, jobs, "[nc].+" if broken else "n.+"))
         empty = EMPTY_WHILE_BROKEN if broken else EMPTY_WHILE_HEALTHY
         for board, panel, query in filled:
