@@ -3,16 +3,22 @@
 """Writes a kustomize base for a DaemonSet on every GPU node.
 
     base.py --binary build/rankscope --image registry.example/rankscope FOLDER
+    base.py ... --set runbook_url='https://wiki.example.org/rankscope/{alert}' FOLDER     settings of alerts/mixin.py, for the rules
 
 Rules, dashboards and configuration are those of the tree: kustomize reads no file outside its folder, so they are put into it.
 """
 import argparse
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "alerts"))
+
+import mixin  # noqa: E402
+
 KUSTOMIZATION = """\
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
@@ -53,26 +59,28 @@ def without_comments(text):
     return "".join(line + "\n" for line in text.splitlines() if not line.startswith("#"))
 
 
-def groups_of(path):
-    return without_comments(path.read_text(encoding="utf-8")).removeprefix("groups:\n")
+def rules_with(words):
+    """The rules as a part of an object, with these settings."""
+    groups = "".join(without_comments(text).removeprefix("groups:\n") for text in mixin.files(mixin.settings_from(words)).values())
+    return "".join(f"  {line}\n" for line in ("groups:\n" + groups).splitlines())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
     parser.add_argument("--image", default="rankscope")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="words", help="a setting of alerts/mixin.py; repeatable")
     parser.add_argument("folder", type=Path)
     arguments = parser.parse_args()
     version = subprocess.run([arguments.binary, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
     config = (ROOT / "deploy/config.yaml").read_text(encoding="utf-8")
     changed = config.replace('listen: ["127.0.0.1:10177"]', 'listen: ["0.0.0.0:10177"]').replace(
         'mapping_dir: ""', "mapping_dir: /run/rankscope/job-mapping")
-    rules = "groups:\n" + "".join(groups_of(ROOT / f"alerts/{name}") for name in ("rankscope_alerts.yaml", "rankscope_rules.yaml"))
     arguments.folder.mkdir(parents=True, exist_ok=True)
     dashboards = "".join(DASHBOARD.format(name=path.stem.removeprefix("rankscope_"), file=path.name) for path in DASHBOARDS)
     kustomization = KUSTOMIZATION.format(image=arguments.image, version=version, dashboards=dashboards)
     for name, text in (("kustomization.yaml", kustomization), ("namespace.yaml", NAMESPACE),
-                       ("config.yaml", changed), ("prometheusrule.yaml", RULE + "".join(f"  {line}\n" for line in rules.splitlines()))):
+                       ("config.yaml", changed), ("prometheusrule.yaml", RULE + rules_with(arguments.words))):
         (arguments.folder / name).write_text(text, encoding="utf-8")
     for path in (HERE / "daemonset.yaml", HERE / "podmonitor.yaml", *DASHBOARDS):
         shutil.copy(path, arguments.folder)
