@@ -10,6 +10,7 @@ NO_GPU = "No rank uses a GPU, or NVML does not report this; the source nvml must
 NO_CUDA = "No rank calls CUDA, or the source cuda is not up: it needs BPF, see `rankscope check`"
 NO_NCCL = "No rank calls NCCL, or the source nccl is not up: it needs BPF, see `rankscope check`"
 NO_BPF = "No rank, or the source {} is not up: it needs BPF, see `rankscope check`"
+NO_RAS = "NCCL's RAS has not answered: it needs NCCL 2.24 or later, and rank 0 on a chosen node"
 NO_SAVE = "The job has saved no checkpoint that was seen: its files are found by the source io, else its log must name them"
 NO_CGROUP = "The job has no cgroup of its own, or the kernel has no PSI (boot with psi=1)"
 NO_PORT = "The node has no InfiniBand, RoCE or EFA port"
@@ -74,16 +75,19 @@ CHECKPOINTS = row(
     "Checkpoints",
     lines("Work at risk", "Rank-seconds that a failure now would lose: since the newest complete checkpoint was begun, times the ranks.", "s", NO_SAVE,
           (JOB, printed("rankscope_checkpoint_work_at_risk_seconds")), size=(12, 7)),
-    lines("Age of the newest checkpoint", "Time since the newest complete checkpoint, of running jobs; the dashed rhythm is the median interval.", "s", NO_SAVE,
+    lines("Age of the newest checkpoint", "Time since the newest complete checkpoint, of running jobs, and the median interval between checkpoints.", "s", NO_SAVE,
           ("{{job_id}} age", "time() - max by (job_id) (rankscope_checkpoint_last_timestamp_seconds{@job}) and on (job_id) "
                              "max by (job_id) (rankscope_job_running{@job}) == 1"),
           ("{{job_id}} interval", printed("rankscope_checkpoint_interval_seconds")), size=(12, 7)),
-    stat("Saves", "Number of checkpoints that the job was seen to save.", "none", NO_SAVE, printed("rankscope_checkpoint_saves_total"), legend=JOB, size=(6, 4)),
-    stat("Complete", "Whether every file of the newest checkpoint is complete.", "none", NO_SAVE, printed("rankscope_checkpoint_whole"), legend=JOB, size=(6, 4),
+    stat("Saves", "Number of checkpoints that the job was seen to save.", "none", NO_SAVE, printed("rankscope_checkpoint_saves_total"), legend=JOB, size=(5, 4)),
+    stat("Complete", "Whether every file of the newest checkpoint is complete.", "none", NO_SAVE, printed("rankscope_checkpoint_whole"), legend=JOB, size=(5, 4),
          colors=RED_OR_GREEN, mappings=[switch_mapping(("no", "red"), ("yes", "green"))]),
-    stat("Size", "Bytes of the newest complete checkpoint on this node.", "bytes", NO_SAVE, printed("rankscope_checkpoint_last_bytes"), legend=JOB, size=(6, 4)),
+    stat("Size", "Bytes of the newest complete checkpoint on this node.", "bytes", NO_SAVE, printed("rankscope_checkpoint_last_bytes"), legend=JOB, size=(5, 4)),
+    stat("Full in", "Time until the file system of the checkpoints is full, at the rate at which it filled between saves.", "s",
+         "The file system does not fill up, or has not been seen over three saves", "min by (job_id) (rankscope_checkpoint_full_in_seconds{@job})",
+         legend=JOB, size=(4, 4), colors=((None, "red"), (86400, "yellow"), (604800, "green"))),
     stat("Free space", "Free space where the job writes its checkpoints.", "bytes", NO_SAVE, "min by (job_id) (rankscope_checkpoint_free_bytes{@job})",
-         legend=JOB, size=(6, 4)))
+         legend=JOB, size=(5, 4)))
 
 RANKS = row(
     "Ranks: which one differs?",
@@ -96,6 +100,12 @@ RANKS = row(
          "row is a rank that waits or has left; a dark column is a phase of all.", "percentunit", NO_GPU, RANK,
          by_rank("rankscope_rank_sm_active_median_ratio{@job}"), colors=((None, "dark-blue"), (0.1, "blue"), (0.3, "purple"), (0.5, "orange"), (0.7, "yellow")),
          min=0, max=1),
+    lines("Ranks declared and running", "How many ranks the launcher has declared, and how many run on the chosen nodes.", "none", NO_RANK,
+          ("{{job_id}} declared", "max by (job_id) (rankscope_job_world_size{@job})"),
+          ("{{job_id}} running", "sum by (job_id) (max by (job_id, rank) (rankscope_rank_alive{@job}))")),
+    strip("Suspended", "Whether all processes of the job on the node are suspended, by the cgroup freezer or a stop signal.", "none", NO_RANK,
+          "{{instance}} of {{job_id}}", "max by (instance, job_id) (rankscope_job_suspended{@job})", size=(12, 8), colors=((None, "green"), (1, "orange")),
+          mappings=[switch_mapping(("runs", "green"), ("suspended", "orange"))]),
     lines("Oldest collective", "Age of the oldest collective that the rank has entered and not completed. In a hang all lines climb but that of the rank "
           "that is missing.", "s", NO_NCCL, (RANK, by_rank("rankscope_rank_oldest_collective_seconds{@job}"))),
     lines("Collectives entered", "NCCL collectives that the rank enqueues per second.", "cps", NO_NCCL,
@@ -105,6 +115,14 @@ RANKS = row(
     lines("Collectives behind the first rank", "How many collectives fewer than the first rank of the job each rank has completed.", "none", NO_NCCL,
           (RANK, "max by (job_id) (rankscope_rank_collectives_completed_total{@job}) - on (job_id) group_right () "
                  + by_rank("rankscope_rank_collectives_completed_total{@job}"))),
+    lines("Whole job, by NCCL's RAS", "Ranks of the whole job by what NCCL's RAS reports of them, on whichever node they are.", "none", NO_RAS,
+          ("{{job_id}} {{state}}", "max by (job_id, state) (rankscope_nccl_ras_ranks{@job})")),
+    lines("Operations behind, by NCCL's RAS", "How many operations fewer than the first rank the last rank of a communicator has launched.", "none", NO_RAS,
+          (JOB, "max by (job_id) (rankscope_nccl_ras_lag_operations{@job})")),
+    lines("Time in communicator initialization", "For how long the rank has been initializing an NCCL communicator: it waits for ranks that do not come.", "s",
+          NO_NCCL, (RANK, by_rank("rankscope_nccl_comm_init_in_flight_seconds{@job}"))),
+    lines("Failed CUDA calls", "CUDA calls of the rank that failed, and allocations of GPU memory among them, since it began.", "none", NO_CUDA,
+          (RANK, by_rank("rankscope_cuda_errors_total{@job}")), (RANK + " allocations", by_rank("rankscope_cuda_alloc_failures_total{@job}"))),
     lines("Kernel launches", "CUDA kernels that the rank launches per second.", "cps", NO_CUDA, (RANK, by_rank(rate("rankscope_cuda_kernel_launches_total"), "sum"))),
     lines("Time in CUDA synchronization", "Share of the time that the rank spends in CUDA synchronizations: it waits for its GPU.", "percentunit", NO_CUDA,
           (RANK, by_rank(rate("rankscope_cuda_sync_seconds_total"), "sum"))),
@@ -132,6 +150,12 @@ TRAFFIC = row(
     "Network, files and text",
     lines("Collective traffic", "Bytes that the job's ranks on each node hand to NCCL per second, by operation.", "Bps", NO_NCCL,
           ("{{instance}} {{operation}} of {{job_id}}", "sum by (instance, job_id, operation) (" + rate("rankscope_job_collective_bytes_total") + ")")),
+    lines("Bus bandwidth, at least", "Lower bound of the bus bandwidth (busbw of nccl-tests) over the last minute, by operation, of the slowest node.", "Bps",
+          NO_NCCL + "; or for less than a minute", ("{{operation}} of {{job_id}}",
+                                                    "min by (job_id, operation) (rankscope_job_collective_bus_bandwidth_min_bytes_per_second{@job})")),
+    lines("TCP traffic", "Bytes per second that the rank's process sends and receives over TCP: collectives too, where NCCL falls back to sockets.", "Bps",
+          NO_BPF.format("network"),
+          (RANK + " {{direction}}", "sum by (instance, job_id, rank, direction) (" + rate("rankscope_rank_tcp_bytes_total") + ")")),
     lines("RDMA traffic", "Bytes that the node's RDMA ports send and receive per second.", "Bps", NO_PORT,
           (HOST + " sent of {{job_id}}", "sum by (instance, job_id) (" + rate("rankscope_infiniband_sent_bytes_total") + ")"),
           (HOST + " received of {{job_id}}", "sum by (instance, job_id) (" + rate("rankscope_infiniband_received_bytes_total") + ")")),
