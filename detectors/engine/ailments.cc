@@ -31,6 +31,10 @@ double SecondsUnnamed(const proto::Verdict& verdict) {
   return Duration{verdict.detected_ns() - verdict.onset_ns()}.seconds();
 }
 
+// The kernel tells of a death at once, and slurmstepd's line of the cancel that it was comes
+// through srun and a file.
+constexpr double kTextIsLate = 5;
+
 // Slurm's KillWait is 30 s, and the record of the end comes some seconds later.
 constexpr double kLongestEnd = 60;
 
@@ -93,6 +97,8 @@ const Ailment* Ailments::Conclude(EndKind end) const {
   const Ailment* longest = nullptr;
   for (const Ailment& ailment : all_) {
     if (ailment.document.empty()) continue;
+    // A death that the end turned out to be is no ailment that came before it.
+    if (ailment.code == "A2" && ailment.seconds <= kTextIsLate) continue;
     // A rank that nobody knows who shot did not die of having been slow.
     if (end == EndKind::kUnclear && ailment.slow) continue;
     const bool standing = ailment.code == standing_;

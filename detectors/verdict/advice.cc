@@ -230,6 +230,8 @@ std::string_view AdviceOf(std::string_view code, const Finding& finding, const J
   const logs::Incident& incident = primary->incident();
   if (incident.sub == subs::kNoContainer && incident.frame == logs::FrameKind::kAssetLoad)
     return "image_absent";
+  if (IsOf(code, kProgram) && FieldOf(*primary, "worker_gone") == "yes")
+    return "loader_worker_gone";
   if (code == "X3") return FieldOf(*primary, "error") == "device_assert" ? "device_assert" : "";
   for (const Row& row : kRows) {
     if (!IsOf(code, row.codes) || !Fits(row, incident)) continue;

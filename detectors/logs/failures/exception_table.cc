@@ -85,9 +85,16 @@ std::string_view FaultOfMissingFile(const Incident& incident, bool in_data) {
   return in_data ? "data" : "asset";
 }
 
+// A process of its own that was to hand it a tensor has ended (torch.multiprocessing).
+bool LostItsWorker(const Incident& incident) {
+  return std::any_of(incident.fields.begin(), incident.fields.end(),
+                     [](const KeyValue& field) { return field.key == "worker_gone"; });
+}
+
 }  // namespace
 
 std::string_view ToldFaultClass(const Incident& incident) {
+  if (LostItsWorker(incident)) return "env";
   if (incident.kind == IncidentKind::kHostOom)
     return "config";  // a plan that the host does not fit
   if (incident.sub == subs::kNoContainer)
@@ -156,6 +163,7 @@ bool IsTransient(const Incident& incident) {
 }
 
 std::string_view ExceptionSub(const Incident& incident) {
+  if (LostItsWorker(incident)) return "other";
   if (incident.kind == IncidentKind::kHostOom) return "host_memory";
   if (incident.kind == IncidentKind::kCudaError || incident.kind == IncidentKind::kCudaOom) {
     return "cuda_runtime";

@@ -33,6 +33,21 @@ bool IsGroup(const Incident& incident) {
   return LastComponent(incident.exception_type).ends_with("ExceptionGroup");
 }
 
+// A tensor's descriptor is asked for from the worker that made it:
+// torch.multiprocessing.reductions, and below it multiprocessing.resource_sharer. Whoever does not
+// answer there has ended.
+template <typename Frames>
+bool AsksItsWorker(const Frames& frames, const Incident& incident) {
+  static constexpr std::string_view kTypes[] = {"ConnectionResetError", "ConnectionRefusedError",
+                                                "BrokenPipeError", "EOFError", "FileNotFoundError"};
+  if (std::find(std::begin(kTypes), std::end(kTypes), LastComponent(incident.exception_type)) ==
+      std::end(kTypes))
+    return false;
+  return std::any_of(frames.begin(), frames.end(), [](const auto* frame) {
+    return Contains(frame->file, "multiprocessing/resource_sharer.py");
+  });
+}
+
 }  // namespace
 
 bool TracebackMachine::Feed(const CleanLine& line, RecordList& out) {
@@ -232,6 +247,7 @@ void TracebackMachine::Complete(std::string_view type, std::string_view message,
   tail_.assign(Capped(message, kTailCap));
   const std::vector<const Frame*> frames = OrderedFrames();
   PlaceFrames(frames, pending_);
+  if (AsksItsWorker(frames, pending_)) AddField(pending_, "worker_gone", "yes");
   if (!frames.empty()) {
     const Frame& outermost = *frames.front();
     const bool thread =
