@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The rankscope authors
 # SPDX-License-Identifier: Apache-2.0
-from .panels import (HOST, JOB, RANK, RANK_GPU, RED_OR_GREEN, Board, heat, lines, on_gpus_of_ranks, row, severity_mapping, stat, strip, switch_mapping,
+from .panels import (HOST, JOB, RANK, RANK_GPU, RED_OR_GREEN, Board, extremes, heat, lines, on_gpus_of_ranks, row, severity_mapping, stat, strip, switch_mapping,
                      table, verdict_rank, verdicts)
 
 CHOOSE = "No such job: choose a training job at the top. A job is listed until an hour after its failure, five minutes after a healthy end"
@@ -19,6 +19,14 @@ UP = {0: ("no", "dark-red"), 1: ("yes", "green")}
 
 def by_rank(metric, function="max"):
     return f"{function} by (instance, job_id, rank) ({metric})"
+
+
+def spread(metric, function="max"):
+    return extremes(by_rank(metric, function))
+
+
+def least(metric):
+    return f"bottomk by (job_id) (32, {by_rank(metric)})"
 
 
 def rate(metric, labels="{@job}"):
@@ -90,15 +98,16 @@ CHECKPOINTS = row(
          legend=JOB, size=(5, 4)))
 
 RANKS = row(
-    "Ranks: which one differs?",
+    "Ranks: which one differs? (of more than 16, the eight highest and the eight lowest)",
     table("Ranks", "Where each rank runs and which GPU it computes on.", "none", NO_RANK,
           "max by (job_id, rank, instance, node, local_rank, step_id) (rankscope_rank_info{@job})",
           ("rank", "instance", "node", "local_rank", "step_id", "job_id"), size=(12, 8), value=None),
-    strip("Processes", "Whether the process of each rank runs.", "none", NO_RANK, RANK, by_rank("rankscope_rank_alive{@job}"), size=(12, 8),
+    strip("Processes", "Whether the process of each rank runs; of more than 32, those that have ended first.", "none", NO_RANK, RANK, least("rankscope_rank_alive{@job}"), size=(12, 8),
           colors=RED_OR_GREEN, mappings=[switch_mapping(("ended", "red"), ("running", "green"))]),
-    heat("GPU activity by rank and time", "Share of the time in which the multiprocessors of the rank's GPU had work, median of the last minute. A dark "
+    heat("GPU activity by rank and time", "Share of the time in which the multiprocessors of the rank's GPU had work, median of the last minute; of more than 32 ranks the "
+         "least active. A dark "
          "row is a rank that waits or has left; a dark column is a phase of all.", "percentunit", NO_GPU, RANK,
-         by_rank("rankscope_rank_sm_active_median_ratio{@job}"), colors=((None, "dark-blue"), (0.1, "blue"), (0.3, "purple"), (0.5, "orange"), (0.7, "yellow")),
+         least("rankscope_rank_sm_active_median_ratio{@job}"), colors=((None, "dark-blue"), (0.1, "blue"), (0.3, "purple"), (0.5, "orange"), (0.7, "yellow")),
          min=0, max=1),
     lines("Ranks declared and running", "How many ranks the launcher has declared, and how many run on the chosen nodes.", "none", NO_RANK,
           ("{{job_id}} declared", "max by (job_id) (rankscope_job_world_size{@job})"),
@@ -107,43 +116,44 @@ RANKS = row(
           "{{instance}} of {{job_id}}", "max by (instance, job_id) (rankscope_job_suspended{@job})", size=(12, 8), colors=((None, "green"), (1, "orange")),
           mappings=[switch_mapping(("runs", "green"), ("suspended", "orange"))]),
     lines("Oldest collective", "Age of the oldest collective that the rank has entered and not completed. In a hang all lines climb but that of the rank "
-          "that is missing.", "s", NO_NCCL, (RANK, by_rank("rankscope_rank_oldest_collective_seconds{@job}"))),
+          "that is missing.", "s", NO_NCCL, (RANK, spread("rankscope_rank_oldest_collective_seconds{@job}"))),
     lines("Collectives entered", "NCCL collectives that the rank enqueues per second.", "cps", NO_NCCL,
-          (RANK, by_rank(rate("rankscope_nccl_collectives_enqueued_total"), "sum"))),
+          (RANK, spread(rate("rankscope_nccl_collectives_enqueued_total"), "sum"))),
     lines("Collectives in flight", "Collectives that the rank has enqueued and not completed.", "none", NO_NCCL,
-          (RANK, by_rank("rankscope_rank_collectives_in_flight{@job}"))),
+          (RANK, spread("rankscope_rank_collectives_in_flight{@job}"))),
     lines("Collectives behind the first rank", "How many collectives fewer than the first rank of the job each rank has completed.", "none", NO_NCCL,
-          (RANK, "max by (job_id) (rankscope_rank_collectives_completed_total{@job}) - on (job_id) group_right () "
-                 + by_rank("rankscope_rank_collectives_completed_total{@job}"))),
+          (RANK, extremes("max by (job_id) (rankscope_rank_collectives_completed_total{@job}) - on (job_id) group_right () "
+                          + by_rank("rankscope_rank_collectives_completed_total{@job}")))),
     lines("Whole job, by NCCL's RAS", "Ranks of the whole job by what NCCL's RAS reports of them, on whichever node they are.", "none", NO_RAS,
           ("{{job_id}} {{state}}", "max by (job_id, state) (rankscope_nccl_ras_ranks{@job})")),
     lines("Operations behind, by NCCL's RAS", "How many operations fewer than the first rank the last rank of a communicator has launched.", "none", NO_RAS,
           (JOB, "max by (job_id) (rankscope_nccl_ras_lag_operations{@job})")),
     lines("Time in communicator initialization", "For how long the rank has been initializing an NCCL communicator: it waits for ranks that do not come.", "s",
-          NO_NCCL, (RANK, by_rank("rankscope_nccl_comm_init_in_flight_seconds{@job}"))),
+          NO_NCCL, (RANK, spread("rankscope_nccl_comm_init_in_flight_seconds{@job}"))),
     lines("Failed CUDA calls", "CUDA calls of the rank that failed, and allocations of GPU memory among them, since it began.", "none", NO_CUDA,
-          (RANK, by_rank("rankscope_cuda_errors_total{@job}")), (RANK + " allocations", by_rank("rankscope_cuda_alloc_failures_total{@job}"))),
-    lines("Kernel launches", "CUDA kernels that the rank launches per second.", "cps", NO_CUDA, (RANK, by_rank(rate("rankscope_cuda_kernel_launches_total"), "sum"))),
+          (RANK, spread("rankscope_cuda_errors_total{@job}")), (RANK + " allocations", spread("rankscope_cuda_alloc_failures_total{@job}"))),
+    lines("Kernel launches", "CUDA kernels that the rank launches per second.", "cps", NO_CUDA, (RANK, spread(rate("rankscope_cuda_kernel_launches_total"), "sum"))),
     lines("Time in CUDA synchronization", "Share of the time that the rank spends in CUDA synchronizations: it waits for its GPU.", "percentunit", NO_CUDA,
-          (RANK, by_rank(rate("rankscope_cuda_sync_seconds_total"), "sum"))),
-    lines("CPU", "Cores that the rank's process keeps busy.", "none", NO_RANK, (RANK, by_rank(rate("rankscope_rank_cpu_seconds_total"), "sum"))),
+          (RANK, spread(rate("rankscope_cuda_sync_seconds_total"), "sum"))),
+    lines("CPU", "Cores that the rank's process keeps busy.", "none", NO_RANK, (RANK, spread(rate("rankscope_rank_cpu_seconds_total"), "sum"))),
     lines("Waiting off the CPU", "Threads of the rank that wait for a CPU (runnable), a disk, a network file system, a socket or the GPU; idle waits "
           "(sleep, futex) are left out.", "none", NO_BPF.format("wait"),
-          (RANK + " {{reason}}", "sum by (instance, job_id, rank, reason) (" + rate("rankscope_rank_offcpu_seconds_total", '{@job,reason!~"sleep|futex"}') + ")")),
-    lines("Resident memory", "Resident memory of the rank's process.", "bytes", NO_RANK, (RANK, by_rank("rankscope_rank_resident_bytes{@job}"))),
+          (RANK + " {{reason}}", "topk by (job_id, reason) (4, sum by (instance, job_id, rank, reason) ("
+           + rate("rankscope_rank_offcpu_seconds_total", '{@job,reason!~"sleep|futex"}') + "))")),
+    lines("Resident memory", "Resident memory of the rank's process.", "bytes", NO_RANK, (RANK, spread("rankscope_rank_resident_bytes{@job}"))),
     lines("Threads that cannot be killed", "Threads of the rank in uninterruptible sleep (state D): they wait for a device or a file system.", "none", NO_RANK,
-          (RANK, by_rank("rankscope_rank_uninterruptible_threads{@job}"))))
+          (RANK, spread("rankscope_rank_uninterruptible_threads{@job}"))))
 
 GPUS = row(
-    "GPUs of the ranks",
+    "GPUs of the ranks (of more than 16, the eight highest and the eight lowest)",
     lines("GPU memory", "GPU memory of the rank's process.", "bytes", NO_GPU,
-          (RANK_GPU, "max by (instance, job_id, rank, gpu) (rankscope_gpu_process_memory_used_bytes{@job})")),
+          (RANK_GPU, extremes("max by (instance, job_id, rank, gpu) (rankscope_gpu_process_memory_used_bytes{@job})"))),
     lines("Power", "Power that the rank's GPU draws; much less than the others' means that it idles or is held back.", "watt", NO_GPU,
-          (RANK_GPU, on_gpus_of_ranks("rankscope_gpu_power_watts{@node}"))),
+          (RANK_GPU, extremes(on_gpus_of_ranks("rankscope_gpu_power_watts{@node}")))),
     lines("Clock of the multiprocessors", "Current clock of the rank's GPU.", "hertz", NO_GPU,
-          (RANK_GPU, on_gpus_of_ranks('rankscope_gpu_clock_hertz{@node,domain="sm"}'))),
+          (RANK_GPU, extremes(on_gpus_of_ranks('rankscope_gpu_clock_hertz{@node,domain="sm"}')))),
     strip("Throttled", "Whether heat, power or a brake limits the clocks of the rank's GPU.", "none", NO_GPU, RANK_GPU,
-          on_gpus_of_ranks('rankscope_gpu_throttle_active{@node,reason=~"hw_.*|sw_thermal|sw_power_cap"}'), size=(12, 8),
+          "topk by (job_id) (32, " + on_gpus_of_ranks('rankscope_gpu_throttle_active{@node,reason=~"hw_.*|sw_thermal|sw_power_cap"}') + ")", size=(12, 8),
           colors=((None, "green"), (1, "orange")), mappings=[switch_mapping(("no", "green"), ("yes", "orange"))]))
 
 TRAFFIC = row(
@@ -155,14 +165,14 @@ TRAFFIC = row(
                                                     "min by (job_id, operation) (rankscope_job_collective_bus_bandwidth_min_bytes_per_second{@job})")),
     lines("TCP traffic", "Bytes per second that the rank's process sends and receives over TCP: collectives too, where NCCL falls back to sockets.", "Bps",
           NO_BPF.format("network"),
-          (RANK + " {{direction}}", "sum by (instance, job_id, rank, direction) (" + rate("rankscope_rank_tcp_bytes_total") + ")")),
+          (RANK + " {{direction}}", extremes("sum by (instance, job_id, rank, direction) (" + rate("rankscope_rank_tcp_bytes_total") + ")", "job_id, direction"))),
     lines("RDMA traffic", "Bytes that the node's RDMA ports send and receive per second.", "Bps", NO_PORT,
           (HOST + " sent of {{job_id}}", "sum by (instance, job_id) (" + rate("rankscope_infiniband_sent_bytes_total") + ")"),
           (HOST + " received of {{job_id}}", "sum by (instance, job_id) (" + rate("rankscope_infiniband_received_bytes_total") + ")")),
     lines("TCP retransmits", "Segments per second that the rank's process had to send again.", "cps", NO_BPF.format("network"),
-          (RANK, by_rank(rate("rankscope_rank_tcp_retransmits_total"), "sum"))),
+          (RANK, spread(rate("rankscope_rank_tcp_retransmits_total"), "sum"))),
     lines("Failed file calls", "File system calls per second of the rank that failed: no space, quota, I/O error, stale handle, read-only.", "cps",
-          NO_BPF.format("io"), (RANK, by_rank(rate("rankscope_rank_file_errors_total"), "sum"))),
+          NO_BPF.format("io"), (RANK, spread(rate("rankscope_rank_file_errors_total"), "sum"))),
     lines("Stalled by pressure", "Share of the time in which all tasks of the job on the node waited for CPU, I/O or memory.", "percentunit", NO_CGROUP,
           (HOST + " cpu of {{job_id}}", "max by (instance, job_id) (" + rate("rankscope_job_pressure_cpu_stalled_seconds_total") + ")"),
           (HOST + " io of {{job_id}}", "max by (instance, job_id) (" + rate("rankscope_job_pressure_io_stalled_seconds_total") + ")"),

@@ -41,6 +41,11 @@ def on_gpus_of_ranks(metric):
             f"group_left () max by (instance, gpu_uuid) ({metric})")
 
 
+def extremes(query, by="job_id"):
+    """Of many ranks those with the largest and the smallest values: a curve for each of 4,096 is none that a browser draws or a person reads."""
+    return f"topk by ({by}) (8, {query}) or bottomk by ({by}) (8, {query})"
+
+
 def severity_mapping(as_number):
     return {"type": "value", "options": {str(number) if as_number else word: {"text": word, "color": color, "index": number}
                                          for number, (word, color) in enumerate(SEVERITIES)}}
