@@ -161,7 +161,7 @@ TRAFFIC = row(
     lines("Collective traffic", "Bytes that the job's ranks on each node hand to NCCL per second, by operation.", "Bps", NO_NCCL,
           ("{{instance}} {{operation}} of {{job_id}}", "sum by (instance, job_id, operation) (" + rate("rankscope_job_collective_bytes_total") + ")")),
     lines("Bus bandwidth, at least", "Lower bound of the bus bandwidth (busbw of nccl-tests) over the last minute, by operation, of the slowest node.", "Bps",
-          NO_NCCL + "; or for less than a minute", ("{{operation}} of {{job_id}}",
+          NO_NCCL + "; or its communicators were made before the exporter saw the process", ("{{operation}} of {{job_id}}",
                                                     "min by (job_id, operation) (rankscope_job_collective_bus_bandwidth_min_bytes_per_second{@job})")),
     lines("TCP traffic", "Bytes per second that the rank's process sends and receives over TCP: collectives too, where NCCL falls back to sockets.", "Bps",
           NO_BPF.format("network"),

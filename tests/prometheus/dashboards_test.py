@@ -24,7 +24,7 @@ NODES = 2  # without the controller
 NEEDS = {
     r"nccl_|rank_(oldest_)?collective|job_collective": "nccl", r"cuda_|probe_": "cuda", r"offcpu": "wait", r"tcp_": "network",
     r"file_errors|rank_checkpoint|checkpoint_": "io", r"infiniband_": "infiniband", r"kernel_events": "kmsg",
-    r"nccl_ras_": "an answer of NCCL's RAS", r"bus_bandwidth": "a minute of collectives", r"checkpoint_full": "a file system that fills up",
+    r"nccl_ras_": "an answer of NCCL's RAS", r"bus_bandwidth": "a communicator whose making was seen", r"checkpoint_full": "a file system that fills up",
     r"job_pressure": "a cgroup of the job's own", r"nvswitch_": "an error of an NVSwitch", r"series_missing": "more series than the cap",
 }
 # Panels that are empty while nothing is wrong.
