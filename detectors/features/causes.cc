@@ -101,7 +101,8 @@ class Orderer {
         record_before || behind_.IsOfAnother(candidate) ||
         OutgrowsBuffers(candidate, window_.last_progress, std::max(1, f_.world_size));
     const int64_t enough = kProgressedAfter + (WasUncaught(incident) ? kHeldBack : 0);
-    if (written_at_once && after >= enough && !EndedItsRank(job_.incidents().all(), candidate))
+    if (written_at_once && after >= enough && !EndedItsRank(job_.incidents().all(), candidate) &&
+        !ItsRankIsGone(candidate, job_, f_))
       return Role::kRecovered;
     if (f_.train_end && !f_.exit_known && AfterTrainEnd(candidate))
       return EndsTheProgram(candidate) ? Role::kInitiating : Role::kTeardown;

@@ -62,18 +62,20 @@ bool IsReported(const windows::JobWindow& job, const Candidate& said, const JobF
   });
 }
 
-// The kernel saw a rank end, soon after it, with the status that Python gives to what nobody
+// The kernel saw this rank end, soon after it, with the status that Python gives to what nobody
 // caught.
-bool RankEndedSo(const windows::JobWindow& job, const Candidate& said, const JobFeatures& f) {
+bool EndsSo(const Candidate& end, const Candidate& said) {
   constexpr Duration kLongestEnd = Seconds(60);
+  const Duration after = end.incident.t - said.incident.t;
+  return end.incident.kind == IncidentKind::kNonZeroExit && end.store == proto::STORE_PROCESS &&
+         end.incident.exit_code == 1 && end.attempt == said.attempt &&
+         after > Duration{-kFlushedWithin.ns} && after <= kLongestEnd;
+}
+
+bool RankEndedSo(const windows::JobWindow& job, const Candidate& said, const JobFeatures& f) {
   const std::vector<Candidate>& all = job.incidents().all();
-  return f.timed && std::any_of(all.begin(), all.end(), [&](const Candidate& end) {
-           const Duration after = end.incident.t - said.incident.t;
-           return end.incident.kind == IncidentKind::kNonZeroExit &&
-                  end.store == proto::STORE_PROCESS && end.incident.exit_code == 1 &&
-                  end.attempt == said.attempt && after > Duration{-kFlushedWithin.ns} &&
-                  after <= kLongestEnd;
-         });
+  return f.timed && std::any_of(all.begin(), all.end(),
+                                [&](const Candidate& end) { return EndsSo(end, said); });
 }
 
 // Little but what trackers and launchers print around a program's end stands behind it.
@@ -93,6 +95,15 @@ bool TextEndsThere(const windows::JobWindow& job, const Candidate& said, const J
 
 }  // namespace
 
+bool ItsRankIsGone(const Candidate& said, const windows::JobWindow& job, const JobFeatures& f) {
+  if (!f.timed || f.world_size < 2 || !WasUncaught(said.incident)) return false;
+  const std::vector<Candidate>& all = job.incidents().all();
+  return std::any_of(all.begin(), all.end(), [&](const Candidate& end) {
+    const auto rank = job.ranks().find(end.incident.rank);
+    return EndsSo(end, said) && rank != job.ranks().end() && rank->second.process == end.process;
+  });
+}
+
 bool MayBeOfAnother(const windows::JobWindow& job, const JobFeatures& f) {
   const Evidence* const exit = f.At(f.exit_evidence);
   if (!f.exit_known || f.exit_code != 0 || exit == nullptr) return false;
@@ -110,6 +121,7 @@ bool EndedTheProgram(const Candidate& said, const Around& around, const windows:
   const Incident& incident = said.incident;
   if (incident.shape != "traceback" || Has(incident, "tool")) return false;
   if (incident.role != logs::Role::kInitiating || f.train_end) return false;
+  if (ItsRankIsGone(said, job, f)) return true;
   const bool uncaught = WasUncaught(incident);
   // A traceback is told when its stream goes on, or ends: records that came meanwhile do not count
   // as later ones.

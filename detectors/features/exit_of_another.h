@@ -21,6 +21,11 @@ struct Around {
   const windows::CitedPoint* last = nullptr;  // of all
 };
 
+// Whether a rank ended by what nobody caught and no other process has taken its place: that its
+// peers train on, each for itself, does not undo it.
+bool ItsRankIsGone(const windows::Candidate& said, const windows::JobWindow& job,
+                   const JobFeatures& f);
+
 // Whether it was noted that the status of 0 may be another's than that of what failed.
 bool ExitIsDoubtful(const JobFeatures& f);
 
