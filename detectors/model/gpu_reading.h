@@ -32,6 +32,8 @@ inline constexpr std::array<std::string_view, 5> kRemapBanks = {"max", "high", "
                                                                 "none"};
 inline constexpr std::array<std::string_view, 5> kGpuNvlinkErrors = {"replay", "recovery",
                                                                      "crc_flit", "crc_data", "ecc"};
+inline constexpr std::array<std::string_view, 6> kGpuViolations = {
+    "power", "thermal", "sync_boost", "board_limit", "low_utilization", "reliability"};
 inline constexpr std::array<std::string_view, 4> kClockDomains = {"graphics", "sm", "mem", "video"};
 inline constexpr std::array<std::string_view, 3> kPowerLimits = {"enforced", "default", "max"};
 inline constexpr std::array<std::string_view, 3> kTemperatureThresholds = {"shutdown", "slowdown",
@@ -76,6 +78,12 @@ struct GpuMigInstance {
   std::string uuid;
   GpuValue memory_used_bytes;
   GpuValue memory_total_bytes;
+  GpuValue memory_free_bytes = {};
+  int64_t gpu_instance = -1;  // by the driver's number; -1 = not told
+  std::string profile = {};   // "1g.10gb"
+  // As those of a whole GPU; from hardware counters or not at all.
+  GpuValue engine_active = {}, sm_active = {}, sm_occupancy = {}, dram_active = {};
+  std::array<GpuValue, kGpuPipes.size()> pipe_active{};
 };
 
 struct GpuReading {
@@ -100,10 +108,12 @@ struct GpuReading {
   std::vector<GpuLink> links;
   std::array<GpuValue, kGpuNvlinkErrors.size()> nvlink_errors{};  // all links
   GpuValue nvlink_received_bytes, nvlink_sent_bytes;
-  GpuValue fabric_state;  // place in kFabricStates
+  GpuValue nvlink_received_rate, nvlink_sent_rate;  // bytes per second since the look before
+  GpuValue fabric_state;                            // place in kFabricStates
 
   GpuValue pcie_generation, pcie_generation_max, pcie_width, pcie_width_max, pcie_replays;
   GpuValue pcie_received_bytes, pcie_sent_bytes;
+  GpuValue pcie_received_rate, pcie_sent_rate;  // bytes per second since the look before
 
   std::array<GpuValue, kClockDomains.size()> clock_hertz{};
   std::array<GpuValue, kClockDomains.size()> clock_max_hertz{};
@@ -113,6 +123,8 @@ struct GpuReading {
   std::array<GpuValue, kGpuThrottleReasons.size()> throttled_seconds{};
   std::array<bool, kGpuThrottleReasons.size()> throttled_by_card{};  // else as seen
   GpuValue thermal_throttled_seconds;  // by any heat, where the card does not tell which
+  // As the driver's performance policies count it, each for itself: they overlap with the above.
+  std::array<GpuValue, kGpuViolations.size()> violation_seconds{};
 
   GpuValue temperature_celsius, memory_temperature_celsius;
   std::array<GpuValue, kTemperatureThresholds.size()> temperature_threshold_celsius{};
@@ -123,15 +135,25 @@ struct GpuReading {
   GpuValue performance_state;  // 0 is the fastest
 
   GpuValue ecc_enabled, mig_enabled, persistence_enabled, exclusive;
+  GpuValue vgpu_licensed;    // absent where the card is no vGPU that needs a licence
   GpuValue recovery_action;  // 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset
   std::vector<GpuMigInstance> mig_instances;
   std::optional<std::vector<GpuProcess>> compute_processes;
   GpuValue graphics_processes;
 };
 
-// What somebody else's counters say of a card, as means over that one's period. Bytes count up.
+// A container that Kubernetes gave a card.
+struct GpuPod {
+  std::string pod, name_space, container;
+
+  bool operator==(const GpuPod&) const = default;
+};
+
+// What somebody else says of a card: that one's counters, as means over its period, of which bytes
+// count up; or whose it is, and nothing else.
 struct GpuProfile {
-  std::string uuid;
+  std::string uuid;  // of a MIG instance, where `pods` has it
+  std::vector<GpuPod> pods{};
   GpuValue engine_active, sm_active, sm_occupancy, dram_active;
   GpuValue tensor_active, fp64_active, fp32_active, fp16_active;
   GpuValue pcie_received_bytes, pcie_sent_bytes, nvlink_received_bytes, nvlink_sent_bytes;

@@ -315,6 +315,8 @@ std::vector<Finding> Look(const exporter::Config& config) {
   findings.push_back(CheckPressure());
   findings.push_back(CheckGpu());
   findings.push_back(CheckDcgm(config));
+  findings.push_back(CheckDcgmNames(config));
+  findings.push_back(CheckKubelet(config));
   findings.push_back(CheckInfiniband());
   findings.push_back(CheckMapping(config));
   findings.push_back(CheckSlurm(config));

@@ -24,6 +24,9 @@ struct Finding {
 Finding CheckSlurm(const exporter::Config& config);
 Finding CheckFleet(const exporter::Config& config);
 Finding CheckDcgm(const exporter::Config& config);
+Finding CheckKubelet(const exporter::Config& config);
+// As `serve` decides at its start.
+Finding CheckDcgmNames(const exporter::Config& config);
 Finding CheckClock();
 
 }  // namespace rankscope::cli

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "exporter/cli/check_finding.h"
+#include "exporter/daemon/dcgm_names.h"
 #include "exporter/loop/command.h"
 #include "exporter/loop/http_client.h"
 #include "exporter/slurm/commands.h"
@@ -133,6 +134,19 @@ Finding CheckDcgm(const exporter::Config& config) {
     return {"dcgm", "n/a", "no dcgm-exporter at " + url, "dcgm", true};
   if (answer.error.empty()) return {"dcgm", "yes", "dcgm-exporter at " + url, "dcgm", true};
   return {"dcgm", "no", url + ": " + answer.error, "dcgm", true};
+}
+
+Finding CheckKubelet(const exporter::Config& config) {
+  const exporter::KubeletAnswer answer = exporter::AskKubelet(config);
+  const bool none = answer.state == Availability::kNotApplicable;
+  const char* const state = answer.state == Availability::kUp ? "yes" : none ? "n/a" : "no";
+  return {"kubelet", config.gpu.pod_resources.empty() ? "off" : state, answer.text};
+}
+
+Finding CheckDcgmNames(const exporter::Config& config) {
+  const exporter::DcgmNames names = exporter::DecideDcgmNames(config);
+  if (!names.shown) return {"dcgm_names", "off", names.reason};
+  return {"dcgm_names", "yes", "GPU metrics also as DCGM_FI_*: " + names.reason};
 }
 
 namespace {

@@ -88,9 +88,9 @@ void Metrics() {
       labels += (labels.empty() ? "" : ", ") + Code(rest.substr(0, comma));
       rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
-    const char* shown = "";
-    if (metric.profile == metrics::Profile::kFull) shown = " Profile `full` only.";
-    if (metric.profile == metrics::Profile::kDcgmNames) shown = " With `metrics.dcgm_names` only.";
+    std::string shown;
+    if (metrics::IsOfFullProfile(metric.profile)) shown += " Profile `full` only.";
+    if (metrics::IsDcgmName(metric.profile)) shown += " With `metrics.dcgm_names` only.";
     rows.push_back({Code(metric.name), std::string(metrics::TypeName(metric.type)), labels,
                     Cell(metric.help.text()) + shown});
   }

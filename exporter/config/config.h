@@ -50,8 +50,8 @@ struct Config {
   } run;
   struct Metrics {
     std::string profile = "default";
-    int64_t max_series = 0;  // 0 = the profile's
-    bool dcgm_names = false;
+    int64_t max_series = 0;           // 0 = the profile's
+    std::string dcgm_names = "auto";  // auto | true | false
   } metrics;
   std::vector<SourceSettings> sources;  // in the order of sources.cc
   struct Slurm {
@@ -67,6 +67,8 @@ struct Config {
     std::string prometheus;
   } fleet;
   struct Gpu {
+    // The kubelet's, which knows whose each GPU is; empty = none.
+    std::string pod_resources = "/var/lib/kubelet/pod-resources/kubelet.sock";
     std::string dcgm_url = "http://127.0.0.1:9400/metrics";  // empty = none
   } gpu;
   struct Ebpf {

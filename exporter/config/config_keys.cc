@@ -338,8 +338,10 @@ std::vector<Key> Bind(Config& c) {
       NumberKey("metrics.max_series", c.metrics.max_series, 0, 16000,
                 "Maximum number of series on /metrics; dropped series are counted. 0: 5000, or "
                 "16000 with profile full."),
-      FlagKey("metrics.dcgm_names", c.metrics.dcgm_names,
-              "Whether GPU metrics are also exported under dcgm-exporter's names (DCGM_FI_*)."),
+      ChoiceKey("metrics.dcgm_names", c.metrics.dcgm_names, {"auto", "true", "false"},
+                "Whether GPU metrics are also exported under dcgm-exporter's names (DCGM_FI_*): "
+                "true, false, or auto. auto decides at the start: true where no dcgm-exporter "
+                "runs on the node and none answers at gpu.dcgm_url."),
   });
   for (SourceSettings& source : c.sources) {
     const std::string path = "sources." + source.name;
@@ -362,6 +364,9 @@ std::vector<Key> Bind(Config& c) {
               "Output that is captured at once beyond that average."),
       PageKey("gpu.dcgm_url", c.gpu.dcgm_url,
               "URL of the node's dcgm-exporter, for GPUs whose units the driver does not count."),
+      PathOrNoneKey("gpu.pod_resources", c.gpu.pod_resources,
+                    "Socket of the kubelet that knows which pod has which GPU, for the labels "
+                    "pod, namespace and container of dcgm-exporter's names; empty: none."),
   });
   append(SlurmKeys(c.slurm));
   append({

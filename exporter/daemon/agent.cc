@@ -12,6 +12,7 @@
 
 #include "detectors/attribution/cgroup_path.h"
 #include "detectors/document/verdict_json.h"
+#include "exporter/daemon/dcgm_names.h"
 #include "exporter/daemon/reload.h"
 #include "exporter/daemon/site_targets.h"
 #include "exporter/daemon/sources.h"
@@ -52,11 +53,16 @@ recording::Header RecordingHeader(const std::string& node, const std::string& bo
   return header;
 }
 
-metrics::SnapshotOptions SnapshotOptionsOf(const Config& config) {
+metrics::SnapshotOptions SnapshotOptionsOf(const Config& config, Logger& log) {
   metrics::SnapshotOptions options;
   options.profile =
       config.metrics.profile == "full" ? metrics::Profile::kFull : metrics::Profile::kDefault;
-  options.dcgm_names = config.metrics.dcgm_names;
+  const DcgmNames names = DecideDcgmNames(config);
+  log.Info(names.shown ? "GPU metrics have dcgm-exporter's names as well"
+                       : "GPU metrics have no dcgm-exporter's names",
+           {{"reason", names.reason}});
+  options.dcgm_names = names.shown;
+  options.dcgm_names_yield = names.yields;
   options.max_series = static_cast<int32_t>(config.metrics.max_series);
   return options;
 }
@@ -99,7 +105,7 @@ Agent::Agent(Config config, EventLoop& loop, Logger& log, LoadConfig load)
       waiting_room_([this](const ProcessKey& key) { return recordings_.Knows(key); },
                     [this](const Observation& observation) { Record(observation); }),
       sources_(loop, log, node_, [this](const Observation& observation) { Pass(observation); }),
-      snapshots_(SnapshotOptionsOf(config_)) {}
+      snapshots_(SnapshotOptionsOf(config_, log)) {}
 
 Agent::~Agent() {
   Stop();

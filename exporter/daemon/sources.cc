@@ -8,6 +8,7 @@
 #include "detectors/attribution/environment_keys.h"
 #include "exporter/gpu/dcgm.h"
 #include "exporter/gpu/job_mapping.h"
+#include "exporter/gpu/kubelet.h"
 #include "exporter/gpu/nvml.h"
 #include "exporter/infiniband/infiniband.h"
 #include "exporter/kernel_log/kmsg.h"
@@ -140,6 +141,11 @@ std::unique_ptr<Source> MakeNvml(const SourceContext& context) {
 std::unique_ptr<Source> MakeDcgm(const SourceContext& context) {
   return std::make_unique<collectors::Dcgm>(context.config.gpu.dcgm_url,
                                             context.config.FindSource("dcgm")->interval);
+}
+
+std::unique_ptr<Source> MakeKubelet(const SourceContext& context) {
+  return std::make_unique<collectors::Kubelet>(context.config.gpu.pod_resources,
+                                               context.config.FindSource("kubelet")->interval);
 }
 
 std::unique_ptr<Source> MakeJobMapping(const SourceContext& context) {
@@ -341,6 +347,13 @@ constexpr std::array kSources = {
               false,
               {},
               MakeDcgm},
+    SourceRow{"kubelet",
+              "which pod has which GPU, on a node of Kubernetes; for /metrics only",
+              "the kubelet's socket gpu.pod_resources, as root",
+              Seconds(10),
+              false,
+              {},
+              MakeKubelet},
     SourceRow{"slurm",
               "Slurm's records of the node's jobs when they begin and when they end badly; with "
               "the role controller, of all jobs and nodes",

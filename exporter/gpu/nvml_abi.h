@@ -129,6 +129,7 @@ enum Field : uint32_t {
   kFieldRetiredSingleBit = 29,
   kFieldRetiredDoubleBit = 30,
   kFieldRetiredPending = 31,
+  kFieldFirstViolationNs = 74,  // in the order of kGpuViolations
   kFieldMemoryTemperature = 82,
   kFieldNvlinkSpeedCommon = 90,  // MB/s, of each link
   kFieldNvlinkSentKib = 138,     // data, without what the protocol adds
@@ -225,6 +226,27 @@ struct EventData {
 };
 static_assert(sizeof(EventData) == 32);
 inline constexpr uint64_t kEventXid = 0x8;
+
+// Of a vGPU, in the guest: what NVIDIA's licence allows. The whole since driver 510.
+struct LicensableFeature {
+  uint32_t code;
+  uint32_t licensed;
+  char info[128];
+  char product[128];
+  uint32_t enabled;
+  struct {
+    uint32_t year;
+    uint16_t month, day, hour, minute, second;
+    uint8_t status;
+  } expiry;
+};
+static_assert(sizeof(LicensableFeature) == 284);
+struct LicensableFeatures {
+  int32_t supported;
+  uint32_t count;
+  LicensableFeature features[3];
+};
+static_assert(sizeof(LicensableFeatures) == 860);
 
 enum MemoryErrorType : uint32_t { kCorrected = 0, kUncorrected = 1 };
 enum EccCounter : uint32_t { kVolatile = 0, kAggregate = 1 };

@@ -36,6 +36,9 @@ struct DurationField {
 };
 constexpr DurationField kDurations[] = {
     {kFieldSwThermalNs, 5}, {kFieldHwThermalNs, 6}, {kFieldHwPowerBrakeNs, 7}};
+constexpr Field ViolationField(size_t violation) {
+  return static_cast<Field>(kFieldFirstViolationNs + violation);
+}
 struct DurationPolicy {
   PerfPolicy policy;
   size_t reason;
@@ -43,6 +46,13 @@ struct DurationPolicy {
 constexpr DurationPolicy kPolicies[] = {{kPolicyPower, 2}, {kPolicySyncBoost, 4}};
 
 }  // namespace
+
+GpuValue ByteRate::Of(GpuValue total, Timestamp now) {
+  const GpuValue before = std::exchange(total_, total);
+  const double seconds = static_cast<double>(now.ns - std::exchange(at_, now).ns) * kNano;
+  if (!before || !total || *total < *before || seconds <= 0) return std::nullopt;
+  return (*total - *before) / seconds;
+}
 
 DeviceReader::DeviceReader(std::shared_ptr<const Library> library, int32_t index)
     : library_(library), gpm_(std::move(library)) {
@@ -62,6 +72,8 @@ GpuStatus DeviceReader::Failed(Return error) {
   }
   device_ = nullptr;
   gpm_.Forget();
+  gpm_of_parts_.clear();
+  rates_ = {};
   looks_ = 0;
   return status;
 }
@@ -120,7 +132,7 @@ void DeviceReader::ReadFast(Session& session, Timestamp now) {
   GpuReading& r = reading_;
   ReadMemory(session);
   ReadActivity(session, now);
-  ReadFields(session);
+  ReadFields(session, now);
   ReadThrottling(session, now);
   ReadErrors(session);
   r.pcie_generation = session.Number32(&Functions::pcie_generation);
@@ -168,6 +180,8 @@ void DeviceReader::ReadActivity(Session& session, Timestamp now) {
   r.gpm = false;
   r.pcie_received_bytes = r.pcie_sent_bytes = std::nullopt;
   r.nvlink_received_bytes = r.nvlink_sent_bytes = std::nullopt;
+  r.pcie_received_rate = r.pcie_sent_rate = std::nullopt;
+  r.nvlink_received_rate = r.nvlink_sent_rate = std::nullopt;
   Utilization busy{kNotAvailable32, kNotAvailable32};
   if (session.Ask(&Functions::utilization, &busy)) {
     r.engine_active = Ratio(Known(busy.gpu));
@@ -181,9 +195,28 @@ void DeviceReader::ReadActivity(Session& session, Timestamp now) {
   r.decoder_active =
       session.Ask(&Functions::decoder, &percent, &period) ? Ratio(Known(percent)) : std::nullopt;
   gpm_.Read(session, now, r);
+  ReadParts(session, now);
 }
 
-void DeviceReader::ReadFields(Session& session) {
+void DeviceReader::ReadParts(Session& session, Timestamp now) {
+  std::map<int64_t, std::unique_ptr<GpmReader>> before = std::exchange(gpm_of_parts_, {});
+  for (GpuMigInstance& part : reading_.mig_instances) {
+    if (part.gpu_instance < 0 || gpm_of_parts_.contains(part.gpu_instance)) continue;
+    std::unique_ptr<GpmReader>& reader = gpm_of_parts_[part.gpu_instance];
+    if (const auto known = before.find(part.gpu_instance); known != before.end())
+      reader = std::move(known->second);
+    if (reader == nullptr) reader = std::make_unique<GpmReader>(library_, part.gpu_instance);
+    GpuReading of_part;
+    reader->Read(session, now, of_part);
+    part.engine_active = of_part.engine_active;
+    part.sm_active = of_part.sm_active;
+    part.sm_occupancy = of_part.sm_occupancy;
+    part.dram_active = of_part.dram_active;
+    part.pipe_active = of_part.pipe_active;
+  }
+}
+
+void DeviceReader::ReadFields(Session& session, Timestamp now) {
   GpuReading& r = reading_;
   r.throttled_seconds.fill(std::nullopt);
   FieldReader fields;
@@ -192,6 +225,7 @@ void DeviceReader::ReadFields(Session& session) {
   fields.Add(kFieldPcieSentBytes);
   fields.Add(kFieldRecoveryAction);
   for (const DurationField& row : kDurations) fields.Add(row.field);
+  for (size_t i = 0; i < kGpuViolations.size(); ++i) fields.Add(ViolationField(i));
   if (bytes_by_link_) {
     for (const GpuLink& link : r.links) {
       if (!link.up) continue;
@@ -208,19 +242,39 @@ void DeviceReader::ReadFields(Session& session) {
   for (const DurationField& row : kDurations) {
     r.throttled_seconds[row.reason] = Times(fields.Get(row.field), kNano);
   }
+  for (size_t i = 0; i < kGpuViolations.size(); ++i) {
+    r.violation_seconds[i] = Times(fields.Get(ViolationField(i)), kNano);
+  }
+  TakeBytes(fields, now);
+}
+
+void DeviceReader::TakeBytes(const FieldReader& fields, Timestamp now) {
+  GpuReading& r = reading_;
   const auto replace = [](GpuValue& value, GpuValue better) {
     if (better) value = better;
   };
-  replace(r.pcie_received_bytes, fields.Get(kFieldPcieReceivedBytes));
-  replace(r.pcie_sent_bytes, fields.Get(kFieldPcieSentBytes));
+  const GpuValue received = fields.Get(kFieldPcieReceivedBytes);
+  const GpuValue sent = fields.Get(kFieldPcieSentBytes);
+  replace(r.pcie_received_bytes, received);
+  replace(r.pcie_sent_bytes, sent);
+  // The hardware's own rate of PCIe comes first, that of NVLink last: the counter is of data only.
+  const GpuValue received_rate = rates_[0].Of(received, now);
+  const GpuValue sent_rate = rates_[1].Of(sent, now);
+  if (!r.pcie_received_rate) r.pcie_received_rate = received_rate;
+  if (!r.pcie_sent_rate) r.pcie_sent_rate = sent_rate;
+  GpuValue link_received, link_sent;
   if (bytes_by_link_) {
-    replace(r.nvlink_received_bytes, fields.Sum(kFieldNvlinkReceivedBytes));
-    replace(r.nvlink_sent_bytes, fields.Sum(kFieldNvlinkSentBytes));
+    link_received = fields.Sum(kFieldNvlinkReceivedBytes);
+    link_sent = fields.Sum(kFieldNvlinkSentBytes);
   } else {
-    replace(r.nvlink_received_bytes, Times(fields.Get(kFieldNvlinkReceivedKib), kKiB));
-    replace(r.nvlink_sent_bytes, Times(fields.Get(kFieldNvlinkSentKib), kKiB));
-    bytes_by_link_ = !r.links.empty() && !fields.Get(kFieldNvlinkReceivedKib);
+    link_received = Times(fields.Get(kFieldNvlinkReceivedKib), kKiB);
+    link_sent = Times(fields.Get(kFieldNvlinkSentKib), kKiB);
+    bytes_by_link_ = !r.links.empty() && !link_received;
   }
+  replace(r.nvlink_received_bytes, link_received);
+  replace(r.nvlink_sent_bytes, link_sent);
+  replace(r.nvlink_received_rate, rates_[2].Of(link_received, now));
+  replace(r.nvlink_sent_rate, rates_[3].Of(link_sent, now));
 }
 
 void DeviceReader::ReadThrottling(Session& session, Timestamp now) {
@@ -278,6 +332,7 @@ void DeviceReader::ReadSlow(Session& session) {
   ReadModes(session, reading_);
   ReadRetiredPages(session, reading_);
   const auto graphics = ReadProcesses(session, &Functions::graphics_processes);
+  reading_.vgpu_licensed = ReadLicence(session);
   reading_.graphics_processes =
       graphics ? GpuValue(static_cast<double>(graphics->size())) : std::nullopt;
 }

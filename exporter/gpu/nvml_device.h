@@ -6,16 +6,30 @@
 // all of this is for that thread.
 #pragma once
 
+#include <array>
+#include <map>
 #include <memory>
 #include <string>
 
 #include "detectors/model/gpu_reading.h"
 #include "detectors/model/time.h"
 #include "exporter/gpu/nvml_gpm.h"
+#include "exporter/gpu/nvml_hardware.h"
 #include "exporter/gpu/nvml_library.h"
 #include "exporter/gpu/nvml_session.h"
 
 namespace rankscope::collectors::nvml {
+
+// What a counter of bytes has gained in each second since the look before.
+class ByteRate {
+ public:
+  // Absent at the first, and when the counter has begun anew.
+  GpuValue Of(GpuValue total, Timestamp now);
+
+ private:
+  GpuValue total_;
+  Timestamp at_;
+};
 
 class DeviceReader {
  public:
@@ -33,7 +47,9 @@ class DeviceReader {
   void ReadSlow(Session& session);
   void ReadMemory(Session& session);
   void ReadActivity(Session& session, Timestamp now);
-  void ReadFields(Session& session);
+  void ReadParts(Session& session, Timestamp now);
+  void ReadFields(Session& session, Timestamp now);
+  void TakeBytes(const FieldReader& fields, Timestamp now);
   void ReadThrottling(Session& session, Timestamp now);
   void ReadErrors(Session& session);
 
@@ -41,6 +57,7 @@ class DeviceReader {
   Device device_ = nullptr;  // null: to be found, again
   GpuIdentity identity_;
   GpmReader gpm_;
+  std::map<int64_t, std::unique_ptr<GpmReader>> gpm_of_parts_;  // by GPU instance
   GpuReading reading_;
   int64_t looks_ = 0;
   Timestamp last_look_;
@@ -48,7 +65,8 @@ class DeviceReader {
   // Once the GPU has counted a reason, what was seen never takes its place: a counter does not
   // fall.
   std::array<bool, kGpuThrottleReasons.size()> card_counts_{};
-  bool bytes_by_link_ = false;  // this GPU counts NVLink's bytes for each link only
+  std::array<ByteRate, 4> rates_{};  // PCIe, NVLink: received, sent
+  bool bytes_by_link_ = false;       // this GPU counts NVLink's bytes for each link only
 };
 
 }  // namespace rankscope::collectors::nvml

@@ -26,10 +26,12 @@ constexpr std::array kMetrics = {kGpmGraphics, kGpmSm, kGpmSmOccupancy, kGpmDram
 constexpr size_t kFirstPipe = 4;
 constexpr size_t kFirstRate = kFirstPipe + kGpuPipes.size();
 
-void AddRate(GpuValue rate, double seconds, double& sum, GpuValue& shown) {
-  if (!rate) return;
-  sum += *rate * kMiB * seconds;
-  shown = sum;
+void AddRate(GpuValue mib_per_second, double seconds, double& sum, GpuValue& total,
+             GpuValue& rate) {
+  if (!mib_per_second) return;
+  rate = *mib_per_second * kMiB;
+  sum += *rate * seconds;
+  total = sum;
 }
 
 }  // namespace
@@ -50,6 +52,12 @@ bool GpmReader::Begin(Session& session) {
   return true;
 }
 
+bool GpmReader::Sample(Session& session, GpmSample sample) const {
+  return gpu_instance_ < 0 ? session.Ask(&Functions::gpm_sample, sample)
+                           : session.Ask(&Functions::gpm_mig_sample,
+                                         static_cast<uint32_t>(gpu_instance_), sample);
+}
+
 void GpmReader::Read(Session& session, Timestamp now, GpuReading& reading) {
   if (state_ == State::kUnknown) state_ = Begin(session) ? State::kFirst : State::kNone;
   if (state_ == State::kNone) return;
@@ -57,7 +65,7 @@ void GpmReader::Read(Session& session, Timestamp now, GpuReading& reading) {
   std::swap(samples_[0], samples_[1]);
   const double seconds = static_cast<double>(now.ns - last_.ns) * 1e-9;
   last_ = now;
-  if (!session.Ask(&Functions::gpm_sample, samples_[1])) {
+  if (!Sample(session, samples_[1])) {
     state_ = State::kFirst;  // as in MIG mode, which may end
     return;
   }
@@ -85,10 +93,14 @@ void GpmReader::Fill(const GpmMetricsGet& metrics, double seconds, GpuReading& r
     reading.pipe_active[i] = Ratio(number(kFirstPipe + i));
   }
   reading.gpm = reading.sm_active.has_value();
-  AddRate(number(kFirstRate), seconds, pcie_received_bytes_, reading.pcie_received_bytes);
-  AddRate(number(kFirstRate + 1), seconds, pcie_sent_bytes_, reading.pcie_sent_bytes);
-  AddRate(number(kFirstRate + 2), seconds, nvlink_received_bytes_, reading.nvlink_received_bytes);
-  AddRate(number(kFirstRate + 3), seconds, nvlink_sent_bytes_, reading.nvlink_sent_bytes);
+  AddRate(number(kFirstRate), seconds, pcie_received_bytes_, reading.pcie_received_bytes,
+          reading.pcie_received_rate);
+  AddRate(number(kFirstRate + 1), seconds, pcie_sent_bytes_, reading.pcie_sent_bytes,
+          reading.pcie_sent_rate);
+  AddRate(number(kFirstRate + 2), seconds, nvlink_received_bytes_, reading.nvlink_received_bytes,
+          reading.nvlink_received_rate);
+  AddRate(number(kFirstRate + 3), seconds, nvlink_sent_bytes_, reading.nvlink_sent_bytes,
+          reading.nvlink_sent_rate);
 }
 
 }  // namespace rankscope::collectors::nvml

@@ -7,6 +7,9 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "detectors/model/gpu_reading.h"
 #include "detectors/model/time.h"
@@ -16,7 +19,9 @@ namespace rankscope::collectors::nvml {
 
 class GpmReader {
  public:
-  explicit GpmReader(std::shared_ptr<const Library> library) : library_(std::move(library)) {}
+  // Of the whole GPU, or of one of its MIG instances.
+  explicit GpmReader(std::shared_ptr<const Library> library, int64_t gpu_instance = -1)
+      : library_(std::move(library)), gpu_instance_(gpu_instance) {}
   ~GpmReader();
   GpmReader(const GpmReader&) = delete;
   GpmReader& operator=(const GpmReader&) = delete;
@@ -32,9 +37,11 @@ class GpmReader {
   enum class State : uint8_t { kUnknown, kNone, kFirst, kRunning };
 
   bool Begin(Session& session);
+  bool Sample(Session& session, GpmSample sample) const;
   void Fill(const GpmMetricsGet& metrics, double seconds, GpuReading& reading);
 
   std::shared_ptr<const Library> library_;
+  int64_t gpu_instance_;  // -1: the whole
   State state_ = State::kUnknown;
   std::array<GpmSample, 2> samples_{};  // the older, the newer
   Timestamp last_;

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <string>
+#include <string_view>
 
 namespace rankscope::collectors::nvml {
 namespace {
@@ -87,6 +90,19 @@ void ReadEcc(Session& session, GpuReading& r) {
   }
 }
 
+// Whether any of what this vGPU can do is licensed.
+GpuValue ReadLicence(Session& session) {
+  LicensableFeatures licence{};
+  if (!session.Ask(&Functions::licensable_features, &licence) || licence.supported == 0)
+    return std::nullopt;
+  const auto count = std::min<size_t>(licence.count, std::size(licence.features));
+  if (count == 0) return std::nullopt;
+  return std::any_of(licence.features, licence.features + count,
+                     [](const LicensableFeature& each) { return each.licensed != 0; })
+             ? 1
+             : 0;
+}
+
 void ReadRetiredPages(Session& session, GpuReading& r) {
   FieldReader fields;
   fields.Add(kFieldRetiredSingleBit);
@@ -126,6 +142,18 @@ void ReadLinks(Session& session, GpuReading& r) {
 
 namespace {
 
+// "1g.10gb" of "NVIDIA H100 80GB HBM3 MIG 1g.10gb", and of one of its compute instances
+// ("1c.1g.10gb").
+std::string ProfileOf(std::string_view name) {
+  constexpr std::string_view kMark = " MIG ";
+  const size_t mark = name.rfind(kMark);
+  if (mark == name.npos) return {};
+  name.remove_prefix(mark + kMark.size());
+  const size_t dot = name.find('.');
+  if (dot != name.npos && dot > 0 && name[dot - 1] == 'c') name.remove_prefix(dot + 1);
+  return std::string(name);
+}
+
 void ReadMig(Session& session, GpuReading& r) {
   r.mig_instances.clear();
   uint32_t now = 0;
@@ -148,7 +176,14 @@ void ReadMig(Session& session, GpuReading& r) {
     if (session.AskOf(part, &Functions::memory_info, &memory)) {
       instance.memory_used_bytes = Known(memory.used);
       instance.memory_total_bytes = Known(memory.total);
+      instance.memory_free_bytes = Known(memory.free);
     }
+    uint32_t number = kNotAvailable32;
+    if (session.AskOf(part, &Functions::gpu_instance, &number) && Known(number))
+      instance.gpu_instance = number;
+    std::array<char, kTextBytes + 1> name{};
+    if (session.AskOf(part, &Functions::name, name.data(), static_cast<uint32_t>(kTextBytes)))
+      instance.profile = ProfileOf(name.data());
     r.mig_instances.push_back(std::move(instance));
   }
 }

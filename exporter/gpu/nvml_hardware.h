@@ -31,5 +31,6 @@ void ReadEcc(Session& session, GpuReading& reading);     // by location, row rem
 void ReadRetiredPages(Session& session, GpuReading& reading);
 void ReadLinks(Session& session, GpuReading& reading);
 void ReadModes(Session& session, GpuReading& reading);
+GpuValue ReadLicence(Session& session);
 
 }  // namespace rankscope::collectors::nvml

@@ -35,18 +35,21 @@ size_t OnBody(char* data, size_t size, size_t count, void* context) {
   return size * count;
 }
 
-// A line of the head, with its end.
-size_t OnHead(char* data, size_t size, size_t count, void* context) {
-  constexpr std::string_view kLink = "link:";
-  auto& receiver = *static_cast<Receiver*>(context);
-  if (!receiver.Takes(size * count)) return 0;
-  std::string_view line(data, size * count);
-  if (line.size() < kLink.size() || strncasecmp(line.data(), kLink.data(), kLink.size()) != 0)
-    return size * count;
-  line.remove_prefix(kLink.size());
+void TakeHeader(std::string_view line, std::string_view name, std::string& value) {
+  if (line.size() < name.size() || strncasecmp(line.data(), name.data(), name.size()) != 0) return;
+  line.remove_prefix(name.size());
   const size_t first = line.find_first_not_of(" \t\r\n");
   const size_t last = line.find_last_not_of(" \t\r\n");
-  if (first != std::string_view::npos) receiver.answer->link = line.substr(first, last - first + 1);
+  if (first != std::string_view::npos) value = line.substr(first, last - first + 1);
+}
+
+// A line of the head or of the trailers, with its end.
+size_t OnHead(char* data, size_t size, size_t count, void* context) {
+  auto& receiver = *static_cast<Receiver*>(context);
+  if (!receiver.Takes(size * count)) return 0;
+  const std::string_view line(data, size * count);
+  TakeHeader(line, "link:", receiver.answer->link);
+  TakeHeader(line, "grpc-status:", receiver.answer->grpc_status);
   return size * count;
 }
 
@@ -60,7 +63,9 @@ class Transfer {
     answer.body.reserve(std::min(request.expected_bytes, request.max_bytes));
     curl_.SetConnection(request.url, "http,https", request.connect_timeout, request.timeout);
     curl_.Set(CURLOPT_PATH_AS_IS, 1L);
-    curl_.Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+    curl_.Set(CURLOPT_HTTP_VERSION,
+              static_cast<long>(request.http2 ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+                                              : CURL_HTTP_VERSION_1_1));
     curl_.Set(CURLOPT_FOLLOWLOCATION, 0L);
     SetIdentity(request, body);
     if (body != nullptr) SetBody(*body);

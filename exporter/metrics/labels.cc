@@ -50,7 +50,7 @@ LabelPointer MakeLabels(std::string_view names, std::span<const std::string_view
 }
 
 const LabelPointer& LabelCache::Get(std::string_view names,
-                                    std::initializer_list<std::string_view> values) {
+                                    std::span<const std::string_view> values) {
   key_.assign(names);
   for (const std::string_view value : values) {
     key_.push_back('\xFF');  // in no UTF-8 text
@@ -58,7 +58,7 @@ const LabelPointer& LabelCache::Get(std::string_view names,
   }
   auto found = entries_.find(key_);
   if (found == entries_.end()) {
-    found = entries_.emplace(key_, Entry{MakeLabels(names, {values.begin(), values.size()})}).first;
+    found = entries_.emplace(key_, Entry{MakeLabels(names, values)}).first;
   }
   found->second.used = true;
   return found->second.labels;

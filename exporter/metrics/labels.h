@@ -29,7 +29,10 @@ LabelPointer MakeLabels(std::string_view names, std::span<const std::string_view
 // the last Sweep is forgotten by the next.
 class LabelCache {
  public:
-  const LabelPointer& Get(std::string_view names, std::initializer_list<std::string_view> values);
+  const LabelPointer& Get(std::string_view names, std::initializer_list<std::string_view> values) {
+    return Get(names, std::span(values.begin(), values.size()));
+  }
+  const LabelPointer& Get(std::string_view names, std::span<const std::string_view> values);
   void Sweep();
 
  private:

@@ -23,7 +23,15 @@ enum class MetricType : uint8_t {
 };
 
 // Which profile shows the row: `full` shows all, but for those that have a switch of their own.
-enum class Profile : uint8_t { kDefault, kFull, kDcgmNames };
+// kDcgmFull: needs both.
+enum class Profile : uint8_t { kDefault, kFull, kDcgmNames, kDcgmFull };
+
+constexpr bool IsOfFullProfile(Profile profile) {
+  return profile == Profile::kFull || profile == Profile::kDcgmFull;
+}
+constexpr bool IsDcgmName(Profile profile) {
+  return profile == Profile::kDcgmNames || profile == Profile::kDcgmFull;
+}
 
 // The order in which series are kept when the node's cap is reached; the last are dropped first,
 // and before them all that is about jobs that have ended, but for kVerdictInfo. The first two are

@@ -56,8 +56,9 @@ struct Snapshot {
 
 struct SnapshotOptions {
   Profile profile = Profile::kDefault;
-  bool dcgm_names = false;  // also what dcgm-exporter calls it
-  int32_t max_series = 0;   // of the page; 0: the profile's. What does not fit is dropped by Keep
+  bool dcgm_names = false;        // also what dcgm-exporter calls it
+  bool dcgm_names_yield = false;  // for good, once the source dcgm finds a dcgm-exporter
+  int32_t max_series = 0;  // of the page; 0: the profile's. What does not fit is dropped by Keep
   std::string proc_self = "/proc/self";
   std::string proc_stat = "/proc/stat";
 };

@@ -32,6 +32,17 @@ void SnapshotBuilder::Impl::Begin(const Published& published) {
   reserved = before > 0 ? 1 + kMore + static_cast<size_t>(before) : 1;
   names = 0;
   missing.fill({});
+  // Else each GPU would be told of twice under one name, by two exporters.
+  const auto is_dcgm_exporter = [](const SourceStatus& source) {
+    return source.name == "dcgm" &&
+           (source.state == Availability::kUp || source.state == Availability::kStale ||
+            source.state == Availability::kUnsupported);
+  };
+  if (options.dcgm_names && options.dcgm_names_yield &&
+      std::any_of(published.agent.sources.begin(), published.agent.sources.end(),
+                  is_dcgm_exporter)) {
+    options.dcgm_names = false;
+  }
   cuda_up = std::any_of(published.agent.sources.begin(), published.agent.sources.end(),
                         [](const SourceStatus& source) {
                           return source.name == "cuda" && source.state == Availability::kUp;
@@ -40,8 +51,8 @@ void SnapshotBuilder::Impl::Begin(const Published& published) {
 
 bool SnapshotBuilder::Impl::Room(MetricId id, size_t count) {
   const MetricRow& row = kCatalog[id];
-  if (row.profile == Profile::kFull && options.profile != Profile::kFull) return false;
-  if (row.profile == Profile::kDcgmNames && !options.dcgm_names) return false;
+  if (IsOfFullProfile(row.profile) && options.profile != Profile::kFull) return false;
+  if (IsDcgmName(row.profile) && !options.dcgm_names) return false;
   if (staging) return true;
   const bool within_share = of_job == nullptr || shares.Take(of_job->uid, count);
   if (IsDroppable(row.keep) && (!within_share || used + reserved + count > max_series())) {
@@ -144,11 +155,15 @@ void SnapshotBuilder::Impl::AddAllRanks(Jobs of) {
   of_job = nullptr;
 }
 
-void SnapshotBuilder::Impl::AddLive(const Published& published, Jobs live) {
+void SnapshotBuilder::Impl::AddLive(const Published& published, Jobs live, Jobs ended) {
   AddParts(live, {{&Impl::AddVerdict, JobStage::kLive},
                   {&Impl::AddJobInfo, JobStage::kLive},
                   {&Impl::AddJob, JobStage::kLive},
                   {&Impl::AddTraining, JobStage::kLive}});
+  // Whose the failed ones were: alerts tell of nobody's job.
+  of_ended = true;
+  AddParts(ended, {{&Impl::AddJobInfo, JobStage::kFailed}});
+  of_ended = false;
   Settle(Keep::kDcgm);
   Settle(Keep::kGpuDetail);
   AddNvmlCalls(published.agent);
@@ -163,7 +178,6 @@ void SnapshotBuilder::Impl::AddLive(const Published& published, Jobs live) {
 void SnapshotBuilder::Impl::AddEnded(Jobs ended) {
   of_ended = true;
   AddParts(ended, {{&Impl::AddVerdict, JobStage::kFailed},
-                   {&Impl::AddJobInfo, JobStage::kFailed},
                    {&Impl::AddJob, JobStage::kEnded},
                    {&Impl::AddTraining, JobStage::kJustEnded},
                    {&Impl::AddLogs, JobStage::kJustEnded}});
@@ -214,7 +228,7 @@ std::shared_ptr<const Snapshot> SnapshotBuilder::Impl::Build(const Published& pu
   AddParts(shown, {{&Impl::AddVerdictInfo, JobStage::kFailed}});
   StageGpus(published);
   Settle(Keep::kGpu);
-  AddLive(published, {shown.begin(), ended});
+  AddLive(published, {shown.begin(), ended}, {ended, shown.end()});
   AddEnded({ended, shown.end()});
   assert(staged_ids.empty() && "a class of series that nobody settles");
   AddMissing();

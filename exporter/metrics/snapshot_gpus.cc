@@ -372,7 +372,7 @@ const GpuProfile* ProfileOf(const AgentStatus& agent, const std::string& uuid) {
   for (const SourceStatus& source : agent.sources) {
     if (source.gpu_profiles == nullptr) continue;
     for (const GpuProfile& profile : *source.gpu_profiles) {
-      if (profile.uuid == uuid) return &profile;
+      if (profile.uuid == uuid && profile.pods.empty()) return &profile;
     }
   }
   return nullptr;
@@ -403,6 +403,7 @@ void SnapshotBuilder::Impl::AddCallSeconds(MetricId id, const LibraryCall& call)
 
 void SnapshotBuilder::Impl::StageGpus(const Published& published) {
   const AgentStatus& agent = published.agent;
+  const GpuOwners owners = options.dcgm_names ? GpuOwnersOf(published) : GpuOwners();
   Stage();
   for (const SourceStatus& source : agent.sources) {
     AddSwitches(source);
@@ -423,7 +424,7 @@ void SnapshotBuilder::Impl::StageGpus(const Published& published) {
       GpuSeries shown(*this, gpu);
       shown.AddAll();
       for (const SourceStatus& reporter : agent.sources) shown.AddXids(reporter);
-      if (options.dcgm_names) AddDcgmNames(agent, gpu);
+      if (options.dcgm_names) AddDcgmNames(agent, gpu, owners);
     }
   }
   EndStage();

@@ -73,7 +73,7 @@ struct SnapshotBuilder::Impl {
   void AddAgent(const AgentStatus& agent, double wall_seconds);
   void AddProbe(const std::string& source, const ProbeStatus& probe);
   void AddParts(Jobs of, std::initializer_list<Part> parts);
-  void AddLive(const Published& published, Jobs live);
+  void AddLive(const Published& published, Jobs live, Jobs ended);
   void AddEnded(Jobs ended);
   void AddVerdictInfo(const JobStatus& job);
   void AddVerdict(const JobStatus& job);
@@ -99,7 +99,14 @@ struct SnapshotBuilder::Impl {
   // What ranks hold of them.
   void AddRankMemory(const Published& published);
   void AddNvmlCalls(const AgentStatus& agent);
-  void AddDcgmNames(const AgentStatus& agent, const GpuStatus& gpu);
+  // Whose GPUs are, for the labels that dcgm-exporter has of them: by the node's prolog and by the
+  // kubelet.
+  struct GpuOwners {
+    std::map<std::string, std::vector<std::string>, std::less<>> jobs;  // by uuid
+    std::map<std::string, std::vector<GpuPod>, std::less<>> pods;       // by uuid, or "nvidia0"
+  };
+  static GpuOwners GpuOwnersOf(const Published& published);
+  void AddDcgmNames(const AgentStatus& agent, const GpuStatus& gpu, const GpuOwners& owners);
   void AddLibraryCalls(const std::vector<LibraryCall>& calls);
   void AddCallSeconds(MetricId id, const LibraryCall& call);
   void AddSlurm(const SourceStatus& source);

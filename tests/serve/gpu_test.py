@@ -263,7 +263,7 @@ class NoPermission(ServeTest, GpuTest):
 class DcgmExporter:
     """Its page and no more, on a port of its own."""
 
-    def __init__(self):
+    def __init__(self, port=0):
         outer = self
         self.body, self.status, self.type = "", 200, "text/plain; version=0.0.4"
 
@@ -279,7 +279,7 @@ class DcgmExporter:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/metrics"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 

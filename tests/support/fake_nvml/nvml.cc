@@ -19,12 +19,21 @@ namespace {
 struct Sample {
   Device device = nullptr;
   double taken = -1;
+  int64_t gpu_instance = -1;  // -1: of the whole
 };
 
 Return GivePercent(Device device, const char* function, const char* key, uint32_t* percent,
                    uint32_t* period_us) {
   *period_us = 1000000;
   return Give(device, function, key, percent);
+}
+
+std::optional<double> OfPart(const Gpu& gpu, int64_t gpu_instance, const std::string& key) {
+  for (const MigPart& part : gpu.parts) {
+    const auto found = part.counters.find(key);
+    if (part.gpu_instance == gpu_instance && found != part.counters.end()) return found->second;
+  }
+  return std::nullopt;
 }
 
 // Entries as long as the script says, as drivers have had them.
@@ -135,17 +144,31 @@ Return nvmlGpmSampleGet(Device device, GpmSample sample) {
   return abi::kSuccess;
 }
 
+Return nvmlGpmMigSampleGet(Device device, uint32_t gpu_instance, GpmSample sample) {
+  const Call call(device, __func__);
+  if (call.fails()) return call.result;
+  for (const MigPart& part : call.gpu->parts) {
+    if (part.gpu_instance != gpu_instance) continue;
+    *reinterpret_cast<Sample*>(sample) = {device, Seconds(), gpu_instance};
+    return abi::kSuccess;
+  }
+  return abi::kInvalidArgument;
+}
+
 Return nvmlGpmMetricsGet(abi::GpmMetricsGet* metrics) {
   if (metrics->version != abi::kGpmMetricsVersion) return abi::kArgumentVersionMismatch;
   const Sample& first = *reinterpret_cast<const Sample*>(metrics->first);
   const Sample& second = *reinterpret_cast<const Sample*>(metrics->second);
-  if (first.device == nullptr || first.device != second.device || first.taken >= second.taken)
+  if (first.device == nullptr || first.device != second.device || first.taken >= second.taken ||
+      first.gpu_instance != second.gpu_instance)
     return abi::kInvalidArgument;
   const Call call(second.device, __func__);
   if (call.fails()) return call.result;
   for (uint32_t i = 0; i < metrics->count; ++i) {
     abi::GpmMetric& metric = metrics->metrics[i];
-    const auto value = call.GetReal(Key("gpm", metric.id));
+    const std::string key = Key("gpm", metric.id);
+    const auto value =
+        second.gpu_instance < 0 ? call.GetReal(key) : OfPart(*call.gpu, second.gpu_instance, key);
     metric.status = value ? abi::kSuccess : abi::kNotSupported;
     metric.value = value.value_or(0);
   }
@@ -159,6 +182,8 @@ Return nvmlDeviceGetFieldValues(Device device, int32_t count, abi::FieldValue* v
     abi::FieldValue& value = values[i];
     auto number = call.Get(Key("field", value.field, value.scope));
     if (!number) number = call.Get(Key("field", value.field));
+    if (const uint32_t policy = value.field - abi::kFieldFirstViolationNs; !number && policy < 6)
+      number = call.Get(Key("violation", policy));
     value.status = number ? abi::kSuccess : abi::kNotSupported;
     value.type = abi::kUnsignedLongLong;
     value.value.ull = number.value_or(0);

@@ -67,6 +67,18 @@ Return nvmlDeviceGetNvLinkErrorCounter(Device device, uint32_t link, uint32_t ki
   return Give(device, __func__, Key("nvlink_error", link, kind), count);
 }
 
+Return nvmlDeviceGetGridLicensableFeatures_v4(Device device, abi::LicensableFeatures* licence) {
+  *licence = {};
+  const Call call(device, __func__);
+  if (call.fails()) return call.result;
+  const auto licensed = call.Get("vgpu_licensed");
+  if (!licensed) return abi::kSuccess;  // that nothing is to be licensed is no error
+  licence->supported = 1;
+  licence->count = 1;
+  licence->features[0].licensed = static_cast<uint32_t>(*licensed);
+  return abi::kSuccess;
+}
+
 Return nvmlDeviceGetGpuFabricInfoV(Device device, abi::FabricInfoV2* info) {
   if (info->version != abi::kFabricInfoV2) return abi::kArgumentVersionMismatch;
   return Give(device, __func__, "fabric_state", &info->state);

@@ -109,7 +109,9 @@ Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
 
 Return nvmlDeviceGetName(Device device, char* text, uint32_t size) {
   const Call call(device, __func__);
-  return call.fails() ? call.result : GiveText(call.gpu->name, text, size);
+  if (call.fails()) return call.result;
+  const std::string part = call.part == nullptr ? "" : " MIG " + call.part->profile;
+  return GiveText(call.gpu->name + part, text, size);
 }
 
 Return nvmlDeviceGetUUID(Device device, char* text, uint32_t size) {
@@ -142,6 +144,14 @@ Return nvmlDeviceGetMigDeviceHandleByIndex(Device device, uint32_t index, Device
   if (call.fails()) return call.result;
   if (index >= call.gpu->parts.size()) return abi::kNotFound;
   *part = HandleOfPart(call.index, index);
+  return abi::kSuccess;
+}
+
+Return nvmlDeviceGetGpuInstanceId(Device device, uint32_t* number) {
+  const Call call(device, __func__);
+  if (call.fails()) return call.result;
+  if (call.part == nullptr) return abi::kNotSupported;
+  *number = call.part->gpu_instance;
   return abi::kSuccess;
 }
 

@@ -200,6 +200,10 @@ void ReadGpuLine(Script& script, size_t index, const std::string& what, std::ist
   } else if (what == "mig") {
     MigPart part;
     if (!(words >> part.uuid >> part.used >> part.total)) Refuse(line);
+    part.gpu_instance = static_cast<uint32_t>(7 + gpu.parts.size());
+    if (words >> part.profile && !(words >> part.gpu_instance)) Refuse(line);
+    double value = 0;
+    for (std::string counter; words >> counter >> value;) part.counters[counter] = value;
     gpu.parts.push_back(part);
     gpu.values["mig_mode"] = {1};
   } else if (what == "xid") {

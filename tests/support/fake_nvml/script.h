@@ -14,7 +14,8 @@
 //   gpu 3 hang                          # in every call, until the script says otherwise
 //   gpu 3 hang nvmlDeviceGetPowerUsage  # in this one
 //   gpu 0 process 4711 8589934592       # computes;  graphics: draws
-//   gpu 0 mig MIG-7c1b 1073741824 10737418240
+//   gpu 0 mig MIG-7c1b 1073741824 10737418240           # the first is GPU instance 7, of 1g.10gb
+//   gpu 0 mig MIG-7c1c 0 21474836480 2g.20gb 3 gpm_2 40  # or as said, with counters of its own
 //   gpu 2 xid 79
 //   at 2.5 gpu 2 xid 48                 # any line: from so many seconds after the library's load
 //
@@ -47,6 +48,9 @@ struct MigPart {
   std::string uuid;
   uint64_t used = 0;
   uint64_t total = 0;
+  std::string profile = "1g.10gb";
+  uint32_t gpu_instance = 0;
+  std::map<std::string, double, std::less<>> counters;
 };
 
 struct Gpu {

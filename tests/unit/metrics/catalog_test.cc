@@ -16,11 +16,11 @@ TEST(Catalog, NamesFollowTheirTypeAndUnit) {
   for (const MetricRow& row : Catalog()) {
     SCOPED_TRACE(row.name);
     if (row.name.starts_with("DCGM_FI_")) {  // another's names: only when they are asked for
-      EXPECT_EQ(row.profile, Profile::kDcgmNames);
-      EXPECT_EQ(row.labels, kDcgmLabels);
+      EXPECT_TRUE(IsDcgmName(row.profile));
+      EXPECT_EQ(row.labels, row.name == "DCGM_FI_DEV_XID_ERRORS" ? kDcgmXidLabels : kDcgmLabels);
       continue;
     }
-    EXPECT_NE(row.profile, Profile::kDcgmNames);
+    EXPECT_FALSE(IsDcgmName(row.profile));
     EXPECT_TRUE(row.name.starts_with("rankscope_") || row.name.starts_with("process_"));
     EXPECT_EQ(row.name.ends_with("_total"), row.type == MetricType::kCounter);
     EXPECT_EQ(row.name.ends_with("_info"), row.type == MetricType::kInfo);

@@ -220,6 +220,9 @@ inline GpuStatus UpGpu(int32_t index) {
   fill_each(r.throttled_seconds);
   fill_each(r.temperature_threshold_celsius);
   fill_each(r.power_limit_watts);
+  fill_each(r.violation_seconds);
+  fill(r.pcie_received_rate, r.pcie_sent_rate, r.nvlink_received_rate, r.nvlink_sent_rate,
+       r.vgpu_licensed);
   r.gpm = true;
   r.throttle_bits = 0x1 | 0x40;
   r.fabric_state = 3;

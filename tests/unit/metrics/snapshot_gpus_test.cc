@@ -154,13 +154,21 @@ TEST(SnapshotGpus, DcgmsNamesAreShownWhenTheyAreAskedFor) {
   gpu.reading.memory_used_bytes = (40.0 * 1024 + 0.5) * 1048576;
   gpu.reading.energy_joules = 12.3456;
   gpu.reading.clock_hertz[1] = 1980e6;
+  gpu.reading.pcie_sent_rate = 7e6;
+  gpu.reading.nvlink_received_rate = 2 * 1048576;
+  gpu.reading.nvlink_sent_rate = 1.5 * 1048576;
+  gpu.reading.violation_seconds[0] = 1.5;
   gpu.reading.memory_temperature_celsius.reset();
   const Published published = OnGpuNode({gpu, LostGpu(1)});
   EXPECT_EQ(CountOf(Scrape(published), "DCGM_"), 0u);
   const std::string text = Scrape(published, {.dcgm_names = true});
+  const std::string full = Scrape(published, {.profile = Profile::kFull, .dcgm_names = true});
+  EXPECT_EQ(CountOf(Scrape(published, {.profile = Profile::kFull}), "DCGM_"), 0u);
   for (const MetricRow& row : kDcgmRows) {
-    const size_t expected = row.name == "DCGM_FI_DEV_MEMORY_TEMP" ? 0 : 1;
-    EXPECT_EQ(CountOf(text, std::string(row.name) + "{"), expected) << row.name;
+    const size_t known = row.name == "DCGM_FI_DEV_MEMORY_TEMP" ? 0 : 1;
+    const std::string start = std::string(row.name) + "{";
+    EXPECT_EQ(CountOf(full, start), known) << row.name;
+    EXPECT_EQ(CountOf(text, start), IsOfFullProfile(row.profile) ? 0 : known) << row.name;
   }
   const std::string labels =
       "{gpu=\"0\",UUID=\"GPU-0\",pci_bus_id=\"0000:18:00.0\",device=\"nvidia0\","
@@ -169,13 +177,131 @@ TEST(SnapshotGpus, DcgmsNamesAreShownWhenTheyAreAskedFor) {
   EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" + labels + "12345\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\n"));
   EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_SM_CLOCK" + labels + "1980\n"));
-  EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_XID_ERRORS" + labels));
+  // Rates are gauges, of bytes and, in sum, of MiB; violations are nanoseconds.
+  EXPECT_THAT(text, HasSubstr("# TYPE DCGM_FI_PROF_PCIE_TX_BYTES gauge\n"));
+  EXPECT_THAT(text, HasSubstr("DCGM_FI_PROF_PCIE_TX_BYTES" + labels + "7000000\n"));
+  EXPECT_THAT(text, HasSubstr("DCGM_FI_PROF_NVLINK_RX_BYTES" + labels + "2097152\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL gauge\n"));
+  EXPECT_THAT(text, HasSubstr("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" + labels + "3\n"));
+  EXPECT_THAT(full, HasSubstr("# TYPE DCGM_FI_DEV_POWER_VIOLATION counter\n"));
+  EXPECT_THAT(full, HasSubstr("DCGM_FI_DEV_POWER_VIOLATION" + labels + "1500000000\n"));
   EXPECT_EQ(CountOf(text, "DCGM_FI_DEV_MEMORY_TEMP"), 0u);
   EXPECT_EQ(CountOf(text, "DCGM_FI_DEV_POWER_USAGE"), 1u);  // the lost one has none
   std::string open;
   AppendOpenMetrics(*SnapshotBuilder({.dcgm_names = true}).Build(published), open);
   EXPECT_THAT(open, HasSubstr("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION unknown\n"));
   EXPECT_THAT(open, HasSubstr("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" + labels + "12345\n"));
+}
+
+TEST(SnapshotGpus, DcgmsXidHasItsCodeAndWhatItMeans) {
+  Published published = OnGpuNode({UpGpu(0)});
+  const SnapshotOptions options{.dcgm_names = true};
+  EXPECT_THAT(Scrape(published, options),
+              HasSubstr("DCGM_FI_DRIVER_VERSION=\"550.54.15\",err_code=\"79\","
+                        "err_msg=\"the GPU has fallen off the bus\"} 79\n"));
+  for (SourceStatus& source : published.agent.sources) {
+    for (XidStatus& xid : source.xids) xid.code = 9999;
+  }
+  EXPECT_THAT(Scrape(published, options),
+              HasSubstr("err_code=\"9999\",err_msg=\"Unknown Error\"} 9999\n"));
+  for (SourceStatus& source : published.agent.sources) source.xids.clear();
+  EXPECT_THAT(Scrape(published, options), HasSubstr("err_code=\"0\",err_msg=\"No Error\"} 0\n"));
+}
+
+TEST(SnapshotGpus, DcgmsNamesHaveTheJobsOfAPrologsFiles) {
+  JobStatus job = HealthyJob("8841");
+  job.gpus = {{0, "GPU-0", "mapping", true, {0}}};
+  JobStatus other = HealthyJob("8842");
+  other.gpus = {{0, "GPU-0", "slurm", true, {0}}, {1, "GPU-1", "uuid", true, {0}}};
+  Published published = OnGpuNode({UpGpu(0), UpGpu(1)}, {job, other});
+  const SnapshotOptions options{.dcgm_names = true};
+  EXPECT_THAT(Scrape(published, options), Not(HasSubstr("hpc_job")));  // nobody reads such files
+  SourceStatus mapping;
+  mapping.name = "job_mapping";
+  mapping.state = Availability::kUp;
+  published.agent.sources.push_back(mapping);
+  const std::string text = Scrape(published, options);
+  const auto temperatures = [&text](const std::string& gpu) {
+    return CountOf(text, "DCGM_FI_DEV_GPU_TEMP{gpu=\"" + gpu + "\"");
+  };
+  EXPECT_EQ(temperatures("0"), 2u);  // one of each job
+  EXPECT_THAT(text, HasSubstr("DCGM_FI_DRIVER_VERSION=\"550.54.15\",hpc_job=\"8841\"} "));
+  EXPECT_THAT(text, HasSubstr("err_msg=\"the GPU has fallen off the bus\",hpc_job=\"8842\"} 79\n"));
+  EXPECT_EQ(temperatures("1"), 1u);  // what an environment says is no prolog's word
+  EXPECT_THAT(text, Not(HasSubstr("hpc_job=\"\"")));
+}
+
+TEST(SnapshotGpus, DcgmsNamesHaveThePodsOfAKubelet) {
+  GpuStatus parted = UpGpu(1);
+  parted.reading.mig_instances = {{"MIG-9", 1 << 20, 3 << 20, 2 << 20, 7, "1g.10gb"}};
+  Published published = OnGpuNode({UpGpu(0), parted, UpGpu(2), UpGpu(3)});
+  SourceStatus kubelet;
+  kubelet.name = "kubelet";
+  const auto given = [](std::string uuid, std::vector<GpuPod> pods) {
+    GpuProfile profile;
+    profile.uuid = std::move(uuid);
+    profile.pods = std::move(pods);
+    return profile;
+  };
+  kubelet.gpu_profiles = std::make_shared<const std::vector<GpuProfile>>(std::vector{
+      given("GPU-0", {{"train-0", "ml", "main"}}), given("MIG-9", {{"serve-1", "ml", "web"}}),
+      given("nvidia2", {{"a", "x", "c"}, {"b", "x", "c"}})});
+  published.agent.sources.push_back(kubelet);
+  const std::string text = Scrape(published, {.dcgm_names = true});
+  const std::string driver = "DCGM_FI_DRIVER_VERSION=\"550.54.15\"";
+  EXPECT_THAT(text, HasSubstr("Hostname=\"n1\"," + driver +
+                              ",container=\"main\",namespace=\"ml\",pod=\"train-0\"} "));
+  EXPECT_THAT(text, HasSubstr(driver + ",GPU_I_PROFILE=\"1g.10gb\",GPU_I_ID=\"7\","
+                                       "container=\"web\",namespace=\"ml\",pod=\"serve-1\"} 1\n"));
+  EXPECT_EQ(CountOf(text, "DCGM_FI_DEV_GPU_TEMP{gpu=\"2\""), 2u);  // shared by turns
+  EXPECT_EQ(CountOf(text, "DCGM_FI_DEV_GPU_TEMP{gpu=\"3\""), 1u);
+  EXPECT_EQ(CountOf(text, "DCGM_FI_DEV_GPU_TEMP"), 5u);
+  // No metric of our own has them: they are the scraper's.
+  for (size_t at = text.find("pod=\""); at != text.npos; at = text.find("pod=\"", at + 1))
+    EXPECT_EQ(text.compare(text.rfind('\n', at) + 1, 5, "DCGM_"), 0);
+}
+
+TEST(SnapshotGpus, DcgmsNamesTellOfMigInstances) {
+  GpuStatus gpu = UpGpu(0);
+  GpuMigInstance part{"MIG-0", 1 << 20, 3 << 20, 2 << 20, 7, "1g.10gb"};
+  part.engine_active = 0.25;
+  GpuMigInstance same = part;  // another of its compute instances
+  same.uuid = "MIG-1";
+  GpuMigInstance unknown{"MIG-2", 5 << 20, 6 << 20};
+  gpu.reading.mig_instances = {part, same, unknown};
+  const std::string text = Scrape(OnGpuNode({gpu}), {.dcgm_names = true});
+  const std::string labels =
+      "DCGM_FI_DRIVER_VERSION=\"550.54.15\",GPU_I_PROFILE=\"1g.10gb\",GPU_I_ID=\"7\"} ";
+  EXPECT_THAT(text, HasSubstr(labels + "0.25\n"));
+  // The whole card's would be counted twice in a sum.
+  EXPECT_EQ(CountOf(text, "DCGM_FI_DEV_FB_USED"), 1u);
+  EXPECT_EQ(CountOf(text, "DCGM_FI_DEV_FB_FREE"), 1u);
+  EXPECT_EQ(CountOf(text, "DCGM_FI_PROF_GR_ENGINE_ACTIVE"), 1u);
+  EXPECT_EQ(CountOf(text, "DCGM_FI_PROF_SM_ACTIVE"), 0u);
+  EXPECT_EQ(CountOf(text, "DCGM_FI_DEV_POWER_USAGE"), 1u);  // is of the whole card
+}
+
+TEST(SnapshotGpus, DcgmsNamesYieldToADcgmExporterThatStartsLater) {
+  Published published = OnGpuNode({UpGpu(0)});
+  SourceStatus dcgm;
+  dcgm.name = "dcgm";
+  dcgm.state = Availability::kNotApplicable;
+  published.agent.sources.push_back(dcgm);
+  const auto shown = [&published](SnapshotBuilder& builder) {
+    std::string text;
+    AppendText(*builder.Build(published), text);
+    return CountOf(text, "DCGM_FI_DEV_GPU_TEMP") > 0;
+  };
+  SnapshotBuilder builder({.dcgm_names = true, .dcgm_names_yield = true});
+  SnapshotBuilder told({.dcgm_names = true});
+  EXPECT_TRUE(shown(builder));
+  published.agent.sources.back().state = Availability::kDown;  // it may be anybody
+  EXPECT_TRUE(shown(builder));
+  published.agent.sources.back().state = Availability::kUp;
+  EXPECT_FALSE(shown(builder));
+  EXPECT_TRUE(shown(told));
+  published.agent.sources.back().state = Availability::kNotApplicable;
+  EXPECT_FALSE(shown(builder));  // names do not come and go
 }
 
 TEST(SnapshotGpus, DcgmFillsWhatTheCardDoesNotCount) {

@@ -139,6 +139,54 @@ TEST(NvmlDevice, SumsBytesOfLinksWhereOnlyTheyCount) {
   EXPECT_EQ(r.nvlink_received_bytes, 7);
 }
 
+TEST(NvmlDevice, TellsRatesOfBytesByTheHardwaresOwnAndElseByItsCounters) {
+  constexpr double kMiB = 1024.0 * 1024.0;
+  Fake fake(
+      "gpus 1 hopper\ngpu 0 gpm_20 2\ngpu 0 gpm_21 none\ngpu 0 gpm_60 9\n"
+      "gpu 0 field_197 1000\ngpu 0 field_198 1000\ngpu 0 field_138 4\ngpu 0 field_139 8\n");
+  Looks looks;
+  const GpuReading first = looks.Next().reading;
+  for (const GpuValue& rate : {first.pcie_sent_rate, first.pcie_received_rate,
+                               first.nvlink_sent_rate, first.nvlink_received_rate})
+    EXPECT_EQ(rate, std::nullopt);  // of one look there is none
+  fake.Say(
+      "gpus 1 hopper\ngpu 0 gpm_20 2\ngpu 0 gpm_21 none\ngpu 0 gpm_60 9\n"
+      "gpu 0 field_197 1500\ngpu 0 field_198 1700\ngpu 0 field_138 7\ngpu 0 field_139 8\n");
+  GpuReading r = looks.Next().reading;
+  EXPECT_EQ(r.pcie_sent_rate, 2 * kMiB);
+  EXPECT_EQ(r.pcie_received_rate, 700);
+  EXPECT_EQ(r.nvlink_sent_rate, 3 * 1024);
+  EXPECT_EQ(r.nvlink_received_rate, 0);  // of data; the hardware's counts the protocol as well
+  // A counter that begins anew is no negative rate, and after a GPU was away there is none.
+  fake.Say(
+      "gpus 1 hopper\ngpu 0 gpm_20 none\ngpu 0 gpm_21 none\ngpu 0 field_197 7\n"
+      "gpu 0 field_198 none\n");
+  r = looks.Next().reading;
+  EXPECT_EQ(r.pcie_sent_rate, std::nullopt);
+  EXPECT_EQ(r.pcie_received_rate, std::nullopt);
+  fake.Say("gpus 1 hopper\ngpu 0 lost\n");
+  looks.Next();
+  fake.Say("gpus 1 hopper\ngpu 0 field_197 9\n");
+  EXPECT_EQ(looks.Next().reading.pcie_sent_rate, std::nullopt);
+}
+
+TEST(NvmlDevice, AsksForNoRateThatWouldBlock) {
+  for (const std::string_view function : kFunctionNames)
+    EXPECT_EQ(function.find("PcieThroughput"), function.npos) << function;
+}
+
+TEST(NvmlDevice, ReadsViolationsAndALicence) {
+  const Fake fake(
+      "gpus 2 hopper\ngpu 0 violation_0 1500000000\ngpu 0 violation_4 250000000\n"
+      "gpu 0 violation_5 none\ngpu 1 vgpu_licensed 1\n");
+  const GpuReading r = Looks().Next().reading;
+  EXPECT_EQ(r.violation_seconds[0], 1.5);
+  EXPECT_EQ(r.violation_seconds[4], 0.25);
+  EXPECT_EQ(r.violation_seconds[5], std::nullopt);
+  EXPECT_EQ(r.vgpu_licensed, std::nullopt);  // it needs none
+  EXPECT_EQ(Looks(FAKE_NVML, 1).Next().reading.vgpu_licensed, 1);
+}
+
 TEST(NvmlDevice, ReadsPowerClocksAndHeat) {
   const Fake fake(
       "gpus 1 hopper\ngpu 0 power 612500\ngpu 0 energy 5000\ngpu 0 clock_1 1755\ngpu 0 fan 30\n"
@@ -242,6 +290,25 @@ TEST(NvmlDevice, KnowsItsMigParts) {
   EXPECT_EQ(r.mig_instances[1].memory_total_bytes, 10 * kGiB);
   EXPECT_EQ(r.engine_active, std::nullopt);
   EXPECT_EQ(r.sm_active, std::nullopt);
+}
+
+TEST(NvmlDevice, KnowsProfileNumberAndActivityOfItsMigParts) {
+  const Fake fake(
+      "gpus 1 hopper\ngpu 0 mig MIG-a 1 4 3g.40gb 1 gpm_1 75 gpm_5 50\n"
+      "gpu 0 mig MIG-b 1 4 1c.2g.20gb 5\ngpu 0 gpu_utilization none\n");
+  Looks looks;
+  GpuReading r = looks.Next().reading;
+  ASSERT_THAT(r.mig_instances, SizeIs(2));
+  EXPECT_EQ(r.mig_instances[0].profile, "3g.40gb");
+  EXPECT_EQ(r.mig_instances[0].gpu_instance, 1);
+  EXPECT_EQ(r.mig_instances[0].memory_free_bytes, 3);
+  EXPECT_EQ(r.mig_instances[0].engine_active, std::nullopt);  // of one sample there is none
+  EXPECT_EQ(r.mig_instances[1].profile, "2g.20gb");  // of the instance that it is a part of
+  r = looks.Next().reading;
+  EXPECT_EQ(r.mig_instances[0].engine_active, 0.75);
+  EXPECT_EQ(r.mig_instances[0].pipe_active[0], 0.5);
+  EXPECT_EQ(r.mig_instances[1].engine_active, std::nullopt);
+  EXPECT_EQ(r.engine_active, std::nullopt);  // the whole has none in this mode
 }
 
 TEST(NvmlDevice, SeesMigComeAndGo) {
