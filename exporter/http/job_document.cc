@@ -114,6 +114,7 @@ proto::Verdict WithoutLogText(proto::Verdict verdict) {
 
 JobStatus WithoutLogText(JobStatus job) {
   job.verdict = WithoutLogText(std::move(job.verdict));
+  Withhold(job.command);
   return job;
 }
 

@@ -15,7 +15,7 @@
 #include "exporter/http/scrape.h"
 #include "exporter/http/target.h"
 #include "exporter/http/verdict_pages.h"
-#include "exporter/web/status_page.h"
+#include "exporter/http/web_pages.h"
 
 namespace rankscope::http {
 namespace {
@@ -27,6 +27,7 @@ struct Question {
   const Parameters& parameters;
   const State& state;
   const RouterOptions& options;
+  std::string_view below = {};  // of the path, behind that of the route
 };
 
 Response Tagged(const Request& request, std::string_view content_type, std::string body) {
@@ -170,20 +171,16 @@ Response Ready(const Question& question) {
   return Problem(503, "not ready: " + (reason.empty() ? "still starting" : reason));
 }
 
-Response StatusPage(const Question& question) {
-  Response response = Answer("text/html; charset=utf-8", "");
-  const Parts parts = {question.state.status_pages().Page(question.request.role == Role::kLog)};
-  if (WantsGzip(question.request.JoinedHeader("Accept-Encoding")))
-    response.pages = CompressedPages(parts);
-  if (response.pages.empty()) {
-    response.pages = PlainPages(parts);
-  } else {
-    MarkCompressed(response);
-  }
-  response.headers.push_back({"Content-Security-Policy", web::ContentSecurityPolicy()});
-  response.headers.push_back({"X-Frame-Options", "DENY"});
-  response.headers.push_back({"Referrer-Policy", "no-referrer"});
-  return response;
+Response Home(const Question& question) {
+  return HomePage(question.request, question.parameters, question.state);
+}
+
+Response Node(const Question& question) {
+  return NodePage(question.request, question.state);
+}
+
+Response Job(const Question& question) {
+  return JobPage(question.request, question.below, question.state);
 }
 
 Response Configuration(const Question& question) {
@@ -206,7 +203,7 @@ Response Reload(const Question& question) {
 }
 
 struct Route {
-  std::string_view path;
+  std::string_view path;  // ends with '/': all that is below it
   Response (*answer)(const Question&);
   Role least = Role::kVerdict;
   bool by_accept = false;  // what is answered depends on Accept
@@ -214,7 +211,7 @@ struct Route {
 };
 
 constexpr Route kRoutes[] = {
-    {"/", StatusPage},
+    {"/", Home},
     {"/-/healthy", Healthy, Role::kMetrics},
     {"/-/ready", Ready, Role::kMetrics},
     {"/-/reload", Reload, Role::kLog, false, true},
@@ -224,10 +221,17 @@ constexpr Route kRoutes[] = {
     {"/evidence", Evidence},
     {"/explain", Explain},
     {"/health", Healthy, Role::kMetrics},
+    {"/job/", Job},
     {"/metrics", Metrics, Role::kMetrics, true},
+    {"/node", Node},
     {"/summary", Summary, Role::kVerdict, true},
     {"/verdict", Verdict, Role::kVerdict, true},
 };
+
+bool Leads(const Route& route, std::string_view path) {
+  if (route.path == "/" || !route.path.ends_with('/')) return route.path == path;
+  return path.starts_with(route.path) && path.size() > route.path.size();
+}
 
 // Compresses for whoever asks.
 void Compress(const Request& request, Response& response) {
@@ -282,7 +286,7 @@ Response Dispatch(const Request& request, const State& state, const RouterOption
   if (!path) return Refusal(400, path.error());
   if (auto refused = Unauthenticated(request, *path, options)) return *std::move(refused);
   const auto route = std::find_if(std::begin(kRoutes), std::end(kRoutes),
-                                  [&](const Route& r) { return r.path == *path; });
+                                  [&](const Route& r) { return Leads(r, *path); });
   if (route == std::end(kRoutes)) {
     return Refusal(404, "no such path; / links to the paths that exist");
   }
@@ -298,7 +302,8 @@ Response Dispatch(const Request& request, const State& state, const RouterOption
   }
   const Result<Parameters> parameters = ParseQuery(request.query);
   if (!parameters) return Refusal(400, parameters.error());
-  Response response = route->answer({request, *parameters, state, options});
+  Response response = route->answer(
+      {request, *parameters, state, options, std::string_view(*path).substr(route->path.size())});
   Compress(request, response);
   response.headers.push_back(
       {"Vary", route->by_accept ? "Accept, Accept-Encoding" : "Accept-Encoding"});

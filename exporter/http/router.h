@@ -6,8 +6,9 @@
 //
 //   /metrics           the snapshot: text 0.0.4, or by Accept OpenMetrics or protobuf;
 //                      ?collect[]= ?exclude[]= groups of families
-//   /verdict           all verdicts in pages by job id: ?limit= (100) of those behind the job
-//                      ?after=, and a Link header to the next; ?job_id= one (alias
+//   /verdict           verdicts in pages, the worst first: ?limit= (100) of those behind the job
+//                      ?after=, and a Link header to the next; ?state= ?severity= ?user=
+//                      ?partition= ?family= ?node= ?since= of these only; ?job_id= one (alias
 //                      slurm_job_id): JSON, or by Accept text/plain or application/x-protobuf
 //   /evidence?job_id=  what the verdict shows and every number known of the job, JSON
 //   /events?job_id=    attempts, changes, the job's life on this node and the cause chain, JSON;
@@ -19,7 +20,8 @@
 //   /-/healthy         503 when nothing has been judged for kHealthyAge; a daemon that starts is
 //                      healthy; /health is the same
 //   /-/ready           503 while it starts, and when nothing has been judged for kReadyAge
-//   /                  the status page
+//   /                  for browsers: a line per job, with the parameters of /verdict
+//   /job/ID            one job; /node: the GPUs and sources of the node
 //
 // Who has not authenticated and must gets 401, and who has a role too small for a path 403. Text of
 // logs is for the role log alone.

@@ -17,18 +17,6 @@
 
 namespace rankscope::http {
 
-// The status page of a tick, with and without log text: rendered once, whoever asks.
-class StatusPages {
- public:
-  explicit StatusPages(std::shared_ptr<const metrics::Published> published)
-      : published_(std::move(published)) {}
-  SharedPart Page(bool log_text) const;
-
- private:
-  std::shared_ptr<const metrics::Published> published_;
-  LazyPart whole_, without_log_text_;
-};
-
 // No pointer is ever null.
 class State {
  public:
@@ -40,7 +28,6 @@ class State {
 
   const metrics::Published& published() const { return *published_; }
   const Exposition& exposition() const { return *exposition_; }
-  const StatusPages& status_pages() const { return status_pages_; }
   // Of the published jobs, in their order.
   const std::vector<std::shared_ptr<const JobDocument>>& documents() const { return documents_; }
 
@@ -48,7 +35,6 @@ class State {
   std::shared_ptr<const metrics::Published> published_;
   std::shared_ptr<const Exposition> exposition_;
   std::vector<std::shared_ptr<const JobDocument>> documents_;
-  StatusPages status_pages_;
 };
 
 class StateHolder {

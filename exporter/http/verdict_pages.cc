@@ -5,61 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "detectors/document/verdict_json.h"
-#include "detectors/model/percent_encode.h"
+#include "exporter/http/job_query.h"
 #include "exporter/http/negotiation.h"
 
 namespace rankscope::http {
 namespace {
-
-struct Slice {
-  std::vector<const JobDocument*> jobs;
-  std::string next;  // target of the page behind it; empty: this is the last
-};
-
-Result<size_t> LimitOf(const Parameters& parameters) {
-  size_t limit = kJobsOfPage;
-  for (const auto& [name, value] : parameters) {
-    if (name != "limit") continue;
-    const auto parsed = std::from_chars(value.data(), value.data() + value.size(), limit);
-    if (parsed.ec != std::errc() || parsed.ptr != value.data() + value.size() || limit < 1 ||
-        limit > kMostJobsOfPage) {
-      return Error{"limit: '" + value.substr(0, 60) + "' is not a number from 1 to " +
-                   std::to_string(kMostJobsOfPage)};
-    }
-  }
-  return limit;
-}
-
-Result<std::string> AfterOf(const Parameters& parameters) {
-  std::string after;
-  for (const auto& [name, value] : parameters) {
-    if (name != "after") continue;
-    if (value.empty()) return Error{"after is empty; give a job id, or leave it out"};
-    after = value;
-  }
-  return after;
-}
-
-Slice Cut(const State& state, size_t limit, const std::string& after) {
-  Slice slice;
-  for (const auto& document : state.documents()) {
-    const std::string& id = document->job().job_id;
-    if (!after.empty() && id <= after) continue;
-    // Jobs that share an id stand on one page, as no `after` could name one of them.
-    if (slice.jobs.size() >= limit && slice.jobs.back()->job().job_id != id) {
-      slice.next = "/verdict?limit=" + std::to_string(limit) +
-                   "&after=" + PercentEncode(slice.jobs.back()->job().job_id);
-      break;
-    }
-    slice.jobs.push_back(document.get());
-  }
-  return slice;
-}
 
 SharedPart NewPart(std::string text) {
   return std::make_shared<const Part>(std::move(text));
@@ -71,9 +25,9 @@ std::string JsonHead(const State& state) {
   return head + R"(,"verdicts":[)";
 }
 
-std::string JsonTail(const Slice& slice) {
+std::string JsonTail(const JobSlice& slice) {
   std::string tail = "]";
-  if (!slice.next.empty()) AppendJsonString(slice.next, tail.append(R"(,"next":)"));
+  if (!slice.next.empty()) AppendJsonString("/verdict" + slice.next, tail.append(R"(,"next":)"));
   return tail + "}\n";
 }
 
@@ -84,7 +38,7 @@ std::string ProtobufHead(const State& state) {
   return head.SerializeAsString();
 }
 
-Parts Join(const Slice& slice, Form form, bool log_text, std::string_view between) {
+Parts Join(const JobSlice& slice, Form form, bool log_text, std::string_view between) {
   const SharedPart separator = NewPart(std::string(between));
   Parts parts;
   parts.reserve(2 * slice.jobs.size() + 2);
@@ -95,7 +49,7 @@ Parts Join(const Slice& slice, Form form, bool log_text, std::string_view betwee
   return parts;
 }
 
-Parts PartsOfPage(const State& state, const Slice& slice, Form form, bool log_text) {
+Parts PartsOfPage(const State& state, const JobSlice& slice, Form form, bool log_text) {
   if (form == Form::kText && slice.jobs.empty())
     return {NewPart("no job has been seen on this node yet\n")};
   if (form == Form::kText) return Join(slice, form, log_text, "\n");
@@ -107,7 +61,7 @@ Parts PartsOfPage(const State& state, const Slice& slice, Form form, bool log_te
 
 // One job's document stands alone as JSON and text, and in a document of one as protobuf.
 Parts PartsOfJob(const State& state, const JobDocument& job, Form form, bool log_text) {
-  if (form == Form::kProtobuf) return PartsOfPage(state, {{&job}, {}}, form, log_text);
+  if (form == Form::kProtobuf) return PartsOfPage(state, {{&job}, 1, {}}, form, log_text);
   Parts parts = {job.Verdict(form, log_text)};
   if (form == Form::kJson) parts.push_back(NewPart("\n"));
   return parts;
@@ -179,20 +133,19 @@ Response VerdictPage(const Request& request, const Parameters& parameters, const
   const bool log_text = request.role == Role::kLog;
   const Result<std::optional<std::string>> job_id = JobIdOf(parameters);
   if (!job_id) return Problem(400, job_id.error());
+  const Result<JobQuery> query = JobQueryOf(parameters, kJobsOfPage, kMostJobsOfPage);
+  if (!query) return Problem(400, query.error());
   if (*job_id) {
     const JobDocument* job = FindJob(state, **job_id);
     if (job == nullptr) return UnknownJob(state, **job_id);
     return Answered(request, served.content_type, PartsOfJob(state, *job, served.form, log_text));
   }
-  const Result<size_t> limit = LimitOf(parameters);
-  if (!limit) return Problem(400, limit.error());
-  const Result<std::string> after = AfterOf(parameters);
-  if (!after) return Problem(400, after.error());
-  const Slice slice = Cut(state, *limit, *after);
+  const std::optional<JobSlice> slice = Select(state, *query);
+  if (!slice) return Problem(400, "after: no such job is listed here any more; begin again");
   Response response =
-      Answered(request, served.content_type, PartsOfPage(state, slice, served.form, log_text));
-  if (!slice.next.empty())
-    response.headers.push_back({"Link", "<" + slice.next + ">; rel=\"next\""});
+      Answered(request, served.content_type, PartsOfPage(state, *slice, served.form, log_text));
+  if (!slice->next.empty())
+    response.headers.push_back({"Link", "</verdict" + slice->next + ">; rel=\"next\""});
   return response;
 }
 

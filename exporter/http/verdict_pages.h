@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// /verdict: one job's document, or all jobs' in pages by job id. A body is put together of
-// documents that all clients share, so that an answer costs its pointers and not its size. Any
-// thread.
+// /verdict: one job's document, or those of all jobs, the worst first, in pages. A body is put
+// together of documents that all clients share, so that an answer costs its pointers and not its
+// size. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace rankscope::http {
 inline constexpr size_t kJobsOfPage = 100;
 inline constexpr size_t kMostJobsOfPage = 1000;
 
-// ?job_id= one; else ?limit= of them behind the job ?after=. Where more follow, `next` of the JSON
-// and a Link header say where.
+// ?job_id= one; else those that the other parameters ask for (job_query.h). Where more follow,
+// `next` of the JSON and a Link header say where.
 Response VerdictPage(const Request& request, const Parameters& parameters, const State& state);
 // /digest?job_id=: one line of a job's verdict, for the job's comment.
 Response DigestPage(const Request& request, const Parameters& parameters, const State& state);

@@ -7,12 +7,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <span>
 #include <string_view>
 
+#include "exporter/web/html.h"
 #include "exporter/web/job_marks.h"
-#include "exporter/web/status_page.h"
 
 namespace rankscope::web {
 namespace {
@@ -32,21 +31,6 @@ std::string Share(float ratio) {
 
 std::string Gibibytes(double bytes) {
   return Print("%.1f GiB", bytes / (1 << 30));
-}
-
-// HH:MM UTC; nothing where the time is not known.
-std::string Clock(double wall_seconds) {
-  if (!std::isfinite(wall_seconds) || std::fabs(wall_seconds) > 1e11) return {};
-  const auto seconds = static_cast<time_t>(wall_seconds);
-  tm parts{};
-  if (gmtime_r(&seconds, &parts) == nullptr) return {};
-  std::array<char, 16> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%H:%M", &parts)};
-}
-
-std::string Duration(double seconds) {
-  if (seconds < 120) return Print("%.0f s", seconds);
-  return seconds < 7200 ? Print("%.0f min", seconds / 60) : Print("%.1f h", seconds / 3600);
 }
 
 float Newest(std::span<const float> values) {
@@ -115,8 +99,8 @@ void AppendMemory(const GpuHistory& gpu, const JobTimeline& timeline, std::strin
              SuspendedBands(timeline, gpu.memory_begin_wall_seconds, end, kWidth, kHeight), out);
   AppendPath("memory", Line(gpu.memory_bytes, sized ? gpu.memory_total_bytes : peak, true), out);
   out.append("</svg>");
-  AppendTimes(Clock(gpu.memory_begin_wall_seconds) + " begin",
-              Clock(end) + " after " + Duration(seconds), out);
+  AppendTimes(TimeText(gpu.memory_begin_wall_seconds, "%H:%M") + " begin",
+              TimeText(end, "%H:%M") + " after " + LengthText(seconds), out);
 }
 
 struct Mark {
@@ -192,10 +176,10 @@ void AppendActivity(const GpuHistory& gpu, const JobTimeline& timeline,
   if (Knows(gpu.engine)) AppendPath("engine", Line(gpu.engine, 1, false), out);
   AppendMarks(gpu, marks, out);
   out.append("</svg>");
-  const std::string end = Clock(gpu.minutes_end_wall_seconds);
-  AppendTimes(
-      Clock(gpu.minutes_end_wall_seconds - 60.0 * GpuHistory::kMinutes) + " one hour earlier", end,
-      out);
+  const std::string end = TimeText(gpu.minutes_end_wall_seconds, "%H:%M");
+  AppendTimes(TimeText(gpu.minutes_end_wall_seconds - 60.0 * GpuHistory::kMinutes, "%H:%M") +
+                  " one hour earlier",
+              end, out);
   const std::string told = Told(gpu, marks);
   if (!told.empty()) out.append("<p class=\"told\">").append(told).append("</p>");
 }
@@ -233,7 +217,7 @@ void AppendCaption(const GpuHistory& gpu, std::string& out) {
 void AppendGpuCharts(const JobStatus& job, const std::vector<metrics::SourceStatus>& sources,
                      std::string& out) {
   if (job.gpu_history.empty()) return;
-  out.append("<h3>GPUs</h3><div class=\"gpus\">\n");
+  out.append("<h2>GPUs</h2><div class=\"gpus\">\n");
   for (const GpuHistory& gpu : job.gpu_history) {
     out.append("<figure>");
     AppendCaption(gpu, out);

@@ -7,12 +7,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "exporter/web/status_page.h"
+#include "exporter/web/html.h"
 
 namespace rankscope::web {
 namespace {
@@ -28,21 +27,6 @@ std::string Print(const char* format, double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), format, value);
   return text.data();
-}
-
-std::string TimeText(double wall_seconds, const char* format) {
-  if (!std::isfinite(wall_seconds) || std::fabs(wall_seconds) > 1e11) return {};
-  const auto seconds = static_cast<time_t>(wall_seconds);
-  tm parts{};
-  if (gmtime_r(&seconds, &parts) == nullptr) return {};
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
-}
-
-std::string LengthText(double seconds) {
-  if (seconds < 120) return Print("%.0f s", seconds);
-  if (seconds < 7200) return Print("%.0f min", seconds / 60);
-  return seconds < 172800 ? Print("%.1f h", seconds / 3600) : Print("%.1f days", seconds / 86400);
 }
 
 std::string Band(double left, double right, double top, double bottom) {
@@ -146,7 +130,8 @@ void AppendMark(const JobMark& mark, bool days, std::string& out) {
 void AppendWords(const std::vector<JobMark>& marks, bool days, std::string& out) {
   const size_t folded = marks.size() > kListed ? marks.size() - kListed : 0;
   if (folded > 0) {
-    out.append("<details><summary>").append(std::to_string(folded)).append(" earlier</summary>");
+    out.append("<details id=\"earlier-marks\"><summary>").append(std::to_string(folded));
+    out.append(" earlier</summary>");
     out.append("<ol class=\"marks\">\n");
     for (size_t i = 0; i < folded; ++i) AppendMark(marks[i], days, out);
     out.append("</ol></details>\n");
@@ -216,7 +201,7 @@ std::string SuspendedBands(const JobTimeline& timeline, double from, double unti
 
 void AppendTimeline(const JobTimeline& timeline, double now_wall_seconds, std::string& out) {
   if (timeline.marks.empty()) return;
-  out.append("<h3>Timeline</h3>\n");
+  out.append("<h2>Timeline</h2>\n");
   AppendStripAndWords(timeline, now_wall_seconds, out);
 }
 

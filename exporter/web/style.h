@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The status page's style and its hash for the content security policy; a test compares the two and
-// prints the right hash. Only status_page.cc includes this.
+// The pages' style and its hash for the content security policy; a test compares the two and
+// prints the right hash. Only shell.cc includes this.
 #pragma once
 
 #include <string_view>
 
 namespace rankscope::web {
 
-inline constexpr std::string_view kStyleSha256 = "MX4lriQIP27f9XBM8R2rY5xxpZuhHdNZ1q/RmV8DdWA=";
+inline constexpr std::string_view kStyleSha256 = "dyM5RHQEWvQPUlBHe8xFOTagKuOFCqgZrjUraEtelYY=";
 
 inline constexpr std::string_view kStyle = R"css(
 :root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1b1f24;--soft:#59636e;--line:#d9dee4;
@@ -20,11 +20,41 @@ inline constexpr std::string_view kStyle = R"css(
 body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
 main,header,footer{max-width:76rem;margin:0 auto;padding:0 1.25rem}
 header{padding-top:1.5rem;display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;align-items:baseline}
-header h1{font-size:1.35rem;margin:0}
+h1{font-size:1.3rem;margin:1.5rem 0 .5rem;display:flex;flex-wrap:wrap;gap:.3rem .8rem;align-items:baseline}
+.brand{font-size:1.2rem;font-weight:700}
+.brand a{color:inherit}
+.lead{font-size:1.15rem;margin:.4rem 0 .8rem;max-width:60rem}
+.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(15rem,100%),1fr));gap:.5rem 1.5rem;margin:0 0 1rem}
+.facts dt{color:var(--soft);font-size:.8rem}
+.facts dd{margin:0;overflow-wrap:anywhere}
+.now{border-left:.3rem solid var(--info)}
+.now h2{margin-top:0}
+.now ol{margin:.2rem 0 .6rem;padding-left:1.4rem}
+form{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:end;margin:0 0 .8rem}
+label{display:grid;font-size:.8rem;color:var(--soft)}
+select,button{font:inherit;color:inherit;background:var(--card);border:1px solid var(--line);border-radius:.35rem;padding:.25rem .5rem;max-width:12rem}
+a:focus-visible,select:focus-visible,button:focus-visible,summary:focus-visible,[tabindex]:focus-visible{outline:2px solid var(--link);outline-offset:1px}
+tbody th{font-weight:600}
+.ranks{list-style:none;margin:0;padding:0;display:flex;flex-wrap:wrap;gap:2px}
+.ranks li{position:relative;min-width:1.9rem;padding:.1rem .25rem;text-align:center;font-size:.75rem;font-variant-numeric:tabular-nums;border-radius:.2rem;border:1px solid var(--line)}
+.ranks .culprit{outline:2px solid var(--critical);outline-offset:1px;font-weight:700}
+.told-only{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+.ranks li:focus .told-only{left:0;top:100%;z-index:1;width:max-content;max-width:20rem;height:auto;clip-path:none;white-space:normal;text-align:left;background:var(--card);border:1px solid var(--line);padding:.2rem .5rem;border-radius:.3rem}
+.key span{display:inline-block;width:.9rem;height:.9rem;border-radius:.2rem;border:1px solid var(--line);vertical-align:-.1rem;margin:0 .3rem 0 .6rem}
+.key{font-size:.8rem}
+li.runs,.key .runs{background:color-mix(in srgb,var(--ok) 30%,var(--card))}
+li.waits,.key .waits{background:color-mix(in srgb,var(--warning) 35%,var(--card))}
+li.failed,.key .failed{background:color-mix(in srgb,var(--critical) 35%,var(--card))}
+li.done,.key .done{background:var(--card)}
+li.gone,.key .gone{background:repeating-linear-gradient(45deg,var(--line) 0 3px,var(--card) 3px 6px)}
+.chain{list-style:none;margin:.3rem 0;padding:0}
+.chain li{border-left:.2rem solid var(--line);padding:.15rem 0 .6rem .8rem;margin:0;position:relative}
+.chain li::before{content:"";position:absolute;left:-.4rem;top:.5rem;width:.6rem;height:.6rem;border-radius:50%;background:var(--soft)}
+.chain li.root::before{background:var(--critical)}
+[hidden]{display:none}
 header p{margin:0;color:var(--soft)}
 nav{margin-left:auto;display:flex;gap:1rem}
 h2{font-size:1.05rem;margin:2rem 0 .6rem}
-h3{font-size:.8rem;margin:1.1rem 0 .3rem;color:var(--soft);font-weight:600;text-transform:uppercase;letter-spacing:.04em}
 a{color:var(--link);text-decoration:none}
 a:hover,a:focus{text-decoration:underline}
 .card{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:1rem 1.25rem;margin-bottom:1rem}
@@ -37,7 +67,6 @@ td.text{white-space:normal;min-width:16rem}
 .chip{display:inline-block;padding:0 .55rem;border-radius:1rem;border:1px solid currentColor;font-weight:600;font-size:.85rem}
 .ok{color:var(--ok)}.info{color:var(--info)}.warning{color:var(--warning)}.critical{color:var(--critical)}.none{color:var(--none)}
 .soft{color:var(--soft)}
-meter{width:5rem;height:.7rem;vertical-align:middle}
 .title{display:flex;flex-wrap:wrap;gap:.3rem .9rem;align-items:baseline;margin:0}
 .title b{font-size:1.05rem}
 ul{margin:.2rem 0;padding-left:1.2rem}

@@ -65,8 +65,8 @@ class RouterTest : public testing::Test {
 
 TEST_F(RouterTest, EveryRouteAnswersGetAndHeadAlike) {
   for (const char* path :
-       {"/", "/metrics", "/verdict", "/verdict?job_id=8841", "/evidence?job_id=8841",
-        "/events?job_id=8841", "/-/healthy", "/-/ready", "/health"}) {
+       {"/", "/job/8841", "/node", "/metrics", "/verdict", "/verdict?job_id=8841",
+        "/evidence?job_id=8841", "/events?job_id=8841", "/-/healthy", "/-/ready", "/health"}) {
     const Response get = Ask(path);
     EXPECT_EQ(get.status, 200) << path;
     EXPECT_FALSE(get.Content().empty()) << path;
@@ -242,8 +242,9 @@ TEST_F(RouterTest, VerdictsComeInPagesThatSayWhereTheNextIs) {
   EXPECT_EQ(Json::parse(Ask("/verdict?limit=3&after=1100").body)["verdicts"][0]["job_id"], "1101");
   EXPECT_EQ(Json::parse(Ask("/verdict?limit=1000").body)["verdicts"].size(), 250u);
   EXPECT_FALSE(Json::parse(Ask("/verdict?limit=1000").body).contains("next"));
-  EXPECT_TRUE(Json::parse(Ask("/verdict?after=zzz").body)["verdicts"].empty());
-  for (const char* bad : {"limit=0", "limit=1001", "limit=", "limit=-1", "limit=1x", "after="}) {
+  for (const char* bad :
+       {"limit=0", "limit=1001", "limit=", "limit=-1", "limit=1x", "after=", "after=zzz",
+        "severity=bad", "state=x", "family=C99", "since=now", "limti=3", "job=1000"}) {
     const Response refused = Ask(std::string("/verdict?") + bad);
     EXPECT_EQ(refused.status, 400) << bad;
     EXPECT_EQ(refused.HeaderValue("Content-Type"), "application/problem+json");
