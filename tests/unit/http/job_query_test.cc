@@ -75,7 +75,7 @@ TEST_F(JobQueryTest, TheWorstComeFirstThenThoseThatRunThenTheNewest) {
 
 TEST_F(JobQueryTest, EachFilterSelectsAndTheNextPageKeepsIt) {
   JobStatus job = Job("7", "critical", 1);
-  job.user = "ada";
+  job.user = "eve";
   job.facts.partition = "gpu a";
   job.verdict.add_nodes("n7");
   job.verdict.set_code("C2");
@@ -86,8 +86,8 @@ TEST_F(JobQueryTest, EachFilterSelectsAndTheNextPageKeepsIt) {
   other.verdict.add_nodes("n8");
   state_ = StateOf({job, other, Job("9", "critical", 2)});
   for (const char* filter :
-       {"user=ada", "partition=gpu+a", "node=n7", "family=C2", "family=collective_hang",
-        "state=final", "since=1999999999", "user=ada&severity=&node="}) {
+       {"user=eve", "partition=gpu+a", "node=n7", "family=C2", "family=collective_hang",
+        "state=final", "since=1999999999", "user=eve&severity=&node="}) {
     EXPECT_THAT(Ids(filter), ElementsAre("7", "8")) << filter;
     Ids(std::string(filter) + "&limit=1");
     EXPECT_THAT(Ids(next_.substr(1)), ElementsAre("8")) << next_;

@@ -104,9 +104,11 @@ TEST(Pages, ARankIsACellThatTellsItsState) {
   job.verdict.clear_ranks();
   job.verdict.add_ranks(1);
   const std::string page = Job(test::OnNode({job}));
-  EXPECT_THAT(page, HasSubstr("<li class=\"runs\" tabindex=\"0\" title=\"rank 0 on n1: runs\">"));
-  EXPECT_THAT(page, HasSubstr("<li class=\"failed culprit\" tabindex=\"-1\" title=\"rank 1 on n1: "
-                              "killed by SIGKILL; the verdict names it\">"));
+  EXPECT_THAT(page,
+              HasSubstr("<li class=\"runs\" tabindex=\"0\" title=\"rank 0 on n1, GPU 0: runs\">"));
+  EXPECT_THAT(page,
+              HasSubstr("<li class=\"failed culprit\" tabindex=\"-1\" title=\"rank 1 on n1, GPU 0: "
+                        "killed by SIGKILL; the verdict names it\">"));
   EXPECT_THAT(page, HasSubstr("rank 2 on n1, GPU 5: in a collective for 63 s"));
   EXPECT_THAT(page, HasSubstr("1 of the job's ranks are not on this node"));
 }
