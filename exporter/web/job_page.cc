@@ -253,16 +253,8 @@ void AppendOtherFamilies(const proto::Verdict& verdict, std::string& out) {
   AppendFolded("undecided", title(undecided.size(), "not decidable from here"), undecided, out);
 }
 
-void AppendHistory(const proto::Verdict& verdict, double now, std::string& out) {
+void AppendLimits(const proto::Verdict& verdict, std::string& out) {
   Lines lines;
-  for (const proto::Change& change : verdict.history()) {
-    std::string line = TimeHtml(Seconds(change.at_ns()), now);
-    line.append(" ").append(change.from().empty() ? "nothing" : Escaped(change.from()));
-    line.append(" \u2192 ").append(Escaped(change.to()));
-    line.append(" <span class=\"soft\">").append(Escaped(change.why())).append("</span>");
-    lines.push_back(std::move(line));
-  }
-  AppendSection("How the verdict changed", std::exchange(lines, {}), out);
   for (const std::string& note : verdict.data_quality().notes()) lines.push_back(Escaped(note));
   AppendSection("What limits this answer", lines, out);
 }
@@ -281,7 +273,7 @@ std::string JobPage(const JobStatus& job, const metrics::Published& published) {
   AppendRanks(job, out);
   AppendTimeline(job.timeline, now, out);
   AppendGpuCharts(job, published.agent.sources, out);
-  AppendHistory(verdict, now, out);
+  AppendLimits(verdict, out);
   AppendOtherFamilies(verdict, out);
   if (!job.command.empty()) {
     out.append("<h2>Command</h2>\n<p><code>").append(Escaped(job.command)).append("</code></p>\n");

@@ -9,7 +9,7 @@
 
 namespace rankscope::web {
 
-inline constexpr std::string_view kStyleSha256 = "dyM5RHQEWvQPUlBHe8xFOTagKuOFCqgZrjUraEtelYY=";
+inline constexpr std::string_view kStyleSha256 = "ksg6/+gtoS7VZ2aOVmnNnduXWUI/TzzBhGv9inAsp/M=";
 
 inline constexpr std::string_view kStyle = R"css(
 :root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1b1f24;--soft:#59636e;--line:#d9dee4;
@@ -18,7 +18,7 @@ inline constexpr std::string_view kStyle = R"css(
 --line:#2b333d;--link:#6cb2ff;--ok:#4cc26a;--info:#6cb2ff;--warning:#e0b13c;--critical:#ff7b72;--none:#9aa4af}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
-main,header,footer{max-width:76rem;margin:0 auto;padding:0 1.25rem}
+main,header,footer{max-width:92rem;margin:0 auto;padding:0 1.25rem}
 header{padding-top:1.5rem;display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;align-items:baseline}
 h1{font-size:1.3rem;margin:1.5rem 0 .5rem;display:flex;flex-wrap:wrap;gap:.3rem .8rem;align-items:baseline}
 .brand{font-size:1.2rem;font-weight:700}
@@ -60,7 +60,7 @@ a:hover,a:focus{text-decoration:underline}
 .card{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:1rem 1.25rem;margin-bottom:1rem}
 .wide{overflow-x:auto;padding:0}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-th,td{text-align:left;padding:.5rem .9rem;border-top:1px solid var(--line);white-space:nowrap}
+th,td{text-align:left;padding:.4rem .65rem;border-top:1px solid var(--line);white-space:nowrap}
 thead th{border-top:0;color:var(--soft);font-weight:600;font-size:.85rem}
 td.number,th.number{text-align:right}
 td.text{white-space:normal;min-width:16rem}
