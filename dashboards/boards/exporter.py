@@ -31,7 +31,7 @@ BOARD = Board(
         heat("Sources that have stopped", "On how many nodes each source worked in the last 6 hours and does not work. A source that a node has no use for "
              "never worked and is no fault.", "none", NO_NODE, "{{source}}",
              "sum by (source) (max_over_time(rankscope_source_up{@node}[6h]) - rankscope_source_up{@node})", size=(12, 10), colors=GREEN_OR_RED),
-        table("Sources", "Whether each source works, by node. 0 may also mean that the node has no use for it; the status page of the node says which.",
+        table("Sources", "Whether each source works, by node. 0 may also mean that the node has no use for it; the page /node of the node says which.",
               "none", NO_NODE, "bottomk(200, max by (instance, source) (rankscope_source_up{@node}))", ("instance", "source"), size=(12, 10),
               value="works", sort="works"),
         lines("Observations", "Observations per second that each source sends, all chosen nodes together.", "cps", NO_NODE,

@@ -57,7 +57,7 @@ BOARD = Board(
               (HOST, "max by (instance) (rankscope_infiniband_ports_down{@node})")),
         lines("RDMA errors", "Errors and link events that the ports counted since a job of the node began, by kind.", "none",
               "The node has no InfiniBand, RoCE or EFA port, or no job", (HOST + " {{kind}}", "max by (instance, kind) (rankscope_infiniband_errors_total{@node})")),
-        table("Sources of evidence", "Whether each source works on the node. 0 is also what a source shows that the node has no use for; the status page "
+        table("Sources of evidence", "Whether each source works on the node. 0 is also what a source shows that the node has no use for; the page /node "
               "of the node says which, and why.", "none", "No exporter has been scraped: see the targets of Prometheus",
               "max by (instance, source) (rankscope_source_up{@node})", ("instance", "source"), size=(12, 8), value="works")),
     choose_node=True)

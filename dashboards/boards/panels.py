@@ -18,7 +18,7 @@ GPU = "{{instance}} GPU {{gpu}}"
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 SEVERITIES = (("ok", "green"), ("info", "blue"), ("warning", "yellow"), ("critical", "red"))
 # What a node's daemon has of one job, before the job's number.
-JOB_PAGE = "/verdict?job_id="
+JOB_PAGE = "/job/"
 # What a verdict table shows, in this order.
 VERDICT_COLUMNS = ("job_id", "severity", "code", "family", "sub", "domain", "phase", "state", "instance")
 WIDTHS = {"severity": 90, "code": 60, "phase": 90, "state": 80, "gpu": 60, "rank": 60, "domain": 120}

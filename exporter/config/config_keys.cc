@@ -279,7 +279,7 @@ std::vector<Key> SlurmKeys(Config::Slurm& slurm) {
 std::vector<Key> WebKeys(Config::Web& web) {
   return {
       ListenKey("web.listen", web.listen,
-                "Addresses that serve /metrics, /verdict and the status page: IPv4:PORT or "
+                "Addresses that serve /metrics, /verdict and the pages for browsers: IPv4:PORT or "
                 "[IPv6]:PORT."),
       NumberKey("web.max_requests", web.max_requests, 1, 1000,
                 "Maximum number of requests served at once; more are answered with 503."),

@@ -122,7 +122,11 @@ void AppendRow(const JobStatus& job, double now, std::string& out) {
   AppendCell(kNumber, verdict.code().empty() ? "\u2013" : NumberText(verdict.confidence()), out);
   AppendCell("", Escaped(Culprit(job)), out);
   const std::string disposition = DispositionWords(verdict);
-  AppendCell("", job.running ? "runs" : disposition.empty() ? "ended" : Escaped(disposition), out);
+  AppendCell(" class=\"wraps\"",
+             job.running           ? "runs"
+             : disposition.empty() ? "ended"
+                                   : Escaped(disposition),
+             out);
   out.append("<td>");
   AppendTime(began, now, out);
   out.append("</td>");

@@ -9,7 +9,7 @@
 
 namespace rankscope::web {
 
-inline constexpr std::string_view kStyleSha256 = "ksg6/+gtoS7VZ2aOVmnNnduXWUI/TzzBhGv9inAsp/M=";
+inline constexpr std::string_view kStyleSha256 = "Hf/4IzWyVaMHXkriNIcFjbeUjFT+K3txTGx/2EH88b0=";
 
 inline constexpr std::string_view kStyle = R"css(
 :root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1b1f24;--soft:#59636e;--line:#d9dee4;
@@ -24,7 +24,7 @@ h1{font-size:1.3rem;margin:1.5rem 0 .5rem;display:flex;flex-wrap:wrap;gap:.3rem 
 .brand{font-size:1.2rem;font-weight:700}
 .brand a{color:inherit}
 .lead{font-size:1.15rem;margin:.4rem 0 .8rem;max-width:60rem}
-.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(15rem,100%),1fr));gap:.5rem 1.5rem;margin:0 0 1rem}
+.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(9rem,1fr));gap:.5rem 1.2rem;margin:0 0 1rem}
 .facts dt{color:var(--soft);font-size:.8rem}
 .facts dd{margin:0;overflow-wrap:anywhere}
 .now{border-left:.3rem solid var(--info)}
@@ -64,6 +64,7 @@ th,td{text-align:left;padding:.4rem .65rem;border-top:1px solid var(--line);whit
 thead th{border-top:0;color:var(--soft);font-weight:600;font-size:.85rem}
 td.number,th.number{text-align:right}
 td.text{white-space:normal;min-width:16rem}
+td.wraps{white-space:normal;max-width:14rem}
 .chip{display:inline-block;padding:0 .55rem;border-radius:1rem;border:1px solid currentColor;font-weight:600;font-size:.85rem}
 .ok{color:var(--ok)}.info{color:var(--info)}.warning{color:var(--warning)}.critical{color:var(--critical)}.none{color:var(--none)}
 .soft{color:var(--soft)}
