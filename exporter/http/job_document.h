@@ -32,8 +32,9 @@ class JobDocument {
   std::array<std::array<LazyPart, 2>, 3> verdicts_;  // by form, then without and with log text
 };
 
-// The same without anything that quotes a job's output, its command or the kernel's log: for listeners that
-// anybody in the network reaches. Numbers, causes and the places that are cited stay.
+// The same without anything that quotes a job's output, its command or the kernel's log: for
+// listeners that anybody in the network reaches. Numbers, causes and the places that are cited
+// stay.
 proto::Verdict WithoutLogText(proto::Verdict verdict);
 JobStatus WithoutLogText(JobStatus job);
 inline constexpr char kWithheld[] = "log text is not served beyond loopback";

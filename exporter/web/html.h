@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "detectors/proto/verdict.pb.h"
+#include "detectors/status/job_status.h"
 
 namespace rankscope::web {
 

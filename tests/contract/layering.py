@@ -51,7 +51,7 @@ ROOMS = {
     "exporter/run": "source.h model logs/text attribution loop processes replay",
     "exporter/metrics": "detectors/proto model families sentences/template.h engine status document exporter/proto",
     "exporter/web": "model families status document metrics",
-    "exporter/http": "model status document config slurm metrics web",
+    "exporter/http": "model status document families config slurm metrics web",
     "exporter/notify": "detectors/proto model families status document config loop exporter/proto",
     "exporter/daemon": "version.h source.h model logs/text attribution recording engine status document loop config processes output gpu nccl kernel_log "
                        "infiniband probes/attach probes/calls probes/stdio probes/wait probes/network probes/io probes/process slurm replay "
