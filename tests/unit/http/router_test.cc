@@ -285,7 +285,7 @@ TEST_F(RouterTest, JobsThatShareAnIdStandOnOnePage) {
   state_ = StateOf(test::OnNode(
       {test::HealthyJob("1000"), earlier, test::HangingJob("1001"), test::HealthyJob("1002")}));
   const Json document = Json::parse(Ask("/verdict?limit=1").body);
-  EXPECT_EQ(document["next"], "/verdict?limit=1&after=1001") << document["verdicts"].size();
+  EXPECT_EQ(document["verdicts"].size(), 2u) << document["next"];
   EXPECT_EQ(Json::parse(Ask("/verdict?job_id=1001").body)["code"], "C2") << "the running one";
 }
 
