@@ -182,7 +182,7 @@ using Told = std::vector<std::pair<const RankWait*, const SubRow*>>;
 // The ranks that rest alike: who looks after its collective between two sleeps does so for most of
 // its time, and one of them for a little more than the next.
 size_t CountAtRest(const JobFeatures& f, const Told& told, const SubRow& row) {
-  constexpr double kMostly = 0.5;
+  constexpr double kMostly = 0.75;
   const WaitClass rest = &row == &kSleepRow ? WaitClass::kSleep : WaitClass::kGpu;
   return static_cast<size_t>(
       std::count_if(f.waits.ranks.begin(), f.waits.ranks.end(), [&](const RankWait& rank) {
