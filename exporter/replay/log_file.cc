@@ -69,6 +69,12 @@ class LogJudge {
           Note(file, "this is " + std::string(what) + " and no output of a job: it was not judged");
           return {};
         }
+        if (std::string quoted = QuotedOutput(head); !quoted.empty()) {
+          head = std::move(quoted);
+          Note(file,
+               "this is a report that somebody wrote: what stands between its ``` fences "
+               "was judged, and nothing else");
+        }
       }
       assembler = logs::LineAssembler(begin);
       assembler.Feed(head, emit);

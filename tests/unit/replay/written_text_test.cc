@@ -52,6 +52,76 @@ TEST(WrittenText, IsNotJudged) {
   EXPECT_NE(verdict->data_quality().notes(0).find("this is a document"), std::string::npos);
 }
 
+std::string Traceback() {
+  return "Traceback (most recent call last):\n  File \"fit.py\", line 90, in <module>\n"
+         "    main()\n  File \"fit.py\", line 71, in main\n    y = table[key]\nKeyError: 'mask'\n";
+}
+
+std::string Fenced(const std::string& text) {
+  return "```shell\n" + text + "```\n";
+}
+
+TEST(WrittenText, AReportIsJudgedByItsFences) {
+  const std::string forms[] = {
+      "### Describe the bug\n\nIt stops.\n\n" + Fenced(Records("") + Traceback()) +
+          "\n### Environment\n\n- Ubuntu 22.04\n",
+      "### System Info\n\n" + Fenced("torch 2.3\n") + "\n### Reproduction\n\n" +
+          Fenced("import torch\nfrom fit import main\n@main\n") + Fenced(Traceback()),
+      "## Environment\n4 GPUs\n## Traceback\n" + Fenced(Traceback()),
+      "# Training stops with a KeyError\n" + Fenced(Traceback())};
+  for (const std::string& form : forms) {
+    EXPECT_EQ(WrittenByHand(form), "") << form;
+    const std::string quoted = QuotedOutput(form);
+    EXPECT_EQ(quoted.size(), form.size()) << form;
+    EXPECT_EQ(quoted.find("KeyError: 'mask'"), form.find("KeyError: 'mask'")) << form;
+    EXPECT_EQ(quoted.find('#'), std::string::npos) << form;
+    EXPECT_EQ(quoted.find("import torch"), std::string::npos) << form;
+    TempDir dir;
+    dir.Write("a.log", form);
+    const auto verdict = JudgeLog(dir / "a.log", std::nullopt);
+    ASSERT_TRUE(verdict);
+    EXPECT_NE(verdict->code(), "U0") << form;
+    ASSERT_GE(verdict->data_quality().notes_size(), 1);
+    EXPECT_NE(verdict->data_quality().notes(0).find("this is a report"), std::string::npos);
+  }
+}
+
+TEST(WrittenText, AManualWithErrorsIsADocument) {
+  const std::string manuals[] = {
+      "# Fit\n## Installation\nRun it:\n" + Fenced("pip install fit\n") +
+          "## Troubleshooting\nIf you see\n" + Fenced("RuntimeError: CUDA out of memory.\n") +
+          "lower the batch.\n",
+      // It tells how to report a bug.
+      "# Fit\n## Installation\n" + Fenced("pip install fit\n") + "## Usage\n" +
+          Fenced(Records("")) + "## Error messages\n" + Fenced(Traceback()),
+      "# Common errors\n## Out of memory\n" + Fenced("RuntimeError: CUDA out of memory.\n") +
+          "Lower the batch.\n## Error\n" + Fenced("KeyError: 'mask'\n"),
+      "# GPT-2 from scratch\nThe loss falls.\n" + Fenced(Records("")),
+      "# Notes\nOne\nTwo\nThree\nFour\nFive\nSix\nSeven\nEight\n" + Fenced(Traceback())};
+  for (const std::string& manual : manuals) {
+    EXPECT_EQ(WrittenByHand(manual), "a document") << manual;
+    EXPECT_EQ(QuotedOutput(manual), "") << manual;
+  }
+}
+
+TEST(WrittenText, AJobMayPrintFences) {
+  const std::string sample = Fenced("def add(a, b):\n    return a + b\n");
+  const std::string logs[] = {"# conda environments:\n" + Records("") + sample + Records(""),
+                              "## Trainer v2 ##\nloading\n" + sample + Traceback(),
+                              "# python fit.py --lr 1e-3\n" + sample +
+                                  "srun: error: n1: task 0: Exited with exit code 1\n"};
+  for (const std::string& log : logs) {
+    EXPECT_EQ(WrittenByHand(log), "") << log;
+    EXPECT_EQ(QuotedOutput(log), "") << log;
+  }
+  // A table and a list have alike lines, too.
+  std::string table = "# Models\n";
+  for (int i = 0; i < 9; ++i)
+    table += "| " + std::to_string(i) + " | 7" + std::to_string(i) + ".5 |\n";
+  for (int i = 0; i < 9; ++i) table += "- 10" + std::to_string(i) + " of 200\n";
+  EXPECT_EQ(WrittenByHand(table + Fenced("python fit.py\n")), "a document");
+}
+
 TEST(Endings, WhatAScriptSaysHealsNothing) {
   const std::string uncaught =
       "Traceback (most recent call last):\n  File \"fit.py\", line 90, in <module>\n    main()\n"
