@@ -54,6 +54,15 @@ bool IsGpuEnvironment(const Incident& incident) {
   return features::OwnerOfGpuError(incident) == features::GpuErrorOwner::kEnvironment;
 }
 
+// A driver that is too old, or a build for other GPUs, shows at the first call that needs it.
+bool FailsAtFirstKernel(const Incident& incident) {
+  if (incident.kind != IncidentKind::kCudaError) return false;
+  return std::any_of(incident.fields.begin(), incident.fields.end(), [](const KeyValue& field) {
+    return field.key == "error" &&
+           (field.value == "no_kernel_image" || field.value == "driver_too_old");
+  });
+}
+
 bool BeforeTraining(FrameKind frame) {
   switch (frame) {
     case FrameKind::kImport:
@@ -146,7 +155,7 @@ When Place(const JobFeatures& f, const Cause& cause) {
   // What is saved has been made first, by a loop that prints in a way that nobody here reads.
   if (incident.frame == FrameKind::kCheckpointSave) return When::kUnknown;
   // Where the words alone decide, the first call of the model is still the start.
-  if (logs::FailsAtFirstUse(incident)) return When::kProbablyStart;
+  if (logs::FailsAtFirstUse(incident) || FailsAtFirstKernel(incident)) return When::kProbablyStart;
   if (f.progress == 0 && InKnownTrainer(incident)) return When::kPerhapsStart;
   if (incident.frame != FrameKind::kTrainStep) return When::kProbablyStart;
   return When::kUnknown;

@@ -3,12 +3,14 @@
 
 // U0: abnormal, and no evidence that decides.
 #include <algorithm>
+#include <utility>
 
 #include "detectors/families/curve.h"
 #include "detectors/families/rows.h"
 #include "detectors/families/sender.h"
 #include "detectors/families/standstill.h"
 #include "detectors/families/training_end.h"
+#include "detectors/features/cause_relations.h"
 #include "detectors/features/left_early.h"
 #include "detectors/model/subs.h"
 
@@ -124,7 +126,10 @@ Finding Evaluate(const JobFeatures& f) {
   for (const features::Cause& cause : f.causes) {
     if (f.Primary() != nullptr || cause.incident().kind != logs::IncidentKind::kNonZeroExit)
       continue;
-    if (first == nullptr || cause.candidate->order < first->candidate->order) first = &cause;
+    const auto place = [](const features::Cause& exit) {
+      return std::pair(features::FollowsRoot(exit), exit.candidate->order);
+    };
+    if (first == nullptr || place(cause) < place(*first)) first = &cause;
   }
   if (first != nullptr) {
     finding.shows.push_back(first->evidence);

@@ -104,6 +104,11 @@ bool LeftByItself(const std::vector<Cause>& causes, const Cause& lost) {
   });
 }
 
+bool FollowsRoot(const Cause& cause) {
+  const Incident& incident = cause.incident();
+  return incident.shape == "elastic_summary" && incident.sub != "root_cause";
+}
+
 bool IsAboutConnecting(const Incident& incident) {
   if (incident.kind != IncidentKind::kException) return false;
   constexpr std::string_view kTypes[] = {"ConnectionError", "ConnectionRefusedError",

@@ -47,6 +47,11 @@ bool Supports(const Cause& other, const Cause& cause);
 // A rank had exited with a code of its own, and without a word of a lost peer, when another one
 // lost its connection.
 bool LeftByItself(const std::vector<Cause>& causes, const Cause& lost);
+
+// torchrun's summary lists the failure that its agent saw first behind the others: an entry of
+// those others.
+bool FollowsRoot(const Cause& cause);
+
 // An exception that a connection or a name raised in the program's own code.
 bool IsAboutConnecting(const logs::Incident& incident);
 

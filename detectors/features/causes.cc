@@ -464,6 +464,7 @@ class Orderer {
         if (const int64_t x = block_of(a), y = block_of(b); x != y) return x < y;
         if (a.event != b.event) return a.event < b.event;
       }
+      if (const bool x = FollowsRoot(a), y = FollowsRoot(b); x != y) return y;
       return a.candidate->order < b.candidate->order;
     });
   }

@@ -253,6 +253,7 @@ struct MessageRow {
 };
 
 constexpr MessageRow kMessages[] = {
+    {"Error(s) in loading state_dict for ", FrameKind::kCheckpointLoad},
     {"size mismatch for ", FrameKind::kCheckpointLoad},
     {"Missing key(s) in state_dict", FrameKind::kCheckpointLoad},
     {"Unexpected key(s) in state_dict", FrameKind::kCheckpointLoad},
