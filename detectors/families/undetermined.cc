@@ -102,6 +102,18 @@ void DescribeLive(const JobFeatures& f, Finding& finding) {
   if (f.steps_evidence != kNoEvidence) finding.shows.push_back(f.steps_evidence);
 }
 
+const features::Cause* FirstExit(const JobFeatures& f) {
+  const auto place = [](const features::Cause& exit) {
+    return std::pair(features::FollowsRoot(exit), exit.candidate->order);
+  };
+  const features::Cause* first = nullptr;
+  for (const features::Cause& cause : f.causes) {
+    if (cause.incident().kind != logs::IncidentKind::kNonZeroExit) continue;
+    if (first == nullptr || place(cause) < place(*first)) first = &cause;
+  }
+  return first;
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -122,15 +134,7 @@ Finding Evaluate(const JobFeatures& f) {
     if (f.Primary()->denied) finding.open.push_back(Question::kHardwareOrSoftware);
   }
   // Whoever exited first is all that is known of the beginning.
-  const features::Cause* first = nullptr;
-  for (const features::Cause& cause : f.causes) {
-    if (f.Primary() != nullptr || cause.incident().kind != logs::IncidentKind::kNonZeroExit)
-      continue;
-    const auto place = [](const features::Cause& exit) {
-      return std::pair(features::FollowsRoot(exit), exit.candidate->order);
-    };
-    if (first == nullptr || place(cause) < place(*first)) first = &cause;
-  }
+  const features::Cause* const first = f.Primary() == nullptr ? FirstExit(f) : nullptr;
   if (first != nullptr) {
     finding.shows.push_back(first->evidence);
     finding.root.push_back(first->evidence);
