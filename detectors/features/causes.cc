@@ -463,8 +463,8 @@ class Orderer {
         if (a_late != b_late) return b_late;
         if (const int64_t x = block_of(a), y = block_of(b); x != y) return x < y;
         if (a.event != b.event) return a.event < b.event;
+        if (const bool x = FollowsRoot(a), y = FollowsRoot(b); x != y) return y;
       }
-      if (const bool x = FollowsRoot(a), y = FollowsRoot(b); x != y) return y;
       return a.candidate->order < b.candidate->order;
     });
   }
