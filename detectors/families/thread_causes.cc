@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <span>
 
 #include "detectors/families/curve.h"
 
@@ -253,7 +254,8 @@ ThreadCause CauseOfRank(const JobFeatures& f, const RankWait& rank) {
   return row == nullptr ? ThreadCause{} : Made(f, *row, rank);
 }
 
-ThreadCause CauseOfStandstill(const JobFeatures& f) {
+// `named`: the ranks that are not where the others wait, as something else than threads tells.
+ThreadCause CauseOfStandstill(const JobFeatures& f, std::span<const int32_t> named) {
   Told told;
   size_t waiting = 0, stopped = 0;
   for (const RankWait& rank : f.waits.ranks) {
@@ -272,9 +274,14 @@ ThreadCause CauseOfStandstill(const JobFeatures& f) {
   // Most sleep or stand in the GPU driver, and few do something else: a thread that waits for its
   // GPU, and the GPU inside a collective for the others, looks like that. So does each rank that
   // counts as waiting by its calls.
-  const auto is_victim = [&f, &told](const auto& of) {
+  const auto is_victim = [&f, &told, named](const auto& of) {
     const bool at_rest = of.second == &kDriverRow || of.second == &kSleepRow;
-    return at_rest && 2 * CountAtRest(f, told, *of.second) > f.waits.ranks.size();
+    // Something else names this one: those that sleep a little less than it are not like it.
+    const bool is_named = std::find(named.begin(), named.end(), of.first->rank) != named.end();
+    const auto as_it = static_cast<size_t>(std::count_if(
+        told.begin(), told.end(), [&of](const auto& other) { return other.second == of.second; }));
+    const size_t alike = is_named ? as_it : CountAtRest(f, told, *of.second);
+    return at_rest && 2 * alike > f.waits.ranks.size();
   };
   const auto in_collective = [&f](const auto& of) {
     const auto& inside = f.collectives.waiting;
@@ -318,7 +325,7 @@ void AddThreadCause(const JobFeatures& f, Finding& finding) {
     finding = {};
     return;
   }
-  const ThreadCause cause = CauseOfStandstill(f);
+  const ThreadCause cause = CauseOfStandstill(f, finding.ranks);
   if (cause.sub.empty()) return;
   // Who is not in the collective is known; threads say why that one is not, or prove another one.
   const bool same = finding.ranks.empty() || cause.ranks.empty() || finding.ranks == cause.ranks;
@@ -335,7 +342,7 @@ Finding StandstillOfThreads(const JobFeatures& f) {
   if (!f.running || !f.timed || f.Primary() != nullptr || f.progress >= kProgressForSilence ||
       f.train_end || f.suspension.now)
     return {};
-  const ThreadCause cause = CauseOfStandstill(f);
+  const ThreadCause cause = CauseOfStandstill(f, {});
   if (!cause.proved || (f.now - cause.onset).seconds() < f.hang_floor_seconds) return {};
   Finding finding;
   finding.matched = true;
