@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "detectors/features/left_early.h"
+#include "detectors/model/root_cause.h"
 #include "detectors/model/subs.h"
 
 namespace rankscope::features {
@@ -106,7 +107,7 @@ bool LeftByItself(const std::vector<Cause>& causes, const Cause& lost) {
 
 bool FollowsRoot(const Cause& cause) {
   const Incident& incident = cause.incident();
-  return incident.shape == "elastic_summary" && incident.sub != "root_cause";
+  return incident.shape == "elastic_summary" && incident.sub != kRootCause;
 }
 
 bool IsAboutConnecting(const Incident& incident) {

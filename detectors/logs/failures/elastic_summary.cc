@@ -7,6 +7,7 @@
 
 #include "detectors/logs/failures/exception_text.h"
 #include "detectors/logs/failures/incident_text.h"
+#include "detectors/model/root_cause.h"
 
 namespace rankscope::logs {
 namespace {
@@ -88,7 +89,7 @@ bool ElasticSummaryMachine::Feed(const CleanLine& line, RecordList& out) {
     entry_ = MakeIncident(IncidentKind::kNonZeroExit, line, "elastic_summary");
     entry_.role = Role::kWrapper;
     entry_.rank = -1;  // the launcher speaks of others; its own prefix names the agent
-    if (root_) entry_.sub = "root_cause";
+    if (root_) entry_.sub = kRootCause;
     has_entry_ = true;
     return true;
   }

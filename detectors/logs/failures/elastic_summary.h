@@ -22,8 +22,7 @@ class ElasticSummaryMachine {
 
   bool open() const { return open_; }
   // As TracebackMachine::Feed. Entries become kSignalDeath or kNonZeroExit incidents with role
-  // kWrapper; sub "root_cause" for the entry that the launcher calls so (it often names a
-  // survivor).
+  // kWrapper; sub kRootCause for the entry that the launcher calls so.
   bool Feed(const CleanLine& line, RecordList& out);
   void Flush(RecordList& out);
 
