@@ -61,4 +61,11 @@ std::string Ranges(const Repeated& values, size_t limit) {
   return out;
 }
 
+// "rank 3", "ranks 0-5,7"; empty where there is none.
+template <typename Repeated>
+std::string RankWords(const Repeated& ranks, size_t limit) {
+  if (ranks.empty()) return {};
+  return (ranks.size() == 1 ? "rank " : "ranks ") + Ranges(ranks, limit);
+}
+
 }  // namespace rankscope

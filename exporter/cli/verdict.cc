@@ -81,9 +81,7 @@ void PrintLine(const proto::Verdict& verdict, bool colours) {
   if (!verdict.sub().empty()) name += " / " + verdict.sub();
   std::array<char, 16> confidence{};
   if (known) std::snprintf(confidence.data(), confidence.size(), "%.2f", verdict.confidence());
-  std::string who;
-  if (verdict.ranks_size() > 0)
-    who = (verdict.ranks_size() == 1 ? "rank " : "ranks ") + Ranges(verdict.ranks(), kRanges);
+  std::string who = RankWords(verdict.ranks(), kRanges);
   if (verdict.nodes_size() == 1) who += (who.empty() ? "on " : " on ") + verdict.nodes(0);
   const std::string ended = DispositionWords(verdict);
   const std::string how = verdict.triage().running() ? "runs" : ended.empty() ? "ended" : ended;

@@ -183,10 +183,7 @@ std::string StatusWords(const Notification& notification) {
 }
 
 std::string CulpritWords(const Notification& notification) {
-  std::string words;
-  if (!notification.ranks().empty())
-    words = (notification.ranks_size() == 1 ? "rank " : "ranks ") +
-            Ranges(notification.ranks(), kRanges);
+  std::string words = RankWords(notification.ranks(), kRanges);
   if (notification.gpus_size() == 1)
     words += (words.empty() ? "GPU " : ", GPU ") + notification.gpus(0);
   if (notification.nodes_size() == 1)

@@ -111,9 +111,7 @@ std::string VerdictText(const proto::Verdict& verdict) {
   std::string text = verdict.code() + " " + verdict.family();
   if (!verdict.sub().empty()) text += " (" + verdict.sub() + ")";
   text += ", " + ConfidenceWords(verdict);
-  if (verdict.ranks_size() > 0)
-    text += ", " + std::string(verdict.ranks_size() == 1 ? "rank " : "ranks ") +
-            Ranges(verdict.ranks(), 4);
+  if (verdict.ranks_size() > 0) text += ", " + RankWords(verdict.ranks(), 4);
   if (verdict.implies_size() > 0) text += ": " + verdict.implies(0).text();
   return text;
 }

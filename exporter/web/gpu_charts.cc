@@ -4,9 +4,7 @@
 #include "exporter/web/gpu_charts.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <span>
 #include <string_view>
 
@@ -18,12 +16,6 @@ namespace {
 
 // Of a picture, in its own units; the page stretches it. The strip below the curves is for marks.
 constexpr double kWidth = 240, kHeight = 48, kStrip = 4, kTop = 1;
-
-std::string Print(const char* format, double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
 
 std::string Share(float ratio) {
   return std::isfinite(ratio) ? Print("%.0f %%", 100.0 * ratio) : std::string("\u2013");

@@ -88,18 +88,12 @@ void AppendFilters(const JobListing& listing, const metrics::Published& publishe
   out.append("</form>\n");
 }
 
-void AppendCell(std::string_view kind, std::string_view html, std::string& out) {
-  out.append("<td").append(kind).append(">").append(html).append("</td>");
-}
-
 // Who is at fault, as far as the verdict names anybody but the node that it is seen from.
 std::string Culprit(const JobStatus& job) {
   const proto::Verdict& verdict = job.verdict;
   constexpr size_t kRanges = 3;
-  std::string who;
-  if (verdict.code() == "G1" || verdict.code() == "U0") return who;
-  if (verdict.ranks_size() > 0)
-    who = (verdict.ranks_size() == 1 ? "rank " : "ranks ") + Ranges(verdict.ranks(), kRanges);
+  if (verdict.code() == "G1" || verdict.code() == "U0") return {};
+  std::string who = RankWords(verdict.ranks(), kRanges);
   const bool node = !who.empty() || verdict.localization().scope() == "node";
   if (node && verdict.nodes_size() == 1) who += (who.empty() ? "node " : " on ") + verdict.nodes(0);
   return who;

@@ -11,15 +11,11 @@
 #include "detectors/model/hidden_text.h"
 
 namespace rankscope::web {
-namespace {
-
 std::string Print(const char* format, double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), format, value);
   return text.data();
 }
-
-}  // namespace
 
 void AppendEscaped(std::string_view text, std::string& out) {
   for (size_t i = 0; i < text.size(); ++i) {
@@ -60,6 +56,10 @@ std::string Escaped(std::string_view text) {
 
 std::string NumberText(double value) {
   return std::isnan(value) ? "\u2013" : Print("%.6g", value);
+}
+
+void AppendCell(std::string_view kind, std::string_view html, std::string& out) {
+  out.append("<td").append(kind).append(">").append(html).append("</td>");
 }
 
 std::string_view SeverityClass(const proto::Verdict& verdict) {

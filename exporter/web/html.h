@@ -17,6 +17,12 @@ namespace rankscope::web {
 void AppendEscaped(std::string_view text, std::string& out);
 std::string Escaped(std::string_view text);
 
+// One number by a format of printf; at most 31 bytes.
+std::string Print(const char* format, double value);
+
+// A cell of a table; `kind`: its attributes, with a blank before them.
+void AppendCell(std::string_view kind, std::string_view html, std::string& out);
+
 // Six digits are more than a reader compares; an absent number is a dash.
 std::string NumberText(double value);
 

@@ -4,9 +4,7 @@
 #include "exporter/web/job_marks.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,12 +20,6 @@ constexpr double kWidth = 240, kHeight = 20, kBandTop = 5;
 constexpr double kLeastWidth = 0.6;
 constexpr size_t kListed = 12;  // marks in words; the earlier ones are folded
 constexpr size_t kSlurmJobs = 20;
-
-std::string Print(const char* format, double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
 
 std::string Band(double left, double right, double top, double bottom) {
   return "M" + Print("%.1f", left) + " " + Print("%g", top) + "H" + Print("%.1f", right) + "V" +

@@ -67,9 +67,7 @@ void AppendNamed(std::string_view one, std::string_view many, const Values& valu
 // "ranks 3-5, node n1, GPU GPU-fa4e"; empty where the verdict names nobody.
 std::string Culprit(const proto::Verdict& verdict) {
   constexpr size_t kRanges = 8;
-  std::string who;
-  if (verdict.ranks_size() > 0)
-    who = (verdict.ranks_size() == 1 ? "rank " : "ranks ") + Ranges(verdict.ranks(), kRanges);
+  std::string who = RankWords(verdict.ranks(), kRanges);
   AppendNamed("node", "nodes", verdict.nodes(), who);
   AppendNamed("GPU", "GPUs", verdict.gpus(), who);
   return who;

@@ -14,10 +14,6 @@
 namespace rankscope::web {
 namespace {
 
-void AppendCell(std::string_view kind, std::string_view html, std::string& out) {
-  out.append("<td").append(kind).append(">").append(html).append("</td>");
-}
-
 struct StateWord {
   std::string_view word, kind;
 };
