@@ -225,8 +225,8 @@ def check_by_hand(sink, alertmanager):
     crash = {"alertname": "RankscopeJobFailed", "domain": "workload", "severity": "warning", "job_id": "78", "user": "ada"}
     slurm = {"alertname": "RankscopeSlurmBusy", "domain": "scheduler", "severity": "warning"}
     xid = {"alertname": "RankscopeGpuXid", "domain": "infrastructure", "severity": "critical", "node": "n7", "gpu": "1"}
-    again = {"alertname": "RankscopeJobVerdict", "domain": "workload", "severity": "critical", "job_id": "78", "user": "ada", "node": "n6"}
-    alone = {"alertname": "RankscopeJobVerdict", "domain": "workload", "severity": "critical", "job_id": "79", "user": "ada", "node": "n6"}
+    again = {"alertname": "RankscopeJobVerdict", "domain": "workload", "severity": "warning", "job_id": "78", "user": "ada", "node": "n6"}
+    alone = {"alertname": "RankscopeJobVerdict", "domain": "workload", "severity": "warning", "job_id": "79", "user": "ada", "node": "n6"}
     hang = {"alertname": "RankscopeJobHangs", "domain": "unknown", "severity": "critical", "job_id": "80"}
     port = {"alertname": "RankscopeInfinibandPortDown", "domain": "infrastructure", "severity": "warning", "job_id": "80", "node": "n5"}
     idle = {"alertname": "RankscopeIdleAllocation", "domain": "workload", "severity": "warning", "job_id": "80"}

@@ -25,7 +25,7 @@ TEST(Alerts, OfAnEndIsOverWithinTheHour) {
   ASSERT_EQ(alerts.size(), 1u);
   EXPECT_EQ(alerts[0]["labels"]["alertname"], "RankscopeJobVerdict");
   EXPECT_EQ(alerts[0]["labels"]["job_id"], "8841");
-  EXPECT_EQ(alerts[0]["labels"]["severity"], "critical");
+  EXPECT_EQ(alerts[0]["labels"]["severity"], "warning") << "its owner's to mend";
   EXPECT_EQ(alerts[0]["startsAt"], "2026-11-27T18:45:51.000Z");
   EXPECT_EQ(alerts[0]["endsAt"], "2026-11-27T21:50:56.000Z");
   EXPECT_EQ(alerts[0]["generatorURL"], "http://n1:10177/job/8841");
@@ -44,6 +44,43 @@ TEST(Alerts, WhatHungIsResolvedByItsEnd) {
   EXPECT_EQ(alerts[1]["labels"]["code"], "A2");
   n.set_status(Notification::RECOVERED);
   EXPECT_EQ(json::parse(RenderAlerts({&n}, kOptions)).size(), 1u);
+}
+
+// As RankscopeJobInfrastructureFault, RankscopeJobHangs and RankscopeJobFailed have it.
+TEST(Alerts, PageForWhatOperatorsCanMendOrSave) {
+  const auto severity = [](const std::string& domain, Notification::Status status,
+                           const std::string& of_verdict = "critical") {
+    Notification n = SampleNotification();
+    n.set_domain(domain);
+    n.set_status(status);
+    n.set_severity(of_verdict);
+    return json::parse(RenderAlerts({&n}, kOptions))[0]["labels"]["severity"].get<std::string>();
+  };
+  EXPECT_EQ(severity("workload", Notification::FAILED), "warning");
+  EXPECT_EQ(severity("unknown", Notification::FAILED), "warning");
+  EXPECT_EQ(severity("workload", Notification::DIVERGED), "warning");
+  EXPECT_EQ(severity("infrastructure", Notification::FAILED), "critical");
+  EXPECT_EQ(severity("workload", Notification::HUNG), "critical");
+  EXPECT_EQ(severity("infrastructure", Notification::FAILED, "warning"), "warning");
+  EXPECT_EQ(severity("scheduler", Notification::STOPPED, "info"), "info");
+}
+
+TEST(Alerts, AHangThatHasEndedPagesNobodyAnyMore) {
+  Notification n = SampleNotification();
+  n.set_code("C2");
+  n.set_domain("unknown");
+  n.set_told(Notification::HUNG);
+  n.set_told_code("C2");
+  n.set_told_severity("critical");
+  n.set_told_domain("unknown");
+  const json alerts = json::parse(RenderAlerts({&n}, kOptions));
+  ASSERT_EQ(alerts.size(), 2u) << "labels are an alert's identity";
+  EXPECT_EQ(alerts[0]["labels"]["severity"], "critical");
+  EXPECT_EQ(alerts[0]["endsAt"], "2026-11-27T20:50:56.000Z");
+  EXPECT_EQ(alerts[1]["labels"]["severity"], "warning");
+  n.set_domain("infrastructure");
+  n.set_told_domain("infrastructure");
+  EXPECT_EQ(json::parse(RenderAlerts({&n}, kOptions)).size(), 1u) << "it is the same";
 }
 
 TEST(Alerts, OfASuccessThereAreNone) {
