@@ -190,7 +190,7 @@ std::unique_ptr<Source> MakeSlurm(const SourceContext& context) {
   slurm::Commands commands(slurm::CommandFolders(), std::move(environment));
   return std::make_unique<slurm::NodeAgent>(std::move(commands), settings.controller_url,
                                             context.slurm_questions, slurm::NodeAgent::Patience{},
-                                            context.on_owner);
+                                            context.on_owner, context.on_wish);
 }
 
 constexpr std::array kSources = {

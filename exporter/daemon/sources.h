@@ -64,6 +64,8 @@ struct SourceContext {
   // Asks Slurm whose a job is (false: nobody can tell), and what it has answered.
   std::function<bool(const std::string& job_id)> ask_owner = nullptr;
   std::function<void(const std::string& job_id, std::optional<uint32_t> uid)> on_owner = nullptr;
+  // Whom the job wants to be told, as Slurm has it.
+  std::function<void(const std::string& job_id, std::string wish)> on_wish = nullptr;
 };
 
 struct SourceRow {

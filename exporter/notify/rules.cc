@@ -12,6 +12,7 @@ using Words = std::vector<std::string>;
 
 constexpr size_t kMostWish = 8;  // channels and addresses of one job
 constexpr size_t kMostWishBytes = 1024;
+constexpr std::string_view kMailWord = "mail:";  // may stand before an address
 
 bool Has(const Words& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -99,8 +100,10 @@ JobWish ReadWish(const NotifyConfig& config, std::string_view text) {
   text = text.substr(0, kMostWishBytes);
   while (!text.empty() && wish.deliveries.size() < kMostWish && wish.refused.size() < kMostWish) {
     const size_t comma = std::min(text.find_first_of(", "), text.size());
-    const std::string word(text.substr(0, comma));
+    std::string word(text.substr(0, comma));
     text.remove_prefix(std::min(comma + 1, text.size()));
+    if (word.starts_with(kMailWord) && word.find('@') != std::string::npos)
+      word.erase(0, kMailWord.size());
     if (word.empty()) continue;
     if (word == "completed") {
       wish.completed = true;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "exporter/slurm/notify_comment.h"
+
 namespace rankscope::exporter::slurm {
 namespace {
 
@@ -75,6 +77,7 @@ std::vector<KeyValue> FactsOf(const SlurmJob& job, Stage stage) {
     text("failed_node", job.failed_node);
     text("by", job.state_by);
   }
+  text("notify", WishInComment(job.comment));
   text("submit_line", job.submit_line);
   text("work_dir", job.work_dir);
   text("stdout", job.std_out);

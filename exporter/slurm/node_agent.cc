@@ -13,6 +13,7 @@
 #include "exporter/slurm/comment_queue.h"
 #include "exporter/slurm/event_json.h"
 #include "exporter/slurm/job_ledger.h"
+#include "exporter/slurm/notify_comment.h"
 #include "exporter/slurm/step_ledger.h"
 #include "exporter/slurm/text_reader.h"
 #include "exporter/slurm/told.h"
@@ -77,12 +78,14 @@ Read<SlurmJob> ReadJobs(const Commands& commands, Call call, std::string_view te
 }  // namespace
 
 NodeAgent::NodeAgent(Commands commands, std::string controller_url,
-                     std::shared_ptr<Questions> questions, Patience patience, OnOwner on_owner)
+                     std::shared_ptr<Questions> questions, Patience patience, OnOwner on_owner,
+                     OnWish on_wish)
     : commands_(std::move(commands)),
       url_text_(std::move(controller_url)),
       questions_(std::move(questions)),
       patience_(patience),
-      on_owner_(std::move(on_owner)) {}
+      on_owner_(std::move(on_owner)),
+      on_wish_(std::move(on_wish)) {}
 
 NodeAgent::~NodeAgent() {
   Stop();
@@ -307,7 +310,7 @@ void NodeAgent::OnPage(Pending pending, const HttpAnswer& page) {
   // Numbers begin anew where the controller's instance has lost its file.
   if (events->last < told) told = 0;
   for (const SlurmEvent& event : events->events) {
-    const bool again = event.number <= told;
+    const bool again = event.number <= told || pending.question.wish;
     if (event.job_id.empty() && !again) TellNode(pending.question.job_id, event);
     if (event.job_id != pending.question.job_id) continue;
     steps = steps || event.kind == "step_ended";
@@ -327,9 +330,13 @@ void NodeAgent::OnPage(Pending pending, const HttpAnswer& page) {
                           [](const KeyValue& fact) { return fact.key == "by"; });
     }
     named = named || event.reason == "cancelled_by";
+    for (const KeyValue& fact : event.facts) {
+      if (fact.key == "notify") TellWish(event.job_id, fact.value);
+    }
     if (again) continue;
     TellRecord(RecordOf(event, end));
   }
+  if (pending.question.wish) return;
   told = events->last;
   if (pending.question.ended ? !ended : !begun) return Again(std::move(pending));
   if (pending.question.ended && (waits || pending.later > 0)) return AskLater(std::move(pending));
@@ -403,6 +410,8 @@ void NodeAgent::OnAnswer(Pending pending, Call call, const CommandOutcome& outco
       TellStep(job.job_id, StepFacts(job), job.state, job.end, "sacct");
       continue;
     }
+    TellWish(job.job_id, WishInComment(job.comment));
+    if (pending.question.wish) return;
     TellRecord(RecordOf(job, accounting ? "sacct" : commands_.has_queue() ? "squeue" : "scontrol"));
     ended = !EndOf(job.state).empty() || IsRequeued(job) ||
             (job.state == "PENDING" && job.restarts.value_or(0) > 0);
@@ -420,6 +429,11 @@ void NodeAgent::OnAnswer(Pending pending, Call call, const CommandOutcome& outco
   }
   if (!done) pending.tries = 3;
   Again(std::move(pending));
+}
+
+// Before the record: an end may be told as soon as it is known.
+void NodeAgent::TellWish(const std::string& job_id, std::string wish) const {
+  if (on_wish_ && !wish.empty()) on_wish_(job_id, std::move(wish));
 }
 
 void NodeAgent::TellStep(const std::string& job_id, const std::vector<KeyValue>& facts,

@@ -43,9 +43,12 @@ class NodeAgent final : public Source {
   // Hears the answer to Question::owner; nothing: Slurm does not know the job, or does not answer.
   using OnOwner = std::function<void(const std::string& job_id, std::optional<uint32_t> uid)>;
 
+  // Hears whom the comment of a job wants to be told (WishInComment).
+  using OnWish = std::function<void(const std::string& job_id, std::string wish)>;
+
   // `controller_url`: empty = none.
   NodeAgent(Commands commands, std::string controller_url, std::shared_ptr<Questions> questions,
-            Patience patience, OnOwner on_owner = {});
+            Patience patience, OnOwner on_owner = {}, OnWish on_wish = {});
   ~NodeAgent() override;
 
   Status Start(EventLoop& loop, Sink& sink) override;
@@ -74,6 +77,7 @@ class NodeAgent final : public Source {
                 const std::vector<SlurmJob>& jobs);
   void Again(Pending pending);
   void AskLater(Pending pending);
+  void TellWish(const std::string& job_id, std::string wish) const;
   void TellNode(const std::string& job_id, const SlurmEvent& event);
   void TellStep(const std::string& job_id, const std::vector<KeyValue>& facts,
                 const std::string& state, int64_t end, std::string_view origin);
@@ -86,6 +90,7 @@ class NodeAgent final : public Source {
   const std::shared_ptr<Questions> questions_;
   const Patience patience_;
   const OnOwner on_owner_;
+  const OnWish on_wish_;
   bool has_commands_ = false;
   std::unique_ptr<Worker> worker_;
   EventLoop::TimerId timer_ = 0;

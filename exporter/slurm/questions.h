@@ -18,6 +18,7 @@ struct Question {
   // Not empty: what is left of this job is asked for, which job_id may go on from.
   std::string parent{};
   bool owner = false;  // whose it is, and nothing else
+  bool wish = false;   // whom its comment wants to be told, and nothing else
   bool operator==(const Question&) const = default;
 };
 

@@ -89,6 +89,7 @@ constexpr Column kColumns[] = {
     {"TimeUsed", SetDuration<&SlurmJob::elapsed_seconds>},
     {"exit_code", SetWaitStatus},
     {"WorkDir", SetText<&SlurmJob::work_dir>},
+    {"Comment", SetText<&SlurmJob::comment>},
     {"Name", SetName},
 };
 
@@ -122,7 +123,7 @@ bool Agree(const SlurmJob& a, const SlurmJob& b) {
 void AddMore(const SlurmJob& from, SlurmJob& job) {
   job.suspend = from.suspend;
   job.derived_exit = from.derived_exit;
-  job.comment = from.comment;
+  if (!from.comment.empty()) job.comment = from.comment;
   job.admin_comment = from.admin_comment;
   job.submit_line = from.submit_line;
   job.command = from.command;

@@ -9,21 +9,13 @@
 #include <limits>
 #include <map>
 
+#include "exporter/loop/user_directory.h"
 #include "exporter/slurm/values.h"
 
 namespace rankscope::exporter::slurm {
 namespace {
 
 constexpr size_t kBuffer = size_t{16} << 10;
-
-std::string NameOfUid(uint32_t uid) {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::vector<char> buffer(kBuffer);
-  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
-    return {};
-  return entry.pw_name;
-}
 
 }  // namespace
 
@@ -44,7 +36,7 @@ void NameCancellers(std::vector<SlurmJob>& jobs) {
     const std::optional<int64_t> uid = ReadInteger(job.state_by);
     if (!uid || *uid < 0 || *uid >= std::numeric_limits<uint32_t>::max()) continue;
     const auto [known, fresh] = names.try_emplace(*uid);
-    if (fresh) known->second = NameOfUid(static_cast<uint32_t>(*uid));
+    if (fresh) known->second = NameInDatabase(static_cast<uint32_t>(*uid));
     if (!known->second.empty()) job.state_by = known->second + "(" + job.state_by + ")";
   }
 }

@@ -80,10 +80,13 @@ TEST(Wish, NamesChannelsAndAddressesAndNoUrl) {
   const Notification n = SampleNotification();
   EXPECT_THAT(To(config, n, {.wish = "chat, lena@example.org"}),
               ElementsAre("chat", "ops:lena@example.org"));
+  EXPECT_THAT(To(config, n, {.wish = "mail:lena@example.org"}),
+              ElementsAre("ops:lena@example.org"));
   for (const char* refused :
        {"hook", "https://evil.example/x", "http://127.0.0.1:9/x", "lena@evil.example",
         "lena@example.org.evil.example", "a@b@example.org", "\"x\"@example.org",
-        "lena\r\nBcc:x@example.org", "nobody", "@example.org", "lena@"})
+        "lena\r\nBcc:x@example.org", "nobody", "@example.org", "lena@", "mail:lena@evil.example",
+        "mail:chat", "mail:mail:lena@example.org"})
     EXPECT_THAT(To(config, n, {.wish = refused}), IsEmpty()) << refused;
 }
 

@@ -49,6 +49,36 @@ TEST_F(SlurmCommands, OneCallWhenAJobBegins) {
   EXPECT_EQ(facts_.Record().origin, "scontrol");
 }
 
+TEST_F(SlurmCommands, ACommentSaysWhomToTell) {
+  std::string comment = kRunning;
+  comment.replace(comment.find("WorkDir"), 0, "Comment=x;rankscope:notify=chat,a@example.org ");
+  Install("scontrol", comment);
+  std::vector<std::pair<std::string, std::string>> wishes;
+  NodeAgent agent(Programs(), "", questions_, Quick(), {}, [&](const auto& job, std::string wish) {
+    wishes.emplace_back(job, std::move(wish));
+  });
+  questions_->Ask({"7", false});
+  Run(agent, 1.5);
+  const std::pair<std::string, std::string> told{"7", "chat,a@example.org"};
+  EXPECT_THAT(wishes, testing::ElementsAre(told));
+  EXPECT_EQ(facts_.records.size(), 1u);
+  // After a restart: nothing else is told again.
+  questions_->Ask({"7", false, {}, false, true});
+  Run(agent, 1.5);
+  EXPECT_THAT(wishes, testing::ElementsAre(told, told));
+  EXPECT_EQ(facts_.records.size(), 1u);
+  EXPECT_EQ(CallsOf("scontrol"), 2u);
+}
+
+TEST_F(SlurmCommands, ACommentThatSaysNothingTellsNobody) {
+  Install("scontrol", kRunning);
+  NodeAgent agent(Programs(), "", questions_, Quick(), {},
+                  [](const auto&, const std::string& wish) { FAIL() << wish; });
+  questions_->Ask({"7", false});
+  Run(agent, 1.5);
+  EXPECT_EQ(CallsOf("scontrol"), 1u);
+}
+
 TEST_F(SlurmCommands, AnEndIsAccountingsToTell) {
   Install("scontrol", kRunning);
   Install("sacct", kAccounts);
