@@ -6,10 +6,13 @@
 // writer; what is handed out never changes and is for any thread.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "detectors/engine/engine.h"
 #include "detectors/status/job_status.h"
@@ -18,8 +21,16 @@ namespace rankscope::status {
 
 class JobStatuses {
  public:
+  // A user's name as the node has it; empty: it is not known, or not yet.
+  using NameOf = std::function<std::string(int64_t uid)>;
+
+  // Without names, users are what their jobs and numbers say.
+  explicit JobStatuses(NameOf names = {}) : names_(std::move(names)) {}
+
   // After each tick of the engine, with what it returned.
   void Update(const engine::Engine& engine, const engine::Output& output);
+  // The name of a user has become known.
+  void Named(int64_t uid);
   // Somebody else's copy of one that was just written, so that it is in memory once.
   void Replace(std::shared_ptr<const JobStatus> copy);
 
@@ -40,6 +51,7 @@ class JobStatuses {
   };
   void Renew(const engine::JobView& view);
 
+  NameOf names_;
   std::map<std::string, Shown, std::less<>> jobs_;
 };
 

@@ -54,6 +54,26 @@ class PublishedJobsTest : public testing::Test {
   PublishedJobs jobs_;
 };
 
+TEST_F(PublishedJobsTest, UsersHaveTheNamesOfTheNode) {
+  std::map<int64_t, std::string> names;
+  status::JobStatuses statuses([&](int64_t uid) { return names[uid]; });
+  RunMark mark;
+  mark.what = RunMark::What::kBegin;
+  mark.job_id = "a";
+  mark.uid = 1000;
+  Accept(1, std::move(mark));
+  statuses.Update(engine_, engine_.Tick(At(2)));
+  ASSERT_NE(statuses.Find("a"), nullptr);
+  EXPECT_EQ(statuses.Find("a")->user, "1000") << "as long as nobody answers";
+  names[1000] = "lena";
+  statuses.Named(7);
+  EXPECT_EQ(statuses.Find("a")->user, "1000");
+  statuses.Named(1000);
+  EXPECT_EQ(statuses.Find("a")->user, "lena");
+  statuses.Update(engine_, engine_.Tick(At(3)));
+  EXPECT_EQ(statuses.Find("a")->user, "lena");
+}
+
 TEST_F(PublishedJobsTest, OnlyWhatTheEngineWritesAnewIsCopied) {
   Accept(0, Epoch{1'750'000'000'000'000'000, 1000, "boot-1"});
   Mark(1, RunMark::What::kBegin, "a");
