@@ -10,7 +10,7 @@ namespace rankscope::attribution {
 namespace {
 
 // Sorted, for the binary search.
-constexpr std::array<std::string_view, 88> kKeys = {
+constexpr std::array<std::string_view, 89> kKeys = {
     "CUDA_DEVICE_MAX_CONNECTIONS",
     "CUDA_DEVICE_ORDER",
     "CUDA_LAUNCH_BLOCKING",
@@ -49,6 +49,7 @@ constexpr std::array<std::string_view, 88> kKeys = {
     "ROLE_WORLD_SIZE",
     "SLURMD_NODENAME",
     "SLURM_ARRAY_JOB_ID",
+    "SLURM_ARRAY_TASK_COUNT",
     "SLURM_ARRAY_TASK_ID",
     "SLURM_CLUSTER_NAME",
     "SLURM_CPUS_ON_NODE",

@@ -178,6 +178,15 @@ class NotifyReader {
       value = text == "true";
     };
   }
+  Setter Pause(std::string key, Duration& value, Duration most, std::string example) {
+    return [this, key = std::move(key), &value, most,
+            example = std::move(example)](const YAML::Node& node) {
+      const auto parsed = ParseDuration(node.IsScalar() ? node.Scalar() : "");
+      if (!parsed || *parsed > most)
+        return Add(node.Mark().line, key + ": expected a duration up to " + example);
+      value = *parsed;
+    };
+  }
   template <class Item>
   Setter Sections(std::string key, std::vector<Item>& items, size_t most,
                   void (NotifyReader::*read)(const YAML::Node&, Item&)) {
@@ -195,13 +204,9 @@ class NotifyReader {
             {{"link", Text("link", config_.link, CheckPage)},
              {"mail_domains", List("mail_domains", config_.mail_domains, CheckDomain)},
              {"per_user_per_hour", Number("per_user_per_hour", config_.per_user_per_hour, 10000)},
-             {"gather",
-              [this](const YAML::Node& node) {
-                const auto parsed = ParseDuration(node.IsScalar() ? node.Scalar() : "");
-                if (!parsed || *parsed > Seconds(300))
-                  return Add(node.Mark().line, "gather: expected a duration up to 5m, like 1s");
-                config_.gather = *parsed;
-              }},
+             {"gather", Pause("gather", config_.gather, Seconds(300), "5m, like 1s")},
+             {"array_wait",
+              Pause("array_wait", config_.array_wait, Seconds(24 * 3600), "24h, like 10m")},
              {"channels",
               Sections("channels", config_.channels, kMostChannels, &NotifyReader::ReadChannel)},
              {"rules", Sections("rules", config_.rules, kMostRules, &NotifyReader::ReadRule)}});

@@ -56,6 +56,7 @@ struct NotifyConfig {
   std::vector<std::string> mail_domains;  // of the addresses that a job may choose
   int64_t per_user_per_hour = 20;         // messages of one user's jobs to each channel
   Duration gather = Seconds(1);           // for others of the same incident
+  Duration array_wait = Seconds(600);  // at most, of a task's end for the other tasks of its array
   std::vector<NotifyChannel> channels;
   std::vector<NotifyRule> rules;
 

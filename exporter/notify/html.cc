@@ -3,7 +3,7 @@
 
 // The HTML of a mail. Readers of mail know little CSS, drop style sheets and show no pictures, so
 // each element has its own style, and a table is a table. Colours are dark enough on white, and the
-// page says that it is made for both.
+// page says that it is made for that, so that no reader turns half of them round at night.
 #include "exporter/notify/mail.h"
 
 namespace rankscope::exporter::notify {
@@ -60,7 +60,9 @@ std::string RenderHtml(const Report& report) {
     const std::string link = EscapeHtml(report.link);
     body += Element("p", "margin-top:16px", "<a href=\"" + link + "\">" + link + "</a>");
   }
-  return "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"></head>\n"
+  return "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\">"
+         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+         "<meta name=\"color-scheme\" content=\"light only\"></head>\n"
          "<body style=\"margin:0;padding:16px;background:#ffffff;color:#1f2328;"
          "font-family:-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;font-size:14px;"
          "line-height:1.45\">\n" +

@@ -84,6 +84,11 @@ void WriteNotification(const Notification& n, const ReportOptions& options, Json
   w.TextOrNull("partition", n.partition());
   w.TextOrNull("array_job_id", n.array_job_id());
   w.TextOrNull("array_task", n.array_task());
+  if (!n.array_job_id().empty()) {
+    w.IntegerOrNull("array_tasks", n.array_tasks() > 0, n.array_tasks());
+    w.Integer("array_completed", n.array_completed());
+    w.Integer("array_running", n.array_running());
+  }
   w.Integer("attempt", n.attempt());
   w.TextOrNull("command", n.command());
   w.TextOrNull("node", n.node());

@@ -27,6 +27,11 @@ void Remember(Times& times, int64_t most, Timestamp now) {
 
 }  // namespace
 
+void Outbox::SetConfig(std::shared_ptr<const NotifyConfig> config) {
+  lanes_.clear();
+  config_ = std::move(config);
+}
+
 bool Outbox::Add(Item item, Timestamp now) {
   const NotifyChannel* channel = config_->Find(item.delivery.channel());
   if (channel == nullptr) return false;

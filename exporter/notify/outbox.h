@@ -48,6 +48,9 @@ class Outbox {
 
   explicit Outbox(std::shared_ptr<const NotifyConfig> config) : config_(std::move(config)) {}
 
+  // Forgets what waits, which is to be added again; what was sent still limits.
+  void SetConfig(std::shared_ptr<const NotifyConfig> config);
+
   // False: there is no such channel any more.
   bool Add(Item item, Timestamp now);
 

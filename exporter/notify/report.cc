@@ -49,6 +49,18 @@ std::string HeadlineOf(const Notification& notification) {
   return culprit.empty() || notification.code() == "G1" ? words : words + " on " + culprit;
 }
 
+// "8 tasks; 6 completed and 1 still runs on this node"
+std::string ArrayWords(const Notification& n) {
+  std::string words = n.array_tasks() > 0 ? std::to_string(n.array_tasks()) + " tasks; " : "";
+  words += std::to_string(n.array_completed()) + " completed";
+  if (n.array_running() > 0) words += ", " + std::to_string(n.array_running()) + " still running";
+  return words + " on this node";
+}
+
+bool CountsArray(const Notification& n) {
+  return n.array_tasks() > 1 || n.array_completed() > 0 || n.array_running() > 0;
+}
+
 void AddFacts(const Notification& n, Report& report) {
   const auto add = [&report](std::string label, std::string value) {
     if (!value.empty()) report.facts.emplace_back(std::move(label), std::move(value));
@@ -70,6 +82,7 @@ void AddFacts(const Notification& n, Report& report) {
   add("Checkpoint", n.checkpoint() + (n.checkpoint_step() >= 0 && !n.checkpoint().empty()
                                           ? " (step " + Number(n.checkpoint_step()) + ")"
                                           : ""));
+  if (CountsArray(n)) add("Array", ArrayWords(n));
   add("Job name", n.job_name());
   add("User", n.user());
   add("Partition", n.partition());
@@ -117,6 +130,12 @@ std::string Counted(const std::map<std::string, size_t>& counts, size_t most) {
   return words;
 }
 
+Notification Completed() {
+  Notification n;
+  n.set_status(Notification::COMPLETED);
+  return n;
+}
+
 std::string CommonArray(const Batch& batch) {
   const std::string& first = batch.front()->array_job_id();
   const bool all = std::all_of(batch.begin(), batch.end(), [&first](const Notification* n) {
@@ -135,15 +154,23 @@ Report OfMany(const Batch& batch, const ReportOptions& options) {
     for (const std::string& node : n->nodes()) ++nodes[node];
   }
   const std::string array = CommonArray(batch);
+  if (!array.empty()) {
+    // Those that are not told one by one.
+    const auto untold = static_cast<size_t>(batch.back()->array_completed());
+    size_t& completed = statuses[StatusWords(Completed())];
+    completed = std::max(completed, untold);
+    if (completed == 0) statuses.erase(StatusWords(Completed()));
+  }
   report.headline =
-      (array.empty() ? std::to_string(batch.size()) + " jobs: "
-                     : "array " + array + ", " + std::to_string(batch.size()) + " tasks: ") +
+      (array.empty() ? std::to_string(batch.size()) + " jobs: " : "array " + array + ": ") +
       Counted(statuses, 3) + "; " + Counted(families, 2);
   if (nodes.size() == 1) report.headline += "; node " + nodes.begin()->first;
   report.subject = "[rankscope] " + report.headline;
-  report.facts = {{"Jobs", std::to_string(batch.size())},
+  report.facts = {{array.empty() ? "Jobs" : "Tasks told", std::to_string(batch.size())},
                   {"Status", Counted(statuses, 8)},
                   {"Verdicts", Counted(families, 8)}};
+  if (!array.empty() && CountsArray(*batch.back()))
+    report.facts.emplace_back("Array", ArrayWords(*batch.back()));
   if (!nodes.empty()) report.facts.emplace_back("Nodes", Counted(nodes, 8));
   for (size_t i = 0; i < std::min(kMostListed, batch.size()); ++i) {
     std::string line = HeadlineOf(*batch[i]);

@@ -183,7 +183,31 @@ TEST(Mail, ManyJobsAreOneList) {
     job.set_array_job_id("77");
     job.set_array_task("3");
   }
-  EXPECT_THAT(MakeReport(batch, {}).subject, HasSubstr("array 77, 200 tasks: 200 failed"));
+  EXPECT_THAT(MakeReport(batch, {}).subject, HasSubstr("array 77: 200 failed; 200 A2"));
+}
+
+TEST(Mail, AnArrayIsOneSummary) {
+  std::vector<Notification> jobs(2, SampleNotification());
+  for (Notification& job : jobs) {
+    job.set_array_job_id("77");
+    job.set_array_task("3");
+    job.set_array_tasks(8);
+    job.set_array_completed(5);
+    job.set_array_running(1);
+  }
+  const Report report = MakeReport({&jobs[0], &jobs[1]}, {});
+  EXPECT_THAT(report.subject, HasSubstr("array 77: 5 completed, 2 failed; 2 A2"));
+  EXPECT_THAT(RenderText(report), HasSubstr("8 tasks; 5 completed, 1 still running on this node"));
+  // Those that are told themselves are not counted again.
+  jobs[1].set_status(Notification::COMPLETED);
+  jobs[0].set_array_completed(1);
+  jobs[1].set_array_completed(1);
+  EXPECT_THAT(MakeReport({&jobs[0], &jobs[1]}, {}).subject,
+              HasSubstr("array 77: 1 completed, 1 failed;"));
+  // One task of it is told as a job.
+  const Report one = MakeReport({&jobs[0]}, {});
+  EXPECT_THAT(one.subject, HasSubstr("job 8841 (task 3 of array 77): failed"));
+  EXPECT_THAT(RenderText(one), HasSubstr("8 tasks; 1 completed, 1 still running on this node"));
 }
 
 }  // namespace

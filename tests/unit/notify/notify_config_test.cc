@@ -19,6 +19,7 @@ link: https://status.example/
 mail_domains: [example.org]
 per_user_per_hour: 5
 gather: 3s
+array_wait: 5m
 channels:
   - name: ops
     kind: email
@@ -37,6 +38,7 @@ rules:
   EXPECT_THAT(outcome.problems, IsEmpty());
   EXPECT_EQ(outcome.config.link, "https://status.example");
   EXPECT_EQ(outcome.config.gather, Seconds(3));
+  EXPECT_EQ(outcome.config.array_wait, Seconds(300));
   ASSERT_EQ(outcome.config.channels.size(), 1u);
   EXPECT_EQ(outcome.config.channels[0].starttls, "required");
   EXPECT_TRUE(outcome.config.channels[0].log);

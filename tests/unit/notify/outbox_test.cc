@@ -60,6 +60,28 @@ TEST_F(OutboxTest, WaitsForOthersOfTheSameIncident) {
   EXPECT_EQ(box_->pending(), 0u);
 }
 
+TEST_F(OutboxTest, AnotherConfigurationKeepsTheLimits) {
+  Timestamp now = kStart;
+  for (const char* file : {"a", "b", "c"}) {
+    Add(file, now, 1);
+    now = now + Seconds(2);
+    EXPECT_THAT(Send(now), SizeIs(1));
+  }
+  Add("d", now, 1);
+  NotifyOutcome other = ParseNotifyConfig(R"(
+per_user_per_hour: 3
+channels:
+  - {name: hook, kind: webhook, url: "http://127.0.0.1:9/x"}
+  - {name: ops, kind: email, url: "smtp://127.0.0.1:26", from: a@example.org, per_minute: 5}
+)",
+                                          "test");
+  box_->SetConfig(std::make_shared<const NotifyConfig>(std::move(other.config)));
+  EXPECT_EQ(box_->pending(), 0u) << "the spool has it";
+  Add("d", now, 1);
+  EXPECT_THAT(Send(now + Seconds(10)), IsEmpty()) << "three within the hour";
+  EXPECT_THAT(Send(now + Seconds(3600)), ElementsAre("d"));
+}
+
 TEST_F(OutboxTest, TwoJobsAreTwoMessages) {
   Add("a", kStart, 1);
   Add("b", kStart, 2);

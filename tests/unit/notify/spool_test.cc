@@ -164,6 +164,92 @@ TEST_F(NotifierTest, WhatWasToldIsKnownAfterARestart) {
   EXPECT_EQ(Files(".msg"), 2u) << "the hang, once, and the end";
 }
 
+JobStatus TaskOf(JobStatus job, const std::string& job_id) {
+  job.job_id = job_id;
+  job.verdict.set_job_id(job_id);
+  job.facts.array_job_id = "77";
+  job.facts.array_task = job_id;
+  return job;
+}
+
+TEST_F(NotifierTest, AnArrayIsToldWhenItsLastTaskHasEnded) {
+  for (const char* job : {"78", "79"}) {
+    notifier_->Sized(job, 2);
+    notifier_->Judged(TaskOf(Job(proto::LIVE, "U0", ""), job), std::nullopt, 1);
+  }
+  notifier_->Judged(TaskOf(Job(proto::FINAL, "A2", "one_rank_crashed"), "78"), std::nullopt, 2);
+  notifier_->Kept("78");
+  notifier_->Tick(3);
+  EXPECT_EQ(Files(".msg"), 0u);
+  notifier_->Judged(TaskOf(Job(proto::FINAL, "A2", "one_rank_crashed"), "79"), std::nullopt, 4);
+  notifier_->Kept("79");
+  RunUntil(loop_, [&] { return Files(".told") == 2; });
+  EXPECT_EQ(Files(".msg"), 2u);
+  // Of both it says how the array went; the sender makes one message of them.
+  size_t damaged = 0;
+  for (const auto& waiting : NotifySpool(directory_.path() + "/notify").Messages(damaged))
+    EXPECT_EQ(waiting.message.notification().array_tasks(), 2);
+}
+
+TEST_F(NotifierTest, ATaskThatHangsIsToldAtOnceAndSoIsItsEnd) {
+  notifier_->Sized("78", 8);
+  notifier_->Judged(TaskOf(Job(proto::LIVE, "C2", "hang"), "78"), std::nullopt, 1);
+  RunUntil(loop_, [&] { return Files(".told") == 1; });
+  notifier_->Judged(TaskOf(Job(proto::FINAL, "C2", "hang"), "78"), std::nullopt, 2);
+  notifier_->Kept("78");
+  RunUntil(loop_, [&] { return Files(".msg") == 2; });
+}
+
+TEST_F(NotifierTest, AnArrayOfOneTaskIsAJob) {
+  notifier_->Sized("78", 1);
+  notifier_->Judged(TaskOf(Job(proto::FINAL, "A2", "one_rank_crashed"), "78"), std::nullopt, 1);
+  notifier_->Kept("78");
+  RunUntil(loop_, [&] { return Files(".told") == 1; });
+}
+
+TEST_F(NotifierTest, WhatWaitsIsToldBeforeTheDaemonEnds) {
+  notifier_->Judged(TaskOf(Job(proto::FINAL, "A2", "one_rank_crashed"), "78"), std::nullopt, 1);
+  notifier_->Kept("78");
+  EXPECT_EQ(Files(".msg"), 0u);
+  notifier_->Stop();
+  EXPECT_EQ(Files(".msg"), 1u);
+}
+
+TEST_F(NotifierTest, ACommentChoosesAmongChannels) {
+  config_.rules.clear();
+  Start();
+  notifier_->WishedInComment("8841", "hook");
+  notifier_->Judged(Job(proto::FINAL, "A2", "one_rank_crashed"), std::nullopt, 1);
+  notifier_->Kept("8841");
+  RunUntil(loop_, [&] { return Files(".told") == 1; });
+  // What the job itself says goes before it.
+  notifier_->WishedInComment("8842", "hook");
+  notifier_->Wished("8842", 0, "nobody");
+  JobStatus other = Job(proto::FINAL, "A2", "one_rank_crashed");
+  other.job_id = "8842";
+  other.uid = 0;
+  notifier_->Judged(other, std::nullopt, 1);
+  notifier_->Kept("8842");
+  notifier_->Stop();  // after what was submitted
+  EXPECT_EQ(Files(".told"), 1u);
+}
+
+TEST_F(NotifierTest, AReloadIsInForceForTheNextNews) {
+  const NotifyConfig told = config_;
+  config_.rules.clear();
+  Start();
+  notifier_->Judged(Job(proto::FINAL, "A2", "one_rank_crashed"), std::nullopt, 1);
+  notifier_->Kept("8841");
+  notifier_->SetConfig(told);
+  JobStatus other = Job(proto::FINAL, "A2", "one_rank_crashed");
+  other.job_id = "8842";
+  notifier_->Judged(other, std::nullopt, 2);
+  notifier_->Kept("8842");
+  RunUntil(loop_, [&] { return Files(".told") == 1; });
+  notifier_->Stop();
+  EXPECT_EQ(Files(".msg"), 1u) << "nobody was to know of the first";
+}
+
 TEST(LogTails, AreOfTheCulprit) {
   notify::LogTails tails;
   for (int rank = 0; rank < 2; ++rank) {
