@@ -4,8 +4,6 @@
 #include "exporter/daemon/agent.h"
 
 #include <algorithm>
-#include <chrono>
-#include <future>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -36,10 +34,6 @@ constexpr Duration kJudgeDelay = Milliseconds(150);
 constexpr int64_t kHouseKeepingTicks = 60;
 // Of a restored job: as long as the engine gives.
 constexpr Duration kParentPatience = Seconds(100);
-// At the end, for what the disk has not taken yet: what is left is judged again by the next start.
-constexpr Duration kDiskPatience = Milliseconds(150);
-// And for clients.
-constexpr Duration kListenerPatience = Milliseconds(250);
 // Where no cgroup limits it: some ten times what 256 jobs of 8 ranks take.
 constexpr int64_t kMostMemory = int64_t{2} << 30;
 // Jobs that may begin before memory is looked at again within a tick.
@@ -86,6 +80,7 @@ Agent::Agent(Config config, EventLoop& loop, Logger& log, LoadConfig load)
       node_(config_.node.name.empty() ? run::ReadHostName() : config_.node.name),
       boot_id_(run::ReadBootId()),
       engine_(EngineConfig(config_), node_),
+      statuses_([users = users_](int64_t uid) { return users->Known(uid); }),
       memory_({config_.state.memory, kMostMemory}),
       recording_disk_(loop),
       documents_disk_(loop),
@@ -163,7 +158,13 @@ Status Agent::Start() {
   if (recordings.ok() && !summaries.ok())
     log_.Warn("stored job summaries were not all read", {{"reason", summaries.error()}});
   CheckTrouble();
-  if (Status notifier = StartNotifier(); !notifier.ok()) return notifier;
+  // Without channels there is nobody to tell.
+  if (!config_.notify.file.empty()) {
+    NotifyOutcome notify = LoadNotifyConfig(config_.notify.file);
+    if (!notify.problems.empty()) return Error{notify.problems.front()};
+    StartNotifier(std::move(notify.config));
+  }
+  users_->OnName([this](int64_t uid) { loop_.Post([this, uid] { statuses_.Named(uid); }); });
 
   engine_.Accept(OfAgent(epoch));
   recordings_.SetPreamble({OfAgent(epoch)});
@@ -173,6 +174,10 @@ Status Agent::Start() {
   preamble.insert(preamble.begin(), OfAgent(epoch));
   recordings_.SetPreamble(std::move(preamble));
 
+  // What its comment says of those that an earlier daemon has watched is in no recording.
+  statuses_.ForEach([this](const std::shared_ptr<const JobStatus>& job) {
+    if (notifier_ && job->running) slurm_questions_->Ask({job->job_id, false, {}, false, true});
+  });
   ready_ = true;
   for (engine::Request request : std::exchange(parents_asked_, {})) {
     request.deadline = loop_.Now() + kParentPatience;
@@ -210,6 +215,9 @@ void Agent::StartSources() {
   context.ask_owner = [this](const std::string& job_id) {
     if (slurm_questions_->tells_owners()) slurm_questions_->Ask({job_id, false, {}, true});
     return slurm_questions_->tells_owners();
+  };
+  context.on_wish = [this](const std::string& job_id, std::string wish) {
+    if (notifier_) notifier_->WishedInComment(job_id, std::move(wish));
   };
   context.on_owner = [this](const std::string& job_id, std::optional<uint32_t> uid) {
     if (wrappers_ != nullptr) wrappers_->OwnerTold(job_id, uid);
@@ -290,7 +298,7 @@ void Agent::Record(const Observation& observation) {
   // The engine first: of a job that it does not take there is no recording.
   engine_.Accept(observation);
   recordings_.Accept(observation);
-  if (const auto* start = std::get_if<ProcessStart>(&observation.kind)) NoteWish(*start);
+  if (const auto* start = std::get_if<ProcessStart>(&observation.kind)) NoteAsked(*start);
   if (const auto* record = std::get_if<SchedulerRecord>(&observation.kind)) {
     for (Event& target : TargetsOf(*record, config_.slurm.targets)) {
       const Observation told = OfAgent(std::move(target));
@@ -461,34 +469,4 @@ void Agent::Answer(const JobStatus& job) {
 }
 
 // Clients that stall keep the listener's threads for longer than there is time.
-bool Agent::StopListener() {
-  if (!listener_) return true;
-  auto ended = std::make_shared<std::promise<void>>();
-  std::future<void> end = ended->get_future();
-  auto stop = StartThread([ended, listener = std::shared_ptr(std::move(listener_))]() mutable {
-    listener.reset();
-    ended->set_value();
-  });
-  if (!stop) return true;  // it was stopped at once, where the thread would have been
-  if (end.wait_for(std::chrono::nanoseconds(kListenerPatience.ns)) == std::future_status::ready) {
-    stop->join();
-    return true;
-  }
-  stop->detach();
-  return false;
-}
-
-bool Agent::Stop() {
-  if (tick_timer_ == 0) return StopListener();
-  loop_.Cancel(std::exchange(tick_timer_, 0));
-  loop_.Cancel(std::exchange(judge_timer_, 0));
-  loop_.BeginStop();
-  sources_.Stop();
-  recordings_.Flush();
-  recording_disk_.Stop(kDiskPatience);
-  documents_disk_.Stop(kDiskPatience);
-  const bool sender_ended = notifier_ == nullptr || notifier_->Stop();
-  return StopListener() && sender_ended;
-}
-
 }  // namespace rankscope::exporter

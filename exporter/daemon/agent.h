@@ -33,6 +33,7 @@
 #include "exporter/loop/disk_thread.h"
 #include "exporter/loop/event_loop.h"
 #include "exporter/loop/logger.h"
+#include "exporter/loop/user_directory.h"
 #include "exporter/loop/user_workers.h"
 #include "exporter/metrics/snapshot.h"
 #include "exporter/slurm/questions.h"
@@ -73,7 +74,9 @@ class Agent {
   std::vector<uint16_t> ports() const { return listener_->ports(); }
 
  private:
-  Status StartNotifier();
+  void StartNotifier(NotifyConfig config);
+  // What a reload has read of notify.file.
+  void TakeNotify(bool file_before, NotifyConfig config);
   void Restore();
   // Who may come in, and what the log says of that.
   void SetAccess(http::ListenerOptions& options);
@@ -85,7 +88,7 @@ class Agent {
   void LoseWrapper(const std::string& job_id);
   std::optional<run::JobOwner> OwnerOf(const std::string& job_id) const;
   void NoteOwner(const ProcessStart& start);
-  void NoteWish(const ProcessStart& start);
+  void NoteAsked(const ProcessStart& start);
   void Pass(const Observation& observation);
   void Record(const Observation& observation);
   void OnTick();
@@ -114,7 +117,7 @@ class Agent {
   // What `ask` says on the loop thread; for HTTP threads.
   std::optional<std::string> OnLoop(std::function<std::string()> ask, Duration deadline);
   Status ReloadFrom(Duration deadline);  // an HTTP thread
-  Status Apply(const ConfigOutcome& read);
+  Status Apply(const ConfigOutcome& read, NotifyOutcome notify);
   static engine::Config EngineConfig(const Config& config);
   Observation OfAgent(decltype(Observation::kind) kind);
 
@@ -129,6 +132,7 @@ class Agent {
   NodeClock node_clock_;
   double start_wall_seconds_ = 0;
   engine::Engine engine_;
+  std::shared_ptr<UserDirectory> users_ = std::make_shared<UserDirectory>();
   status::JobStatuses statuses_;  // of its jobs
   MemoryBudget memory_;
   size_t jobs_measured_ = 0;  // when memory was last looked at

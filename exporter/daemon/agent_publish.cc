@@ -3,10 +3,14 @@
 
 // What the agent shows of itself and of the jobs: the state that HTTP threads read.
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "exporter/daemon/agent.h"
@@ -22,6 +26,14 @@ constexpr Duration kExplainTimeout = Milliseconds(500);
 // A restart after that is none that somebody waits for; whoever asks for messages the first time
 // does not want those of the whole day.
 constexpr int64_t kUntoldNs = int64_t{600} * 1'000'000'000;
+
+// Nothing where the text is no number, or more than one.
+std::optional<int32_t> CountIn(std::string_view text) {
+  int32_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && count > 0 ? std::optional(count) : std::nullopt;
+}
 
 }  // namespace
 
@@ -49,14 +61,10 @@ void Agent::CheckTrouble() {
   }
 }
 
-// Without channels there is nobody to tell.
-Status Agent::StartNotifier() {
-  if (config_.notify.file.empty()) return {};
-  NotifyOutcome outcome = LoadNotifyConfig(config_.notify.file);
-  if (!outcome.problems.empty()) return Error{outcome.problems.front()};
+void Agent::StartNotifier(NotifyConfig config) {
   notifier_ = std::make_unique<Notifier>(
-      loop_, log_, std::move(outcome.config),
-      Notifier::Place{config_.state.dir + "/notify", node_, notify::kSharedFolder});
+      loop_, log_, std::move(config),
+      Notifier::Place{config_.state.dir + "/notify", node_, notify::kSharedFolder}, users_);
   const Status opened = notifier_->Open(run::WallNowNs(), config_.state.keep);
   if (!opened.ok()) log_.Warn("notifications cannot be kept", {{"reason", opened.error()}});
   // Whose verdict was on the disk, and whose message was not, when the daemon was killed.
@@ -66,17 +74,21 @@ Status Agent::StartNotifier() {
     notifier_->Judged(*job, ReadJobSummary(summaries_.Find(job->job_id)), now);
     notifier_->Kept(job->job_id);
   }
-  return {};
 }
 
 // Once attribution knows whose it is.
-void Agent::NoteWish(const ProcessStart& start) {
+void Agent::NoteAsked(const ProcessStart& start) {
   if (!notifier_) return;
   for (const KeyValue& entry : start.env) {
-    const attribution::ProcessInfo* process =
-        entry.key == "RANKSCOPE_NOTIFY" ? recordings_.Find(start.key) : nullptr;
-    if (process != nullptr && !process->job_id.empty())
+    const bool wish = entry.key == "RANKSCOPE_NOTIFY";
+    if (!wish && entry.key != "SLURM_ARRAY_TASK_COUNT") continue;
+    const attribution::ProcessInfo* process = recordings_.Find(start.key);
+    if (process == nullptr || process->job_id.empty()) continue;
+    if (wish) {
       notifier_->Wished(process->job_id, process->uid, entry.value);
+    } else if (const auto tasks = CountIn(entry.value)) {
+      notifier_->Sized(process->job_id, *tasks);
+    }
   }
 }
 

@@ -3,8 +3,6 @@
 
 #include "exporter/daemon/notifier.h"
 
-#include <pwd.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -26,21 +24,16 @@ constexpr Duration kPatience = Milliseconds(150);
 constexpr int64_t kOthersFirstNs = int64_t{20} * 1'000'000'000;
 constexpr int64_t kTakeOverNs = int64_t{30} * 1'000'000'000;
 
-// May ask a directory: not on the loop.
-std::string NameOf(int64_t uid) {
-  if (uid < 0) return {};
-  std::vector<char> buffer(16 << 10);
-  passwd entry{};
-  passwd* found = nullptr;
-  getpwuid_r(static_cast<uid_t>(uid), &entry, buffer.data(), buffer.size(), &found);
-  return found != nullptr ? found->pw_name : std::string();
-}
+// For a name that rules may ask for.
+constexpr Duration kNamePatience = Seconds(2);
+constexpr size_t kMostWishes = 4096;
 
 }  // namespace
 
 struct Notifier::Desk {
   std::shared_ptr<const NotifyConfig> config;
   NotifySpool spool;
+  std::shared_ptr<UserDirectory> users;
   std::map<std::string, proto::ToldJob> told;  // that somebody was told of, by job
 
   // The error of the disk; `full`: there is no room. Nothing is written where nobody is to know.
@@ -58,7 +51,7 @@ std::string Notifier::Desk::Put(const News& news, int64_t wall_ns, bool& full) {
   const auto before = news.claimed ? told.end() : told.find(notification.job_id());
   const proto::ToldJob* known = before == told.end() ? nullptr : &before->second;
   if (known != nullptr) notify::Follow(*known, notification);
-  const std::string name = NameOf(notification.uid());
+  const std::string name = users->Wait(notification.uid(), kNamePatience);
   if (!name.empty()) notification.set_user(name);
   std::vector<proto::Delivery> deliveries =
       notify::DeliveriesOf(*config, notification,
@@ -118,15 +111,19 @@ bool Notifier::Desk::TakeOne(const notify::LeftMessages::Left& one, int64_t wall
   return Put(news, wall_ns, full).empty() && !full;
 }
 
-Notifier::Notifier(EventLoop& loop, Logger& log, NotifyConfig config, Place place)
+Notifier::Notifier(EventLoop& loop, Logger& log, NotifyConfig config, Place place,
+                   std::shared_ptr<UserDirectory> users)
     : loop_(loop),
       log_(log),
-      config_(std::make_shared<const NotifyConfig>(std::move(config))),
       place_(std::move(place)),
-      desk_(std::make_shared<Desk>(Desk{config_, NotifySpool(place_.folder), {}})),
+      desk_(std::make_shared<Desk>(Desk{std::make_shared<const NotifyConfig>(std::move(config)),
+                                        NotifySpool(place_.folder),
+                                        std::move(users),
+                                        {}})),
       disk_(loop),
+      arrays_(desk_->config->array_wait),
       self_(std::make_shared<Notifier*>(this)) {
-  for (const NotifyChannel& channel : config_->channels) quotes_log_ |= channel.log;
+  for (const NotifyChannel& channel : desk_->config->channels) quotes_log_ |= channel.log;
 }
 
 Notifier::~Notifier() {
@@ -143,8 +140,21 @@ Status Notifier::Open(int64_t wall_ns, Duration keep) {
       desk_->told[job_id] = std::move(told);
     }
   }
-  sender_ = std::make_unique<NotifySender>(config_, place_.folder);
+  sender_ = std::make_unique<NotifySender>(desk_->config, place_.folder);
   return opened;
+}
+
+void Notifier::SetConfig(NotifyConfig config) {
+  const auto shared = std::make_shared<const NotifyConfig>(std::move(config));
+  quotes_log_ = std::any_of(shared->channels.begin(), shared->channels.end(),
+                            [](const NotifyChannel& channel) { return channel.log; });
+  arrays_.SetMost(shared->array_wait);
+  const auto take = [desk = desk_, shared]() -> std::function<void()> {
+    desk->config = shared;
+    return {};
+  };
+  if (!disk_.Submit(take)) log_.Warn("notify.file is read when the disk is back", {});
+  if (sender_ != nullptr) sender_->SetConfig(shared);
 }
 
 void Notifier::Heard(const LogLine& line) {
@@ -152,14 +162,28 @@ void Notifier::Heard(const LogLine& line) {
 }
 
 void Notifier::Wished(const std::string& job_id, int64_t uid, std::string wish) {
-  constexpr size_t kMostWishes = 4096;
   if (wishes_.size() < kMostWishes || wishes_.contains(job_id))
     wishes_[job_id] = {uid, std::move(wish)};
+}
+
+void Notifier::WishedInComment(const std::string& job_id, std::string wish) {
+  if (comments_.size() < kMostWishes || comments_.contains(job_id))
+    comments_[job_id] = std::move(wish);
+}
+
+void Notifier::Sized(const std::string& job_id, int32_t tasks) {
+  if (sizes_.size() < kMostWishes || sizes_.contains(job_id)) sizes_[job_id] = tasks;
+}
+
+notify::ArrayRoom::Task Notifier::TaskOf(const JobStatus& job) const {
+  const auto size = sizes_.find(job.job_id);
+  return {job.facts.array_job_id, job.uid, job.job_id, size == sizes_.end() ? 0 : size->second};
 }
 
 void Notifier::Judged(const JobStatus& job, const std::optional<JobSummary>& summary,
                       int64_t wall_ns) {
   if (!job.watched) return;
+  if (job.verdict.state() == rankscope::proto::LIVE) arrays_.Runs(TaskOf(job), wall_ns);
   const auto seen = seen_.find(job.job_id);
   const proto::ToldJob* told = seen == seen_.end() ? nullptr : &seen->second.told;
   const std::optional<notify::News> news = notify::NewsOf(job.verdict, told, job.uid);
@@ -170,9 +194,13 @@ void Notifier::Judged(const JobStatus& job, const std::optional<JobSummary>& sum
   if (const auto wish = wishes_.find(job.job_id);
       wish != wishes_.end() && wish->second.uid == job.uid) {
     out.wish = wish->second.text;
+  } else if (const auto comment = comments_.find(job.job_id); comment != comments_.end()) {
+    out.wish = comment->second;
   }
   seen_[job.job_id] = {notify::ToldAfter(out.notification, told), wall_ns};
   if (job.verdict.state() == rankscope::proto::FINAL) {
+    // Whoever has heard that it hangs hears of its end at once.
+    if (told == nullptr || told->final()) out.task = TaskOf(job);
     held_[job.job_id] = std::move(out);
   } else {
     Spool(std::move(out));
@@ -184,12 +212,40 @@ void Notifier::Kept(const std::string& job_id) {
   if (found == held_.end()) return;
   News news = std::move(found->second);
   held_.erase(found);
-  Spool(std::move(news));
+  notify::Notification& told = news.notification;
+  if (const auto waits = waiting_.find(job_id); waits != waiting_.end()) {
+    // Nobody has heard of the end that this corrects.
+    told.set_corrects(false);
+    waits->second = std::move(news);
+    return;
+  }
+  const bool completed = told.status() == notify::Notification::COMPLETED;
+  const bool waits = !told.corrects() && arrays_.Ends(news.task, completed, told.at_ns());
+  if (!waits) return Spool(std::move(news));
+  waiting_[job_id] = std::move(news);
+  SpoolArrays(arrays_.TakeDue(told.at_ns()));
+}
+
+void Notifier::SpoolArrays(const std::vector<notify::ArrayRoom::Told>& arrays) {
+  for (const notify::ArrayRoom::Told& array : arrays) {
+    for (const std::string& job_id : array.job_ids) {
+      auto found = waiting_.extract(job_id);
+      if (found.empty()) continue;
+      notify::Notification& told = found.mapped().notification;
+      told.set_array_tasks(array.tasks);
+      told.set_array_completed(array.completed);
+      told.set_array_running(array.running);
+      Spool(std::move(found.mapped()));
+    }
+  }
 }
 
 void Notifier::Ended(const std::string& job_id) {
   tails_.Forget(job_id);
   wishes_.erase(job_id);
+  comments_.erase(job_id);
+  sizes_.erase(job_id);
+  arrays_.Gone(job_id);
 }
 
 void Notifier::Spool(News news) {
@@ -240,6 +296,7 @@ void Notifier::TakeOver(int64_t wall_ns) {
 
 void Notifier::Tick(int64_t wall_ns) {
   Say();
+  SpoolArrays(arrays_.TakeDue(wall_ns));
   TakeOver(wall_ns);
   if (wall_ns < retry_ns_) return;
   retry_ns_ = wall_ns + kRetryNs;
@@ -273,6 +330,7 @@ metrics::NotifyStatus Notifier::status() const {
 }
 
 bool Notifier::Stop() {
+  SpoolArrays(arrays_.TakeAll());
   *self_ = nullptr;
   disk_.Stop(kPatience);
   return sender_ == nullptr || sender_->Stop(kPatience);

@@ -26,7 +26,9 @@
 #include "exporter/loop/disk_thread.h"
 #include "exporter/loop/event_loop.h"
 #include "exporter/loop/logger.h"
+#include "exporter/loop/user_directory.h"
 #include "exporter/metrics/published.h"
+#include "exporter/notify/array_room.h"
 #include "exporter/notify/log_tails.h"
 
 namespace rankscope::exporter {
@@ -39,7 +41,9 @@ class Notifier {
     std::string left;  // where wrappers without a daemon leave messages; empty: nowhere
   };
 
-  Notifier(EventLoop& loop, Logger& log, NotifyConfig config, Place place);
+  // `users`: whose names rules are about.
+  Notifier(EventLoop& loop, Logger& log, NotifyConfig config, Place place,
+           std::shared_ptr<UserDirectory> users = std::make_shared<UserDirectory>());
   ~Notifier();
   Notifier(const Notifier&) = delete;
   Notifier& operator=(const Notifier&) = delete;
@@ -47,9 +51,16 @@ class Notifier {
   // Reads what was told before, at once, and begins to send what was left.
   Status Open(int64_t wall_ns, Duration keep);
 
+  // From now on; what waits goes by it, too.
+  void SetConfig(NotifyConfig config);
+
   void Heard(const LogLine& line);
   // What a user asks for; the last one counts, and that of another user than the job's does not.
   void Wished(const std::string& job_id, int64_t uid, std::string wish);
+  // The same by the job's comment, of whose job Slurm knows; where the job itself says nothing.
+  void WishedInComment(const std::string& job_id, std::string wish);
+  // How many tasks the array of this job has.
+  void Sized(const std::string& job_id, int32_t tasks);
   // The job's verdict has changed.
   void Judged(const JobStatus& job, const std::optional<JobSummary>& summary, int64_t wall_ns);
   // Its final verdict is on the disk.
@@ -71,7 +82,11 @@ class Notifier {
     std::string wish;
     std::optional<std::vector<proto::Delivery>> among = {};  // only these; nothing: all
     bool claimed = false;                                    // it is a user's word
+    notify::ArrayRoom::Task task = {};
   };
+  notify::ArrayRoom::Task TaskOf(const JobStatus& job) const;
+  // An array's ends, as one message.
+  void SpoolArrays(const std::vector<notify::ArrayRoom::Told>& arrays);
   void Spool(News news);
   void OnSpooled(const std::string& error, bool full);
   void TakeOver(int64_t wall_ns);
@@ -79,7 +94,6 @@ class Notifier {
 
   EventLoop& loop_;
   Logger& log_;
-  const std::shared_ptr<const NotifyConfig> config_;
   const Place place_;
   std::shared_ptr<Desk> desk_;
   DiskThread disk_;
@@ -92,6 +106,10 @@ class Notifier {
   };
   std::map<std::string, Seen> seen_;
   std::map<std::string, News> held_;  // ends whose verdicts are not on the disk yet
+  notify::ArrayRoom arrays_;
+  std::map<std::string, News> waiting_;          // ends that wait there
+  std::map<std::string, int32_t> sizes_;         // of arrays, by the job of a task
+  std::map<std::string, std::string> comments_;  // wishes in them, by job
   struct Wish {
     int64_t uid = -1;
     std::string text;

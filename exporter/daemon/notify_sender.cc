@@ -45,9 +45,10 @@ struct NotifySender::Shared {
   bool ended = false;
   NotifyCounts counts;
   std::thread thread;
+  std::shared_ptr<const NotifyConfig> next;  // to be taken; null: none
 
   // Of the thread alone.
-  const std::shared_ptr<const NotifyConfig> config;
+  std::shared_ptr<const NotifyConfig> config;
   const NotifySpool spool;
   Outbox outbox;
   std::set<std::string> known;  // files
@@ -114,6 +115,12 @@ void NotifySender::Shared::Run() {
   syscall(SYS_ioprio_set, kThisThread, 0, kIdleClass);
   std::unique_lock lock(mutex);
   while (!stopping) {
+    if (auto taken = std::exchange(next, nullptr)) {
+      config = std::move(taken);
+      outbox.SetConfig(config);
+      known.clear();
+      woken = true;
+    }
     if (std::exchange(woken, false)) {
       lock.unlock();
       ReadSpool();
@@ -153,6 +160,13 @@ NotifySender::~NotifySender() {
 
 void NotifySender::Wake() {
   const std::lock_guard lock(shared_->mutex);
+  shared_->woken = true;
+  shared_->wake.notify_all();
+}
+
+void NotifySender::SetConfig(std::shared_ptr<const NotifyConfig> config) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->next = std::move(config);
   shared_->woken = true;
   shared_->wake.notify_all();
 }

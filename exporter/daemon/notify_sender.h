@@ -37,6 +37,8 @@ class NotifySender {
 
   // Something was put into the spool.
   void Wake();
+  // From the next message on.
+  void SetConfig(std::shared_ptr<const NotifyConfig> config);
   NotifyCounts counts() const;
   // False: the thread was left behind. Nothing is sent any more.
   bool Stop(Duration patience);

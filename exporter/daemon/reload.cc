@@ -23,14 +23,17 @@ struct Row {
   void (*take)(Config& to, const Config& from);
 };
 
-#define ROW(path)                                                       \
-  {                                                                     \
-#path, [](Config & to, const Config& from) { to.path = from.path; } \
+#define KEY(name, path)                                               \
+  {                                                                   \
+    name, [](Config& to, const Config& from) { to.path = from.path; } \
   }
+#define ROW(path) KEY(#path, path)
 constexpr Row kRows[] = {
-    ROW(web.roles), ROW(state.keep), ROW(metrics.max_series), ROW(slurm.targets), ROW(log.level),
+    ROW(web.roles),     ROW(state.keep),  ROW(metrics.max_series),
+    ROW(slurm.targets), ROW(notify.file), ROW(log.level),
 };
 #undef ROW
+#undef KEY
 
 // Of a client that waits for a disk.
 constexpr Duration kReloadTimeout = Milliseconds(500);
@@ -79,7 +82,10 @@ void Agent::Reload(std::function<void(const Status&)> done) {
   if (!load_) return done(Error{"this process has no configuration"});
   const bool taken = documents_disk_.Submit([this, load = load_, done]() -> std::function<void()> {
     auto read = std::make_shared<const ConfigOutcome>(load());
-    return [this, read, done] { done(Apply(*read)); };
+    auto notify = std::make_shared<NotifyOutcome>();
+    const std::string& file = read->config.notify.file;
+    if (read->problems.empty() && !file.empty()) *notify = LoadNotifyConfig(file);
+    return [this, read, notify, done] { done(Apply(*read, std::move(*notify))); };
   });
   if (!taken) done(Error{"the disk thread is busy; try again"});
 }
@@ -95,15 +101,32 @@ Status Agent::ReloadFrom(Duration deadline) {
   return Error{"the file is still being read; the log says what comes of it"};
 }
 
-Status Agent::Apply(const ConfigOutcome& read) {
-  config_read_.good = read.problems.empty();
-  if (!read.problems.empty()) {
-    const std::string problems = Joined(read.problems, "; ");
+void Agent::TakeNotify(bool file_before, NotifyConfig config) {
+  if (config_.notify.file.empty()) {
+    // What waits stays in the spool for the day on which there is a file again.
+    if (file_before) log_.Info("nobody is told any more: notify.file is empty", {});
+    if (notifier_) notifier_->Stop();
+    notifier_.reset();
+  } else if (notifier_ == nullptr) {
+    StartNotifier(std::move(config));
+  } else {
+    notifier_->SetConfig(std::move(config));
+  }
+}
+
+// All or nothing: a mistake in either file changes nothing.
+Status Agent::Apply(const ConfigOutcome& read, NotifyOutcome notify) {
+  const Problems& mistakes = read.problems.empty() ? notify.problems : read.problems;
+  config_read_.good = mistakes.empty();
+  if (!mistakes.empty()) {
+    const std::string problems = Joined(mistakes, "; ");
     log_.Error("the configuration has mistakes and stays as it was", {{"reason", problems}});
     return Error{problems};
   }
   ConfigChange change = TakeOver(config_, read.config);
+  const bool told_before = !config_.notify.file.empty();
   config_ = std::move(change.config);
+  TakeNotify(told_before, std::move(notify.config));
   config_read_.good_wall_seconds = static_cast<double>(run::WallNowNs()) * 1e-9;
   log_.SetLevel(config_.log.level);
   snapshots_.SetMaxSeries(static_cast<int32_t>(config_.metrics.max_series));

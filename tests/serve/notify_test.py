@@ -63,12 +63,12 @@ class _Told(ServeTest):
                 "to": ["ops@example.org"], "user": sinks.USER, "password_file": f"{self.folder}/password",
                 "ca_file": f"{self.folder}/ca.pem", **more}
 
-    def told_daemon(self, channels, config="", **more):
+    def told_daemon(self, channels, config="", environment=None, **more):
         rules = [{"channels": [channel["name"] for channel in channels]}]
         Path(self.folder, "notify.yaml").write_text(json.dumps({"channels": channels, "rules": rules, **more}))  # JSON is YAML
         path = Path(self.folder, "config.yaml")
         path.write_text(f"notify: {{file: {self.folder}/notify.yaml}}\n{config}")
-        return self.daemon("--config", str(path))
+        return self.daemon("--config", str(path), environment=environment)
 
     def of(self, job, notifications):
         """Other tests' jobs are on this machine, too."""

@@ -20,13 +20,15 @@ TEST(TakeOver, TakesWhatCanChangeAndNamesTheRest) {
   read.metrics.max_series = 500;
   read.slurm.targets = {"gpu:mfu=0.4"};
   read.web.roles = {"user:ann=log"};
+  read.notify.file = "/etc/rankscope/notify.yaml";
   read.web.max_requests = 7;
   read.state.dir = "/elsewhere";
   const ConfigChange change = TakeOver(now, read);
-  EXPECT_THAT(change.changed,
-              ElementsAre("web.roles", "metrics.max_series", "slurm.targets", "log.level"));
+  EXPECT_THAT(change.changed, ElementsAre("web.roles", "metrics.max_series", "slurm.targets",
+                                          "notify.file", "log.level"));
   EXPECT_THAT(change.needs_restart, ElementsAre("web.max_requests", "state.dir"));
   EXPECT_EQ(change.config.log.level, "debug");
+  EXPECT_EQ(change.config.notify.file, "/etc/rankscope/notify.yaml");
   EXPECT_EQ(change.config.metrics.max_series, 500);
   EXPECT_THAT(change.config.slurm.targets, ElementsAre("gpu:mfu=0.4"));
   EXPECT_EQ(change.config.web.max_requests, now.web.max_requests);
