@@ -17,7 +17,7 @@ std::string Element(std::string_view name, std::string_view style, std::string_v
 std::string List(const std::vector<std::string>& points) {
   std::string items;
   for (const std::string& point : points)
-    items += Element("li", "margin:0 0 4px", EscapeHtml(point));
+    items += Element("li", "margin:0 0 4px;word-break:break-word", EscapeHtml(point));
   return Element("ul", "margin:4px 0 0;padding-left:20px", items);
 }
 
@@ -40,7 +40,8 @@ std::string RenderHtml(const Report& report) {
   const std::string_view colour = report.good ? "#1a7f37" : "#b42318";
   std::string body = Element("div",
                              "border-left:4px solid " + std::string(colour) +
-                                 ";padding:2px 0 2px 12px;font-size:17px;font-weight:600",
+                                 ";padding:2px 0 2px 12px;font-size:17px;font-weight:600;"
+                                 "word-break:break-word",
                              EscapeHtml(report.headline));
   body += Facts(report);
   constexpr std::string_view kTitle = "margin-top:16px;font-weight:600";

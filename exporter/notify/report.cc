@@ -171,7 +171,9 @@ Report OfMany(const Batch& batch, const ReportOptions& options) {
                   {"Verdicts", Counted(families, 8)}};
   if (!array.empty() && CountsArray(*batch.back()))
     report.facts.emplace_back("Array", ArrayWords(*batch.back()));
-  if (!nodes.empty()) report.facts.emplace_back("Nodes", Counted(nodes, 8));
+  if (!nodes.empty())
+    report.facts.emplace_back(nodes.size() == 1 ? "Node" : "Jobs by node",
+                              nodes.size() == 1 ? nodes.begin()->first : Counted(nodes, 8));
   for (size_t i = 0; i < std::min(kMostListed, batch.size()); ++i) {
     std::string line = HeadlineOf(*batch[i]);
     if (!batch[i]->user().empty()) line += "; user " + batch[i]->user();
