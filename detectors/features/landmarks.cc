@@ -65,8 +65,13 @@ bool IsDatedByAScript(std::string_view lower) {
   return false;
 }
 
+// A library has come up, as NCCL tells of each rank: "NCCL INFO comm 0x55d0 ... - Init COMPLETE".
+bool IsOfStart(std::string_view lower) {
+  return HasAny(lower, {" nccl info ", " init complete", "initialized", "initialization"});
+}
+
 bool SaysDone(std::string_view lower) {
-  return !IsDatedByAScript(lower) &&
+  return !IsDatedByAScript(lower) && !IsOfStart(lower) &&
          HasAnyWord(lower, {"complete", "completed", "finished", "done", "success", "successful",
                             "successfully"}) &&
          !Denies(lower);

@@ -46,10 +46,12 @@ void DescribePrintedSilence(const windows::AttemptWindow& window, Citer& citer, 
   const std::string_view line = end->incident().line;
   const auto [began, spoke, ended] =
       windows::ReadPrintedSpan(first.line, last.line, line.substr(line.find(kAt) + kAt.size()));
-  if (ended == 0 || began == 0 || spoke <= began || spoke > ended) return;
+  // The scheduler dates by whole seconds, and by its own clock.
+  constexpr int64_t kBehind = 2000;
+  if (ended == 0 || began == 0 || spoke <= began || spoke > ended + kBehind) return;
   const double usual =
       static_cast<double>(spoke - began) / 1000.0 / static_cast<double>(last.index - first.index);
-  const double silence = static_cast<double>(ended - spoke) / 1000.0;
+  const double silence = static_cast<double>(std::max(ended, spoke) - spoke) / 1000.0;
   constexpr double kRecordsAround = 3, kLeast = 30;
   if (MayBeAnotherZone(silence, std::max(kLeast, kRecordsAround * usual))) return;
   f.silence_seconds = silence;

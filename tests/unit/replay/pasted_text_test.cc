@@ -64,6 +64,23 @@ TEST(PastedSummary, IsOutrankedByWhatARankSaid) {
   EXPECT_EQ(Ranks(Judge(raised + Summary(others, Entry(0, 1, "15", "1")))), "2 ");
 }
 
+std::string Shows(const proto::Verdict& verdict) {
+  std::string text;
+  for (const auto& evidence : verdict.shows()) text += evidence.text() + "\n";
+  return text;
+}
+
+// A library that has come up ends no program.
+TEST(PastedText, TellsWhatIsDoneByItsOwnWords) {
+  constexpr std::string_view kDone = "reports that the program is done";
+  std::string ready;
+  for (int rank = 0; rank < 8; ++rank)
+    ready += "n1:312:340 [" + std::to_string(rank) + "] NCCL INFO comm 0x55d0 rank " +
+             std::to_string(rank) + " nranks 8 cudaDev 0 busId 8b000 - Init COMPLETE\n";
+  EXPECT_EQ(Shows(Judge(ready)).find(kDone), std::string::npos);
+  EXPECT_NE(Shows(Judge("loading\nAll jobs completed\n")).find(kDone), std::string::npos);
+}
+
 TEST(PastedError, AStateThatDoesNotFitNeedsNoTraceback) {
   const std::string error =
       "RuntimeError: Error(s) in loading state_dict for Net:\n"

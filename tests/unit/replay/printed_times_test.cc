@@ -38,6 +38,9 @@ TEST(PrintedTimes, TellAHangFromASlowRun) {
   const Case cases[] = {
       {"17:41:20", " DUE TO TIME LIMIT", "F3", "stalled"},
       {"09:09:10", " DUE TO TIME LIMIT", "F3", "slow"},
+      // The scheduler dates by whole seconds, and by its own clock.
+      {"09:08:50", " DUE TO TIME LIMIT", "F3", "slow"},
+      {"09:07:50", " DUE TO TIME LIMIT", "F3", "unknown"},
       // The clocks of a container and its node may be hours apart
       {"17:08:55", " DUE TO TIME LIMIT", "F3", "unknown"},
       {"08:09:10", " DUE TO TIME LIMIT", "F3", "unknown"},
