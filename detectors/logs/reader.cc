@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -88,6 +89,8 @@ struct Reader::State {
   bool FindAnchors(std::string_view text);
   void ParseShapes(const CleanLine& line);
   void FeedText(const CleanLine& line);
+  void FeedWritten(std::string_view text, const LogLine& line, Timestamp t);
+  void FeedRedrawn(std::string_view text, const LogLine& line, Timestamp t);
   void FeedShapes(const CleanLine& tail);
   std::string_view Unrelayed(std::string_view text);
   bool ParsePlain(std::string_view text);
@@ -357,6 +360,47 @@ Reader::~Reader() = default;
 Reader::Reader(Reader&&) noexcept = default;
 Reader& Reader::operator=(Reader&&) noexcept = default;
 
+// A line as the program wrote it, or what it wrote between two carriage returns.
+void Reader::State::FeedWritten(std::string_view text, const LogLine& line, Timestamp t) {
+  const Unprefixed unprefixed = StripLauncherPrefixes(text);
+  const CleanLine clean = {Unrelayed(unprefixed.text),
+                           line.text,
+                           line.offset,
+                           unprefixed.rank,
+                           unprefixed.local_rank,
+                           line.end,
+                           t};
+  if (FeedJson(clean)) {
+    Finish(clean, 0);
+    return;
+  }
+  const size_t bar = EndOfBar(clean.text);
+  FeedText(clean);
+  if (Trimmed(clean.text.substr(bar)).size() >= kShortestTail) {
+    CleanLine tail = clean;
+    tail.text = clean.text.substr(bar);
+    FeedShapes(tail);
+  }
+  Finish(clean, 0);
+  named.Feed(records);
+}
+
+// Docker makes one record of all that a bar draws before its next newline. Each redraw is a line,
+// as it is where the stream itself is read.
+void Reader::State::FeedRedrawn(std::string_view text, const LogLine& line, Timestamp t) {
+  RecordList all;
+  if (number_text.capacity() < text.size()) number_text.reserve(text.size());
+  while (!text.empty()) {
+    const std::string_view drawn = text.substr(0, text.find('\r'));
+    text.remove_prefix(std::min(drawn.size() + 1, text.size()));
+    if (drawn.empty()) continue;
+    records.clear();
+    FeedWritten(drawn, line, t);
+    std::move(records.begin(), records.end(), std::back_inserter(all));
+  }
+  records = std::move(all);
+}
+
 std::span<const Record> Reader::Feed(const LogLine& line, Timestamp t) {
   State& state = *state_;
   if (state.ParsePlain(line.text)) return state.records;
@@ -364,29 +408,13 @@ std::span<const Record> Reader::Feed(const LogLine& line, Timestamp t) {
   if (state.FeedFrame(line, t)) return state.records;
   state.number_text.clear();
   std::string_view text = UnwrapDockerLine(line.text, state.unwrapped);
+  const bool unwrapped = text.data() != line.text.data();
   if (!text.empty() && std::memchr(text.data(), 0x1b, text.size()) != nullptr)
     text = StripAnsi(text, state.plain);
-  const Unprefixed unprefixed = StripLauncherPrefixes(text);
-  const CleanLine clean = {state.Unrelayed(unprefixed.text),
-                           line.text,
-                           line.offset,
-                           unprefixed.rank,
-                           unprefixed.local_rank,
-                           line.end,
-                           t};
-  if (state.FeedJson(clean)) {
-    state.Finish(clean, 0);
-    return state.records;
-  }
-  const size_t bar = EndOfBar(clean.text);
-  state.FeedText(clean);
-  if (Trimmed(clean.text.substr(bar)).size() >= kShortestTail) {
-    CleanLine tail = clean;
-    tail.text = clean.text.substr(bar);
-    state.FeedShapes(tail);
-  }
-  state.Finish(clean, 0);
-  state.named.Feed(state.records);
+  if (unwrapped && text.find('\r') != std::string_view::npos)
+    state.FeedRedrawn(text, line, t);
+  else
+    state.FeedWritten(text, line, t);
   return state.records;
 }
 

@@ -20,6 +20,7 @@
 #include "detectors/logs/progress/dialects.h"
 #include "detectors/logs/reader.h"
 #include "detectors/logs/text/assembler.h"
+#include "detectors/logs/text/quoted_text.h"
 #include "exporter/cli/commands.h"
 
 namespace rankscope::cli {
@@ -207,9 +208,11 @@ int ReadAll(int fd, Table& table) {
   logs::LineAssembler assembler;
   logs::Reader reader;
   LogLine log_line;
+  logs::QuoteMark quoted = logs::QuoteMark::kNone;
   const auto on_line = [&](const logs::AssembledLine& line) {
-    log_line.text = line.text;
-    log_line.offset = line.offset;
+    const size_t mark = logs::QuoteWidth(line.text, quoted);
+    log_line.text = line.text.substr(mark);
+    log_line.offset = line.offset + static_cast<int64_t>(mark);
     log_line.end = line.end;
     log_line.cut_bytes = line.cut_bytes;
     TakeAll(reader.Feed(log_line, Timestamp{}), table);
@@ -222,7 +225,9 @@ int ReadAll(int fd, Table& table) {
       if (errno == EINTR) continue;
       return errno;
     }
-    assembler.Feed({buffer.data(), static_cast<size_t>(size)}, on_line);
+    const std::string_view bytes(buffer.data(), static_cast<size_t>(size));
+    if (assembler.offset() == 0) quoted = logs::FindQuoteMark(bytes);
+    assembler.Feed(bytes, on_line);
   }
   assembler.Flush(LineEnd::kClosed, on_line);
   TakeAll(reader.Flush(), table);

@@ -15,6 +15,7 @@
 #include "detectors/logs/text/assembler.h"
 #include "detectors/logs/text/masked_line.h"
 #include "detectors/logs/text/printed_time.h"
+#include "detectors/logs/text/quoted_text.h"
 #include "detectors/model/observation.h"
 #include "exporter/replay/flight_dumps.h"
 #include "exporter/replay/log_file_blocks.h"
@@ -58,6 +59,7 @@ class LogJudge {
     const auto emit = [&](const logs::AssembledLine& line) { GiveLine(line, file, stream); };
     std::string head;
     Result<std::string_view> block = blocks.Next();
+    if (block) quoted_ = logs::FindQuoteMark(*block);
     if (block && !block->empty() && block->size() < kBlockBytes) {
       // A short file: the next block says whether this one is all of it.
       head = *block;
@@ -89,6 +91,7 @@ class LogJudge {
       assembler.Feed(*block, emit);
     }
     assembler.Flush(LineEnd::kClosed, emit);
+    quoted_ = logs::QuoteMark::kNone;
     Note(file, blocks.note());
     return {};
   }
@@ -196,7 +199,10 @@ class LogJudge {
     if (!note.empty()) notes_.push_back(file + ": " + note);
   }
 
-  void GiveLine(const logs::AssembledLine& assembled, const std::string& file, uint32_t stream) {
+  void GiveLine(logs::AssembledLine assembled, const std::string& file, uint32_t stream) {
+    const size_t mark = logs::QuoteWidth(assembled.text, quoted_);
+    assembled.text.remove_prefix(mark);
+    assembled.offset += static_cast<int64_t>(mark);
     LogLine& line = std::get<LogLine>(line_.kind);
     line.stream = stream;
     line.stream_name = file;
@@ -228,7 +234,8 @@ class LogJudge {
   engine::Engine engine_;
   Observation line_ = EmptyLine();  // one for all lines: nothing is allocated per line
   TextQuality text_;
-  bool written_ = false;  // by hand, and not fed
+  bool written_ = false;                             // by hand, and not fed
+  logs::QuoteMark quoted_ = logs::QuoteMark::kNone;  // before the lines of the file that is read
   size_t dumps_ = 0;
   std::vector<std::string> notes_;
   std::string masked_;

@@ -22,6 +22,29 @@ int32_t HexDigits(std::string_view text) {
   return value;
 }
 
+void AppendUtf8(int32_t value, std::string& out) {
+  const auto follow = [&out, value](int shift) {
+    out.push_back(static_cast<char>(0x80 | ((value >> shift) & 0x3f)));
+  };
+  if (value < 0x80) {
+    out.push_back(static_cast<char>(value));
+  } else if (value < 0x800) {
+    out.push_back(static_cast<char>(0xc0 | (value >> 6)));
+    follow(0);
+  } else if (value >= 0xd800 && value < 0xe000) {
+    out.push_back('?');  // half of a pair
+  } else if (value < 0x10000) {
+    out.push_back(static_cast<char>(0xe0 | (value >> 12)));
+    follow(6);
+    follow(0);
+  } else {
+    out.push_back(static_cast<char>(0xf0 | (value >> 18)));
+    follow(12);
+    follow(6);
+    follow(0);
+  }
+}
+
 }  // namespace
 
 std::string_view UnwrapDockerLine(std::string_view text, std::string& buffer) {
@@ -45,8 +68,16 @@ std::string_view UnwrapDockerLine(std::string_view text, std::string& buffer) {
     if (escaped == 'u') {
       const int32_t value = HexDigits(text.substr(i + 1));
       if (value < 0) return text;
-      buffer.push_back(value < 0x80 ? static_cast<char>(value) : '?');
       i += 4;
+      // Beyond 16 bits a character is written as a pair of surrogates.
+      const bool pair = value >= 0xd800 && value < 0xdc00 && text.substr(i + 1, 2) == "\\u";
+      const int32_t low = pair ? HexDigits(text.substr(i + 3)) : -1;
+      if (low >= 0xdc00 && low < 0xe000) {
+        AppendUtf8(0x10000 + ((value - 0xd800) << 10) + (low - 0xdc00), buffer);
+        i += 6;
+      } else {
+        AppendUtf8(value, buffer);
+      }
     } else {
       buffer.push_back(escaped == 'n'   ? '\n'
                        : escaped == 't' ? '\t'

@@ -6,6 +6,7 @@
 
 #include "detectors/logs/record.h"
 #include "detectors/logs/text/number.h"
+#include "detectors/logs/text/stamp.h"
 #include "detectors/model/ascii.h"
 
 namespace rankscope::logs {
@@ -238,17 +239,10 @@ bool StripCompose(Unprefixed& line) {
 // "Feb 03 04:05:06 node7 python3[4123]: text": the journal of a unit or container. What the node's
 // own daemons say keeps their name, by which it is known.
 bool StripJournal(Unprefixed& line) {
-  constexpr std::string_view kShape = "Aaa dd dd:dd:dd ";
-  const std::string_view head = line.text.substr(0, kShape.size() + 2 * kMaxPrefixName);
-  if (head.size() < kShape.size() || head[3] != ' ' || head[6] != ' ') return false;
-  for (size_t i = 0; i < kShape.size(); ++i) {
-    const char c = head[i];
-    const bool fits = kShape[i] == 'd'      ? IsDigit(c) || (i == 4 && c == ' ')
-                      : IsLetter(kShape[i]) ? IsLetter(c)
-                                            : c == kShape[i];
-    if (!fits) return false;
-  }
-  const size_t host = head.find(' ', kShape.size());
+  const size_t date = EndOfSyslogDate(line.text);
+  if (date == 0) return false;
+  const std::string_view head = line.text.substr(0, date + 2 * kMaxPrefixName);
+  const size_t host = head.find(' ', date);
   if (host == std::string_view::npos) return false;
   const size_t open = head.find('[', host);
   const size_t close = head.find("]: ", host);
@@ -264,16 +258,25 @@ bool StripJournal(Unprefixed& line) {
   return true;
 }
 
+// A time that names nobody.
+bool StripBareStamp(Unprefixed& line) {
+  const std::string_view rest = StripStamp(line.text);
+  const bool stamped = rest.size() != line.text.size();
+  line.text = rest;
+  return stamped;
+}
+
 bool StripOne(Unprefixed& line) {
   if (line.text.size() < 2) return false;
   const char first = line.text.front();
   if (first == '[') return StripBracket(line) || StripShipped(line);
   if (first == '(') return StripRay(line);
-  if (IsDigit(first) && (StripShippedTime(line) || StripAddress(line))) return true;
+  if (IsDigit(first) && (StripShippedTime(line) || StripAddress(line) || StripBareStamp(line)))
+    return true;
   if (IsDigit(first) || IsBlank(first)) return StripSrun(line);
   if (first == 's' && StripStream(line)) return true;
-  return IsLetter(first) &&
-         (StripHost(line) || StripCompose(line) || StripReplica(line) || StripJournal(line));
+  return IsLetter(first) && (StripHost(line) || StripCompose(line) || StripReplica(line) ||
+                             StripJournal(line) || StripBareStamp(line));
 }
 
 bool IsLevel(std::string_view word) {

@@ -63,11 +63,42 @@ TEST(Prefix, WhatShipsLinesIsTakenOff) {
   }
 }
 
+TEST(Prefix, BareStampsAreTakenOff) {
+  const struct {
+    std::string_view line;
+    std::string_view text;
+    int32_t rank;
+  } cases[] = {
+      {"Jun 12 10:00:01 [rank3]: RuntimeError: x", "RuntimeError: x", 3},
+      {"Jun  2 10:00:01 12: Traceback (most recent call last):",
+       "Traceback (most recent call last):", 12},
+      {"Jun 12 10:00:01   File \"a.py\", line 3", "  File \"a.py\", line 3", -1},
+      {"Jun 12 10:00:01 train.py: error: x", "train.py: error: x", -1},
+      {"Jun 12 10:00:01 step 5: loss 3", "step 5: loss 3", -1},
+      {"2025-06-12 10:00:01.123\t[rank3]: x", "x", 3},
+      {"2025-06-12T10:00:01Z\t  x", "  x", -1},
+      {"2025-06-12 10:00:01\tloss 0.25", "loss 0.25", -1},
+      // What daemons say, the rows of a table, a logger's own time
+      {"Jun 12 10:00:01 node7 kernel: NVRM: Xid", "Jun 12 10:00:01 node7 kernel: NVRM: Xid", -1},
+      {"Jun 12 10:00:01 node7 slurmd[81]: x", "Jun 12 10:00:01 node7 slurmd[81]: x", -1},
+      {"2025-06-12 10:00:01\t5\t0.25", "2025-06-12 10:00:01\t5\t0.25", -1},
+      {"2025-06-12 10:00:01\t0.25", "2025-06-12 10:00:01\t0.25", -1},
+      {"2025-06-12 10:00:01.123 [rank3]: x", "2025-06-12 10:00:01.123 [rank3]: x", -1},
+  };
+  for (const auto& test : cases) {
+    const Unprefixed got = StripLauncherPrefixes(test.line);
+    EXPECT_EQ(got.text, test.text) << test.line;
+    EXPECT_EQ(got.rank, test.rank) << test.line;
+  }
+}
+
 TEST(Prefix, RecordsOfDockerAreUnwrapped) {
   std::string buffer;
   EXPECT_EQ(
       UnwrapDockerLine(R"({"log":"  \"a\"\t\u001b[1mb\\\n","stream":"stdout","time":"x"})", buffer),
       "  \"a\"\t\x1b[1mb\\");
+  EXPECT_EQ(UnwrapDockerLine(R"({"log":"\u2501\u00e9\ud83d\ude80\ud83dx\n"})", buffer),
+            "\u2501\u00e9\U0001f680?x");
   for (const std::string_view line :
        {R"({"log":"cut off)", R"({"log":"bad \u00)", R"({"loss": 0.5, "log": "x"})", ""}) {
     EXPECT_EQ(UnwrapDockerLine(line, buffer), line);
