@@ -20,6 +20,7 @@
 #include "exporter/replay/flight_dumps.h"
 #include "exporter/replay/log_file_blocks.h"
 #include "exporter/replay/log_file_set.h"
+#include "exporter/replay/told_text.h"
 #include "exporter/replay/written_text.h"
 
 namespace rankscope::replay {
@@ -71,7 +72,14 @@ class LogJudge {
           Note(file, "this is " + std::string(what) + " and no output of a job: it was not judged");
           return {};
         }
-        if (std::string quoted = QuotedOutput(head); !quoted.empty()) {
+        std::string quoted = QuotedOutput(head);
+        if (quoted.empty() && TellsOfErrorsOnly(head)) {
+          written_ = true;
+          Note(file,
+               "this text tells of errors, and no program printed one here: it was not judged");
+          return {};
+        }
+        if (!quoted.empty()) {
           head = std::move(quoted);
           Note(file,
                "this is a report that somebody wrote: what stands between its ``` fences "

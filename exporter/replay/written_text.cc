@@ -174,6 +174,7 @@ struct Counts {
   int64_t code = 0;
   int64_t statements = 0;
   int64_t fences = 0;
+  int64_t headings = 0;
 };
 
 Counts Count(std::string_view text) {
@@ -187,6 +188,7 @@ Counts Count(std::string_view text) {
     counts.code += IsCode(line) ? 1 : 0;
     counts.statements += IsStatement(line) ? 1 : 0;
     counts.fences += IsFence(line) ? 1 : 0;
+    counts.headings += counts.fences % 2 == 0 && IsHeading(line) ? 1 : 0;
   }
   return counts;
 }
@@ -197,10 +199,23 @@ bool IsProgram(const Counts& counts) {
          IsCode(counts.last) && 2 * counts.code > counts.lines;
 }
 
-// Fences stand in pairs.
+// "This page lists common errors.": words alone, and a full stop.
+bool IsSentence(std::string_view line) {
+  const auto of_words = [](char c) {
+    return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == ' ' || c == ',' || c == '\'' ||
+           c == '.' || c == ':' || c == '!';
+  };
+  return !line.empty() && std::isupper(static_cast<unsigned char>(line.front())) != 0 &&
+         (line.back() == '.' || line.back() == ':' || line.back() == '!') &&
+         std::count(line.begin(), line.end(), ' ') >= 2 &&
+         std::all_of(line.begin(), line.end(), of_words);
+}
+
+// Fences stand in pairs. Where a sentence comes first, the page has sections below it.
 bool HasMarkdown(const Counts& counts) {
-  return !counts.first.empty() && IsHeading(counts.first) && counts.fences >= 2 &&
-         counts.fences % 2 == 0;
+  if (counts.first.empty() || counts.fences < 2 || counts.fences % 2 != 0) return false;
+  return IsHeading(counts.first) ||
+         (IsSentence(counts.first) && counts.headings >= 2 && counts.fences >= 4);
 }
 
 enum class Kind : uint8_t { kOutput, kReport, kManual };

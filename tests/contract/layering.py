@@ -46,7 +46,7 @@ ROOMS = {
     "exporter/probes/io": "model loop probes/attach bpf/events",
     "exporter/probes/process": "model loop processes probes/attach bpf/events",
     "exporter/slurm": "source.h model logs/text document loop",
-    "exporter/replay": "proto model logs/text reports recording engine loop",
+    "exporter/replay": "proto model logs logs/text reports recording engine loop",
     "exporter/watch": "proto model logs/text engine document loop output slurm",
     "exporter/run": "source.h model logs/text attribution loop processes replay",
     "exporter/metrics": "detectors/proto model families sentences/template.h engine status document exporter/proto",
