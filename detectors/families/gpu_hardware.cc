@@ -65,6 +65,41 @@ bool IsOffTheBus(const logs::Incident& incident) {
   });
 }
 
+bool Counts(const Cause& cause) {
+  return !cause.denied &&
+         (cause.role == Cause::Role::kInitiating || cause.role == Cause::Role::kSupport ||
+          cause.role == Cause::Role::kCascade);
+}
+
+// The driver names a card and no rank. Who told of its failure: ranks in whose own error a card
+// fails, else the only one that met an error of which CUDA does not blame the program.
+std::vector<int32_t> RanksThatFeltIt(const JobFeatures& f) {
+  std::vector<int32_t> sure, any;
+  for (const Cause& cause : f.causes) {
+    if (cause.incident().kind != IncidentKind::kCudaError || !Counts(cause)) continue;
+    const std::vector<int32_t>& ranks = cause.candidate->ranks;
+    if (IsHardware(cause.incident())) sure.insert(sure.end(), ranks.begin(), ranks.end());
+    any.insert(any.end(), ranks.begin(), ranks.end());
+  }
+  for (std::vector<int32_t>* ranks : {&sure, &any}) {
+    std::sort(ranks->begin(), ranks->end());
+    ranks->erase(std::unique(ranks->begin(), ranks->end()), ranks->end());
+  }
+  if (!sure.empty()) return sure;
+  return any.size() == 1 ? any : std::vector<int32_t>();
+}
+
+// The driver's log and the CUDA runtime blame the hardware, each in its own words.
+bool TwoBlameIt(const JobFeatures& f) {
+  const auto blames = [&f](IncidentKind kind) {
+    return std::any_of(f.causes.begin(), f.causes.end(), [kind](const Cause& cause) {
+      return cause.incident().kind == kind && Counts(cause) &&
+             features::OwnerOfGpuError(cause.incident()) == features::GpuErrorOwner::kHardware;
+    });
+  };
+  return blames(IncidentKind::kXid) && blames(IncidentKind::kCudaError);
+}
+
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -108,6 +143,7 @@ Finding Evaluate(const JobFeatures& f) {
                                                                  : "ecc";
   finding.domain = proto::DOMAIN_INFRASTRUCTURE;
   finding.component = "gpu";
+  if (finding.ranks.empty()) finding.ranks = RanksThatFeltIt(f);
   const bool seen = std::any_of(f.causes.begin(), f.causes.end(), [](const Cause& cause) {
     return cause.incident().kind == IncidentKind::kXid &&
            cause.candidate->store != proto::STORE_LOG;
@@ -137,7 +173,8 @@ Finding Evaluate(const JobFeatures& f) {
   // or the GPU's own counters must tell, too.
   const bool hardware =
       features::OwnerOfGpuError(primary->incident()) == features::GpuErrorOwner::kHardware;
-  const bool sure = off_the_bus || (hardware && (seen || FailedUnder(f, *primary) != nullptr));
+  const bool sure =
+      off_the_bus || (hardware && (seen || TwoBlameIt(f) || FailedUnder(f, *primary) != nullptr));
   if (sure) {
     finding.values.Set(FieldId::kSure, "yes");
   } else {

@@ -42,6 +42,20 @@ std::vector<std::string> NodesOfJob(const windows::JobWindow& job) {
   return names;
 }
 
+// What a card or a port tells of itself names its node, where the line does.
+std::vector<std::string> NodesOfLines(const VerdictContext& context) {
+  using features::EvidenceKind;
+  std::vector<std::string> names;
+  for (const features::EvidenceRef ref : context.finding->root) {
+    const features::Evidence* const evidence = context.features->At(ref);
+    if (evidence == nullptr ||
+        (evidence->kind != EvidenceKind::kPeerLost && evidence->kind != EvidenceKind::kXid))
+      continue;
+    AddOnce(std::string(evidence->values.Text(FieldId::kNode)), names);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::string> NodesConcerned(const VerdictContext& context) {
@@ -49,6 +63,7 @@ std::vector<std::string> NodesConcerned(const VerdictContext& context) {
   if (context.family->code == "F1") AddOnce(context.features->scheduler.failed_node, names);
   if (names.empty()) names = NodesOfRanks(context);
   if (names.empty()) names = NodesOfJob(*context.job);
+  if (names.empty()) names = NodesOfLines(context);
   if (names.empty()) AddOnce(std::string(context.node), names);
   return names;
 }

@@ -43,16 +43,20 @@ void DescribeCurve(const JobFeatures& f, FieldValues& values) {
   if (f.loss.points == 1) values.Set(FieldId::kLastLoss, f.loss.last);
 }
 
-// The cards that what began it speaks of, each once.
+// The cards that what began it speaks of, each once. A log that somebody printed names them by
+// their places on the bus.
 void AddCards(const Finding& finding, const JobFeatures& f, proto::Verdict& verdict) {
-  std::set<std::string> cards;
-  for (const EvidenceRef ref : finding.root) {
-    const features::Evidence* evidence = f.At(ref);
-    if (evidence == nullptr) continue;
-    if (const std::string_view card = evidence->values.Text(FieldId::kGpuUuid); !card.empty())
-      cards.emplace(card);
+  for (const FieldId name : {FieldId::kGpuUuid, FieldId::kBusId}) {
+    std::set<std::string> cards;
+    for (const EvidenceRef ref : finding.root) {
+      const features::Evidence* evidence = f.At(ref);
+      if (evidence == nullptr) continue;
+      if (const std::string_view card = evidence->values.Text(name); !card.empty())
+        cards.emplace(card);
+    }
+    for (const std::string& card : cards) verdict.add_gpus(card);
+    if (!cards.empty()) return;
   }
-  for (const std::string& card : cards) verdict.add_gpus(card);
 }
 
 // Commands quote these. The text of a job may name any host: none of its words may become an option

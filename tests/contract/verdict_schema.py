@@ -47,7 +47,7 @@ MEANINGS = {
     "updated": "when this verdict last changed",
     "ranks": "the ranks that caused it; empty: the job as a whole",
     "nodes": "the nodes that it concerns",
-    "gpus": "UUIDs of the GPUs that it concerns",
+    "gpus": "UUIDs of the GPUs that it concerns; places on the PCI bus, domain:bus:device, where a log names no more",
     "framework": "the framework whose progress records were recognised",
     "exit_code": "exit status of the job's command; null: not known",
     "triage": "for routing",

@@ -138,6 +138,7 @@ void ParseFollow(const CleanLine& line, RecordList& out) {
     if (const auto seq = IntAfter(line.text, needle); seq) AddField(incident, "seq", *seq);
   }
   if (Contains(line.text, "collective timeout from")) {
+    incident.sub = "another";  // it passes on what another rank has found
     if (const auto rank = IntAfter(After(line.text, "collective timeout from"), "rank"); rank) {
       AddField(incident, "from_rank", *rank);
     }
@@ -209,6 +210,20 @@ void ParsePeer(const CleanLine& line, RecordList& out) {
   if (ReadPeerLost(line.text, incident)) out.push_back(std::move(incident));
 }
 
+// Whose line it is, "worker-3:41203:41888 [3] ... NCCL WARN ...", and the port that it names.
+void AddPort(std::string_view text, Incident& incident) {
+  const std::string_view host = Before(text, ":");
+  const std::string_view pid = Before(After(text, ":"), ":");
+  if (!host.empty() && host.size() < text.size() && host.find(' ') == std::string_view::npos &&
+      IsDigits(pid))
+    AddField(incident, "node", Capped(host, 255));
+  std::string_view port = After(text, "hca ");
+  if (port.empty() && Contains(text, "mlx")) port = text.substr(text.find("mlx"));
+  port = Before(LeadingWord(port), "/");
+  while (port.ends_with(':')) port.remove_suffix(1);
+  AddField(incident, "device", Capped(port, 64));
+}
+
 // Verbs completion status 5 is the flush of a queue pair that broke before: the first error is
 // another line.
 void ParseIb(const CleanLine& line, RecordList& out) {
@@ -226,6 +241,7 @@ void ParseIb(const CleanLine& line, RecordList& out) {
   if (const auto vendor = IntAfter(line.text, "vendor err "); vendor) {
     AddField(incident, "vendor_error", *vendor);
   }
+  AddPort(line.text, incident);
   if (status && *status == 5) incident.role = Role::kCascade;
   // Ports that come back, tables that change, and what NCCL probes for without needing it.
   static constexpr std::string_view kHarmless[] = {"GID table change", "client reregistration",

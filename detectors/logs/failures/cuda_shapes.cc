@@ -3,6 +3,7 @@
 #include "detectors/logs/failures/exception_text.h"
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/model/pci_card.h"
 
 namespace rankscope::logs {
 namespace {
@@ -135,6 +136,10 @@ void ParseSmi(const CleanLine& line, RecordList& out) {
   incident.rank = -1;
   incident.message = Capped(Trim(line.text), kMessageCap);
   AddField(incident, "error", "gpu_lost");
+  // Newer ones put its number before its place: "GPU5: 0000:D8:00.0".
+  const std::string_view place = TrimLeft(rest);
+  const std::string card = PciCard(place);
+  AddField(incident, "bus_id", card.empty() ? PciCard(After(place, ": ")) : card);
   out.push_back(std::move(incident));
 }
 

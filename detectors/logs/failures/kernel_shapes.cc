@@ -4,6 +4,7 @@
 
 #include "detectors/logs/failures/incident_text.h"
 #include "detectors/logs/failures/shape_groups.h"
+#include "detectors/logs/text/stamp.h"
 #include "detectors/model/nvlink_error.h"
 #include "detectors/model/pci_card.h"
 #include "detectors/model/xids.h"
@@ -60,6 +61,9 @@ void ParseXid(const CleanLine& line, RecordList& out) {
   Incident incident = MakeIncident(IncidentKind::kXid, line, "xid");
   AddField(incident, "code", *code);
   AddField(incident, "bus_id", PciCard(bus));
+  // The node's log names it: "Jun 12 10:00:01 node7 kernel: NVRM: Xid".
+  if (const size_t date = EndOfSyslogDate(text); date != 0)
+    AddField(incident, "node", Capped(LeadingWord(text.substr(date)), 255));
   const auto pid = IntAfter(rest, "pid=");
   if (pid && *pid > 0 && *pid < (int64_t{1} << 31)) incident.pid = static_cast<int32_t>(*pid);
   AddField(incident, "name", Capped(LeadingWord(After(rest, "name=")), 64));

@@ -214,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"[rank1]: Received a dump signal due to a collective timeout from  rank 6 and we will "
              "try our best to dump "
              "the debug info. Last enqueued NCCL work: 6, last completed NCCL work: 6.",
-             K::kCollectiveTimeout, R::kCascade, "", 0, 0},
+             K::kCollectiveTimeout, R::kCascade, "another", 0, 0},
         Case{"To avoid data inconsistency, we are taking the entire process down.",
              K::kCollectiveTimeout, R::kCascade, "", 0, 0}));
 
