@@ -209,11 +209,17 @@ void PrintImplies(const proto::Verdict& verdict, Detail detail, std::string& out
   }
 }
 
+// A log that somebody printed was judged, and no node was observed.
+bool IsOfFile(const proto::Verdict& verdict) {
+  return verdict.node().empty() && verdict.data_quality().sources_size() == 0;
+}
+
 // What data would decide it, and why there is none; nothing where the store has data.
-std::string Lacking(proto::Store needs, proto::Availability why) {
+std::string Lacking(const proto::Verdict& verdict, proto::Store needs, proto::Availability why) {
   if (why == proto::UP) return {};
-  return " (needs " + std::string(StoreName(needs)) +
-         " data: " + std::string(LackWords(needs, why)) + ")";
+  std::string lacking = " (needs " + std::string(StoreName(needs)) + " data";
+  return lacking + (IsOfFile(verdict) ? ", which a log does not hold)"
+                                      : ": " + std::string(LackWords(needs, why)) + ")");
 }
 
 void PrintCannotDecide(const proto::Verdict& verdict, int most, std::string& out) {
@@ -222,7 +228,7 @@ void PrintCannotDecide(const proto::Verdict& verdict, int most, std::string& out
   const int printed = std::min(most, verdict.cannot_decide_size());
   for (int i = 0; i < printed; ++i) {
     const auto& open = verdict.cannot_decide(i);
-    Wrap("  - ", open.question() + Lacking(open.needs(), open.why()), out);
+    Wrap("  - ", open.question() + Lacking(verdict, open.needs(), open.why()), out);
   }
   PrintMore(verdict.cannot_decide_size() - printed, out);
 }
@@ -248,12 +254,13 @@ void PrintRuledOut(const proto::Verdict& verdict, std::string& out) {
   reasons.clear();
   for (const auto& family : verdict.families()) {
     if (family.state() != proto::FamilyState::NOT_DECIDABLE) continue;
-    const std::string lacking = Lacking(family.needs(), family.why());
+    const std::string lacking = Lacking(verdict, family.needs(), family.why());
     const std::string store(StoreName(family.needs()));
     add(!family.by().empty() ? family.by() + lacking
         : lacking.empty()    ? "the " + store + " data does not contain what this family needs"
+        : IsOfFile(verdict)  ? "needs " + store + " data, which a log does not hold"
                              : "needs " + store + " data (" +
-                                std::string(LackWords(family.needs(), family.why())) + ")",
+                                  std::string(LackWords(family.needs(), family.why())) + ")",
         family.code());
   }
   if (!reasons.empty()) Section("Not decidable here", out);

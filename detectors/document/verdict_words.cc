@@ -112,6 +112,9 @@ std::string DispositionWords(const proto::Verdict& verdict) {
   for (const auto& [kind, words] : kWords) {
     if (kind == how.kind()) text = words;
   }
+  // The program's own word, and no exit status.
+  if (how.kind() == "unknown" && how.reason() == "training finished")
+    return "finished its training; how its command ended is not known";
   // It is not known whose end that was.
   if (how.kind() == "completed" && verdict.contradicted())
     return "ended, and its command exited with code 0";

@@ -251,6 +251,7 @@ Finding Evaluate(const JobFeatures& f) {
     NameTheAbsent(f, finding);
     for (const Cause& cause : f.causes) NameWhoDidNotCome(cause.incident(), finding);
     NameTheSilent(f, finding);
+    if (!finding.ranks.empty()) finding.advice = subs::kAbsentRank;
     AddReportedCulprit(f, finding);
     return finding;
   }

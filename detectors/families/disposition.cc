@@ -184,6 +184,10 @@ Disposition DispositionOf(const JobFeatures& f) {
     out.evidence = reported->evidence;
   } else {
     out.kind = DispositionKind::kUnknown;
+    if (f.train_end) {
+      out.reason = "training finished";
+      out.evidence = f.train_end_evidence;
+    }
   }
   return out;
 }

@@ -9,6 +9,7 @@
 
 #include "detectors/families/curve.h"
 #include "detectors/families/standstill.h"
+#include "detectors/features/cause_relations.h"
 #include "detectors/features/exit_of_another.h"
 
 namespace rankscope::families {
@@ -78,6 +79,8 @@ Finding FromPrimary(const JobFeatures& f) {
                              cause.role == Cause::Role::kInitiating ||
                              cause.role == Cause::Role::kWrapper;
     constexpr size_t kShown = 8;
+    const features::Evidence* const told = f.At(primary->evidence);
+    if (told != nullptr && features::IsToldWith(cause, *primary, *told)) continue;
     if (&cause != primary && (support || consequence) && shown < kShown) {
       finding.shows.push_back(cause.evidence);
       ++shown;

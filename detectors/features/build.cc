@@ -7,6 +7,7 @@
 #include <cmath>
 #include <csignal>
 
+#include "detectors/features/cause_relations.h"
 #include "detectors/features/causes.h"
 #include "detectors/features/cite.h"
 #include "detectors/features/exit_of_another.h"
@@ -18,6 +19,7 @@
 #include "detectors/features/printed_silence.h"
 #include "detectors/features/scheduler.h"
 #include "detectors/features/steps.h"
+#include "detectors/windows/printed_span.h"
 #include "detectors/windows/training_launcher.h"
 
 namespace rankscope::features {
@@ -120,7 +122,11 @@ class Builder {
                          : OrderCauses(job_, f_);
     if (!earlier_) NoteDoubtfulExit(job_, f_);
     for (Cause& cause : f_.causes) {
-      if (cause.evidence == kNoEvidence) cause.evidence = Add(FromCause(cause));
+      if (cause.evidence == kNoEvidence) {
+        Evidence evidence = FromCause(cause);
+        if (&cause == &f_.causes.front()) evidence.ranks = RanksThatGaveUp(f_.causes, cause);
+        cause.evidence = Add(std::move(evidence));
+      }
       for (const logs::Quote& quote : cause.incident().quotes) {
         Add(FromQuote(cause, quote));
         ++cause.quotes;
@@ -453,6 +459,9 @@ class Builder {
     evidence.ranks = candidate.ranks;
     const auto role = static_cast<size_t>(quote.role);
     if (role < std::size(kRoles)) evidence.values = {{FieldId::kRole, std::string(kRoles[role])}};
+    // The sentence quotes what the program wrote, the citation the whole line.
+    const std::string_view words = windows::WithoutPrefixes(quote.line);
+    if (words.size() != quote.line.size()) evidence.values.Set(FieldId::kLine, std::string(words));
     return evidence;
   }
 

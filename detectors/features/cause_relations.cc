@@ -235,4 +235,51 @@ bool FollowsARequest(const std::vector<Cause>& causes, const Cause& death) {
   });
 }
 
+namespace {
+
+std::string_view Field(const Cause& cause, std::string_view key) {
+  for (const KeyValue& field : cause.incident().fields) {
+    if (field.key == key) return field.value;
+  }
+  return {};
+}
+
+bool IsTimeout(const Cause& cause) {
+  const bool counts = cause.role == Cause::Role::kInitiating ||
+                      cause.role == Cause::Role::kSupport || cause.role == Cause::Role::kCascade;
+  return counts && cause.incident().kind == logs::IncidentKind::kCollectiveTimeout &&
+         cause.candidate->store == proto::STORE_LOG && !cause.candidate->ranks.empty();
+}
+
+}  // namespace
+
+bool IsOfOneCollective(const Cause& a, const Cause& b) {
+  constexpr std::string_view kKeys[] = {"seq", "op", "pg"};
+  return IsTimeout(a) && IsTimeout(b) && !Field(a, "seq").empty() && !Field(a, "op").empty() &&
+         std::all_of(std::begin(kKeys), std::end(kKeys),
+                     [&](std::string_view key) { return Field(a, key) == Field(b, key); });
+}
+
+std::vector<int32_t> RanksThatGaveUp(const std::vector<Cause>& causes, const Cause& cause) {
+  std::vector<int32_t> ranks = cause.candidate->ranks;
+  for (const Cause& other : causes) {
+    if (&other == &cause || !IsOfOneCollective(cause, other)) continue;
+    ranks.insert(ranks.end(), other.candidate->ranks.begin(), other.candidate->ranks.end());
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+bool IsToldWith(const Cause& again, const Cause& told, const Evidence& evidence) {
+  if (&again == &told || !IsTimeout(again) || !IsTimeout(told) || evidence.ranks.size() < 2)
+    return false;
+  // What a watchdog prints below its first line need not repeat which collective it was.
+  const bool same = IsOfOneCollective(again, told) ||
+                    (again.incident().shape == "nccl_watchdog_follow" &&
+                     (Field(again, "seq").empty() || Field(again, "seq") == Field(told, "seq")));
+  return same && std::includes(evidence.ranks.begin(), evidence.ranks.end(),
+                               again.candidate->ranks.begin(), again.candidate->ranks.end());
+}
+
 }  // namespace rankscope::features

@@ -89,4 +89,18 @@ std::string_view SenderOf(const std::vector<Cause>& causes, const Cause& cause);
 // or torchrun's 30 s; and who is stopped while it works may abort.
 bool FollowsARequest(const std::vector<Cause>& causes, const Cause& death);
 
+// The watchdog of each rank gives up the same collective in words of its own: that is one thing,
+// which many ranks tell.
+
+// Whether both are a timeout of one collective, by its operation and its place in the sequence.
+bool IsOfOneCollective(const Cause& a, const Cause& b);
+
+// All ranks that tell of the collective that `cause` is about, rising; its own where it is about
+// none.
+std::vector<int32_t> RanksThatGaveUp(const std::vector<Cause>& causes, const Cause& cause);
+
+// Whether `again`, a further line, adds nothing to `evidence` of `told`: it is of a rank that tells
+// of the same collective there.
+bool IsToldWith(const Cause& again, const Cause& told, const Evidence& evidence);
+
 }  // namespace rankscope::features

@@ -255,6 +255,8 @@ std::optional<FieldValue> OfEvidence(FieldId id, const Evidence& e) {
       if (e.times > 1) return FieldValue{id, e.times};
       return std::nullopt;
     case FieldId::kLine:
+      // What the program wrote, where somebody's prefix stands before it.
+      if (e.values.Find(id) != nullptr) return std::nullopt;
       return FieldValue{id, e.line};
     case FieldId::kAt:
       return AtOf(e);

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The rankscope authors
 // SPDX-License-Identifier: Apache-2.0
 
-// When a run printed its first and last record and ended, by the dates in three of its lines. Pure.
+// What stands before a run's words: when it printed its first and last record and ended, by the
+// dates in three of its lines, and what others have set before a line. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +18,8 @@ struct PrintedSpan {
 // `end` is text that begins with the scheduler's date of the end, which has a year; the program's
 // dates may have none.
 PrintedSpan ReadPrintedSpan(std::string_view first, std::string_view last, std::string_view end);
+
+// The line without what launchers, collectors and viewers have set before it.
+std::string_view WithoutPrefixes(std::string_view line);
 
 }  // namespace rankscope::windows

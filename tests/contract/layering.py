@@ -21,7 +21,7 @@ ROOMS = {
     "detectors/recording": "proto model",
     "detectors/windows/series": "model logs/record.h",
     "detectors/windows/trackers": "model logs/record.h reports windows/series",
-    "detectors/windows": "proto model logs/record.h logs/text/printed_time.h attribution windows/series windows/trackers",
+    "detectors/windows": "proto model logs/record.h logs/text/prefix.h logs/text/printed_time.h attribution windows/series windows/trackers",
     "detectors/features": "proto model logs/record.h reports windows windows/series windows/trackers",
     "detectors/families": "proto model features",
     "detectors/sentences": "proto model features families",
