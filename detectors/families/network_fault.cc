@@ -24,35 +24,6 @@ bool CannotConnectAgain(const JobFeatures& f, const logs::Incident& incident) {
   return incident.kind == IncidentKind::kRendezvous && f.progress > 0 && !WaitsForAPeer(incident);
 }
 
-// The rank that was the first to end, with a code that Python does not give to an exception, while
-// the others ended by what they say. It may have left by itself, or have met an error that it did
-// not print.
-const Cause* EndedFirst(const JobFeatures& f, const Cause& loss) {
-  constexpr Duration kSlowExit = Seconds(10);
-  constexpr int32_t kOfAnException = 1, kSignalled = 128;
-  if (f.world_size < 2 || f.rank_pids.size() < static_cast<size_t>(f.world_size) ||
-      !features::WasClosedInOrder(loss.incident()))
-    return nullptr;
-  const Cause* first = nullptr;
-  for (const Cause& cause : f.causes) {
-    if (cause.incident().shape != "wait_status" || cause.incident().rank < 0) continue;
-    if (first == nullptr || cause.incident().t < first->incident().t) first = &cause;
-  }
-  if (first == nullptr) return nullptr;
-  const logs::Incident& exit = first->incident();
-  if (exit.kind != IncidentKind::kNonZeroExit || exit.exit_code <= kOfAnException ||
-      exit.exit_code >= kSignalled || exit.t - loss.incident().t > kSlowExit)
-    return nullptr;
-  const bool shared = std::any_of(f.causes.begin(), f.causes.end(), [&](const Cause& other) {
-    const logs::Incident& incident = other.incident();
-    const bool tells = incident.kind == IncidentKind::kPeerLost && incident.rank == exit.rank;
-    const bool alike = incident.shape == "wait_status" && incident.rank != exit.rank &&
-                       incident.exit_code == exit.exit_code;
-    return tells || alike;
-  });
-  return shared ? nullptr : first;
-}
-
 }  // namespace
 
 Finding Evaluate(const JobFeatures& f) {
@@ -78,19 +49,7 @@ Finding Evaluate(const JobFeatures& f) {
   HoldToItsWord(f, finding);
   AddPortFaults(f, finding);
   Show(f.last_progress_evidence, finding);
-  const Cause* const ended = EndedFirst(f, *primary);
-  if (ended == nullptr) {
-    finding.open.push_back(Question::kConnectionTrigger);
-    return finding;
-  }
-  finding.cap = cap::kEvenOdds;
-  finding.domain = proto::DOMAIN_UNKNOWN;
-  finding.component = "process";
-  finding.ranks = {ended->incident().rank};
-  finding.advice = "peer_exited";
-  finding.values.Set(FieldId::kExitCode, int64_t{ended->incident().exit_code});
-  Show(ended->evidence, finding);
-  finding.root.push_back(ended->evidence);
+  finding.open.push_back(Question::kConnectionTrigger);
   return finding;
 }
 

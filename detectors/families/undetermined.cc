@@ -69,14 +69,35 @@ void DescribeSchedulersSignal(const JobFeatures& f, Finding& finding) {
   std::erase(finding.open, Question::kWhoCancelled);
 }
 
+// The rank that was the first to end, whose peer told of the connection to it before.
+const features::Cause* LeftBehindALoss(const JobFeatures& f) {
+  for (const features::Cause& lost : f.causes) {
+    if (lost.incident().kind != logs::IncidentKind::kPeerLost) continue;
+    const features::Cause* const left = features::FirstToLeave(f, f.causes, lost);
+    if (left != nullptr && lost.incident().t <= left->incident().t) return left;
+  }
+  return nullptr;
+}
+
 // Of the codes that no interpreter, shell or launcher gives by itself only the program can tell.
-void DescribeCode(int32_t code, Finding& finding) {
+// Which of two came first, the loss or the end that is told after it, stays an inference.
+void DescribeCode(const JobFeatures& f, const features::Cause* first, Finding& finding) {
+  const int32_t code = first != nullptr ? first->incident().exit_code : f.exit_code;
   constexpr int32_t kFirstChosen = 3;  // 1: Python, 2: arguments that are refused
   constexpr int32_t kPythonCannotFlush = 120;
   constexpr int32_t kTimeIsOver = 124;  // timeout(1)
   if (!finding.advice.empty() || finding.sub != kAbnormalExit) return;
-  if (code >= kFirstChosen && code < kPythonCannotFlush) finding.advice = "chosen_code";
-  if (code == kTimeIsOver) finding.advice = "timeout_command";
+  if (first != nullptr && first == LeftBehindALoss(f)) {
+    finding.advice = "peer_exited";
+    finding.cap = cap::kEvenOdds;
+    for (const features::Cause& cause : f.causes) {
+      if (cause.incident().kind == logs::IncidentKind::kPeerLost) Show(cause.evidence, finding);
+    }
+  } else if (code >= kFirstChosen && code < kPythonCannotFlush) {
+    finding.advice = "chosen_code";
+  } else if (code == kTimeIsOver) {
+    finding.advice = "timeout_command";
+  }
   if (!finding.advice.empty()) finding.values.Set(FieldId::kExitCode, int64_t{code});
 }
 
@@ -103,6 +124,7 @@ void DescribeLive(const JobFeatures& f, Finding& finding) {
 }
 
 const features::Cause* FirstExit(const JobFeatures& f) {
+  if (const features::Cause* const left = LeftBehindALoss(f)) return left;
   const auto place = [](const features::Cause& exit) {
     return std::pair(features::FollowsRoot(exit), exit.candidate->order);
   };
@@ -181,8 +203,7 @@ Finding Evaluate(const JobFeatures& f) {
     DescribeWhoLeft(f, *first, finding);
     return finding;
   }
-  if (failed && f.Primary() == nullptr)
-    DescribeCode(first != nullptr ? first->incident().exit_code : f.exit_code, finding);
+  if (failed && f.Primary() == nullptr) DescribeCode(f, first, finding);
   if (finding.sub == subs::kNoTraining) finding.open.push_back(Question::kNotTraining);
   if (finding.sub == subs::kNoTraining && f.exit_known) return finding;
   if (!failed && ShowsTraining(f)) finding.open.push_back(WhetherItLearned(f));

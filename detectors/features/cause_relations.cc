@@ -27,15 +27,59 @@ bool SharesProcess(const windows::Candidate& a, const windows::Candidate& b) {
   return true;  // nobody says otherwise
 }
 
+namespace {
+
+bool HasField(const Incident& incident, std::string_view key) {
+  return std::any_of(incident.fields.begin(), incident.fields.end(),
+                     [key](const KeyValue& field) { return field.key == key; });
+}
+
+// A loader ends its workers with SIGTERM when an epoch is over, and nobody ends in order by these.
+bool IsCrash(int32_t signal) {
+  constexpr int32_t kCrashes[] = {SIGKILL, SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
+  return std::find(std::begin(kCrashes), std::end(kCrashes), signal) != std::end(kCrashes);
+}
+
+// The rank of a worker that crashed says that the worker no longer answers; or it is the first to
+// end, with an error and without a word of its own, and nobody of the job has ended the worker.
+bool FailsForItsWorker(const std::vector<windows::Candidate>& all,
+                       const windows::Candidate& worker) {
+  constexpr Duration kSoon = Seconds(5), kTextIsEarly = Seconds(1);
+  const std::string_view by = worker.incident.fields.front().value;
+  const auto after = [&worker](const windows::Candidate& other) {
+    return other.incident.t - worker.incident.t;
+  };
+  bool said = by == "job" || by == "launcher" || by == "scheduler";
+  const windows::Candidate* first = nullptr;
+  for (const windows::Candidate& other : all) {
+    const Incident& incident = other.incident;
+    if (other.attempt != worker.attempt) continue;
+    const bool exit = incident.shape == "wait_status" && incident.rank >= 0;
+    if (exit && (first == nullptr || incident.t < first->incident.t)) first = &other;
+    if (incident.rank >= 0 && incident.rank != worker.incident.rank) continue;
+    if (HasField(incident, "worker_gone") && after(other) <= kSoon &&
+        after(other) >= Duration{-kTextIsEarly.ns})
+      return true;
+    // What its peers say of it is no word of its own.
+    if (other.store == proto::STORE_LOG && incident.role != logs::Role::kWrapper &&
+        incident.kind != IncidentKind::kPeerLost)
+      said = true;
+  }
+  return !said && first != nullptr && first->incident.rank == worker.incident.rank &&
+         first->incident.kind == IncidentKind::kNonZeroExit && after(*first) >= Duration{} &&
+         after(*first) <= kSoon;
+}
+
+}  // namespace
+
 bool SaysNothing(const std::vector<windows::Candidate>& all, const windows::Candidate& candidate) {
   if (candidate.incident.role == logs::Role::kAdvice) return true;
   if (candidate.incident.shape != "signal_sent") return false;
-  const std::vector<KeyValue>& fields = candidate.incident.fields;
-  const bool worker = std::any_of(fields.begin(), fields.end(),
-                                  [](const KeyValue& field) { return field.key == "worker"; });
-  return worker && std::none_of(all.begin(), all.end(), [&](const windows::Candidate& other) {
-           return other.store == proto::STORE_LOG && other.incident.pid == candidate.incident.pid;
-         });
+  if (!HasField(candidate.incident, "worker")) return false;
+  const bool told = std::any_of(all.begin(), all.end(), [&](const windows::Candidate& other) {
+    return other.store == proto::STORE_LOG && other.incident.pid == candidate.incident.pid;
+  });
+  return !told && !(IsCrash(candidate.incident.signal) && FailsForItsWorker(all, candidate));
 }
 
 bool IsTakedown(const Incident& incident) {
@@ -83,7 +127,8 @@ bool Supports(const Cause& other, const Cause& cause) {
   return a.kind == IncidentKind::kNonZeroExit && a.role == logs::Role::kWrapper && !IsOfWhoLeft(a);
 }
 
-bool LeftByItself(const std::vector<Cause>& causes, const Cause& lost) {
+bool LeftByItself(const JobFeatures& f, const std::vector<Cause>& causes, const Cause& lost) {
+  if (FirstToLeave(f, causes, lost) != nullptr) return true;
   constexpr Duration kTogether = Seconds(1);  // a status is read behind what the socket tells
   constexpr int32_t kSignalled = 128;
   const Incident& loss = lost.incident();
@@ -103,6 +148,33 @@ bool LeftByItself(const std::vector<Cause>& causes, const Cause& lost) {
     return loss.rank < 0 ? exited.t < loss.t
                          : exited.rank != loss.rank && exited.t <= loss.t + kTogether;
   });
+}
+
+const Cause* FirstToLeave(const JobFeatures& f, const std::vector<Cause>& causes,
+                          const Cause& lost) {
+  constexpr Duration kSlowExit = Seconds(10);
+  constexpr int32_t kOfAnException = 1, kSignalled = 128;
+  const bool all_here = f.world_size > 1 && f.rank_pids.size() >= static_cast<size_t>(f.world_size);
+  if (!all_here || !WasClosedInOrder(lost.incident())) return nullptr;
+  const Cause* first = nullptr;
+  for (const Cause& cause : causes) {
+    if (cause.incident().shape != "wait_status" || cause.incident().rank < 0) continue;
+    if (first == nullptr || cause.incident().t < first->incident().t) first = &cause;
+  }
+  if (first == nullptr) return nullptr;
+  const Incident& exit = first->incident();
+  if (exit.kind != IncidentKind::kNonZeroExit || exit.exit_code <= kOfAnException ||
+      exit.exit_code >= kSignalled || exit.t - lost.incident().t > kSlowExit)
+    return nullptr;
+  // A handler of the loss gives every rank its code.
+  const bool shared = std::any_of(causes.begin(), causes.end(), [&exit](const Cause& other) {
+    const Incident& incident = other.incident();
+    const bool tells = incident.kind == IncidentKind::kPeerLost && incident.rank == exit.rank;
+    const bool alike = incident.shape == "wait_status" && incident.rank != exit.rank &&
+                       incident.exit_code == exit.exit_code;
+    return tells || alike;
+  });
+  return shared ? nullptr : first;
 }
 
 bool FollowsRoot(const Cause& cause) {
@@ -139,8 +211,7 @@ bool OfProcessGroup(const Incident& incident) {
   if (incident.frame == FrameKind::kCollective || incident.frame == FrameKind::kRendezvous)
     return true;
   if (incident.shape.starts_with("nccl")) return true;
-  return std::any_of(incident.fields.begin(), incident.fields.end(),
-                     [](const KeyValue& field) { return field.key == "backend"; });
+  return HasField(incident, "backend");
 }
 
 bool EndedItsRank(const std::vector<windows::Candidate>& all, const windows::Candidate& raised) {
@@ -158,8 +229,7 @@ bool EndedItsRank(const std::vector<windows::Candidate>& all, const windows::Can
 }
 
 bool WasUncaught(const Incident& incident) {
-  return std::any_of(incident.fields.begin(), incident.fields.end(),
-                     [](const KeyValue& field) { return field.key == "uncaught"; });
+  return HasField(incident, "uncaught");
 }
 
 bool IsPassingWait(const Incident& incident) {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "detectors/features/cause.h"
+#include "detectors/features/job_features.h"
 #include "detectors/windows/trackers/loss_tracker.h"
 
 namespace rankscope::features {
@@ -24,7 +24,7 @@ bool AnyInitiating(const std::vector<Cause>& causes, const auto& matches) {
 bool SharesProcess(const windows::Candidate& a, const windows::Candidate& b);
 
 // It tells nothing of how the run fares: advice, and the death of a process that a rank has
-// started, where the rank's own text does not speak of it.
+// started, where neither the rank's own text nor its end speaks of it.
 bool SaysNothing(const std::vector<windows::Candidate>& all, const windows::Candidate& candidate);
 
 // Whether the program is taken down rather than failing: SIGTERM, SIGINT, or its own word for them.
@@ -45,8 +45,14 @@ bool IsPassingWait(const logs::Incident& incident);
 bool Supports(const Cause& other, const Cause& cause);
 
 // A rank had exited with a code of its own, and without a word of a lost peer, when another one
-// lost its connection.
-bool LeftByItself(const std::vector<Cause>& causes, const Cause& lost);
+// lost its connection; or it was the first to end.
+bool LeftByItself(const JobFeatures& f, const std::vector<Cause>& causes, const Cause& lost);
+
+// The rank that was the first of all to end, with a code that Python does not give to an exception,
+// while the others ended by what they say; null: none. An interpreter closes its sockets up to
+// seconds before it ends, so the loss may be told first.
+const Cause* FirstToLeave(const JobFeatures& f, const std::vector<Cause>& causes,
+                          const Cause& lost);
 
 // torchrun's summary lists the failure that its agent saw first behind the others: an entry of
 // those others.

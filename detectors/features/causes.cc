@@ -385,7 +385,7 @@ class Orderer {
       // Survivors lose their connections, or wait until their timeout: somebody else is gone.
       const bool lost = incident.kind == IncidentKind::kPeerLost;
       if (((lost || incident.kind == IncidentKind::kRendezvous) && someone_died) ||
-          (lost && LeftByItself(causes_, cause)))
+          (lost && LeftByItself(f_, causes_, cause)))
         cause.role = Role::kCascade;
       if (incident.kind == IncidentKind::kNonZeroExit && failed) cause.role = Role::kWrapper;
     }
@@ -396,7 +396,7 @@ class Orderer {
     if (!AnyInitiating(causes_, [](const Cause&) { return true; })) {
       for (Cause& cause : causes_) {
         if (cause.role == Role::kCascade && cause.incident().kind == IncidentKind::kPeerLost &&
-            OfProcessGroup(cause.incident()) && !LeftByItself(causes_, cause) &&
+            OfProcessGroup(cause.incident()) && !LeftByItself(f_, causes_, cause) &&
             !(f_.exit_known && f_.exit_code == 0) && f_.ended) {
           cause.role = Role::kInitiating;
         }
