@@ -53,12 +53,17 @@ bool StuckInRendezvous(const JobFeatures& f) {
 }
 
 // It stands in a read, a lock or a timed wait, and nothing of it runs: as who waits in c10d's store
-// or in MPI's start for others does.
+// or in MPI's start for others does. Who has c10d's server looks after its first clients a hundred
+// times a second, and sleeps between (TCPStore::waitForWorkers).
 bool WaitsForOthers(const features::RankWait& rank) {
-  constexpr double kStill = 10;
+  constexpr double kStill = 10, kMostly = 0.75, kHardlyRuns = 0.1;
+  if (rank.stopped_seconds > 0) return false;
   const bool waits = rank.main == WaitClass::kSocket || rank.main == WaitClass::kFutex ||
                      rank.main == WaitClass::kSleep;
-  return waits && rank.stopped_seconds <= 0 && rank.still_seconds >= kStill;
+  const double at_rest = rank.share(WaitClass::kSocket) + rank.share(WaitClass::kFutex) +
+                         rank.share(WaitClass::kSleep);
+  const bool polls = rank.recent_seconds >= kStill && rank.running_share <= kHardlyRuns;
+  return (waits && rank.still_seconds >= kStill) || (polls && at_rest >= kMostly);
 }
 
 // A rank of this node never appeared, and all others wait. Launchers start the ranks of a node
@@ -94,22 +99,36 @@ Finding MissingRank(const JobFeatures& f) {
   return finding;
 }
 
+// Nothing of it, nor of what it has started, has run for as long as launchers take to start all
+// ranks: it neither prepares anything nor reads files.
+bool IsIdle(const features::RankWait& rank) {
+  constexpr double kIdle = 30;
+  const bool waits = rank.main == WaitClass::kSocket || rank.main == WaitClass::kFutex ||
+                     rank.main == WaitClass::kSleep || rank.main == WaitClass::kStopped;
+  return waits && rank.still_seconds >= kIdle;
+}
+
 // A rank of this node runs and has not gone to where the others wait for it. It may be loading or
 // preparing something: that is said only when it takes longer than the operator lets it.
 Finding UnjoinedRank(const JobFeatures& f) {
   const features::NetworkFeatures& network = f.network;
   if (!f.running || !f.timed || f.progress > 0 || f.train_begin || f.suspension.now) return {};
-  if (network.unjoined.empty() || network.unjoined_seconds < f.rendezvous_suspect_seconds)
-    return {};
+  constexpr double kToJoin = 30;
+  if (network.unjoined.empty() || network.unjoined_seconds < kToJoin) return {};
   if (f.collectives.communicators > 0 || f.collectives.entered > 0 || GpusTrain(f)) return {};
   if (Compiles(f) || !f.waits.known()) return {};
   Finding finding;
+  size_t idle = 0;
   for (const features::RankWait& rank : f.waits.ranks) {
     const bool joined =
         !std::binary_search(network.unjoined.begin(), network.unjoined.end(), rank.rank);
     if (joined && !WaitsForOthers(rank)) return {};
-    if (!joined) Show(rank.evidence, finding);
+    if (joined) continue;
+    Show(rank.evidence, finding);
+    if (IsIdle(rank)) ++idle;
   }
+  if (idle < network.unjoined.size() && network.unjoined_seconds < f.rendezvous_suspect_seconds)
+    return {};
   finding.matched = true;
   finding.sub = subs::kWaiting;
   finding.tier =
