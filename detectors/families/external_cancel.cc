@@ -147,10 +147,17 @@ RuledOut RuleOut(const JobFeatures& f) {
       return NotDecidable(proto::STORE_SCHEDULER);
   }
   const auto asks = std::find_if(f.causes.begin(), f.causes.end(), AsksToStop);
-  if (asks == f.causes.end()) return NoSuchText(f, "cancellation");
+  const Cause* const primary = f.Primary();
+  if (asks == f.causes.end()) {
+    // Only the command's status tells of it.
+    const bool asked = f.exit_known && (f.exit_signal == SIGTERM || f.exit_signal == SIGINT);
+    if (!asked) return NoSuchText(f, "cancellation");
+    if (primary == nullptr) return NotDecidable(proto::STORE_SCHEDULER);
+    return Excluded(Reason::kOtherEvent, {primary->evidence, f.exit_evidence},
+                    {{FieldId::kWhat, "running"}});
+  }
   if (asks->role == Cause::Role::kRecovered)
     return Excluded(Reason::kWentOn, {asks->evidence, f.last_progress_evidence});
-  const Cause* const primary = f.Primary();
   if (primary == nullptr || AsksToStop(*primary)) return NotDecidable(proto::STORE_SCHEDULER);
   return Excluded(Reason::kOtherEvent, {primary->evidence, asks->evidence},
                   {{FieldId::kWhat, "running"}});

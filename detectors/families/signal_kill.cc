@@ -186,6 +186,9 @@ RuledOut RuleOut(const JobFeatures& f) {
   if (f.exit_known && f.exit_signal == 0 && f.processes_seen > 0) {
     return Excluded(Reason::kNoSignalDeath, {f.exit_evidence});
   }
+  // A batch shell that the scheduler ended, of which no word and no record but its status is left.
+  if (f.exit_known && (f.exit_signal == SIGTERM || f.exit_signal == SIGINT))
+    return Excluded(Reason::kStopRequest, {f.exit_evidence});
   return NoSuchText(f, "signal");
 }
 
