@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <span>
 
 #include "detectors/families/curve.h"
@@ -76,6 +77,8 @@ const SubRow* RowOfStack(StackCause cause) {
     case StackCause::kDownload:
     case StackCause::kChild:
     case StackCause::kPipe:
+    case StackCause::kFifo:
+    case StackCause::kPeer:
       return &kOwnWorkRow;
     default:
       return nullptr;
@@ -222,6 +225,8 @@ ThreadCause Made(const JobFeatures& f, const SubRow& row, const RankWait& rank) 
     if (rank.cause == StackCause::kFuse) cause.advice = "fuse";
     if (&row == &kOwnWorkRow && WaitsForChild(rank)) cause.advice = "waits_for_child";
     if (&row == &kOwnWorkRow && rank.cause == StackCause::kPipe) cause.advice = "waits_for_pipe";
+    if (&row == &kOwnWorkRow && rank.cause == StackCause::kFifo) cause.advice = "waits_for_fifo";
+    if (&row == &kOwnWorkRow && rank.cause == StackCause::kPeer) cause.advice = "waits_for_peer";
   }
   cause.ranks = {rank.rank};
   cause.proved = rank.stopped_seconds > 0;
@@ -315,6 +320,31 @@ ThreadCause CauseOfStandstill(const JobFeatures& f, std::span<const int32_t> nam
   return cause;
 }
 
+// Where the main threads stand, for who reads: those first that stand where few do.
+void ShowThreads(const JobFeatures& f, Finding& finding) {
+  constexpr size_t kShown = 4;
+  std::vector<const RankWait*> ranks;
+  std::map<std::pair<WaitClass, StackCause>, size_t> places;
+  for (const RankWait& rank : f.waits.ranks) {
+    ranks.push_back(&rank);
+    ++places[{rank.main, rank.cause}];
+  }
+  const auto alike = [&places](const RankWait* of) { return places[{of->main, of->cause}]; };
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [&alike](const RankWait* a, const RankWait* b) { return alike(a) < alike(b); });
+  if (ranks.size() > kShown) ranks.resize(kShown);
+  std::vector<features::EvidenceRef> shown;
+  for (const RankWait* rank : ranks) {
+    const features::EvidenceRef ref =
+        rank->snapshot_evidence != kNoEvidence ? rank->snapshot_evidence : rank->evidence;
+    if (ref == kNoEvidence) continue;
+    if (std::find(finding.shows.begin(), finding.shows.end(), ref) == finding.shows.end())
+      shown.push_back(ref);
+  }
+  const auto behind_silence = finding.shows.begin() + (finding.shows.empty() ? 0 : 1);
+  finding.shows.insert(behind_silence, shown.begin(), shown.end());
+}
+
 void AddThreadCause(const JobFeatures& f, Finding& finding) {
   if (!finding.matched || !f.waits.known()) return;
   // Saving may take this long unseen, as where text tells of it.
@@ -326,7 +356,7 @@ void AddThreadCause(const JobFeatures& f, Finding& finding) {
     return;
   }
   const ThreadCause cause = CauseOfStandstill(f, finding.ranks);
-  if (cause.sub.empty()) return;
+  if (cause.sub.empty()) return ShowThreads(f, finding);
   // Who is not in the collective is known; threads say why that one is not, or prove another one.
   const bool same = finding.ranks.empty() || cause.ranks.empty() || finding.ranks == cause.ranks;
   if (!same && !cause.proved) return;

@@ -93,6 +93,7 @@ constexpr std::array kKernel = {
     KernelRow{StackCause::kRendezvous, "inet_csk_accept|inet_stream_connect|inet_wait_for_connect"},
     KernelRow{StackCause::kSleep, "hrtimer_nanosleep|do_nanosleep|clock_nanosleep"},
     KernelRow{StackCause::kChild, "do_wait|kernel_wait4|wait_consider_task"},
+    KernelRow{StackCause::kFifo, "wait_for_partner|fifo_open"},
     KernelRow{StackCause::kPipe, "pipe_read|anon_pipe_read|fifo_pipe_read|pipe_wait"},
 };
 
@@ -130,6 +131,9 @@ constexpr std::array kNames = {
     NameRow{StackCause::kChild, "child", "waits for a child process to end"},
     NameRow{StackCause::kPipe, "pipe", "waits for another process to write to a pipe"},
     NameRow{StackCause::kFuse, "fuse", "waits for a FUSE file system"},
+    NameRow{StackCause::kFifo, "fifo", "waits for another process to open a named pipe (FIFO)"},
+    NameRow{StackCause::kPeer, "peer",
+            "waits for the answer of a process that is not part of the job"},
 };
 static_assert(kNames.size() == kStackCauses);
 
@@ -203,6 +207,7 @@ StackCause CauseOf(const Stack& stack) {
   });
   if (found) return cause;
   if (below == StackCause::kUnknown && stack.fd == "terminal") return StackCause::kDebugger;
+  if (below == StackCause::kUnknown && stack.foreign) return StackCause::kPeer;
   return below;
 }
 

@@ -36,14 +36,17 @@ enum class StackCause : uint8_t {
   kChild,
   kPipe,
   kFuse,
+  kFifo,
+  kPeer,
 };
-inline constexpr int kStackCauses = static_cast<int>(StackCause::kFuse) + 1;
+inline constexpr int kStackCauses = static_cast<int>(StackCause::kPeer) + 1;
 
 struct Stack {
   std::string_view python;  // "module:function", innermost first, joined by ';'; empty = not known
   std::string_view kernel;  // functions, innermost first, joined by ';'
   std::string_view wchan;
-  std::string_view fd;  // what kind of file the system call is about
+  std::string_view fd;   // what kind of file the system call is about
+  bool foreign = false;  // a socket, whose other end is no process of the job
 };
 
 StackCause CauseOf(const Stack& stack);

@@ -137,7 +137,7 @@ void CiteSnapshot(const windows::ThreadSnapshot& seen, Citer& citer, JobFeatures
                      {FieldId::kFd, seen.fd},
                      {FieldId::kStack, seen.stack},
                      {FieldId::kPython, seen.python},
-                     {FieldId::kHolder, seen.holder},
+                     {seen.fd == "socket" ? FieldId::kPeer : FieldId::kHolder, seen.holder},
                      {FieldId::kSetting, seen.syscall}};
   rank.snapshot_evidence = citer.Add(std::move(evidence));
 }
@@ -215,8 +215,10 @@ void Cite(const ProcessWaits& waits, Citer& citer, JobFeatures& f, RankWait& ran
   }
   // A snapshot speaks of the standstill in which it was taken.
   if (waits.snapshot.present() && waits.snapshot.t >= waits.ran) {
-    rank.cause = CauseOf(
-        {waits.snapshot.python, waits.snapshot.stack, waits.snapshot.wchan, waits.snapshot.fd});
+    const windows::ThreadSnapshot& seen = waits.snapshot;
+    // A process of another node, or of another container, may be a rank.
+    const bool foreign = seen.fd == "socket" && seen.holder.find("(pid ") != std::string::npos;
+    rank.cause = CauseOf({seen.python, seen.stack, seen.wchan, seen.fd, foreign});
     CiteSnapshot(waits.snapshot, citer, f, rank);
   }
 }

@@ -97,7 +97,7 @@ void WaitTracker::OnEvent(const Event& event, const Speaker& speaker, Timestamp 
   to.fd = text("fd");
   to.stack = text("stack");
   to.python = text("python");
-  to.holder = text("holder");
+  to.holder = text(to.fd == "socket" ? "peer" : "holder");
   to.threads = FindNumber(event, "threads");
   to.tid = FindNumber(event, "tid");
 }

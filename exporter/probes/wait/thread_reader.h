@@ -34,6 +34,8 @@ class ThreadReader {
  public:
   explicit ThreadReader(std::string proc_root = "/proc") : proc_(std::move(proc_root)) {}
 
+  const std::string& root() const { return proc_; }
+
   // At most `most`, the main thread first, then the oldest.
   std::vector<int32_t> Threads(int32_t pid, size_t most) const;
   std::optional<ThreadLook> Look(int32_t pid, int32_t tid) const;

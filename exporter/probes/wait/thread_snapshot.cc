@@ -7,6 +7,7 @@
 
 #include "detectors/model/event_types.h"
 #include "exporter/probes/wait/python_stack.h"
+#include "exporter/probes/wait/socket_peer.h"
 
 namespace rankscope::probes {
 namespace {
@@ -37,7 +38,7 @@ const ThreadLook* Telling(const std::vector<ThreadLook>& looks) {
 }  // namespace
 
 std::optional<Event> TakeSnapshot(const ThreadReader& reader, const std::string& py_spy,
-                                  const ProcessKey& process) {
+                                  const ProcessKey& process, std::span<const int32_t> own) {
   std::vector<ThreadLook> looks;
   for (const int32_t tid : reader.Threads(process.pid, kMostThreads)) {
     if (auto look = reader.Look(process.pid, tid)) looks.push_back(std::move(*look));
@@ -59,6 +60,8 @@ std::optional<Event> TakeSnapshot(const ThreadReader& reader, const std::string&
   tell("fd", look->file_kind);
   tell("stack", Joined(reader.KernelStack(process.pid, look->tid, kKernelFrames)));
   if (look->wait_class() == WaitClass::kFileLock) tell("holder", reader.LockHolder(process.pid));
+  if (look->file_kind == "socket" && look->call)
+    tell("peer", ForeignPeer(reader.root(), process.pid, look->call->first, own));
   if (!py_spy.empty())
     tell("python", Joined(MainFrames(DumpPython(py_spy, process.pid, kPythonDeadline))));
   const auto count = [&looks](char state) {

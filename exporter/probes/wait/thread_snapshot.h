@@ -5,6 +5,7 @@
 // kernel and in Python, and what is around it. Blocks; for a worker.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "detectors/model/observation.h"
@@ -12,8 +13,9 @@
 
 namespace rankscope::probes {
 
-// `py_spy`: its path; empty = not installed. Nothing where the process has ended.
+// `py_spy`: its path; empty = not installed. `own`: the processes of all jobs here, which wait for
+// each other. Nothing where the process has ended.
 std::optional<Event> TakeSnapshot(const ThreadReader& reader, const std::string& py_spy,
-                                  const ProcessKey& process);
+                                  const ProcessKey& process, std::span<const int32_t> own = {});
 
 }  // namespace rankscope::probes

@@ -221,9 +221,12 @@ void Wait::TellStop(const ProcessKey& process, Timestamp since, std::string trac
 }
 
 void Wait::LookAt(const ProcessKey& process) {
+  std::vector<int32_t> own;
+  own.reserve(table_->processes().size());
+  for (const auto& [pid, tracked] : table_->processes()) own.push_back(pid);
   const bool submitted = snapshots_->Submit(
-      [this, process, py_spy = py_spy_]() -> std::function<void()> {
-        auto event = TakeSnapshot(ThreadReader(), py_spy, process);
+      [this, process, py_spy = py_spy_, own = std::move(own)]() -> std::function<void()> {
+        auto event = TakeSnapshot(ThreadReader(), py_spy, process, own);
         if (!event) return {};
         return [this, event = std::move(*event)] { Tell(event); };
       },

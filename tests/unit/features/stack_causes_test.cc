@@ -36,6 +36,16 @@ TEST(StackCauses, PythonFrames) {
   EXPECT_EQ(Python("pdb:cmdloop;bdb:trace_dispatch;train:main"), StackCause::kDebugger);
 }
 
+TEST(StackCauses, WhatTheKernelSaysOfAnOpenAndOfASocket) {
+  EXPECT_EQ(Kernel("wait_for_partner;fifo_open;do_dentry_open"), StackCause::kFifo);
+  EXPECT_EQ(CauseOf({"", "wait_woken;tcp_recvmsg", "", "socket", true}), StackCause::kPeer);
+  EXPECT_EQ(CauseOf({"", "wait_woken;tcp_recvmsg", "", "socket"}), StackCause::kUnknown);
+  EXPECT_EQ(CauseOf({"torch.distributed.distributed_c10d:barrier;train:main",
+                     "wait_woken;tcp_recvmsg", "", "socket", true}),
+            StackCause::kBarrier)
+      << "its frames say more than its socket";
+}
+
 // Frames that look like one of the above and are not.
 TEST(StackCauses, NearMisses) {
   EXPECT_EQ(Python("tokenizers.dispatch:encode;train:main"), StackCause::kUnknown);
