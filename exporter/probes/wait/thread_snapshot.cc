@@ -35,6 +35,14 @@ const ThreadLook* Telling(const std::vector<ThreadLook>& looks) {
   return looks.empty() ? nullptr : &looks.front();
 }
 
+// A receive needs no look at its descriptor to be classed, and is about one all the same.
+std::string FileOf(const ThreadReader& reader, int32_t pid, const ThreadLook& look) {
+  if (!look.call || !look.file_kind.empty()) return look.file_kind;
+  const std::string_view call = CallName(look.call->number);
+  const bool receives = call == "recvfrom" || call == "recvmsg";
+  return receives ? reader.KindOfFile(pid, look.call->first) : std::string();
+}
+
 }  // namespace
 
 std::optional<Event> TakeSnapshot(const ThreadReader& reader, const std::string& py_spy,
@@ -57,10 +65,11 @@ std::optional<Event> TakeSnapshot(const ThreadReader& reader, const std::string&
   tell("class", std::string(kWaitClassNames[static_cast<size_t>(look->wait_class())]));
   tell("wchan", reader.WaitChannel(process.pid, look->tid));
   tell("syscall", std::move(call));
-  tell("fd", look->file_kind);
+  const std::string file = FileOf(reader, process.pid, *look);
+  tell("fd", file);
   tell("stack", Joined(reader.KernelStack(process.pid, look->tid, kKernelFrames)));
   if (look->wait_class() == WaitClass::kFileLock) tell("holder", reader.LockHolder(process.pid));
-  if (look->file_kind == "socket" && look->call)
+  if (file == "socket" && look->call)
     tell("peer", ForeignPeer(reader.root(), process.pid, look->call->first, own));
   if (!py_spy.empty())
     tell("python", Joined(MainFrames(DumpPython(py_spy, process.pid, kPythonDeadline))));
