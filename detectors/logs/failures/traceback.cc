@@ -414,10 +414,11 @@ void TracebackMachine::Emit(RecordList& out) {
     pending_.role = Role::kInitiating;
     told = false;
   }
-  // A standard output that nobody reads any more.
+  // A standard output that nobody reads any more: no peer's end is behind it.
   if (pending_.kind == IncidentKind::kPeerLost && (aside_ || Prints()) &&
       pending_.exception_type == "BrokenPipeError") {
     pending_.kind = IncidentKind::kException;
+    pending_.role = Role::kInitiating;
     told = false;
   }
   // "DataLoader worker (pid(s) 7) exited unexpectedly" tells less than the signal that killed it.

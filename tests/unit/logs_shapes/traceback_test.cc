@@ -272,6 +272,7 @@ TEST(Traceback, AnOutputThatNobodyReadsIsNoPeer) {
   for (const char* code : {"print(f'step {i}', flush=True)", "sys.stdout.flush()"}) {
     ASSERT_THAT(raised_at(code), SizeIs(1));
     EXPECT_EQ(raised_at(code)[0].kind, IncidentKind::kException) << code;
+    EXPECT_EQ(raised_at(code)[0].role, Role::kInitiating) << code;
   }
   EXPECT_EQ(raised_at("self.sock.sendall(data)")[0].kind, IncidentKind::kPeerLost);
 }
