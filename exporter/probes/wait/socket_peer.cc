@@ -11,9 +11,9 @@
 #include <array>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <optional>
 
+#include "exporter/loop/small_file.h"
 #include "exporter/processes/proc_text.h"
 
 namespace rankscope::probes {
@@ -23,14 +23,6 @@ namespace {
 constexpr size_t kTableCap = 4 << 20;
 constexpr size_t kSmall = 4096;
 constexpr int kMostAncestors = 64;
-
-std::string ReadFile(const std::string& path, size_t limit) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(limit, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(limit));
-  text.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
-  return text;
-}
 
 std::string OfProcess(const std::string& proc, int32_t pid, std::string_view name) {
   return proc + '/' + std::to_string(pid) + '/' + std::string(name);
@@ -85,7 +77,7 @@ bool Holds(const std::string& proc, int32_t pid, uint64_t inode) {
 
 bool IsAncestor(const std::string& proc, int32_t of, int32_t ancestor) {
   for (int i = 0; i < kMostAncestors && of > 1; ++i) {
-    const auto stat = collectors::ParseStat(ReadFile(OfProcess(proc, of, "stat"), kSmall));
+    const auto stat = collectors::ParseStat(ReadSmallFile(OfProcess(proc, of, "stat"), kSmall));
     if (!stat) return false;
     of = stat->parent;
     if (of == ancestor) return true;
@@ -158,8 +150,8 @@ std::string ForeignPeer(const std::string& proc, int32_t pid, uint64_t fd,
   const auto inode = SocketOf(OfProcess(proc, pid, "fd/" + std::to_string(fd)));
   if (!inode) return {};
   std::vector<TcpConnection> all =
-      ParseTcpTable(ReadFile(OfProcess(proc, pid, "net/tcp"), kTableCap));
-  const auto more = ParseTcpTable(ReadFile(OfProcess(proc, pid, "net/tcp6"), kTableCap));
+      ParseTcpTable(ReadSmallFile(OfProcess(proc, pid, "net/tcp"), kTableCap));
+  const auto more = ParseTcpTable(ReadSmallFile(OfProcess(proc, pid, "net/tcp6"), kTableCap));
   all.insert(all.end(), more.begin(), more.end());
   const auto mine = std::find_if(all.begin(), all.end(), [&inode](const TcpConnection& of) {
     return !of.listens && of.inode == *inode;
@@ -184,7 +176,7 @@ std::string ForeignPeer(const std::string& proc, int32_t pid, uint64_t fd,
     return holder == 0;
   });
   if (holder == 0 || holder == pid || IsAncestor(proc, pid, holder)) return {};
-  const std::string comm = ReadFile(OfProcess(proc, holder, "comm"), kSmall);
+  const std::string comm = ReadSmallFile(OfProcess(proc, holder, "comm"), kSmall);
   return comm.substr(0, comm.find('\n')) + " (pid " + std::to_string(holder) + ")";
 }
 
